@@ -1,0 +1,109 @@
+//! The search: from the user's kernel to a faster one, measured.
+
+use std::path::PathBuf;
+
+use crate::rules::Edit;
+use crate::settings::Settings;
+
+/// What to optimize, and with what.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The file that holds the kernel.
+    pub file: PathBuf,
+    /// Its text, as the editor has it.
+    pub text: String,
+    /// The kernel; the only one of the file when absent.
+    pub kernel: Option<String>,
+    /// The workspace's root, which holds `.warpsmith/`.
+    pub workspace: PathBuf,
+    /// The user's interpreter.
+    pub python: PathBuf,
+    /// Budget, parallelism, seed.
+    pub settings: Settings,
+}
+
+/// How far a search is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Progress {
+    /// What happens now, for a status line.
+    pub message: String,
+    /// Share of the budget that is spent, 0 to 1.
+    pub fraction: f64,
+    /// Best verified speedup so far.
+    pub best: Option<f64>,
+}
+
+/// Who watches a search and may stop it. Called from the thread that runs it.
+pub trait Observer: Sync {
+    /// Something happened.
+    fn progress(&self, progress: &Progress);
+    /// Whether to stop; asked often.
+    fn cancelled(&self) -> bool;
+}
+
+/// A speedup with its interval and the conditions it was measured under.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Speedup {
+    /// Median ratio, original time over candidate time, with a cold L2 cache.
+    pub ratio: f64,
+    /// Lower end of the 95 % interval of the ratio.
+    pub low: f64,
+    /// Upper end of the 95 % interval of the ratio.
+    pub high: f64,
+    /// Median time of the original, in milliseconds.
+    pub before_ms: f64,
+    /// Median time of the candidate, in milliseconds.
+    pub after_ms: f64,
+    /// Number of interleaved pairs.
+    pub pairs: usize,
+    /// Device, driver, versions, shapes: what the number holds for.
+    pub conditions: String,
+}
+
+/// How a search ended.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Outcome {
+    /// The kernel.
+    pub kernel: String,
+    /// Candidates evaluated.
+    pub evaluated: usize,
+    /// The offer; absent when nothing is certainly faster.
+    pub offer: Option<Offer>,
+    /// One or two sentences for the user.
+    pub summary: String,
+}
+
+/// A faster version of the file.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Offer {
+    /// The edits of the text that the request carried; they do not overlap.
+    #[serde(skip)]
+    pub edits: Vec<Edit>,
+    /// The whole text with the edits made.
+    #[serde(skip)]
+    pub text: String,
+    /// What was changed, in words: `num_warps 4 → 8, BLOCK_M 64 → 128`.
+    pub change: String,
+    /// The measured speedup.
+    pub speedup: Speedup,
+}
+
+/// Why a search could not run or finish.
+#[derive(Debug, thiserror::Error)]
+pub enum OptimizeError {
+    /// The user stopped it.
+    #[error("stopped")]
+    Cancelled,
+    /// Something is missing or failed; the text says what to do.
+    #[error("{0}")]
+    Failed(String),
+}
+
+/// Searches for a faster version. Blocks until done; run it on a thread of its own.
+///
+/// # Errors
+/// [`OptimizeError`] when it was cancelled or could not run.
+pub fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
+    let _ = (request, observer);
+    Err(OptimizeError::Failed("not built yet".to_owned()))
+}

@@ -1,0 +1,384 @@
+//! The statements and expressions of kernels and host code, owned and with byte spans.
+//!
+//! A lowering of the concrete tree to what rules and the analysis need: parentheses and comments are gone, everything
+//! the model does not know is [`ExprKind::Other`] or [`StmtKind::Other`], which means "unknown", never "absent".
+
+use crate::syntax::Span;
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// Where it stands (without surrounding parentheses).
+    pub span: Span,
+    /// What it is.
+    pub kind: ExprKind,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// A name.
+    Name(String),
+    /// An integer literal that fits.
+    Int(i128),
+    /// A float literal.
+    Float(f64),
+    /// A string literal without interpolation (its content, escapes not decoded).
+    Str(String),
+    /// `True` or `False`.
+    Bool(bool),
+    /// `None`.
+    None,
+    /// `value.name`
+    Attribute {
+        /// Left of the dot.
+        value: Box<Expr>,
+        /// Right of the dot.
+        name: String,
+        /// Where the name stands.
+        name_span: Span,
+    },
+    /// A call.
+    Call(Box<Call>),
+    /// `value[index]`; several indices stand for a tuple index.
+    Subscript {
+        /// What is indexed.
+        value: Box<Expr>,
+        /// The indices, in order.
+        index: Vec<Expr>,
+    },
+    /// `lower:upper:step` inside a subscript.
+    Slice(Vec<Expr>),
+    /// `left op right`; `op` is Python's text (`+`, `//`, …).
+    Binary {
+        /// The operator.
+        op: String,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+    },
+    /// `-x`, `+x`, `~x`, `not x`.
+    Unary {
+        /// The operator.
+        op: String,
+        /// The operand.
+        operand: Box<Expr>,
+    },
+    /// `left op a op b …`
+    Compare {
+        /// The first operand.
+        left: Box<Expr>,
+        /// Operators with the operand on their right.
+        rest: Vec<(String, Expr)>,
+    },
+    /// `a and b`, `a or b`.
+    BoolOp {
+        /// `and` or `or`.
+        op: String,
+        /// Left operand.
+        left: Box<Expr>,
+        /// Right operand.
+        right: Box<Expr>,
+    },
+    /// `body if test else orelse`
+    IfExp {
+        /// The condition.
+        test: Box<Expr>,
+        /// The value when it holds.
+        body: Box<Expr>,
+        /// The value when it does not.
+        orelse: Box<Expr>,
+    },
+    /// `(a, b)`
+    Tuple(Vec<Expr>),
+    /// `[a, b]`
+    List(Vec<Expr>),
+    /// `{k: v}`; entries with `**` are left out and make `open` true.
+    Dict {
+        /// Keys and values.
+        items: Vec<(Expr, Expr)>,
+        /// Whether there may be further entries.
+        open: bool,
+    },
+    /// `lambda params: body`
+    Lambda {
+        /// Parameter names.
+        params: Vec<String>,
+        /// The body.
+        body: Box<Expr>,
+    },
+    /// `*x` or `**x`
+    Starred(Box<Expr>),
+    /// `name := value`
+    Named {
+        /// The name bound.
+        name: String,
+        /// The value.
+        value: Box<Expr>,
+    },
+    /// Anything else; the text is the grammar's node kind.
+    Other(String),
+}
+
+/// A call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// What is called.
+    pub func: Expr,
+    /// The arguments, in order.
+    pub args: Vec<Arg>,
+    /// The argument list with its parentheses.
+    pub args_span: Span,
+}
+
+/// An argument of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Arg {
+    /// Keyword and where it stands, if any.
+    pub keyword: Option<(String, Span)>,
+    /// The value; [`ExprKind::Starred`] for `*a` and `**a`.
+    pub value: Expr,
+    /// The whole argument.
+    pub span: Span,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// Where it stands.
+    pub span: Span,
+    /// What it is.
+    pub kind: StmtKind,
+}
+
+/// What a statement is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    /// `a = b = value` or `a: T = value`
+    Assign {
+        /// The targets, left to right.
+        targets: Vec<Expr>,
+        /// The annotation, if any.
+        annotation: Option<Expr>,
+        /// The value; absent in a bare annotation.
+        value: Option<Expr>,
+    },
+    /// `target op= value`; `op` without the `=`.
+    AugAssign {
+        /// The target.
+        target: Expr,
+        /// The operator, without the `=`.
+        op: String,
+        /// The value.
+        value: Expr,
+    },
+    /// An expression for its effect.
+    Expr(Expr),
+    /// `if`/`elif` branches and `else`.
+    If {
+        /// Conditions with their bodies.
+        branches: Vec<(Expr, Vec<Stmt>)>,
+        /// The `else` body.
+        orelse: Vec<Stmt>,
+    },
+    /// `for target in iter`
+    For {
+        /// The loop variable.
+        target: Expr,
+        /// What is iterated.
+        iter: Expr,
+        /// The body.
+        body: Vec<Stmt>,
+        /// The `else` body.
+        orelse: Vec<Stmt>,
+    },
+    /// `while test`
+    While {
+        /// The condition.
+        test: Expr,
+        /// The body.
+        body: Vec<Stmt>,
+        /// The `else` body.
+        orelse: Vec<Stmt>,
+    },
+    /// `return value`
+    Return(Option<Expr>),
+    /// `break`
+    Break,
+    /// `continue`
+    Continue,
+    /// `pass`
+    Pass,
+    /// `assert test, message`
+    Assert(Vec<Expr>),
+    /// `raise`
+    Raise,
+    /// An import.
+    Import,
+    /// A nested function or class, by name.
+    Definition(String),
+    /// `with`, `try`, `match` and the like: their bodies in order, none of which may be assumed to run.
+    Block(Vec<Vec<Stmt>>),
+    /// Anything else; the text is the grammar's node kind.
+    Other(String),
+}
+
+impl Expr {
+    /// The name, when this is one.
+    #[must_use]
+    pub fn as_name(&self) -> Option<&str> {
+        match &self.kind {
+            ExprKind::Name(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// The integer, when this is a literal (or a negated one).
+    #[must_use]
+    pub fn as_int(&self) -> Option<i128> {
+        match &self.kind {
+            ExprKind::Int(value) => Some(*value),
+            ExprKind::Unary { op, operand } if op == "-" => operand.as_int().map(|value| -value),
+            _ => None,
+        }
+    }
+
+    /// The call, when this is one.
+    #[must_use]
+    pub fn as_call(&self) -> Option<&Call> {
+        match &self.kind {
+            ExprKind::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// `a.b.c` as its parts; `None` when it does not start at a name.
+    #[must_use]
+    pub fn dotted(&self) -> Option<Vec<&str>> {
+        match &self.kind {
+            ExprKind::Name(name) => Some(vec![name]),
+            ExprKind::Attribute { value, name, .. } => {
+                let mut parts = value.dotted()?;
+                parts.push(name);
+                Some(parts)
+            }
+            _ => None,
+        }
+    }
+
+    /// The direct subexpressions, in source order.
+    #[must_use]
+    pub fn children(&self) -> Vec<&Expr> {
+        match &self.kind {
+            ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::Named { value, .. } => vec![value],
+            ExprKind::Call(call) => {
+                std::iter::once(&call.func).chain(call.args.iter().map(|arg| &arg.value)).collect()
+            }
+            ExprKind::Subscript { value, index } => {
+                std::iter::once(value.as_ref()).chain(index).collect()
+            }
+            ExprKind::Slice(parts) | ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().collect(),
+            ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => vec![left, right],
+            ExprKind::Unary { operand, .. } => vec![operand],
+            ExprKind::Compare { left, rest } => {
+                std::iter::once(left.as_ref()).chain(rest.iter().map(|(_, right)| right)).collect()
+            }
+            ExprKind::IfExp { test, body, orelse } => vec![body, test, orelse],
+            ExprKind::Dict { items, .. } => items.iter().flat_map(|(key, value)| [key, value]).collect(),
+            ExprKind::Lambda { body, .. } => vec![body],
+            ExprKind::Name(_)
+            | ExprKind::Int(_)
+            | ExprKind::Float(_)
+            | ExprKind::Str(_)
+            | ExprKind::Bool(_)
+            | ExprKind::None
+            | ExprKind::Other(_) => Vec::new(),
+        }
+    }
+
+    /// Calls `visit` on this expression and everything inside it, outermost first.
+    pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
+        visit(self);
+        for child in self.children() {
+            child.walk(visit);
+        }
+    }
+}
+
+impl Call {
+    /// The value passed for a parameter: by keyword, else by position when no `*args` comes before.
+    #[must_use]
+    pub fn argument(&self, name: &str, position: Option<usize>) -> Option<&Expr> {
+        let by_name = self.args.iter().find(|arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name));
+        if let Some(arg) = by_name {
+            return Some(&arg.value);
+        }
+        let arg = self.args.get(position?)?;
+        let plain = |arg: &Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
+        self.args[..=position?].iter().all(plain).then_some(&arg.value)
+    }
+
+    /// Whether the call has `*args` or `**kwargs`, so that its arguments are not all known.
+    #[must_use]
+    pub fn has_star(&self) -> bool {
+        self.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)))
+    }
+}
+
+impl Stmt {
+    /// The expressions directly in this statement (not those of nested statements).
+    #[must_use]
+    pub fn exprs(&self) -> Vec<&Expr> {
+        match &self.kind {
+            StmtKind::Assign { targets, annotation, value } => targets.iter().chain(annotation).chain(value).collect(),
+            StmtKind::AugAssign { target, value, .. } => vec![target, value],
+            StmtKind::Expr(expr) => vec![expr],
+            StmtKind::If { branches, .. } => branches.iter().map(|(test, _)| test).collect(),
+            StmtKind::For { target, iter, .. } => vec![target, iter],
+            StmtKind::While { test, .. } => vec![test],
+            StmtKind::Return(value) => value.iter().collect(),
+            StmtKind::Assert(parts) => parts.iter().collect(),
+            StmtKind::Break
+            | StmtKind::Continue
+            | StmtKind::Pass
+            | StmtKind::Raise
+            | StmtKind::Import
+            | StmtKind::Definition(_)
+            | StmtKind::Block(_)
+            | StmtKind::Other(_) => Vec::new(),
+        }
+    }
+
+    /// The statement lists directly inside this statement.
+    #[must_use]
+    pub fn bodies(&self) -> Vec<&[Stmt]> {
+        match &self.kind {
+            StmtKind::If { branches, orelse } => {
+                branches.iter().map(|(_, body)| body.as_slice()).chain([orelse.as_slice()]).collect()
+            }
+            StmtKind::For { body, orelse, .. } | StmtKind::While { body, orelse, .. } => vec![body, orelse],
+            StmtKind::Block(bodies) => bodies.iter().map(Vec::as_slice).collect(),
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Calls `visit` on each statement of `body` and everything nested, in source order.
+pub fn walk_statements<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
+    for stmt in body {
+        visit(stmt);
+        for inner in stmt.bodies() {
+            walk_statements(inner, visit);
+        }
+    }
+}
+
+/// Calls `visit` on each expression in `body`, nested statements included.
+pub fn walk_expressions<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Expr)) {
+    walk_statements(body, &mut |stmt| {
+        for expr in stmt.exprs() {
+            expr.walk(visit);
+        }
+    });
+}

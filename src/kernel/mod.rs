@@ -1,0 +1,227 @@
+//! The kernel model: what a file says about kernels, their parameters, launches and configurations.
+//!
+//! Pure: built from a [`Source`](crate::syntax::Source) alone, owned, comparable.
+
+pub mod ast;
+mod build;
+mod imports;
+mod lower;
+mod query;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashSet;
+
+pub use imports::{Imports, Resolved};
+
+use crate::syntax::Span;
+use ast::{Arg, Expr, Stmt};
+
+/// What one file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Module {
+    /// The names under which Triton is known.
+    pub imports: Imports,
+    /// Functions under `@triton.jit`, in source order.
+    pub kernels: Vec<Kernel>,
+    /// Calls of the form `name[grid](…)`, in source order, whether or not `name` is a kernel of this file.
+    pub launches: Vec<Launch>,
+    /// Functions that hold a launch, in source order.
+    pub hosts: Vec<Host>,
+    /// Assignments `name = value` at the top level, in source order.
+    pub globals: Vec<Global>,
+    /// Names that the top level binds more than once or under a condition: what they are is not certain.
+    pub uncertain: HashSet<String>,
+}
+
+/// A function that Triton compiles.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    /// Its name.
+    pub name: String,
+    /// Where the name stands.
+    pub name_span: Span,
+    /// The definition with its decorators.
+    pub span: Span,
+    /// The definition from `def`.
+    pub def_span: Span,
+    /// The parameters, in order.
+    pub params: Vec<Param>,
+    /// All decorators, outermost first.
+    pub decorators: Vec<Decorator>,
+    /// `@triton.autotune`, if any.
+    pub autotune: Option<Autotune>,
+    /// Names set by `@triton.heuristics`; `None` when they cannot be read off.
+    pub heuristics: Option<Vec<String>>,
+    /// Whether every decorator is one of Triton's that the model understands.
+    pub plain: bool,
+    /// The body.
+    pub body: Vec<Stmt>,
+    /// Names bound inside: parameters, assignments, loop variables. They hide imports and globals.
+    pub locals: HashSet<String>,
+    /// Whether the definition stands under a condition or inside another definition.
+    pub nested: bool,
+    /// Whether the parser found an error inside.
+    pub has_error: bool,
+}
+
+/// A parameter of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Its name.
+    pub name: String,
+    /// Where the name stands.
+    pub name_span: Span,
+    /// The whole parameter.
+    pub span: Span,
+    /// The annotation, if any.
+    pub annotation: Option<Expr>,
+    /// Whether it is annotated as `tl.constexpr`.
+    pub constexpr: bool,
+    /// The default, if any.
+    pub default: Option<Expr>,
+    /// Whether it is `*args` or `**kwargs`.
+    pub variadic: bool,
+}
+
+/// A decorator.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decorator {
+    /// The decorator's expression, for example the call of `triton.autotune`.
+    pub expr: Expr,
+    /// Its full name when it is Triton's, for example `triton.autotune`.
+    pub path: Option<String>,
+}
+
+/// `@triton.autotune(configs=…, key=…)`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Autotune {
+    /// The whole decorator call.
+    pub span: Span,
+    /// The configurations; `None` when they are not written out in place.
+    pub configs: Option<Vec<Config>>,
+    /// The names in `key`; `None` when they are not written out in place.
+    pub key: Option<Vec<String>>,
+}
+
+/// `triton.Config({…}, num_warps=…)`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The whole call.
+    pub span: Span,
+    /// The meta-parameters: name and value.
+    pub meta: Vec<(String, Expr)>,
+    /// The launch options: name and value.
+    pub options: Vec<(String, Expr)>,
+}
+
+/// `kernel[grid](arguments)`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// What is launched, when it is a plain name.
+    pub kernel: Option<String>,
+    /// What is launched.
+    pub target: Expr,
+    /// The grid.
+    pub grid: Expr,
+    /// The arguments.
+    pub args: Vec<Arg>,
+    /// The arguments with their parentheses.
+    pub args_span: Span,
+    /// The whole call.
+    pub span: Span,
+    /// Index into [`Module::hosts`] of the function it stands in; `None` at the top level.
+    pub host: Option<usize>,
+    /// Whether the parser found an error inside.
+    pub has_error: bool,
+}
+
+/// A host function (or method) that launches kernels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Host {
+    /// Name, with the classes and functions around it: `Class.method`, `outer.<locals>.inner`.
+    pub qualname: String,
+    /// The bare name.
+    pub name: String,
+    /// Where the name stands.
+    pub name_span: Span,
+    /// The definition.
+    pub span: Span,
+    /// Zero-based line of `def` (what Python's `ast` calls `lineno`, less one).
+    pub line: usize,
+    /// Parameter names, in order.
+    pub params: Vec<String>,
+    /// The body.
+    pub body: Vec<Stmt>,
+}
+
+/// `name = value` at the top level.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Global {
+    /// The name.
+    pub name: String,
+    /// The value.
+    pub value: Expr,
+    /// The statement.
+    pub span: Span,
+}
+
+impl Module {
+    /// The kernel of this name, when the file defines exactly one and does not bind the name otherwise.
+    #[must_use]
+    pub fn kernel(&self, name: &str) -> Option<&Kernel> {
+        let mut of_name = self.kernels.iter().filter(|kernel| kernel.name == name);
+        let kernel = of_name.next()?;
+        (of_name.next().is_none() && !self.uncertain.contains(name)).then_some(kernel)
+    }
+
+    /// The innermost kernel whose definition (with decorators) holds byte `offset`.
+    #[must_use]
+    pub fn kernel_at(&self, offset: usize) -> Option<&Kernel> {
+        self.kernels.iter().rev().find(|kernel| kernel.span.touches(offset))
+    }
+
+    /// The launches of the kernel named `name`.
+    pub fn launches_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a Launch> {
+        self.launches.iter().filter(move |launch| launch.kernel.as_deref() == Some(name))
+    }
+
+    /// The full name of `expr` as written in `kernel`'s body, whose own names hide the file's.
+    #[must_use]
+    pub fn resolve_in(&self, kernel: &Kernel, expr: &Expr) -> Option<Resolved> {
+        let first = *expr.dotted()?.first()?;
+        if kernel.locals.contains(first) {
+            return None;
+        }
+        self.imports.resolve(expr)
+    }
+
+    /// `path` without its `triton.language.` prefix when `expr` resolves to a member of it.
+    #[must_use]
+    pub fn language_member(&self, kernel: &Kernel, expr: &Expr) -> Option<String> {
+        let resolved = self.resolve_in(kernel, expr)?;
+        resolved.path.strip_prefix("triton.language.").map(str::to_owned)
+    }
+
+    /// Names of functions that the kernels of this file call: helpers, as opposed to what the host launches.
+    #[must_use]
+    pub fn called_in_kernels(&self) -> HashSet<&str> {
+        let mut names = HashSet::new();
+        for kernel in &self.kernels {
+            ast::walk_expressions(&kernel.body, &mut |expr| {
+                if let Some(name) = expr.as_call().and_then(|call| call.func.as_name()) {
+                    names.insert(name);
+                }
+            });
+        }
+        names
+    }
+}
+
+impl Kernel {
+    /// The parameter of this name.
+    #[must_use]
+    pub fn param(&self, name: &str) -> Option<&Param> {
+        self.params.iter().find(|param| param.name == name)
+    }
+}

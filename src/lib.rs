@@ -1,0 +1,34 @@
+//! Warpsmith: a language server for people who write Triton GPU kernels.
+//!
+//! Three layers, one direction (see `docs/architecture.md`): the model ([`syntax`], [`kernel`], [`analysis`]) is pure;
+//! the features ([`rules`], [`explore`], …) build on it; [`server`] alone knows LSP and [`worker`] alone knows Python.
+
+pub mod protocol;
+
+#[cfg(feature = "server")]
+pub mod analysis;
+#[cfg(feature = "server")]
+pub mod api;
+#[cfg(feature = "server")]
+pub mod cli;
+#[cfg(feature = "server")]
+pub mod evaluate;
+#[cfg(feature = "server")]
+pub mod explore;
+#[cfg(feature = "server")]
+pub mod kernel;
+#[cfg(feature = "server")]
+pub mod python;
+#[cfg(feature = "server")]
+pub mod rules;
+#[cfg(feature = "server")]
+pub mod server;
+#[cfg(feature = "server")]
+pub mod settings;
+#[cfg(feature = "server")]
+pub mod syntax;
+#[cfg(feature = "server")]
+pub mod workload;
+
+#[cfg(feature = "worker")]
+pub mod worker;

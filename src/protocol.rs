@@ -1,0 +1,1 @@
+//! Types that cross the pipe between the server and its workers.

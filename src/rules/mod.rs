@@ -1,0 +1,43 @@
+//! The rules: one file each, with declaration, documentation, check, fix and tests together.
+//!
+//! Adding a rule: write its file, add its name to [`rules!`] below. Everything else (registry, `explain`, hover, pages,
+//! schema, SARIF) reads [`all`].
+
+mod declaration;
+mod diagnostic;
+mod engine;
+mod suppression;
+#[cfg(test)]
+mod tests;
+
+pub use declaration::{Declaration, Family, Rule, Severity};
+pub use diagnostic::{Diagnostic, Edit, Fix, Related, apply_edits};
+pub use engine::{Context, Findings, Selection, check};
+
+macro_rules! rules {
+    ($($module:ident,)*) => {
+        $(mod $module;)*
+
+        /// Every rule, in the order of the codes.
+        static RULES: &[&Rule] = &[$(&$module::RULE,)*];
+    };
+}
+
+rules! {
+    unknown_member,
+}
+
+/// Every rule, in the order of the codes.
+#[must_use]
+pub fn all() -> &'static [&'static Rule] {
+    RULES
+}
+
+/// The rule with this code (`L001`) or name (`unknown-member`).
+#[must_use]
+pub fn find(code_or_name: &str) -> Option<&'static Rule> {
+    let wanted = |rule: &&&Rule| {
+        rule.declaration.code.eq_ignore_ascii_case(code_or_name) || rule.declaration.name == code_or_name
+    };
+    RULES.iter().find(wanted).copied()
+}

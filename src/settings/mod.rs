@@ -1,0 +1,54 @@
+//! Settings: `warpsmith.toml`, `[tool.warpsmith]` in `pyproject.toml`, and what an editor sends.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Everything that can be set. Every key is optional; unknown keys are errors.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Settings {
+    /// Rules to run: codes, prefixes such as `L`, names, or `all`. Empty means all.
+    pub select: Vec<String>,
+    /// Rules not to run: codes, prefixes or names.
+    pub ignore: Vec<String>,
+    /// Files and folders not to check, as patterns of `.gitignore`, relative to the settings file.
+    pub exclude: Vec<String>,
+    /// The Triton version to check against, such as `3.6.0`. Default: the one installed in the project's environment.
+    pub triton_version: Option<String>,
+    /// The Python interpreter of the project. Default: found from `VIRTUAL_ENV`, `.venv`, conda or `PATH`.
+    pub python: Option<PathBuf>,
+    /// How kernels are optimized.
+    pub optimize: OptimizeSettings,
+    /// The language model to use, if any.
+    pub model: ModelSettings,
+}
+
+/// How kernels are optimized.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct OptimizeSettings {
+    /// How long a search may take, in seconds.
+    pub budget: f64,
+    /// How many candidates are compiled side by side; 0 means one per processor core, at most 16.
+    pub parallel: usize,
+    /// Seed of the search; the same seed and the same measurements give the same search.
+    pub seed: u64,
+}
+
+impl Default for OptimizeSettings {
+    fn default() -> Self {
+        Self { budget: 60.0, parallel: 0, seed: 0 }
+    }
+}
+
+/// A language model behind an OpenAI-compatible address.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct ModelSettings {
+    /// Base address, such as `http://localhost:11434/v1`. Nothing is sent anywhere unless it is set.
+    pub base_url: Option<String>,
+    /// Name of the environment variable that holds the key.
+    pub api_key_env: Option<String>,
+}

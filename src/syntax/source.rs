@@ -1,0 +1,114 @@
+//! One immutable version of a file: its text, its tree, its lines.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use tree_sitter::{Node, Parser, Tree};
+
+use super::{Encoding, LineIndex, Position};
+
+/// A half-open range of bytes of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Span {
+    /// First byte.
+    pub start: usize,
+    /// One past the last byte.
+    pub end: usize,
+}
+
+impl Span {
+    /// The span `start..end`.
+    #[must_use]
+    pub fn new(start: usize, end: usize) -> Self {
+        Self { start, end }
+    }
+
+    /// Whether `other` lies within this span.
+    #[must_use]
+    pub fn contains(self, other: Span) -> bool {
+        self.start <= other.start && other.end <= self.end
+    }
+
+    /// Whether byte `offset` lies in this span or at its end.
+    #[must_use]
+    pub fn touches(self, offset: usize) -> bool {
+        self.start <= offset && offset <= self.end
+    }
+
+    /// Whether the two spans share a byte or touch.
+    #[must_use]
+    pub fn meets(self, other: Span) -> bool {
+        self.start <= other.end && other.start <= self.end
+    }
+}
+
+/// The span of a tree-sitter node.
+#[must_use]
+pub fn node_span(node: Node<'_>) -> Span {
+    Span::new(node.start_byte(), node.end_byte())
+}
+
+/// One version of a file: text, tree and lines that belong together.
+#[derive(Clone, Debug)]
+pub struct Source {
+    text: Arc<str>,
+    tree: Tree,
+    lines: LineIndex,
+}
+
+impl Source {
+    /// Parses `text` from scratch. Parsing never fails: what is not Python becomes error nodes.
+    #[must_use]
+    pub fn parse(text: impl Into<Arc<str>>) -> Self {
+        let text = text.into();
+        let tree = new_parser().parse(text.as_bytes(), None).expect("a parser with a language and no time limit parses");
+        Self::from_parts(text, tree)
+    }
+
+    pub(super) fn from_parts(text: Arc<str>, tree: Tree) -> Self {
+        let lines = LineIndex::new(&text);
+        Self { text, tree, lines }
+    }
+
+    /// The whole text.
+    #[must_use]
+    pub fn text(&self) -> &Arc<str> {
+        &self.text
+    }
+
+    /// The syntax tree of [`Self::text`].
+    #[must_use]
+    pub fn tree(&self) -> &Tree {
+        &self.tree
+    }
+
+    /// The lines of [`Self::text`].
+    #[must_use]
+    pub fn lines(&self) -> &LineIndex {
+        &self.lines
+    }
+
+    /// The text of `span`; empty when the span is not of this text.
+    #[must_use]
+    pub fn slice(&self, span: Span) -> &str {
+        self.text.get(span.start..span.end).unwrap_or("")
+    }
+
+    /// Position of byte `offset`.
+    #[must_use]
+    pub fn position(&self, offset: usize, encoding: Encoding) -> Position {
+        self.lines.position(&self.text, offset, encoding)
+    }
+
+    /// Byte offset of `position`, clamped.
+    #[must_use]
+    pub fn offset(&self, position: Position, encoding: Encoding) -> usize {
+        self.lines.offset(&self.text, position, encoding)
+    }
+}
+
+pub(super) fn new_parser() -> Parser {
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar is of a supported ABI");
+    parser
+}

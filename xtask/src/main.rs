@@ -1,0 +1,2 @@
+//! Chores of the repository: `cargo xtask --help` lists them.
+fn main() {}
