@@ -1,0 +1,44 @@
+//! What the server calls that is not its own: replaceable, so that tests can script it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::evaluate::{self, Devices};
+use crate::explore::{self, Observer, OptimizeError, Outcome, Request};
+use crate::rules::{self, Context, Diagnostic, Selection};
+use crate::settings::Settings;
+
+type Check = dyn Fn(&Context<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
+type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
+type Interpreter = dyn Fn(&Path, &Settings) -> Option<PathBuf> + Send + Sync;
+
+/// The features behind the server.
+#[derive(Clone)]
+pub struct Tools {
+    /// Runs the rules over a file.
+    pub check: Arc<Check>,
+    /// Searches for a faster kernel; blocks.
+    pub optimize: Arc<Optimize>,
+    /// Looks for CUDA devices; may take a second.
+    pub devices: Arc<dyn Fn() -> Devices + Send + Sync>,
+    /// Finds the Python interpreter for files in a folder.
+    pub interpreter: Arc<Interpreter>,
+}
+
+impl Default for Tools {
+    fn default() -> Self {
+        Self {
+            check: Arc::new(rules::check),
+            optimize: Arc::new(explore::optimize),
+            devices: Arc::new(evaluate::devices),
+            interpreter: Arc::new(super::target::interpreter),
+        }
+    }
+}
+
+impl fmt::Debug for Tools {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tools").finish_non_exhaustive()
+    }
+}
