@@ -74,7 +74,8 @@ pub fn main() -> ExitCode {
     // One TLS provider for the process; a second call would only say that there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let Cli { command, color } = Cli::parse();
-    let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
+    // Not locked: the server writes to it from threads of its own.
+    let out = &mut std::io::BufWriter::new(std::io::stdout());
     let result = match command {
         Command::Check(args) => check::run(&args, color.enabled(), out),
         Command::Explain(args) => explain::run(&args, out),

@@ -73,8 +73,8 @@ impl LanguageServer for Backend {
         self.tell(Event::Change(params));
     }
 
-    async fn did_save(&self, params: lsp::DidSaveTextDocumentParams) {
-        self.tell(Event::Save(params.text_document.uri));
+    async fn did_save(&self, _: lsp::DidSaveTextDocumentParams) {
+        self.tell(Event::Save);
     }
 
     async fn did_close(&self, params: lsp::DidCloseTextDocumentParams) {
@@ -89,8 +89,8 @@ impl LanguageServer for Backend {
         self.tell(Event::NotebookChange(params));
     }
 
-    async fn notebook_did_save(&self, params: lsp::DidSaveNotebookDocumentParams) {
-        self.tell(Event::Save(params.notebook_document.uri));
+    async fn notebook_did_save(&self, _: lsp::DidSaveNotebookDocumentParams) {
+        self.tell(Event::Save);
     }
 
     async fn notebook_did_close(&self, params: lsp::DidCloseNotebookDocumentParams) {
@@ -109,7 +109,7 @@ impl LanguageServer for Backend {
         self.tell(Event::WatchedFiles);
     }
 
-    async fn diagnostic(&self, params: lsp::DocumentDiagnosticParams) -> Result<lsp::DocumentDiagnosticReportProgress> {
+    async fn diagnostic(&self, params: lsp::DocumentDiagnosticParams) -> Result<lsp::DocumentDiagnosticReport> {
         self.ask(|reply| Event::Diagnostic(params, reply)).await
     }
 

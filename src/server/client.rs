@@ -124,8 +124,8 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             let params = lsp::ApplyWorkspaceEditParams { label: Some(label), edit, metadata: None };
             let result = match client.send_request::<lsp::ApplyWorkspaceEditRequest>(params).await {
                 Ok(answer) if answer.applied => Ok(()),
-                Ok(answer) => Err(answer.failure_reason.unwrap_or_else(|| "the editor did not say why".to_owned())),
-                Err(error) => Err(error.to_string()),
+                Ok(answer) => Err(answer.failure_reason),
+                Err(error) => Err(Some(error.to_string())),
             };
             Event::OfferApplied(job, result)
         }

@@ -89,11 +89,11 @@ fn tags(rule: &str) -> Vec<lsp::DiagnosticTag> {
 /// The answer to a client that asks for the diagnostics of a document and may still have those of before.
 pub(super) fn report(
     version: i32, items: Vec<lsp::Diagnostic>, previous: Option<&str>,
-) -> lsp::DocumentDiagnosticReportProgress {
+) -> lsp::DocumentDiagnosticReport {
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(&items).unwrap_or_default().hash(&mut hasher);
     let id = format!("{version}-{:x}", hasher.finish());
-    let report = if previous == Some(&id) {
+    if previous == Some(&id) {
         lsp::DocumentDiagnosticReport::RelatedUnchangedDocumentDiagnosticReport(
             lsp::RelatedUnchangedDocumentDiagnosticReport {
                 related_documents: None,
@@ -102,13 +102,12 @@ pub(super) fn report(
         )
     } else {
         full(Some(id), items)
-    };
-    lsp::DocumentDiagnosticReportProgress::DocumentDiagnosticReport(report)
+    }
 }
 
 /// The answer for a document that is not open: nothing.
-pub(super) fn empty_report() -> lsp::DocumentDiagnosticReportProgress {
-    lsp::DocumentDiagnosticReportProgress::DocumentDiagnosticReport(full(None, Vec::new()))
+pub(super) fn empty_report() -> lsp::DocumentDiagnosticReport {
+    full(None, Vec::new())
 }
 
 fn full(result_id: Option<String>, items: Vec<lsp::Diagnostic>) -> lsp::DocumentDiagnosticReport {

@@ -29,8 +29,8 @@ pub(super) enum Event {
     Open(lsp::DidOpenTextDocumentParams),
     /// A file was edited.
     Change(lsp::DidChangeTextDocumentParams),
-    /// A file was saved.
-    Save(lsp::Uri),
+    /// A file or a notebook was saved.
+    Save,
     /// A file was closed.
     Close(lsp::Uri),
     /// A notebook was opened.
@@ -48,7 +48,7 @@ pub(super) enum Event {
     WatchedFiles,
 
     /// The diagnostics of a document are asked for.
-    Diagnostic(lsp::DocumentDiagnosticParams, Reply<lsp::DocumentDiagnosticReportProgress>),
+    Diagnostic(lsp::DocumentDiagnosticParams, Reply<lsp::DocumentDiagnosticReport>),
     /// The actions for a range are asked for.
     CodeAction(lsp::CodeActionParams, Reply<Option<Vec<lsp::CodeActionResponse>>>),
     /// The text of a hover is asked for.
@@ -66,6 +66,6 @@ pub(super) enum Event {
     JobEnded(String, Result<Outcome, OptimizeError>),
     /// The user was asked whether to apply a job's offer, and said yes or no.
     OfferAnswered(String, bool),
-    /// The client has tried to apply a job's offer; the text says why it could not.
-    OfferApplied(String, Result<(), String>),
+    /// The client has tried to apply a job's offer; the text, if any, says why it did not.
+    OfferApplied(String, Result<(), Option<String>>),
 }

@@ -32,18 +32,12 @@ pub(super) fn contents(text: String, is_markdown: bool) -> lsp::Contents {
     lsp::Contents::MarkupContent(lsp::MarkupContent { kind, value: text })
 }
 
-/// A rule's page.
+/// A rule's page, and where it is on the web.
 fn page(rule: &Rule) -> String {
-    let rule = &rule.declaration;
-    format!(
-        "**{} {}** ({}): {}\n\n{}\n\n[{url}]({url})",
-        rule.code,
-        rule.name,
-        rule.severity,
-        rule.summary,
-        rule.doc.trim(),
-        url = rule.url()
-    )
+    let url = rule.declaration.url();
+    format!("{}
+
+[{url}]({url})", rule.declaration.page().trim_end())
 }
 
 /// The kernel whose name stands at byte `offset`: where it is defined, launched or called.
@@ -151,23 +145,16 @@ fn describe(kernel: &Kernel, unit: &Unit) -> String {
     if let Some(names) = kernel.heuristics.as_ref().filter(|names| !names.is_empty()) {
         let _ = write!(out, "\n- Set by heuristics: `{}`", names.join("`, `"));
     }
-    let launches: Vec<String> = unit
-        .module
-        .launches_of(&kernel.name)
-        .filter_map(|launch| {
-            let part = unit.part_at(launch.span.start)?;
-            Some((unit.locate(launch.span, Encoding::Utf8)?.1.start.line + 1).to_string() + cell_note(unit, &part.uri))
-        })
-        .collect();
-    if !launches.is_empty() {
-        let lines = if launches.len() == 1 { "line" } else { "lines" };
-        let _ = write!(out, "\n- Launched {} in this file: {lines} {}", times(launches.len()), launches.join(", "));
+    let lines = unit.module.launches_of(&kernel.name).filter_map(|launch| {
+        let (_, range) = unit.locate(launch.span, Encoding::Utf8)?;
+        Some((range.start.line + 1).to_string())
+    });
+    let lines: Vec<String> = lines.collect();
+    if !lines.is_empty() {
+        let place = if unit.is_notebook { "in this notebook" } else { "in this file" };
+        let _ = write!(out, "\n- Launched {} {place}: line {}", times(lines.len()), lines.join(", "));
     }
     out
-}
-
-fn cell_note(unit: &Unit, _: &lsp::Uri) -> &'static str {
-    if unit.is_notebook { " of its cell" } else { "" }
 }
 
 /// The parameters as they are written, on one line.

@@ -92,10 +92,10 @@ where
     .custom_method("$/setTrace", Backend::set_trace)
     .custom_method(framing::MALFORMED, Backend::malformed)
     .finish();
-    let owner = Owner::new(tools, events.clone(), calls);
+    let for_owner = events.clone();
     let owner = std::thread::Builder::new()
         .name("owner".to_owned())
-        .spawn(move || owner.run(inbox))
+        .spawn(move || Owner::new(tools, for_owner, calls).run(inbox))
         .context("could not start the owner's thread")?;
 
     let server = Server::new(framing::Reader::new(input), output, socket).concurrency_level(CONCURRENCY);

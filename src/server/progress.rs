@@ -70,7 +70,7 @@ pub(super) async fn show(client: tower_lsp::Client, job: String, title: String, 
             Some(best) => format!("{} (best so far {best:.2}×)", state.message),
             None => state.message,
         };
-        progress.report_with_message(message, percentage(state.fraction)).await;
+        progress.report_with_message(message, percentage(state.fraction), None).await;
         tokio::time::sleep(PERIOD).await;
     }
     let last = states.borrow().clone();

@@ -1,17 +1,18 @@
 //! What the server calls that is not its own: replaceable, so that tests can script it.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::evaluate::{self, Devices};
 use crate::explore::{self, Observer, OptimizeError, Outcome, Request};
+use crate::python::environment::Environment;
 use crate::rules::{self, Context, Diagnostic, Selection};
 use crate::settings::Settings;
 
 type Check = dyn Fn(&Context<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
 type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
-type Interpreter = dyn Fn(&Path, &Settings) -> Option<PathBuf> + Send + Sync;
+type FindEnvironment = dyn Fn(&Path, &Path, &Settings) -> Option<Environment> + Send + Sync;
 
 /// The features behind the server.
 #[derive(Clone)]
@@ -22,8 +23,8 @@ pub struct Tools {
     pub optimize: Arc<Optimize>,
     /// Looks for CUDA devices; may take a second.
     pub devices: Arc<dyn Fn() -> Devices + Send + Sync>,
-    /// Finds the Python interpreter for files in a folder.
-    pub interpreter: Arc<Interpreter>,
+    /// Finds the Python environment of files in a folder, in the workspace with this root.
+    pub environment: Arc<FindEnvironment>,
 }
 
 impl Default for Tools {
@@ -32,7 +33,7 @@ impl Default for Tools {
             check: Arc::new(rules::check),
             optimize: Arc::new(explore::optimize),
             devices: Arc::new(evaluate::devices),
-            interpreter: Arc::new(super::target::interpreter),
+            environment: Arc::new(super::target::environment),
         }
     }
 }
