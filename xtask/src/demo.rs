@@ -22,7 +22,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     // As an activated environment would.
     let warpsmith = || {
         let mut command = Command::new(&warpsmith);
-        if let Some(folder) = python.parent().and_then(Path::parent).filter(|folder| folder.join("pyvenv.cfg").exists()) {
+        if let Some(folder) = python.parent().and_then(Path::parent).filter(|folder| folder.join("pyvenv.cfg").exists())
+        {
             command.env("VIRTUAL_ENV", folder);
         }
         command
@@ -37,7 +38,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
 
     if device.is_none() {
         say("Optimizing is left out: it runs and measures kernels, and this machine has no CUDA device.");
-        eprintln!("    On a machine with one, `cargo xtask demo` goes on with `warpsmith optimize examples/matmul.py`.");
+        eprintln!(
+            "    On a machine with one, `cargo xtask demo` goes on with `warpsmith optimize examples/matmul.py`."
+        );
         return Ok(());
     }
     say("Optimizing: warpsmith optimize examples/matmul.py");

@@ -121,7 +121,8 @@ fn rule_table(pages: &str) -> String {
 }
 
 fn summary_lines() -> String {
-    let line = |rule: &&rules::Rule| format!("  - [{0} {1}](rules/{1}.md)\n", rule.declaration.code, rule.declaration.name);
+    let line =
+        |rule: &&rules::Rule| format!("  - [{0} {1}](rules/{1}.md)\n", rule.declaration.code, rule.declaration.name);
     rules::all().iter().map(line).collect()
 }
 

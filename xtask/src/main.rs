@@ -1,5 +1,6 @@
 //! Chores of the repository: `cargo xtask --help` lists them.
 
+mod api;
 mod demo;
 mod generate;
 mod picture;
@@ -23,6 +24,8 @@ enum Chore {
         #[arg(long)]
         check: bool,
     },
+    /// Write `config/api/`: what each Triton release offers, read from its published wheel
+    Api(api::Args),
     /// Install what the tests need, then run every check and every test
     Test,
     /// Build a release, make a Python environment and show Warpsmith at work on `examples/`
@@ -34,6 +37,7 @@ fn main() -> anyhow::Result<()> {
     std::env::set_current_dir(root)?;
     match Chore::parse() {
         Chore::Generate { check } => generate::run(root, if check { Mode::Check } else { Mode::Write }),
+        Chore::Api(args) => api::run(&args),
         Chore::Test => test::run(root),
         Chore::Demo => demo::run(root),
     }

@@ -41,7 +41,9 @@ fn check(format: Format, expected: &Expect) {
 
 #[test]
 fn text_shows_the_line_and_the_fix() {
-    check(Format::Text, &expect![[r#"
+    check(
+        Format::Text,
+        &expect![[r#"
         error[L001]: `cidv` is unknown: it was, 100 %
          --> a b.py:2:8
           |
@@ -71,15 +73,19 @@ fn text_shows_the_line_and_the_fix() {
           |
 
         Found 1 error and 1 hint in 1 of 2 files; --fix mends 2.
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
 fn github_gets_commands() {
-    check(Format::Github, &expect![[r#"
+    check(
+        Format::Github,
+        &expect![[r#"
         ::error file=a b.py,line=2,col=8,endColumn=12,title=L001 unknown-member::`cidv` is unknown: it was, 100 %25
         ::notice file=a b.py,line=2,col=24,endColumn=28,title=L001 unknown-member::`cidv` is unknown: it was, 100 %25
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
@@ -109,7 +115,8 @@ fn json_counts_code_points_from_one() {
               }
             ]
           }
-        }"#]].assert_eq(&format!("{:#}", all[0]));
+        }"#]]
+    .assert_eq(&format!("{:#}", all[0]));
     assert_eq!(all[1]["severity"], "hint");
     assert_eq!(written(Format::Json, &[]), "[]\n");
 }
@@ -193,7 +200,8 @@ fn sarif_names_rules_places_and_fixes() {
               ]
             }
           ]
-        }"#]].assert_eq(&format!("{:#}", run["results"][1]));
+        }"#]]
+    .assert_eq(&format!("{:#}", run["results"][1]));
 }
 
 #[test]
