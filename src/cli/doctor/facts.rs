@@ -17,6 +17,8 @@ pub(super) struct Facts {
     pub(super) version: &'static str,
     /// The settings file that holds here.
     pub(super) settings: Option<PathBuf>,
+    /// Why the settings file cannot be used.
+    pub(super) broken_settings: Option<String>,
     pub(super) python: Option<PythonFacts>,
     /// What kernels are checked against.
     pub(super) target: TargetFacts,
@@ -70,6 +72,7 @@ impl Facts {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             settings: loaded.path.clone(),
+            broken_settings: None,
             python: environment.map(PythonFacts::of),
             target: TargetFacts {
                 table: target.table.version.to_string(),
@@ -87,7 +90,14 @@ impl Facts {
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("Warpsmith", self.version.to_owned())];
         let path = |path: &Path| path.display().to_string();
-        lines.push(("Settings", self.settings.as_deref().map_or("none, all is default".to_owned(), path)));
+        lines.push((
+            "Settings",
+            match (&self.broken_settings, &self.settings) {
+                (Some(error), _) => format!("cannot be used: {error}"),
+                (None, Some(file)) => path(file),
+                (None, None) => "none, all is default".to_owned(),
+            },
+        ));
         match &self.python {
             Some(python) => {
                 let missing = if python.exists { "" } else { ", does not exist" };
