@@ -1,5 +1,7 @@
 //! The command line, run as users run it.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
 use std::path::Path;
 use std::process::{Command, Stdio};
 

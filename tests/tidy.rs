@@ -1,5 +1,7 @@
 //! Rules about the repository itself: layers, sizes, leftovers, generated files.
 
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
 // The chore that writes the generated files, so that a plain `cargo test` notices stale ones.
 #[path = "../xtask/src/generate.rs"]
 #[expect(dead_code, reason = "the chore also writes")]
@@ -68,7 +70,8 @@ fn assert_none(problems: &[String]) {
 fn names(text: &str, word: &str) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     text.match_indices(word).any(|(at, _)| {
-        !text[..at].chars().next_back().is_some_and(is_word) && !text[at + word.len()..].chars().next().is_some_and(is_word)
+        !text[..at].chars().next_back().is_some_and(is_word)
+            && !text[at + word.len()..].chars().next().is_some_and(is_word)
     })
 }
 
@@ -89,7 +92,8 @@ fn each_library_is_known_to_its_layer_alone() {
 fn the_model_is_pure() {
     let mut problems = Vec::new();
     for (path, text) in code() {
-        for word in IMPURE.iter().filter(|word| MODEL.iter().any(|place| path.starts_with(place)) && names(&text, word)) {
+        for word in IMPURE.iter().filter(|word| MODEL.iter().any(|place| path.starts_with(place)) && names(&text, word))
+        {
             problems.push(format!("{path}: names `{word}`; the model does no input or output"));
         }
     }
