@@ -73,18 +73,34 @@ const FAILED: u8 = 2;
 pub fn main() -> ExitCode {
     // One TLS provider for the process; a second call would only say that there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let Cli { command, color } = Cli::parse();
-    // Not locked: the server writes to it from threads of its own.
-    let out = &mut std::io::BufWriter::new(std::io::stdout());
-    let result = match command {
+    match Cli::parse() {
+        // The server owns standard output.
+        Cli { command: Command::Serve, .. } => ended(crate::server::serve()),
+        cli => {
+            let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
+            ended(run(cli, out).and_then(|code| Ok(out.flush().map(|()| code)?)))
+        }
+    }
+}
+
+/// What a command line, such as `["check", "examples"]`, writes to standard output.
+///
+/// # Errors
+/// When it cannot be read or cannot run.
+pub fn capture(arguments: &[&str]) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    run(Cli::try_parse_from(["warpsmith"].iter().chain(arguments))?, &mut out)?;
+    Ok(String::from_utf8(out)?)
+}
+
+fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    match command {
         Command::Check(args) => check::run(&args, color.enabled(), out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Rules(args) => rules::run(&args, out),
         Command::Doctor(args) => doctor::run(&args, out),
-        // The server owns standard output.
-        Command::Serve => return ended(crate::server::serve()),
-    };
-    ended(result.and_then(|code| Ok(out.flush().map(|()| code)?)))
+        Command::Serve => crate::server::serve(),
+    }
 }
 
 fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {

@@ -9,10 +9,9 @@ use std::sync::OnceLock;
 use cudarc::driver::{DriverError, result, sys};
 
 use super::{Device, Devices};
+use crate::protocol::FAKE_DEVICE_ENV;
 
-/// Environment variable that puts a device of this name in place of the real ones, for tests without a GPU.
-const FAKE: &str = "WARPSMITH_FAKE_DEVICE";
-/// What the name of every such device ends with.
+/// What the name of every stand-in ends with.
 const SIMULATED: &str = " (simulated)";
 
 /// The versions of the drivers, as far as they are installed.
@@ -33,9 +32,11 @@ impl Device {
 }
 
 /// Looks for CUDA devices without making a context. Takes up to a second the first time: not for the main thread.
+///
+/// [`FAKE_DEVICE_ENV`] puts a stand-in of its name in place of the real ones, for tests without a GPU.
 #[must_use]
 pub fn devices() -> Devices {
-    if let Ok(name) = std::env::var(FAKE)
+    if let Ok(name) = std::env::var(FAKE_DEVICE_ENV)
         && !name.is_empty()
     {
         return Devices::Found(vec![Device { name: format!("{name}{SIMULATED}"), capability: (0, 0) }]);

@@ -28,6 +28,14 @@ impl Loaded {
     pub fn root(&self) -> Option<&Path> {
         self.path.as_deref()?.parent()
     }
+
+    /// The root of the project that holds `folder`: the settings file's folder, else the nearest with `.git` or
+    /// `pyproject.toml`, else `folder` itself.
+    #[must_use]
+    pub fn project(&self, folder: &Path) -> PathBuf {
+        let is_root = |folder: &&Path| [".git", "pyproject.toml"].iter().any(|name| folder.join(name).exists());
+        self.root().or_else(|| folder.ancestors().find(is_root)).unwrap_or(folder).to_path_buf()
+    }
 }
 
 /// Settings that cannot be used. Displays as `file:line:column: what is wrong`.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::{Target, Version};
+use crate::python::environment::{self, Environment};
 use crate::rules::Selection;
 use crate::settings::{self, Excludes, SettingsError};
 
@@ -28,48 +29,38 @@ type Found = Result<Arc<Project>, SettingsError>;
 /// The projects of the folders that were met.
 pub(super) struct Projects {
     overrides: Overrides,
-    known: Mutex<Known>,
-}
-
-#[derive(Default)]
-struct Known {
-    by_folder: HashMap<PathBuf, Found>,
-    /// By settings file; `None` for the defaults.
-    by_settings: HashMap<Option<PathBuf>, Found>,
+    by_folder: Mutex<HashMap<PathBuf, Found>>,
 }
 
 impl Projects {
     pub(super) fn new(overrides: Overrides) -> Self {
-        Self { overrides, known: Mutex::default() }
+        Self { overrides, by_folder: Mutex::default() }
     }
 
     /// The project that holds for files in `folder`, an absolute path.
     pub(super) fn of(&self, folder: &Path) -> Found {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = known.by_folder.get(folder) {
+        let mut known = self.by_folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(folder) {
             return found.clone();
         }
-        let found = settings::load(folder).and_then(|loaded| {
-            let path = loaded.path.clone();
-            known.by_settings.entry(path).or_insert_with(|| self.build(loaded, folder)).clone()
-        });
-        known.by_folder.insert(folder.to_path_buf(), found.clone());
+        let found = self.read(folder);
+        known.insert(folder.to_path_buf(), found.clone());
         found
     }
 
-    fn build(&self, loaded: settings::Loaded, folder: &Path) -> Found {
-        let excludes = Excludes::new(&loaded, folder)?;
-        let target = self.target(&loaded, folder);
+    fn read(&self, folder: &Path) -> Found {
+        let loaded = settings::load(folder)?;
         let mut selection = loaded.settings.selection();
         if !self.overrides.select.is_empty() {
             selection.select.clone_from(&self.overrides.select);
         }
         selection.ignore.extend(self.overrides.ignore.iter().cloned());
-        Ok(Arc::new(Project { selection, target, excludes }))
-    }
-
-    fn target(&self, loaded: &settings::Loaded, _folder: &Path) -> Target {
-        let named = self.overrides.triton.or_else(|| loaded.settings.triton());
-        named.map_or_else(Target::newest, Target::of)
+        let target = match self.overrides.triton {
+            Some(version) => Target::of(version),
+            None => environment::target_for(&loaded.settings, Environment::of_project(&loaded, folder).as_ref())
+                // Not reached: a version in the settings was checked when they were loaded.
+                .unwrap_or_else(|_| Target::newest()),
+        };
+        Ok(Arc::new(Project { selection, target, excludes: Excludes::new(&loaded, folder)? }))
     }
 }

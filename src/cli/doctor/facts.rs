@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::model::ModelFacts;
 use crate::api::{Certainty, Target};
 use crate::evaluate::{self, Device, Devices, Drivers};
+use crate::python::environment::{self, Environment, Origin};
 use crate::settings::Loaded;
 
 /// What was found.
@@ -16,6 +17,8 @@ pub(super) struct Facts {
     pub(super) version: &'static str,
     /// The settings file that holds here.
     pub(super) settings: Option<PathBuf>,
+    /// Why the settings file cannot be used.
+    pub(super) broken_settings: Option<String>,
     pub(super) python: Option<PythonFacts>,
     /// What kernels are checked against.
     pub(super) target: TargetFacts,
@@ -30,9 +33,13 @@ pub(super) struct Facts {
 #[derive(Debug, Serialize)]
 pub(super) struct PythonFacts {
     pub(super) executable: PathBuf,
+    /// What the settings name may be missing.
+    pub(super) exists: bool,
     /// How it was found.
-    pub(super) source: String,
+    pub(super) source: &'static str,
     pub(super) triton: Option<String>,
+    /// Whether that is a published release, not a snapshot.
+    pub(super) release: bool,
     pub(super) torch: bool,
 }
 
@@ -49,12 +56,14 @@ pub(super) struct TargetFacts {
 
 impl Facts {
     pub(super) fn gather(loaded: &Loaded, folder: &Path) -> Self {
-        let python = python(loaded, folder);
-        let installed = python.as_ref().and_then(|python| python.triton.as_ref()?.parse().ok());
-        let (target, from) = match (loaded.settings.triton(), installed) {
-            (Some(version), _) => (Target::of(version), "settings"),
-            (None, Some(version)) => (Target::of(version), "installed"),
-            (None, None) => (Target::newest(), "none"),
+        let environment = Environment::of_project(loaded, folder);
+        let target =
+            environment::target_for(&loaded.settings, environment.as_ref()).unwrap_or_else(|_| Target::newest());
+        let installed = environment.as_ref().and_then(|environment| environment.triton);
+        let from = match (loaded.settings.triton(), installed) {
+            (Some(_), _) => "settings",
+            (None, Some(_)) => "installed",
+            (None, None) => "none",
         };
         let (devices, no_device) = match evaluate::devices() {
             Devices::Found(devices) => (devices, None),
@@ -63,7 +72,8 @@ impl Facts {
         Self {
             version: env!("CARGO_PKG_VERSION"),
             settings: loaded.path.clone(),
-            python,
+            broken_settings: None,
+            python: environment.map(PythonFacts::of),
             target: TargetFacts {
                 table: target.table.version.to_string(),
                 from,
@@ -80,11 +90,21 @@ impl Facts {
     pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
         let mut lines = vec![("Warpsmith", self.version.to_owned())];
         let path = |path: &Path| path.display().to_string();
-        lines.push(("Settings", self.settings.as_deref().map_or("none, all is default".to_owned(), path)));
+        lines.push((
+            "Settings",
+            match (&self.broken_settings, &self.settings) {
+                (Some(error), _) => format!("cannot be used: {error}"),
+                (None, Some(file)) => path(file),
+                (None, None) => "none, all is default".to_owned(),
+            },
+        ));
         match &self.python {
             Some(python) => {
-                lines.push(("Python", format!("{} ({})", python.executable.display(), python.source)));
-                lines.push(("Triton", python.triton.clone().unwrap_or_else(|| "not installed".to_owned())));
+                let missing = if python.exists { "" } else { ", does not exist" };
+                lines.push(("Python", format!("{} ({}{missing})", python.executable.display(), python.source)));
+                let snapshot = if python.release { "" } else { ", a snapshot" };
+                let triton = python.triton.as_ref().map(|version| format!("{version}{snapshot}"));
+                lines.push(("Triton", triton.unwrap_or_else(|| "not installed".to_owned())));
                 lines.push(("torch", if python.torch { "installed" } else { "not installed" }.to_owned()));
             }
             None => lines.push(("Python", "not found".to_owned())),
@@ -107,6 +127,22 @@ impl Facts {
     }
 }
 
-fn python(_loaded: &Loaded, _folder: &Path) -> Option<PythonFacts> {
-    None
+impl PythonFacts {
+    fn of(environment: Environment) -> Self {
+        let source = match environment.origin {
+            Origin::Settings => "from the settings",
+            Origin::VirtualEnv => "from VIRTUAL_ENV",
+            Origin::Workspace => "in the project",
+            Origin::Conda => "from CONDA_PREFIX",
+            Origin::Path => "from PATH",
+        };
+        Self {
+            exists: environment.python.exists(),
+            executable: environment.python,
+            source,
+            triton: environment.triton.map(|version| version.to_string()),
+            release: environment.release,
+            torch: environment.site_packages.iter().any(|folder| folder.join("torch").is_dir()),
+        }
+    }
 }

@@ -8,6 +8,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::FOUND;
+use crate::settings::Loaded;
 use facts::Facts;
 use promises::{Promise, State};
 
@@ -30,8 +31,12 @@ struct Examination {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir()?;
-    let loaded = crate::settings::load(&folder)?;
+    let (loaded, broken) = match crate::settings::load(&folder) {
+        Ok(loaded) => (loaded, None),
+        Err(error) => (Loaded::default(), Some(error.to_string())),
+    };
     let mut facts = Facts::gather(&loaded, &folder);
+    facts.broken_settings = broken;
     if args.model {
         facts.model.answer = Some(model::ask(&loaded.settings.model));
     }

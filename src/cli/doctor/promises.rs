@@ -39,14 +39,23 @@ fn checking(facts: &Facts) -> Promise {
         ("settings", true) => (format!("against Triton {}, as the settings say", target.table), Vec::new()),
         ("installed", true) => (format!("against Triton {}, as installed", target.table), Vec::new()),
         ("none", _) => ("against what any known Triton version has; none is installed here".to_owned(), vec![install]),
+        ("installed", false) if facts.python.as_ref().is_some_and(|python| !python.release) => {
+            (format!("against Triton {}, only as far as it is sure: a snapshot is installed", target.table), Vec::new())
+        }
         _ => (
-            format!(
-                "no table describes this Triton version; only what all versions share is checked (nearest: {})",
-                target.table
-            ),
-            vec!["set `triton-version` to the nearest release that is described".to_owned()],
+            format!("only as far as it is sure: no table describes this Triton version (nearest: {})", target.table),
+            vec!["a newer Warpsmith may; or set `triton-version` to a release that is described".to_owned()],
         ),
     };
+    if let Some(error) = &facts.broken_settings {
+        let remedies = vec![format!("settings that can be used: {error}")];
+        return Promise {
+            name: "Checking",
+            state: State::Missing,
+            detail: "not with these settings; it needs".to_owned(),
+            remedies,
+        };
+    }
     Promise { name: "Checking", state: State::Works, detail, remedies }
 }
 
@@ -57,6 +66,9 @@ fn optimizing(facts: &Facts) -> Promise {
     }
     match &facts.python {
         None => remedies.push("a Python interpreter: set `python`, or make `.venv` with torch and Triton".to_owned()),
+        Some(python) if !python.exists => {
+            remedies.push(format!("a Python interpreter: {} does not exist", python.executable.display()));
+        }
         Some(python) => {
             if python.triton.is_none() {
                 remedies.push(format!("Triton: {} -m pip install triton", python.executable.display()));
