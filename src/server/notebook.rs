@@ -28,7 +28,7 @@ impl Notebook {
         Self { cells: notebook.cells.iter().map(|cell| Cell::new(cell, &mut texts)).collect(), unit: None }
     }
 
-    /// Makes the client's changes. Returns the addresses of the cells that are gone.
+    /// Makes the client's changes. Returns the addresses of the Python cells that are gone.
     pub(super) fn change(&mut self, change: lsp::NotebookDocumentChangeEvent, encoding: Encoding) -> Vec<lsp::Uri> {
         self.unit = None;
         let Some(cells) = change.cells else { return Vec::new() };
@@ -41,8 +41,9 @@ impl Notebook {
             if changed.kind != lsp::NotebookCellKind::Code
                 && let Some(cell) = self.cells.iter_mut().find(|cell| cell.uri == changed.document)
             {
-                cell.text = None;
-                gone.push(changed.document);
+                if cell.text.take().is_some() {
+                    gone.push(changed.document);
+                }
             }
         }
         for changed in cells.text_content.unwrap_or_default() {
@@ -71,8 +72,7 @@ impl Notebook {
         });
         let added: Vec<Cell> = added.collect();
         self.cells.splice(start..start, added);
-        let closed = structure.did_close.unwrap_or_default().into_iter().map(|document| document.uri);
-        removed.into_keys().chain(closed).filter(|uri| !self.has(uri)).collect()
+        removed.into_values().filter(|cell| cell.text.is_some()).map(|cell| cell.uri).collect()
     }
 
     /// Whether one of the cells has this address.
@@ -80,9 +80,9 @@ impl Notebook {
         self.cells.iter().any(|cell| cell.uri == *uri)
     }
 
-    /// The addresses of the cells.
+    /// The addresses of the Python cells.
     pub(super) fn cells(&self) -> Vec<lsp::Uri> {
-        self.cells.iter().map(|cell| cell.uri.clone()).collect()
+        self.cells.iter().filter(|cell| cell.text.is_some()).map(|cell| cell.uri.clone()).collect()
     }
 
     /// What is known about the cells together.

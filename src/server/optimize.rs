@@ -272,9 +272,14 @@ impl Owner {
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let (uri, kernel) = (job.unit.uri.clone(), job.kernel.name.clone());
         let label = offer::label(&offer.speedup);
-        let edit = self.documents.unit(&uri).and_then(|now| {
-            let edits =
-                offer::rebase(job.unit.source.text(), &offer.edits, job.kernel.span, now.source.text())?;
+        let Some(now) = self.documents.unit(&uri) else {
+            let text = format!("`{kernel}` can be {label}, but its file was closed. ({})", offer.change);
+            self.client.show(lsp::MessageType::Warning, text);
+            self.jobs.jobs.remove(id);
+            return;
+        };
+        let edit = (|| {
+            let edits = offer::rebase(job.unit.source.text(), &offer.edits, job.kernel.span, now.source.text())?;
             let (part, lsp_edits) = to_lsp::edits(&now, &edits, self.encoding)?;
             let edit = if confirm {
                 to_lsp::annotated_edit(&part.uri, part.version, lsp_edits, &label, offer::description(offer))
@@ -282,7 +287,7 @@ impl Owner {
                 to_lsp::workspace_edit(&self.capabilities, &part.uri, part.version, lsp_edits)
             };
             Some((edit, apply_edits(now.source.text(), &edits)))
-        });
+        })();
         let Some((edit, text)) = edit else {
             let text = format!(
                 "`{kernel}` can be {label}, but the result is for an older text: the kernel or a line to be edited has \
