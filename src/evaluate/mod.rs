@@ -1,5 +1,7 @@
 //! Whether a candidate is right, and whether it is faster.
 
+pub mod statistics;
+
 /// What the machine has to measure on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {

@@ -1,1 +1,9 @@
-//! python
+//! The user's interpreter: finding it, and the workers that run in it.
+
+mod module;
+mod record;
+mod worker;
+
+pub use module::{ModuleError, cache_folder};
+pub use record::{RecordError, record_command};
+pub use worker::{Worker, WorkerError, simulated};

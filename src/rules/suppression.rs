@@ -73,9 +73,9 @@ fn next_code_line(source: &Source, after: usize) -> usize {
 fn codes(rest: &str) -> Codes {
     let rest = rest.trim_start();
     match rest.strip_prefix('[') {
-        Some(list) => Some(
-            list.split(']').next().unwrap_or("").split(',').map(|code| code.trim().to_owned()).collect(),
-        ),
+        Some(list) => {
+            Some(list.split(']').next().unwrap_or("").split(',').map(|code| code.trim().to_owned()).collect())
+        }
         None if rest.is_empty() || rest.starts_with('#') => None,
         None => Some(Vec::new()),
     }
