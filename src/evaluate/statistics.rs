@@ -63,14 +63,14 @@ mod tests {
     #[test]
     fn the_interval_holds_the_truth_as_often_as_it_says() {
         let mut state = 7;
-        let (runs, mut held, mut wins) = (2000, 0, 0);
+        let (runs, mut held, mut wins) = (2000, 0, 0_i32);
         for _ in 0..runs {
             // Skewed noise, as clocks have it, around a true ratio of 1.
             let mut time = || 1.0 + 0.05 * uniform(&mut state).powi(4);
             let pairs: Vec<(f64, f64)> = (0..100).map(|_| (time(), time())).collect();
             let narrow = ratio(&pairs, Z_95).unwrap();
             held += usize::from(narrow.low <= 1.0 && 1.0 <= narrow.high);
-            wins += usize::from(ratio(&pairs, Z_999).unwrap().low > 1.0);
+            wins += i32::from(ratio(&pairs, Z_999).unwrap().low > 1.0);
         }
         assert!(held as f64 >= 0.95 * f64::from(runs), "{held} of {runs}");
         assert!(f64::from(wins) < 0.01 * f64::from(runs), "{wins} of {runs}");
