@@ -1,5 +1,6 @@
 //! The user's interpreter: finding it, and the workers that run in it.
 
+pub mod environment;
 mod module;
 mod record;
 mod worker;

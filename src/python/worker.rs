@@ -163,7 +163,7 @@ impl Drop for Worker {
 /// Whether a simulated device was asked for (tests).
 #[must_use]
 pub fn simulated() -> bool {
-    std::env::var_os(crate::protocol::FAKE_DEVICE_ENV).is_some()
+    std::env::var_os(crate::protocol::FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty())
 }
 
 fn listen(mut stream: UnixStream) -> Receiver<Reply> {

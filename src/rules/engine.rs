@@ -30,6 +30,11 @@ impl Findings<'_> {
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.out.push(diagnostic);
     }
+
+    /// Reports some findings.
+    pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        self.out.extend(diagnostics);
+    }
 }
 
 /// Which rules run: codes, code prefixes (`L`, `L00`) or names.

@@ -1,4 +1,5 @@
-//! The rules: one file each, with declaration, documentation, check, fix and tests together.
+//! The rules: one file each, with declaration, documentation, check, fix and tests together (a long documentation stands
+//! in a Markdown file of the same name beside it).
 //!
 //! Adding a rule: write its file, add its name to [`rules!`] below. Everything else (registry, `explain`, hover, pages,
 //! schema, SARIF) reads [`all`].
@@ -6,6 +7,7 @@
 mod declaration;
 mod diagnostic;
 mod engine;
+mod page;
 mod suppression;
 #[cfg(test)]
 mod tests;
@@ -25,6 +27,10 @@ macro_rules! rules {
 
 rules! {
     unknown_member,
+    dtype_called,
+    loop_exit,
+    arange_bounds,
+    unfilled_reduction,
 }
 
 /// Every rule, in the order of the codes.

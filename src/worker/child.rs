@@ -70,7 +70,7 @@ struct Judge<'py, 'a> {
 
 impl<'py, 'a> Judge<'py, 'a> {
     fn run(py: Python<'py>, job: &'a Job, report: &mut Report) -> Result<Evidence, Stop> {
-        let simulated = std::env::var_os(FAKE_DEVICE_ENV).is_some();
+        let simulated = std::env::var_os(FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty());
         let replay = Replay {
             py,
             torch: py.import("torch")?,
