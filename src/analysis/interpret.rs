@@ -97,7 +97,9 @@ impl<'a> Run<'a> {
             StmtKind::Assign { targets, value: Some(value), .. } => {
                 match (targets.as_slice(), &value.kind) {
                     // `a, b = x, y`: all of the right-hand side first.
-                    ([Expr { kind: ExprKind::Tuple(left), .. }], ExprKind::Tuple(right)) if left.len() == right.len() => {
+                    ([Expr { kind: ExprKind::Tuple(left), .. }], ExprKind::Tuple(right))
+                        if left.len() == right.len() =>
+                    {
                         let values: Vec<_> = right.iter().map(|part| self.eval(part, names)).collect();
                         left.iter().zip(values).for_each(|(target, value)| assign(target, value, stmt.span, names));
                     }
@@ -317,9 +319,7 @@ impl<'a> Run<'a> {
             (None, Some(name)) if !self.kernel.locals.contains(name) => {
                 match (name, values.iter().all(|value| value.rank() == Some(0))) {
                     ("float" | "int" | "min" | "max", true) => Value::scalar(),
-                    ("min" | "max", false) if values.len() == 2 => {
-                        values[0].binary(Operation::Other, &values[1])
-                    }
+                    ("min" | "max", false) if values.len() == 2 => values[0].binary(Operation::Other, &values[1]),
                     _ => Value::unknown(),
                 }
             }

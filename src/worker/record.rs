@@ -358,7 +358,11 @@ fn contents(tensor: &Bound<'_, PyAny>) -> PyResult<Data> {
         return Ok(Data::Range { low: edge("min")?, high: edge("max")? });
     }
     let wide = tensor.call_method0("float")?.call_method1("nan_to_num", (0.0, 3e38, -3e38))?;
-    let of = |method: &str| -> PyResult<f64> { wide.call_method0(method)?.call_method0("item")?.extract() };
+    let of = |method: &str| -> PyResult<f64> {
+        // JSON has no infinity; the moments of huge elements overflow.
+        let value: f64 = wide.call_method0(method)?.call_method0("item")?.extract()?;
+        Ok(if value.is_finite() { value } else { 1.0 })
+    };
     let std = if count > 1 { of("std")? } else { 0.0 };
     Ok(Data::Normal { mean: of("mean")?, std, low: of("min")?, high: of("max")? })
 }
