@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use super::constants::truth;
 use super::lanes::{Along, Kind, Operation, Undefined, Value};
-use super::launches::{certainly_launched, global};
+use super::launches::{certainly_launched, global, passed_alike, same};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
@@ -164,23 +164,37 @@ impl<'a> Run<'a> {
     }
 
     fn branches(&mut self, branches: &'a [(Expr, Vec<Stmt>)], orelse: &'a [Stmt], names: &mut Names<'a>) -> Then {
-        let Some(((test, body), rest)) = branches.split_first() else { return self.body(orelse, names) };
-        self.eval(test, names);
-        match truth(test) {
-            Some(true) => return self.body(body, names),
-            Some(false) => return self.branches(rest, orelse, names),
-            None => {}
+        let mut outcome: Option<Names<'a>> = None;
+        let mut add = |then: Then, after: Names<'a>| match (&mut outcome, then) {
+            (_, Then::Ends) => {}
+            (Some(known), Then::Continues) => join(known, after, Value::either),
+            (None, Then::Continues) => outcome = Some(after),
+        };
+        let mut otherwise = std::mem::take(names);
+        let mut certain = None;
+        for (test, body) in branches {
+            self.eval(test, &mut otherwise);
+            match truth(test) {
+                Some(false) => {}
+                Some(true) => {
+                    certain = Some(body);
+                    break;
+                }
+                None => {
+                    let mut taken = otherwise.clone();
+                    add(self.body(body, &mut taken), taken);
+                }
+            }
         }
-        let mut otherwise = names.clone();
-        let taken = self.body(body, names);
-        let not_taken = self.branches(rest, orelse, &mut otherwise);
-        match (taken, not_taken) {
-            (Then::Ends, Then::Ends) => return Then::Ends,
-            (Then::Ends, Then::Continues) => *names = otherwise,
-            (Then::Continues, Then::Ends) => {}
-            (Then::Continues, Then::Continues) => join(names, otherwise, Value::either),
+        let last = certain.map_or(orelse, Vec::as_slice);
+        add(self.body(last, &mut otherwise), otherwise);
+        match outcome {
+            Some(after) => {
+                *names = after;
+                Then::Continues
+            }
+            None => Then::Ends,
         }
-        Then::Continues
     }
 
     fn repeat(&mut self, counter: Option<(&'a Expr, Value<'a>)>, body: &'a [Stmt], names: &mut Names<'a>) {
@@ -293,7 +307,11 @@ impl<'a> Run<'a> {
         }
         let mut value = first.binary(Operation::Comparison, &right);
         let always = match (&first.kind, op.as_str()) {
-            (Kind::Index(end), "<" | "<=" | "!=") => same_text(end, right_expr),
+            (Kind::Index(end), "<" | "<=" | "!=") => {
+                same(end, right_expr)
+                    || matches!((end.as_name(), right_expr.as_name()), (Some(end), Some(bound))
+                        if passed_alike(self.module, self.kernel, end, bound))
+            }
             (Kind::Index(_), ">=") => right_expr.as_int() == Some(0),
             _ => false,
         };
@@ -631,15 +649,6 @@ fn operation(op: &str) -> Operation {
         "&" | "and" => Operation::And,
         "|" | "or" => Operation::Or,
         _ => Operation::Other,
-    }
-}
-
-/// Whether two expressions are one name or one number.
-fn same_text(left: &Expr, right: &Expr) -> bool {
-    match (&left.kind, &right.kind) {
-        (ExprKind::Name(left), ExprKind::Name(right)) => left == right,
-        (ExprKind::Int(left), ExprKind::Int(right)) => left == right,
-        _ => false,
     }
 }
 

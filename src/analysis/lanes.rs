@@ -136,11 +136,12 @@ impl<'a> Value<'a> {
     /// leaves so. It does not when it may differ between defined and undefined lanes: then it may be there to undo them.
     fn keeps(&self, undefined: &Undefined<'a>, operation: Operation) -> bool {
         let rank = undefined.axes.len();
-        let concerned = || (0..rank).filter(|&at| undefined.axes[at]);
+        let concerned: Vec<usize> = (0..rank).filter(|&at| undefined.axes[at]).collect();
+        let same = |at: usize| self.along(at, rank) == Along::Same;
         let finite = matches!(self.kind, Kind::Index(_) | Kind::Affine | Kind::Zero | Kind::Filled);
-        concerned().all(|at| self.along(at, rank) == Along::Same)
+        concerned.iter().all(|&at| same(at))
             || (operation == Operation::Sum && finite)
-            || self.undefined_in(rank).any(|own| concerned().all(|at| own.axes[at]))
+            || self.undefined_in(rank).any(|own| concerned.iter().all(|&at| own.axes[at] || same(at)))
     }
 
     /// `self op other`, lane by lane.

@@ -100,6 +100,25 @@ impl Setting<'_> {
     }
 }
 
+/// Whether two expressions are one name or one number.
+#[must_use]
+pub fn same(left: &Expr, right: &Expr) -> bool {
+    match (left.as_name(), left.as_int()) {
+        (Some(name), _) => right.as_name() == Some(name),
+        (_, Some(value)) => right.as_int() == Some(value),
+        _ => false,
+    }
+}
+
+/// Whether a launch passes the same for two parameters of `kernel`.
+#[must_use]
+pub fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: &str) -> bool {
+    module.launches_of(&kernel.name).any(|launch| match (passed(launch, kernel, left), passed(launch, kernel, right)) {
+        (Passed::Argument(left), Passed::Argument(right)) => same(left, right),
+        _ => false,
+    })
+}
+
 /// Whether a function of the host that launches `kernel` checks that a size is a multiple of something that it passes
 /// for a compile-time parameter: then masks may be there for good measure only.
 #[must_use]
@@ -115,11 +134,6 @@ pub fn promises_full_tiles(module: &Module, kernel: &Kernel) -> bool {
                 Passed::Omitted | Passed::Unknown => None,
             })
             .collect();
-        let same = |left: &Expr, right: &Expr| match (left.as_name(), left.as_int()) {
-            (Some(name), _) => right.as_name() == Some(name),
-            (_, Some(value)) => right.as_int() == Some(value),
-            _ => false,
-        };
         let mut promised = false;
         walk_statements(&host.body, &mut |stmt| {
             let tests: Vec<&Expr> = match &stmt.kind {

@@ -18,3 +18,6 @@ pub mod flow;
 pub mod interpret;
 pub mod lanes;
 pub mod launches;
+
+#[cfg(test)]
+mod tests;
