@@ -22,6 +22,14 @@ pub struct Version {
 #[error("`{0}` is not a version of Triton; write it like `3.6.0` or `3.6`")]
 pub struct VersionError(pub String);
 
+impl Version {
+    /// Major and minor number: releases that share them offer the same.
+    #[must_use]
+    pub fn series(self) -> (u32, u32) {
+        (self.major, self.minor)
+    }
+}
+
 impl FromStr for Version {
     type Err = VersionError;
 

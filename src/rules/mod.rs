@@ -7,6 +7,7 @@
 mod declaration;
 mod diagnostic;
 mod engine;
+mod page;
 mod suppression;
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,118 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::*;
+use crate::python::environment::Environment;
+
+#[test]
+fn what_may_be_claimed_depends_on_what_is_known() {
+    let lookup = |target: Target, path: &str| target.lookup(&format!("triton.language.{path}"));
+    let of = |text: &str| Target::of(text.parse().unwrap());
+    // Came with 3.4; gone with 3.9; never there.
+    let (new, old, none) = ("make_tensor_descriptor", "advance", "cidv");
+    assert_eq!(lookup(of("3.3.0"), new), Lookup::Absent);
+    assert!(matches!(lookup(of("3.4.0"), new), Lookup::Found(_)));
+    assert_eq!(lookup(of("3.9.0"), old), Lookup::Absent);
+    for (target, certainty, absent) in [
+        (Target::newest(), Certainty::Assumed, Lookup::Absent),
+        (of("3.6.1"), Certainty::Known, Lookup::Absent),
+        (of("2.1.0"), Certainty::Outside, Lookup::Undescribed),
+        (of("3.0.0"), Certainty::Outside, Lookup::Undescribed),
+        (of("4.0.0"), Certainty::Outside, Lookup::Undescribed),
+    ] {
+        assert_eq!((target.certainty, lookup(target, none)), (certainty, absent), "{target:?}");
+    }
+    assert!(matches!(lookup(Target::newest(), old), Lookup::Found(_)));
+    let versions: Vec<String> =
+        Target::versions_with("triton.language.advance").iter().map(Version::to_string).collect();
+    assert_eq!((versions[0].as_str(), versions[versions.len() - 1].as_str()), ("3.1.0", "3.8.0"));
+}
+
+/// What `installed.py` prints.
+#[derive(serde::Deserialize)]
+struct Installed {
+    version: Version,
+    modules: BTreeMap<String, BTreeMap<String, Real>>,
+    launch_options: Vec<String>,
+}
+
+#[derive(serde::Deserialize)]
+struct Real {
+    kind: MemberKind,
+    /// Name, whether it has a default, whether it is keyword-only.
+    params: Option<Vec<(String, bool, bool)>>,
+}
+
+/// Compares the table of the installed Triton with what that Triton really has.
+#[test]
+fn the_table_is_what_the_installed_triton_offers() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let environment = Environment::find(root, root, None, &|name| std::env::var_os(name));
+    let Some((python, version)) = environment.and_then(|found| Some((found.python, found.triton?))) else {
+        eprintln!("skipped: no Triton in the Python environment (.venv, VIRTUAL_ENV or PATH)");
+        return;
+    };
+    let Some(table) = Table::all().iter().find(|table| table.version == version) else {
+        eprintln!("skipped: Triton {version} is installed, which has no table");
+        return;
+    };
+    let script = root.join("src/api/installed.py");
+    let output = std::process::Command::new(&python).arg(script).args(table.modules.keys()).output().unwrap();
+    assert!(output.status.success(), "{}: {}", python.display(), String::from_utf8_lossy(&output.stderr));
+    let installed: Installed = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(installed.version, version);
+    let differences = differences(table, &installed);
+    assert!(
+        differences.is_empty(),
+        "config/api/triton-{}.{}.json is stale; write it again with `cargo xtask api {version}`:\n{}",
+        version.major,
+        version.minor,
+        differences.join("\n")
+    );
+}
+
+fn differences(table: &'static Table, installed: &Installed) -> Vec<String> {
+    let mut out = Vec::new();
+    for (module, real) in &installed.modules {
+        let written = &table.modules[module];
+        for (name, real) in real.iter().filter(|(name, _)| !name.starts_with("__")) {
+            match written.get(name) {
+                None => out.push(format!("{module}.{name} is missing")),
+                Some(member) if !name.starts_with('_') => {
+                    out.extend(difference(member, real).map(|what| format!("{module}.{name}: {what}")))
+                }
+                Some(_) => {}
+            }
+        }
+        // Submodules are listed whether or not they have been imported.
+        let gone = |(name, member): &(&String, &Member)| {
+            member.kind != MemberKind::Module && !name.starts_with("__") && !real.contains_key(*name)
+        };
+        out.extend(written.iter().filter(gone).map(|(name, _)| format!("{module}.{name} does not exist")));
+    }
+    let mut options = table.launch_options.clone();
+    options.sort();
+    if options != installed.launch_options {
+        out.push(format!("launch options are {:?}", installed.launch_options));
+    }
+    out
+}
+
+fn difference(member: &Member, real: &Real) -> Option<String> {
+    use MemberKind::{Class, Function, Value};
+    // What Triton takes from elsewhere (`typing.Union`) is written down as a value.
+    let vague = member.kind == Value && matches!(real.kind, Class | Function | MemberKind::Module);
+    if member.kind != real.kind && !vague {
+        return Some(format!("is a {:?}, not a {:?}", real.kind, member.kind));
+    }
+    let mut keyword_only = false;
+    let mut params = Vec::new();
+    for param in &member.params {
+        match param.name.strip_prefix('*') {
+            None => params.push((param.name.clone(), param.default.is_some(), keyword_only)),
+            Some(rest) => keyword_only |= !rest.starts_with('*'),
+        }
+    }
+    let told = real.params.as_ref().filter(|_| !vague)?;
+    (*told != params).then(|| format!("its parameters are {told:?}, not {params:?}"))
+}
