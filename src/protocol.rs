@@ -97,8 +97,6 @@ pub struct Plan {
     pub seeds: Vec<u64>,
     /// Sizes to replace in shapes and integer arguments, old and new, before the inputs are made.
     pub resize: Vec<(i64, i64)>,
-    /// Run the original only: to learn whether it takes these inputs at all.
-    pub original_only: bool,
     /// Interleaved pairs of a first, rough timing; 0 for none.
     pub rough: usize,
     /// Further pairs, when the rough ratio is above [`Self::contender`].
@@ -122,7 +120,7 @@ pub enum Verdict {
 }
 
 /// Why a candidate is refused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The file could not be loaded or the entry is missing.
@@ -270,6 +268,8 @@ pub struct RecordConfig {
     pub output: PathBuf,
     /// At most this many distinct calls per entry.
     pub distinct: usize,
+    /// Name of the device that the command will run on.
+    pub device: String,
 }
 
 /// A function that holds launches.

@@ -8,18 +8,32 @@ use std::collections::HashMap;
 
 use super::constants::truth;
 use super::lanes::{Along, Kind, Operation, Undefined, Value};
-use super::launches::{certainly_launched, global};
-use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind};
+use super::launches::{certainly_launched, global, passed_alike, same};
+use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
 
 /// Loops nested deeper than this run once, so that hostile code costs no more than it may.
 const MAX_DOUBLED_LOOPS: usize = 4;
 
-/// Functions of one tile, lane by lane, that take zero to zero.
-const ZERO_STAYS: &[&str] = &["abs", "ceil", "erf", "floor", "sin", "sqrt", "sqrt_rn", "tanh"];
-/// Functions of one tile, lane by lane, that do not.
-const MAPS: &[&str] = &["cos", "exp", "exp2", "log", "log2", "rsqrt", "sigmoid"];
+/// Functions of one tile, lane by lane: whether they take zero to zero, and whether they are never negative.
+const MAPS: &[(&str, bool, bool)] = &[
+    ("abs", true, true),
+    ("ceil", true, false),
+    ("cos", false, false),
+    ("erf", true, false),
+    ("exp", false, true),
+    ("exp2", false, true),
+    ("floor", true, false),
+    ("log", false, false),
+    ("log2", false, false),
+    ("rsqrt", false, true),
+    ("sigmoid", false, true),
+    ("sin", true, false),
+    ("sqrt", true, true),
+    ("sqrt_rn", true, true),
+    ("tanh", true, false),
+];
 /// Functions that give their first argument back.
 const HINTS: &[&str] = &["cast", "debug_barrier", "max_constancy", "max_contiguous", "multiple_of"];
 /// What the domain takes for a reduction.
@@ -36,8 +50,10 @@ pub struct UndefinedReduction<'a> {
     pub name: &'static str,
     /// Where the load's mask is assigned, when it is a name.
     pub mask: Option<Span>,
-    /// Whether all reductions that these lanes reach would find a zero there if the load put one, and only add.
+    /// Whether a zero from the load would change none of the reductions that these lanes reach.
     pub zero_is_neutral: bool,
+    /// Whether the first reduction takes what was loaded, at most cast.
+    pub as_loaded: bool,
 }
 
 /// The masked loads of `kernel` without `other` whose undefined lanes certainly reach a reduction along an axis in which
@@ -50,6 +66,7 @@ pub fn undefined_reductions<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<U
         launched: certainly_launched(module, kernel),
         masks: HashMap::new(),
         found: Vec::new(),
+        assignment: None,
         depth: 0,
     };
     let mut names = Names::default();
@@ -72,6 +89,8 @@ struct Run<'a> {
     /// Where the mask of a load is assigned, by the load's span.
     masks: HashMap<Span, Span>,
     found: Vec<UndefinedReduction<'a>>,
+    /// The statement that is running and the name that it assigns, when it does nothing else.
+    assignment: Option<(&'a Stmt, &'a str)>,
     depth: usize,
 }
 
@@ -93,11 +112,18 @@ impl<'a> Run<'a> {
     }
 
     fn stmt(&mut self, stmt: &'a Stmt, names: &mut Names<'a>) -> Then {
+        self.assignment = match &stmt.kind {
+            StmtKind::Assign { targets, .. } if targets.len() == 1 => targets[0].as_name().map(|name| (stmt, name)),
+            StmtKind::AugAssign { target, .. } => target.as_name().map(|name| (stmt, name)),
+            _ => None,
+        };
         match &stmt.kind {
             StmtKind::Assign { targets, value: Some(value), .. } => {
                 match (targets.as_slice(), &value.kind) {
                     // `a, b = x, y`: all of the right-hand side first.
-                    ([Expr { kind: ExprKind::Tuple(left), .. }], ExprKind::Tuple(right)) if left.len() == right.len() => {
+                    ([Expr { kind: ExprKind::Tuple(left), .. }], ExprKind::Tuple(right))
+                        if left.len() == right.len() =>
+                    {
                         let values: Vec<_> = right.iter().map(|part| self.eval(part, names)).collect();
                         left.iter().zip(values).for_each(|(target, value)| assign(target, value, stmt.span, names));
                     }
@@ -140,23 +166,37 @@ impl<'a> Run<'a> {
     }
 
     fn branches(&mut self, branches: &'a [(Expr, Vec<Stmt>)], orelse: &'a [Stmt], names: &mut Names<'a>) -> Then {
-        let Some(((test, body), rest)) = branches.split_first() else { return self.body(orelse, names) };
-        self.eval(test, names);
-        match truth(test) {
-            Some(true) => return self.body(body, names),
-            Some(false) => return self.branches(rest, orelse, names),
-            None => {}
+        let mut outcome: Option<Names<'a>> = None;
+        let mut add = |then: Then, after: Names<'a>| match (&mut outcome, then) {
+            (_, Then::Ends) => {}
+            (Some(known), Then::Continues) => join(known, after, Value::either),
+            (None, Then::Continues) => outcome = Some(after),
+        };
+        let mut otherwise = std::mem::take(names);
+        let mut certain = None;
+        for (test, body) in branches {
+            self.eval(test, &mut otherwise);
+            match truth(test) {
+                Some(false) => {}
+                Some(true) => {
+                    certain = Some(body);
+                    break;
+                }
+                None => {
+                    let mut taken = otherwise.clone();
+                    add(self.body(body, &mut taken), taken);
+                }
+            }
         }
-        let mut otherwise = names.clone();
-        let taken = self.body(body, names);
-        let not_taken = self.branches(rest, orelse, &mut otherwise);
-        match (taken, not_taken) {
-            (Then::Ends, Then::Ends) => return Then::Ends,
-            (Then::Ends, Then::Continues) => *names = otherwise,
-            (Then::Continues, Then::Ends) => {}
-            (Then::Continues, Then::Continues) => join(names, otherwise, Value::either),
+        let last = certain.map_or(orelse, Vec::as_slice);
+        add(self.body(last, &mut otherwise), otherwise);
+        match outcome {
+            Some(after) => {
+                *names = after;
+                Then::Continues
+            }
+            None => Then::Ends,
         }
-        Then::Continues
     }
 
     fn repeat(&mut self, counter: Option<(&'a Expr, Value<'a>)>, body: &'a [Stmt], names: &mut Names<'a>) {
@@ -203,7 +243,7 @@ impl<'a> Run<'a> {
             ExprKind::Unary { op, operand } => {
                 let value = self.eval(operand, names);
                 let axes = value.axes.clone();
-                let mapped = value.mapped(op == "-" || op == "+");
+                let mapped = value.mapped(op == "-" || op == "+", false);
                 Value { axes, ..mapped }
             }
             ExprKind::Compare { left, rest } => self.compare(left, rest, names),
@@ -269,7 +309,11 @@ impl<'a> Run<'a> {
         }
         let mut value = first.binary(Operation::Comparison, &right);
         let always = match (&first.kind, op.as_str()) {
-            (Kind::Index(end), "<" | "<=" | "!=") => same_text(end, right_expr),
+            (Kind::Index(end), "<" | "<=" | "!=") => {
+                same(end, right_expr)
+                    || matches!((end.as_name(), right_expr.as_name()), (Some(end), Some(bound))
+                        if passed_alike(self.module, self.kernel, end, bound))
+            }
             (Kind::Index(_), ">=") => right_expr.as_int() == Some(0),
             _ => false,
         };
@@ -317,9 +361,7 @@ impl<'a> Run<'a> {
             (None, Some(name)) if !self.kernel.locals.contains(name) => {
                 match (name, values.iter().all(|value| value.rank() == Some(0))) {
                     ("float" | "int" | "min" | "max", true) => Value::scalar(),
-                    ("min" | "max", false) if values.len() == 2 => {
-                        values[0].binary(Operation::Other, &values[1])
-                    }
+                    ("min" | "max", false) if values.len() == 2 => values[0].binary(Operation::Other, &values[1]),
                     _ => Value::unknown(),
                 }
             }
@@ -345,6 +387,8 @@ impl<'a> Run<'a> {
         let arguments = Arguments { call, values: &values, first: 1 };
         match name {
             "to" => values.swap_remove(0),
+            // A wrapper of another module, which gives a wider integer.
+            "program_id" | "num_programs" => Value::scalar(),
             _ if REDUCTIONS.contains(&name) || matches!(name, "abs" | "exp" | "log" | "sqrt" | "sigmoid" | "trans") => {
                 self.function(expr, name, &arguments, names)
             }
@@ -393,10 +437,10 @@ impl<'a> Run<'a> {
                 _ => Value::unknown(),
             },
             "trans" if args.values.len() == 1 && first.rank() == Some(2) => first.transposed(),
-            "fdiv" | "div_rn" => two(Operation::Quotient),
+            "fdiv" | "div_rn" | "cdiv" => two(Operation::Quotient),
             "add" | "sub" => two(Operation::Sum),
             "mul" => two(Operation::Product),
-            "maximum" | "minimum" | "cdiv" => two(Operation::Other),
+            "maximum" | "minimum" => two(Operation::Other),
             "fma" => match args.values {
                 [a, b, c] => a.binary(Operation::Product, b).binary(Operation::Sum, c),
                 _ => Value::unknown(),
@@ -406,9 +450,10 @@ impl<'a> Run<'a> {
                 _ => Value::unknown(),
             },
             _ if HINTS.contains(&name) => first,
-            _ if ZERO_STAYS.contains(&name) => first.mapped(true),
-            _ if MAPS.contains(&name) => first.mapped(false),
-            _ => Value::unknown(),
+            _ => match MAPS.iter().find(|(known, ..)| *known == name) {
+                Some((_, zero_stays, nonnegative)) => first.mapped(*zero_stays, *nonnegative),
+                None => Value::unknown(),
+            },
         }
     }
 
@@ -437,7 +482,7 @@ impl<'a> Run<'a> {
             .map(|at| at.is_some_and(|at| mask.axes.as_ref().is_some_and(|axes| axes[at] == Along::Varies)))
             .collect();
         if changes.contains(&true) {
-            loaded.undefined.push(Undefined { load: expr, axes: changes, zero_stays: true });
+            loaded.undefined.push(Undefined::of(expr, changes));
             let assigned = mask_expr.and_then(Expr::as_name).and_then(|name| names.assigned.get(name));
             if let Some(&span) = assigned {
                 self.masks.insert(expr.span, span);
@@ -486,7 +531,16 @@ impl<'a> Run<'a> {
     }
 
     fn report(&mut self, lanes: &Undefined<'a>, reduction: &'a Expr, name: &'static str) {
-        let neutral = lanes.zero_stays && name == "sum";
+        let unread = |(statement, target): (&'a Stmt, &'a str)| !self.is_read_after(statement, target);
+        if self.assignment.is_some_and(unread) {
+            return;
+        }
+        let neutral = lanes.zero_stays
+            && match name {
+                "sum" | "xor_sum" | "reduce_or" => true,
+                "max" => lanes.nonnegative,
+                _ => false,
+            };
         match self.found.iter_mut().find(|found| found.load.span == lanes.load.span) {
             Some(found) => found.zero_is_neutral &= neutral,
             None => self.found.push(UndefinedReduction {
@@ -495,8 +549,27 @@ impl<'a> Run<'a> {
                 name,
                 mask: self.masks.get(&lanes.load.span).copied(),
                 zero_is_neutral: neutral,
+                as_loaded: lanes.as_loaded,
             }),
         }
+    }
+
+    /// Whether what `statement` assigns to `name` is read before the statement runs again. A running total that nothing
+    /// reads after the loop takes in the lanes behind the end only in the last round, where they do no harm.
+    fn is_read_after(&self, statement: &Stmt, name: &str) -> bool {
+        let mut read = false;
+        walk_statements(&self.kernel.body, &mut |stmt| {
+            let (values, from) = match &stmt.kind {
+                StmtKind::Assign { value, .. } => (value.iter().collect(), statement.span.end),
+                // The condition stands before the body and is read after it.
+                StmtKind::While { test, .. } if stmt.span.contains(statement.span) => (vec![test], 0),
+                _ => (stmt.exprs(), statement.span.end),
+            };
+            for value in values {
+                value.walk(&mut |expr| read |= expr.as_name() == Some(name) && expr.span.start >= from);
+            }
+        });
+        read
     }
 }
 
@@ -576,15 +649,6 @@ fn operation(op: &str) -> Operation {
         "&" | "and" => Operation::And,
         "|" | "or" => Operation::Or,
         _ => Operation::Other,
-    }
-}
-
-/// Whether two expressions are one name or one number.
-fn same_text(left: &Expr, right: &Expr) -> bool {
-    match (&left.kind, &right.kind) {
-        (ExprKind::Name(left), ExprKind::Name(right)) => left == right,
-        (ExprKind::Int(left), ExprKind::Int(right)) => left == right,
-        _ => false,
     }
 }
 

@@ -45,6 +45,18 @@ pub struct Undefined<'a> {
     pub axes: Vec<bool>,
     /// Whether a zero in the load's undefined lanes would still be a zero in this value's.
     pub zero_stays: bool,
+    /// Whether the value cannot be negative, whatever was loaded.
+    pub nonnegative: bool,
+    /// Whether the value is what was loaded, at most cast.
+    pub as_loaded: bool,
+}
+
+impl<'a> Undefined<'a> {
+    /// What `load` leaves undefined, along `axes`.
+    #[must_use]
+    pub fn of(load: &'a Expr, axes: Vec<bool>) -> Self {
+        Self { load, axes, zero_stays: true, nonnegative: false, as_loaded: true }
+    }
 }
 
 /// What is known about a value.
@@ -106,13 +118,16 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The value under a function of each lane; `zero_stays` tells whether it takes zero to zero.
+    /// The value under a function of each lane; `zero_stays` tells whether it takes zero to zero, `nonnegative` whether
+    /// it is never negative.
     #[must_use]
-    pub fn mapped(mut self, zero_stays: bool) -> Self {
+    pub fn mapped(mut self, zero_stays: bool, nonnegative: bool) -> Self {
         self.kind = Kind::Plain;
-        self.axes = self.axes.map(|axes| axes.into_iter().map(|along| along.after(false)).collect());
+        self.axes = self.axes.map(|axes| axes.into_iter().map(Along::mapped).collect());
         for undefined in &mut self.undefined {
             undefined.zero_stays &= zero_stays;
+            undefined.nonnegative = nonnegative;
+            undefined.as_loaded = false;
         }
         self
     }
@@ -121,11 +136,12 @@ impl<'a> Value<'a> {
     /// leaves so. It does not when it may differ between defined and undefined lanes: then it may be there to undo them.
     fn keeps(&self, undefined: &Undefined<'a>, operation: Operation) -> bool {
         let rank = undefined.axes.len();
-        let concerned = || (0..rank).filter(|&at| undefined.axes[at]);
+        let concerned: Vec<usize> = (0..rank).filter(|&at| undefined.axes[at]).collect();
+        let same = |at: usize| self.along(at, rank) == Along::Same;
         let finite = matches!(self.kind, Kind::Index(_) | Kind::Affine | Kind::Zero | Kind::Filled);
-        concerned().all(|at| self.along(at, rank) == Along::Same)
+        concerned.iter().all(|&at| same(at))
             || (operation == Operation::Sum && finite)
-            || self.undefined_in(rank).any(|own| concerned().all(|at| own.axes[at]))
+            || self.undefined_in(rank).any(|own| concerned.iter().all(|&at| own.axes[at] || same(at)))
     }
 
     /// `self op other`, lane by lane.
@@ -138,12 +154,18 @@ impl<'a> Value<'a> {
         for (own, partner, left_side) in [(self, other, true), (other, self, false)] {
             for mut lanes in own.undefined_in(rank) {
                 if partner.keeps(&lanes, operation) {
-                    lanes.zero_stays &= match operation {
-                        Operation::Product => true,
-                        Operation::Quotient => left_side,
-                        Operation::Sum => partner.is_zero_where_undefined(&lanes),
-                        _ => false,
+                    (lanes.zero_stays, lanes.nonnegative) = match operation {
+                        Operation::Product => {
+                            (lanes.zero_stays && partner.can_be_filled(), partner.is_square_with(&lanes))
+                        }
+                        Operation::Quotient => (lanes.zero_stays && left_side, false),
+                        Operation::Sum => (
+                            lanes.zero_stays && partner.adds_zero_to(&lanes),
+                            lanes.nonnegative && partner.adds_nonnegative_to(&lanes),
+                        ),
+                        _ => (false, false),
                     };
+                    lanes.as_loaded = false;
                     add_undefined(&mut undefined, lanes);
                 }
             }
@@ -157,9 +179,25 @@ impl<'a> Value<'a> {
     }
 
     /// Whether adding this leaves a zero a zero in the lanes that `lanes` leaves undefined, once its load is filled.
-    fn is_zero_where_undefined(&self, lanes: &Undefined<'a>) -> bool {
+    fn adds_zero_to(&self, lanes: &Undefined<'a>) -> bool {
         let rank = lanes.axes.len();
         self.kind == Kind::Zero || self.undefined_in(rank).any(|own| own.zero_stays && own.axes == lanes.axes)
+    }
+
+    fn adds_nonnegative_to(&self, lanes: &Undefined<'a>) -> bool {
+        self.kind == Kind::Zero || (!self.undefined.is_empty() && self.undefined.iter().all(|own| own.nonnegative))
+            && self.rank() == Some(lanes.axes.len())
+    }
+
+    /// Whether all that is undefined in it can be filled with zeros, too: zero times undefined may be NaN.
+    fn can_be_filled(&self) -> bool {
+        self.undefined.iter().all(|own| own.zero_stays)
+    }
+
+    /// Whether multiplying with this squares what `lanes` leaves undefined: both are the same load.
+    fn is_square_with(&self, lanes: &Undefined<'a>) -> bool {
+        let same = |own: &Undefined<'a>| own.load.span == lanes.load.span && own.as_loaded;
+        lanes.as_loaded && self.undefined.iter().any(same)
     }
 
     /// What is known when it is either of the two.
@@ -249,13 +287,12 @@ impl<'a> Value<'a> {
             self.undefined.into_iter().partition(|lanes| lanes.axes.iter().enumerate().any(|(at, &on)| on && gone(at)));
         for lanes in &mut kept {
             lanes.zero_stays &= sums;
+            lanes.as_loaded = false;
             lanes.axes = without(&lanes.axes, &gone, keep_dims, false);
         }
         kept.retain(|lanes| lanes.axes.contains(&true));
         let mut left = without(&axes, &gone, keep_dims, Along::Same);
-        for along in &mut left {
-            *along = along.after(false);
-        }
+        left.iter_mut().for_each(|along| *along = along.mapped());
         (Self { axes: Some(left), kind: Kind::Plain, undefined: kept }, mixed)
     }
 }
@@ -270,6 +307,8 @@ fn add_undefined<'a>(into: &mut Vec<Undefined<'a>>, lanes: Undefined<'a>) {
     match into.iter_mut().find(|known| known.load.span == lanes.load.span && known.axes.len() == lanes.axes.len()) {
         Some(known) => {
             known.zero_stays &= lanes.zero_stays;
+            known.nonnegative &= lanes.nonnegative;
+            known.as_loaded &= lanes.as_loaded;
             known.axes.iter_mut().zip(&lanes.axes).for_each(|(known, more)| *known &= more);
         }
         None => into.push(lanes),
@@ -307,8 +346,8 @@ impl Along {
         }
     }
 
-    /// After a function of each lane; `keeps` tells that different lanes stay different.
-    fn after(self, keeps: bool) -> Self {
-        if self == Self::Varies && !keeps { Self::Unknown } else { self }
+    /// After a function of each lane, which may take different lanes to one value.
+    fn mapped(self) -> Self {
+        if self == Self::Varies { Self::Unknown } else { self }
     }
 }

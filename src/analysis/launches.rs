@@ -100,6 +100,63 @@ impl Setting<'_> {
     }
 }
 
+/// Whether two expressions are one name or one number.
+#[must_use]
+pub fn same(left: &Expr, right: &Expr) -> bool {
+    match (left.as_name(), left.as_int()) {
+        (Some(name), _) => right.as_name() == Some(name),
+        (_, Some(value)) => right.as_int() == Some(value),
+        _ => false,
+    }
+}
+
+/// Whether a launch passes the same for two parameters of `kernel`.
+#[must_use]
+pub fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: &str) -> bool {
+    module.launches_of(&kernel.name).any(|launch| match (passed(launch, kernel, left), passed(launch, kernel, right)) {
+        (Passed::Argument(left), Passed::Argument(right)) => same(left, right),
+        _ => false,
+    })
+}
+
+/// Whether a function of the host that launches `kernel` checks that a size is a multiple of something that it passes
+/// for a compile-time parameter: then masks may be there for good measure only.
+#[must_use]
+pub fn promises_full_tiles(module: &Module, kernel: &Kernel) -> bool {
+    let launches = module.launches.iter().filter(|launch| mentions(&launch.target, &kernel.name));
+    launches.filter_map(|launch| Some((launch, module.hosts.get(launch.host?)?))).any(|(launch, host)| {
+        let passed: Vec<&Expr> = kernel
+            .params
+            .iter()
+            .filter(|param| param.constexpr)
+            .filter_map(|param| match passed(launch, kernel, &param.name) {
+                Passed::Argument(value) => Some(value),
+                Passed::Omitted | Passed::Unknown => None,
+            })
+            .collect();
+        let mut promised = false;
+        walk_statements(&host.body, &mut |stmt| {
+            let tests: Vec<&Expr> = match &stmt.kind {
+                StmtKind::Assert(parts) => parts.iter().collect(),
+                StmtKind::If { branches, .. } => branches
+                    .iter()
+                    .filter(|(_, body)| body.iter().any(|stmt| matches!(stmt.kind, StmtKind::Raise)))
+                    .map(|(test, _)| test)
+                    .collect(),
+                _ => Vec::new(),
+            };
+            for test in tests {
+                test.walk(&mut |expr| {
+                    if let ExprKind::Binary { op, right, .. } = &expr.kind {
+                        promised |= op == "%" && passed.iter().any(|value| same(value, right));
+                    }
+                });
+            }
+        });
+        promised
+    })
+}
+
 /// The integer that an expression of host code certainly has: literals, names that the function around the launch binds
 /// once, and integers of the top level.
 fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option<i128> {
@@ -112,7 +169,11 @@ fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option
             let mut bindings = Vec::new();
             walk_statements(&host.body, &mut |stmt| match &stmt.kind {
                 StmtKind::Assign { targets, value, .. } if targets.iter().any(|target| mentions(target, name)) => {
-                    bindings.push(if targets.len() == 1 && targets[0].as_name().is_some() { value.as_ref() } else { None });
+                    bindings.push(if targets.len() == 1 && targets[0].as_name().is_some() {
+                        value.as_ref()
+                    } else {
+                        None
+                    });
                 }
                 StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } if mentions(target, name) => {
                     bindings.push(None);

@@ -3,6 +3,7 @@
 //! Each module answers one kind of question, purely and on the kernel model alone:
 //!
 //! - [`constants`]: which integer or truth value an expression certainly has,
+//! - [`dialect`]: whether the file is written for another compiler than Triton's own,
 //! - [`flow`]: which statements Triton compiles at all,
 //! - [`launches`]: what the launches and configurations of the file pass for a parameter,
 //! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
@@ -12,7 +13,11 @@
 //! ranges, tile sizes) join in: one more field of [`lanes::Value`] and its transfer function, on the same walk.
 
 pub mod constants;
+pub mod dialect;
 pub mod flow;
 pub mod interpret;
 pub mod lanes;
 pub mod launches;
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,8 @@
 mod check;
 mod doctor;
 mod explain;
+mod optimize;
+mod record;
 mod rules;
 
 use std::io::{IsTerminal, Write};
@@ -33,6 +35,10 @@ enum Command {
     Rules(rules::Args),
     /// Say what works on this machine and what is missing
     Doctor(doctor::Args),
+    /// Run a program and record the calls that launch its kernels
+    Record(record::Args),
+    /// Search for a faster version of a kernel, on the local GPU
+    Optimize(optimize::Args),
     /// Run the language server on standard input and output (editors start this)
     Serve,
 }
@@ -99,6 +105,8 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Explain(args) => explain::run(&args, out),
         Command::Rules(args) => rules::run(&args, out),
         Command::Doctor(args) => doctor::run(&args, out),
+        Command::Record(args) => record::run(&args, out),
+        Command::Optimize(args) => optimize::run(&args, out),
         Command::Serve => crate::server::serve(),
     }
 }

@@ -1,6 +1,7 @@
 //! Whether a candidate is right, and whether it is faster.
 
 mod devices;
+pub mod statistics;
 
 pub use devices::{Drivers, devices, drivers};
 

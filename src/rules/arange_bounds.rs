@@ -2,6 +2,7 @@
 
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
 use crate::analysis::constants::{self, binary};
+use crate::analysis::dialect::names_other_compiler;
 use crate::analysis::flow::live;
 use crate::analysis::launches::{self, Passed, Setting, certainly_launched, passed};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
@@ -100,10 +101,17 @@ fn check_call(
         }
     }
     let conditional = is_conditional(&kinds.kernel.body, expr.span);
+    let other_compiler = || names_other_compiler(context.source.text());
     let mut bad = None;
     for setting in settings.iter().map(Some).chain(settings.is_empty().then_some(None)) {
         let found = match (kinds.of(start, setting, 0), kinds.of(end, setting, 0)) {
-            (Bound::Int(start, from), Bound::Int(end, to)) => wrong_range(start, end).map(|why| (why, from.or(to))),
+            (Bound::Int(start, from), Bound::Int(end, to)) => {
+                wrong_range(start, end, other_compiler).map(|why| (why, from.or(to)))
+            }
+            // No start is below, since none may be negative.
+            (Bound::Constexpr, Bound::Int(end, to)) if end <= 0 => {
+                Some((format!("`tl.arange` up to {end} is empty; the end must be greater than the start"), to))
+            }
             _ => None,
         };
         match found {
@@ -122,7 +130,7 @@ fn check_call(
 }
 
 /// Why Triton refuses these bounds, in the order in which it looks.
-fn wrong_range(start: i128, end: i128) -> Option<String> {
+fn wrong_range(start: i128, end: i128, other_compiler: impl Fn() -> bool) -> Option<String> {
     let outside = |bound: i128| !(0..1 << 32).contains(&bound);
     let size = end - start;
     if outside(start) || outside(end) {
@@ -132,7 +140,8 @@ fn wrong_range(start: i128, end: i128) -> Option<String> {
         return Some(format!("`tl.arange` from {start} to {end} is empty; the end must be greater than the start"));
     }
     if size & (size - 1) != 0 {
-        return Some(format!(
+        // Triton-Ascend takes any size.
+        return (!other_compiler()).then(|| format!(
             "`tl.arange` from {start} to {end} has {size} elements, which is no power of two; take the next power of two \
              and mask the lanes beyond"
         ));

@@ -1,9 +1,9 @@
 //! Runs the selected rules over one file.
 
+use super::RULES;
 use super::declaration::Rule;
 use super::diagnostic::Diagnostic;
 use super::suppression::Suppressions;
-use super::RULES;
 use crate::api::Target;
 use crate::kernel::Module;
 use crate::syntax::Source;

@@ -217,7 +217,8 @@ fn fixes_mend_what_they_are_offered_for() {
                     assert!(left.len() < found.len(), "{code}: `{}` mends nothing in\n{fixed}", fix.title);
                     let moved = moved_by(finding.span, fix);
                     assert!(
-                        left.iter().all(|left| !left.span.meets(moved) || found.iter().any(|known| *known.message == left.message && known.span != finding.span)),
+                        left.iter().all(|left| !left.span.meets(moved)
+                            || found.iter().any(|known| *known.message == left.message && known.span != finding.span)),
                         "{code}: still found after `{}` in\n{fixed}",
                         fix.title
                     );
@@ -254,7 +255,8 @@ def k(x, n):
 /// What is left of the one finding in [`CONTINUES`] when `comment` is put at the end of its line, `above` above it and
 /// `first` at the top of the file.
 fn left(first: &str, above: &str, comment: &str) -> usize {
-    let text = format!("{first}{}", CONTINUES.replace("        continue", &format!("{above}        continue{comment}")));
+    let text =
+        format!("{first}{}", CONTINUES.replace("        continue", &format!("{above}        continue{comment}")));
     assert!(parses(&text), "{text}");
     findings(&text, unknown_target(), &Selection::default()).len()
 }

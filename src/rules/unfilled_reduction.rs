@@ -1,7 +1,9 @@
 //! M001: undefined lanes of a masked load reach a reduction.
 
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use crate::analysis::dialect::names_other_compiler;
 use crate::analysis::interpret::{UndefinedReduction, undefined_reductions};
+use crate::analysis::launches::promises_full_tiles;
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, ExprKind, walk_expressions};
 use crate::syntax::Span;
@@ -23,7 +25,9 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
         if has_unfilled_load(context, kernel) {
             let found = undefined_reductions(context.module, kernel);
-            findings.extend(found.iter().filter_map(|found| report(context, found)));
+            if !found.is_empty() && !names_other_compiler(context.source.text()) && !promises_full_tiles(context.module, kernel) {
+                findings.extend(found.iter().filter_map(|found| report(context, found)));
+            }
         }
     }
 }
@@ -50,11 +54,11 @@ fn report(context: &Context<'_>, found: &UndefinedReduction<'_>) -> Option<Diagn
         "max" | "min" | "argmax" | "argmin" => "compares them",
         _ => "takes them in",
     };
-    let neutral = match (found.zero_is_neutral, found.name) {
-        (true, _) => "pass `other=0`",
-        (_, "max" | "argmax") => "pass an `other` that is never the largest, such as `-float(\"inf\")`",
-        (_, "min" | "argmin") => "pass an `other` that is never the smallest, such as `float(\"inf\")`",
-        _ => "pass an `other`, or choose a neutral value with `tl.where` before",
+    let neutral = match (found.zero_is_neutral, found.as_loaded, found.name) {
+        (true, ..) => "pass `other=0`",
+        (_, true, "max" | "argmax") => "pass an `other` that is never the largest, such as `-float(\"inf\")`",
+        (_, true, "min" | "argmin") => "pass an `other` that is never the smallest, such as `float(\"inf\")`",
+        _ => "give them a neutral value with `tl.where` before",
     };
     let message = format!(
         "lanes that the mask turns off are undefined without `other`, and the `{}` on line {} {effect}; {neutral}",
