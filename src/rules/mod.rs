@@ -6,6 +6,7 @@
 mod declaration;
 mod diagnostic;
 mod engine;
+mod scope;
 mod suppression;
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ macro_rules! rules {
 }
 
 rules! {
+    launch_arguments,
     unknown_member,
 }
 
