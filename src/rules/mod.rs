@@ -8,6 +8,7 @@ mod declaration;
 mod diagnostic;
 mod engine;
 mod page;
+mod scope;
 mod suppression;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ rules! {
     loop_exit,
     arange_bounds,
     unfilled_reduction,
+    launch_arguments,
 }
 
 /// Every rule, in the order of the codes.
