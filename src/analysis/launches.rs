@@ -169,7 +169,11 @@ fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option
             let mut bindings = Vec::new();
             walk_statements(&host.body, &mut |stmt| match &stmt.kind {
                 StmtKind::Assign { targets, value, .. } if targets.iter().any(|target| mentions(target, name)) => {
-                    bindings.push(if targets.len() == 1 && targets[0].as_name().is_some() { value.as_ref() } else { None });
+                    bindings.push(if targets.len() == 1 && targets[0].as_name().is_some() {
+                        value.as_ref()
+                    } else {
+                        None
+                    });
                 }
                 StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } if mentions(target, name) => {
                     bindings.push(None);

@@ -4,40 +4,20 @@
 //! body runs twice, the second time over what the first left, which is enough for a domain that only loses knowledge at
 //! joins. Every expression is evaluated, wherever it stands, so that reductions inside calls nobody knows are seen.
 
+mod calls;
+mod reductions;
+
 use std::collections::HashMap;
 
 use super::constants::truth;
-use super::lanes::{Along, Kind, Operation, Undefined, Value};
+use super::lanes::{Along, Kind, Operation, Value};
 use super::launches::{certainly_launched, global, passed_alike, same};
-use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
 
 /// Loops nested deeper than this run once, so that hostile code costs no more than it may.
 const MAX_DOUBLED_LOOPS: usize = 4;
-
-/// Functions of one tile, lane by lane: whether they take zero to zero, and whether they are never negative.
-const MAPS: &[(&str, bool, bool)] = &[
-    ("abs", true, true),
-    ("ceil", true, false),
-    ("cos", false, false),
-    ("erf", true, false),
-    ("exp", false, true),
-    ("exp2", false, true),
-    ("floor", true, false),
-    ("log", false, false),
-    ("log2", false, false),
-    ("rsqrt", false, true),
-    ("sigmoid", false, true),
-    ("sin", true, false),
-    ("sqrt", true, true),
-    ("sqrt_rn", true, true),
-    ("tanh", true, false),
-];
-/// Functions that give their first argument back.
-const HINTS: &[&str] = &["cast", "debug_barrier", "max_constancy", "max_contiguous", "multiple_of"];
-/// What the domain takes for a reduction.
-const REDUCTIONS: &[&str] = &["argmax", "argmin", "max", "min", "reduce", "reduce_or", "sum", "xor_sum"];
 
 /// A reduction that mixes in lanes which a masked load without `other` left undefined.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,7 +101,9 @@ impl<'a> Run<'a> {
             StmtKind::Assign { targets, value: Some(value), .. } => {
                 match (targets.as_slice(), &value.kind) {
                     // `a, b = x, y`: all of the right-hand side first.
-                    ([Expr { kind: ExprKind::Tuple(left), .. }], ExprKind::Tuple(right)) if left.len() == right.len() => {
+                    ([Expr { kind: ExprKind::Tuple(left), .. }], ExprKind::Tuple(right))
+                        if left.len() == right.len() =>
+                    {
                         let values: Vec<_> = right.iter().map(|part| self.eval(part, names)).collect();
                         left.iter().zip(values).for_each(|(target, value)| assign(target, value, stmt.span, names));
                     }
@@ -340,277 +322,6 @@ impl<'a> Run<'a> {
         let added = parts.len() - kept;
         if value.rank().is_some_and(|rank| rank == kept + added) { value } else { Value::unknown() }
     }
-
-    fn call(&mut self, expr: &'a Expr, call: &'a Call, names: &mut Names<'a>) -> Value<'a> {
-        let member = self.member(&call.func);
-        if member.is_none()
-            && let ExprKind::Attribute { value, name, .. } = &call.func.kind
-            && self.module.resolve_in(self.kernel, &call.func).is_none()
-        {
-            return self.method(expr, call, value, name, names);
-        }
-        let values: Vec<_> = call.args.iter().map(|arg| self.eval(&arg.value, names)).collect();
-        if call.has_star() {
-            return Value::unknown();
-        }
-        let arguments = Arguments { call, values: &values, first: 0 };
-        match (member, call.func.as_name()) {
-            (Some(member), _) => self.function(expr, &member, &arguments, names),
-            (None, Some(name)) if !self.kernel.locals.contains(name) => {
-                match (name, values.iter().all(|value| value.rank() == Some(0))) {
-                    ("float" | "int" | "min" | "max", true) => Value::scalar(),
-                    ("min" | "max", false) if values.len() == 2 => {
-                        values[0].binary(Operation::Other, &values[1])
-                    }
-                    _ => Value::unknown(),
-                }
-            }
-            _ => Value::unknown(),
-        }
-    }
-
-    /// `value.name(…)`
-    fn method(
-        &mut self,
-        expr: &'a Expr,
-        call: &'a Call,
-        value: &'a Expr,
-        name: &'a str,
-        names: &mut Names<'a>,
-    ) -> Value<'a> {
-        let receiver = self.eval(value, names);
-        let mut values = vec![receiver];
-        values.extend(call.args.iter().map(|arg| self.eval(&arg.value, names)));
-        if call.has_star() {
-            return Value::unknown();
-        }
-        let arguments = Arguments { call, values: &values, first: 1 };
-        match name {
-            "to" => values.swap_remove(0),
-            // A wrapper of another module, which gives a wider integer.
-            "program_id" | "num_programs" => Value::scalar(),
-            _ if REDUCTIONS.contains(&name) || matches!(name, "abs" | "exp" | "log" | "sqrt" | "sigmoid" | "trans") => {
-                self.function(expr, name, &arguments, names)
-            }
-            _ => Value::unknown(),
-        }
-    }
-
-    fn function(&mut self, expr: &'a Expr, name: &str, args: &Arguments<'a, '_>, names: &Names<'a>) -> Value<'a> {
-        let first = args.value("input", 0).or_else(|| args.values.first()).cloned().unwrap_or_else(Value::unknown);
-        if let Some(&reduction) = REDUCTIONS.iter().find(|&&known| known == name) {
-            return self.reduction(expr, reduction, first, args);
-        }
-        let two = |operation| match (args.values.first(), args.values.get(1)) {
-            (Some(left), Some(right)) => left.binary(operation, right),
-            _ => Value::unknown(),
-        };
-        match name {
-            "arange" => arange(args),
-            "load" => self.load(expr, args, names),
-            "program_id" | "num_programs" | "constexpr" => Value::scalar(),
-            "zeros" => shaped(args.expr("shape", 0)).of_kind(Kind::Zero),
-            "full" => {
-                let zero = args.value("value", 1).is_some_and(|value| value.kind == Kind::Zero);
-                shaped(args.expr("shape", 0)).of_kind(if zero { Kind::Zero } else { Kind::Plain })
-            }
-            "zeros_like" => match first.rank() {
-                Some(rank) => Value::tile(vec![Along::Same; rank]).of_kind(Kind::Zero),
-                None => Value::unknown(),
-            },
-            "where" => match args.values {
-                [condition, yes, no] => condition.choose(yes, no),
-                _ => Value::unknown(),
-            },
-            "expand_dims" => match (first.rank(), args.expr("axis", 1).and_then(Expr::as_int)) {
-                (Some(rank), Some(axis)) => {
-                    let at = if axis < 0 { axis + as_int(rank) + 1 } else { axis };
-                    usize::try_from(at).map_or_else(|_| Value::unknown(), |at| first.expanded(at))
-                }
-                _ => Value::unknown(),
-            },
-            "broadcast_to" => match (first.rank(), shaped(args.expr("shape", 1))) {
-                (Some(rank), shape) if rank == 0 || shape.rank() == Some(rank) => {
-                    let axes = shape.axes.clone();
-                    if rank == 0 { Value { axes, ..first } } else { first }
-                }
-                _ => Value::unknown(),
-            },
-            "trans" if args.values.len() == 1 && first.rank() == Some(2) => first.transposed(),
-            "fdiv" | "div_rn" | "cdiv" => two(Operation::Quotient),
-            "add" | "sub" => two(Operation::Sum),
-            "mul" => two(Operation::Product),
-            "maximum" | "minimum" => two(Operation::Other),
-            "fma" => match args.values {
-                [a, b, c] => a.binary(Operation::Product, b).binary(Operation::Sum, c),
-                _ => Value::unknown(),
-            },
-            "clamp" => match args.values {
-                [x, low, high] => x.binary(Operation::Other, low).binary(Operation::Other, high),
-                _ => Value::unknown(),
-            },
-            _ if HINTS.contains(&name) => first,
-            _ => match MAPS.iter().find(|(known, ..)| *known == name) {
-                Some((_, zero_stays, nonnegative)) => first.mapped(*zero_stays, *nonnegative),
-                None => Value::unknown(),
-            },
-        }
-    }
-
-    fn load(&mut self, expr: &'a Expr, args: &Arguments<'a, '_>, names: &Names<'a>) -> Value<'a> {
-        let Some(pointer) = args.value("pointer", 0) else { return Value::unknown() };
-        let given = |expr: &&Expr| !matches!(expr.kind, ExprKind::None);
-        let mask_expr = args.expr("mask", 1).filter(given);
-        let mask = match mask_expr {
-            Some(_) => args.value("mask", 1).cloned().unwrap_or_else(Value::unknown),
-            None => Value::scalar(),
-        };
-        let (Some(pointer_rank), Some(mask_rank)) = (pointer.rank(), mask.rank()) else { return Value::unknown() };
-        if pointer_rank == 0 && mask_rank > 0 {
-            return Value::unknown();
-        }
-        let lanes = pointer.binary(Operation::Other, &mask);
-        let mut loaded = Value::tile(lanes.axes.unwrap_or_default());
-        if let Some(other) = args.expr("other", 2).filter(given) {
-            let literal = matches!(other.kind, ExprKind::Int(_)) || other.as_int().is_some();
-            let literal = literal || matches!(other.kind, ExprKind::Float(value) if value.is_finite());
-            return loaded.of_kind(if literal { Kind::Filled } else { Kind::Plain });
-        }
-        let rank = pointer_rank.max(mask_rank);
-        let changes: Vec<bool> = (0..rank)
-            .map(|at| (at + mask_rank).checked_sub(rank))
-            .map(|at| at.is_some_and(|at| mask.axes.as_ref().is_some_and(|axes| axes[at] == Along::Varies)))
-            .collect();
-        if changes.contains(&true) {
-            loaded.undefined.push(Undefined::of(expr, changes));
-            let assigned = mask_expr.and_then(Expr::as_name).and_then(|name| names.assigned.get(name));
-            if let Some(&span) = assigned {
-                self.masks.insert(expr.span, span);
-            }
-        }
-        loaded
-    }
-
-    fn reduction(
-        &mut self,
-        expr: &'a Expr,
-        name: &'static str,
-        value: Value<'a>,
-        args: &Arguments<'a, '_>,
-    ) -> Value<'a> {
-        let Some(rank) = value.rank() else { return Value::unknown() };
-        let axis_expr = args.expr("axis", 1).filter(|axis| !matches!(axis.kind, ExprKind::None));
-        let axis = match axis_expr.map(|axis| (axis, axis.as_int())) {
-            None => None,
-            Some(_) if rank == 1 => None,
-            Some((_, Some(axis))) => {
-                let at = if axis < 0 { axis + as_int(rank) } else { axis };
-                match usize::try_from(at) {
-                    Ok(at) if at < rank => Some(at),
-                    _ => return Value::unknown(),
-                }
-            }
-            Some((_, None)) => return Value::unknown(),
-        };
-        let keep_position = match name {
-            "max" | "min" => 4,
-            "argmax" | "argmin" | "reduce" => 3,
-            _ => 2,
-        };
-        let flag = |expr: Option<&Expr>| match expr {
-            None => Some(false),
-            Some(expr) => truth(expr),
-        };
-        let keep_dims = flag(args.expr("keep_dims", keep_position));
-        let (left, mixed) = value.reduced(axis, keep_dims == Some(true), name == "sum");
-        for lanes in mixed {
-            self.report(&lanes, expr, name);
-        }
-        let pair = matches!(name, "max" | "min") && flag(args.expr("return_indices", 2)) != Some(false);
-        if keep_dims.is_none() || pair { Value::unknown() } else { left }
-    }
-
-    fn report(&mut self, lanes: &Undefined<'a>, reduction: &'a Expr, name: &'static str) {
-        let unread = |(statement, target): (&'a Stmt, &'a str)| !self.is_read_after(statement, target);
-        if self.assignment.is_some_and(unread) {
-            return;
-        }
-        let neutral = lanes.zero_stays
-            && match name {
-                "sum" | "xor_sum" | "reduce_or" => true,
-                "max" => lanes.nonnegative,
-                _ => false,
-            };
-        match self.found.iter_mut().find(|found| found.load.span == lanes.load.span) {
-            Some(found) => found.zero_is_neutral &= neutral,
-            None => self.found.push(UndefinedReduction {
-                load: lanes.load,
-                reduction,
-                name,
-                mask: self.masks.get(&lanes.load.span).copied(),
-                zero_is_neutral: neutral,
-                as_loaded: lanes.as_loaded,
-            }),
-        }
-    }
-
-    /// Whether what `statement` assigns to `name` is read before the statement runs again. A running total that nothing
-    /// reads after the loop takes in the lanes behind the end only in the last round, where they do no harm.
-    fn is_read_after(&self, statement: &Stmt, name: &str) -> bool {
-        let mut read = false;
-        walk_statements(&self.kernel.body, &mut |stmt| {
-            let (values, from) = match &stmt.kind {
-                StmtKind::Assign { value, .. } => (value.iter().collect(), statement.span.end),
-                // The condition stands before the body and is read after it.
-                StmtKind::While { test, .. } if stmt.span.contains(statement.span) => (vec![test], 0),
-                _ => (stmt.exprs(), statement.span.end),
-            };
-            for value in values {
-                value.walk(&mut |expr| read |= expr.as_name() == Some(name) && expr.span.start >= from);
-            }
-        });
-        read
-    }
-}
-
-/// The arguments of a call with their values; of a method the receiver comes first.
-struct Arguments<'a, 'v> {
-    call: &'a Call,
-    values: &'v [Value<'a>],
-    /// How many of `values` stand before the arguments.
-    first: usize,
-}
-
-impl<'a> Arguments<'a, '_> {
-    /// The argument for a parameter, by keyword or by position.
-    fn expr(&self, name: &str, position: usize) -> Option<&'a Expr> {
-        self.call.argument(name, position.checked_sub(self.first))
-    }
-
-    fn value(&self, name: &str, position: usize) -> Option<&Value<'a>> {
-        if position < self.first {
-            return self.values.get(position);
-        }
-        let expr = self.expr(name, position)?;
-        let at = self.call.args.iter().position(|arg| std::ptr::eq(&raw const arg.value, expr))?;
-        self.values.get(at + self.first)
-    }
-}
-
-fn arange<'a>(args: &Arguments<'a, '_>) -> Value<'a> {
-    let (Some(start), Some(end)) = (args.expr("start", 0), args.expr("end", 1)) else { return Value::unknown() };
-    let (start, end_value) = (start.as_int(), end.as_int());
-    let one = matches!((start, end_value), (Some(start), Some(end)) if end - start == 1);
-    let value = Value::tile(vec![if one { Along::Same } else { Along::Varies }]);
-    value.of_kind(if start == Some(0) { Kind::Index(end) } else { Kind::Affine })
-}
-
-/// A value that is the same everywhere, of the shape written out.
-fn shaped<'a>(shape: Option<&Expr>) -> Value<'a> {
-    match shape.map(|shape| &shape.kind) {
-        Some(ExprKind::List(sizes) | ExprKind::Tuple(sizes)) => Value::tile(vec![Along::Same; sizes.len()]),
-        _ => Value::unknown(),
-    }
 }
 
 fn assign<'a>(target: &'a Expr, value: Value<'a>, span: Span, names: &mut Names<'a>) {
@@ -650,8 +361,4 @@ fn operation(op: &str) -> Operation {
         "|" | "or" => Operation::Or,
         _ => Operation::Other,
     }
-}
-
-fn as_int(n: usize) -> i128 {
-    i128::try_from(n).unwrap_or(i128::MAX)
 }
