@@ -13,7 +13,7 @@ use warpsmith::syntax::Source;
 
 /// How many of the rejected programs (one for each program and release) are flagged on the line of Triton's error.
 /// A better rule raises the number; a rule that loses some must say why here.
-const FLAGGED: usize = 99;
+const FLAGGED: usize = 492;
 
 fn snippets() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/frontend_snippets.json");
