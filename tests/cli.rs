@@ -14,7 +14,7 @@ import triton.language as tl
 
 @triton.jit
 def k(x_ptr, n):
-    é = \"😀\"; b = tl.cidv(n, 4)
+    é = \"😀\"; b = tl.float32(n)
 ";
 
 /// The same with two mistakes in a launch-free file of its own; suppressed as the comments say.
@@ -24,10 +24,10 @@ import triton.language as tl
 
 @triton.jit
 def k(x_ptr, n):
-    a = tl.cidv(n, 4)  # warpsmith: ignore[L001]
-    # warpsmith: ignore[unknown-member]
-    b = tl.cidv(n, 4)
-    c = tl.cidv(n, 4)  # warpsmith: ignore[M001]
+    a = tl.float32(n)  # warpsmith: ignore[L002]
+    # warpsmith: ignore[dtype-called]
+    b = tl.float32(n)
+    c = tl.float32(n)  # warpsmith: ignore[M001]
 ";
 
 const CLEAN: &str = "import triton
@@ -36,7 +36,7 @@ import triton.language as tl
 
 @triton.jit
 def k(x_ptr, n):
-    a = tl.cdiv(n, 4)
+    a = tl.cast(n, tl.float32)
 ";
 
 /// A folder of files to run the program in.
@@ -110,7 +110,7 @@ impl Folder {
 fn text_is_for_people() {
     let ran = Folder::new(&[("a.py", BAD), ("b.py", "print()")]).run(&["check"]);
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
-    for piece in ["error[L001]: ", " --> a.py:7:21\n", "tl.cidv(n, 4)", "^^^^", "unknown-member", "help: ", "+     é ="]
+    for piece in ["error[L002]: ", " --> a.py:7:18\n", "tl.float32(n)", "^^^^", "dtype-called", "help: ", "+     é ="]
     {
         assert!(ran.out.contains(piece), "{piece}\n{}", ran.out);
     }
@@ -137,13 +137,13 @@ fn json_counts_code_points() {
         ["path", "line", "column", "end_line", "end_column", "code", "name", "severity", "message", "url", "fix"];
     assert_eq!(keys, wanted);
     let line = BAD.lines().nth(6).unwrap();
-    let column = line[..line.find("cidv").unwrap()].chars().count() + 1;
+    let column = line[..line.find("tl.float32(n)").unwrap()].chars().count() + 1;
     let place =
         |value: &Value| [&value["line"], &value["column"], &value["end_line"], &value["end_column"]].map(Value::as_u64);
-    let edit = &it["fix"]["edits"][0];
-    assert_eq!(place(edit), [7, column, 7, column + 4].map(|number| Some(number as u64)));
-    assert_eq!(edit["text"], "cdiv");
-    assert_eq!((&it["path"], &it["code"], &it["severity"]), (&"a.py".into(), &"L001".into(), &"error".into()));
+    assert_eq!(place(it), [7, column, 7, column + "tl.float32(n)".len()].map(|number| Some(number as u64)));
+    let edits = it["fix"]["edits"].as_array().unwrap();
+    assert!(edits.iter().all(|edit| edit["line"] == 7 && edit["text"].is_string()), "{}", it["fix"]);
+    assert_eq!((&it["path"], &it["code"], &it["severity"]), (&"a.py".into(), &"L002".into(), &"error".into()));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn folders_are_searched_as_git_sees_them() {
 #[test]
 fn settings_hold_for_what_lies_below_them() {
     let folder = Folder::new(&[
-        ("a/warpsmith.toml", "ignore = ['unknown-member']\n"),
+        ("a/warpsmith.toml", "ignore = ['dtype-called']\n"),
         ("a/k.py", BAD),
         ("b/pyproject.toml", "[tool.warpsmith]\nexclude = ['gen']\n"),
         ("b/gen/k.py", BAD),
@@ -196,7 +196,7 @@ fn settings_hold_for_what_lies_below_them() {
     assert_eq!(folder.found(&["b/gen/k.py"]), ["b/gen/k.py:7"], "named: checked");
     assert_eq!(folder.found(&["--ignore", "L"]), [""; 0]);
     assert_eq!(folder.found(&["--select", "M,N", "b"]), [""; 0]);
-    assert_eq!(folder.found(&["--select", "L001", "b"]), ["b/k.py:7"]);
+    assert_eq!(folder.found(&["--select", "L002", "b"]), ["b/k.py:7"]);
 }
 
 #[test]
@@ -211,9 +211,9 @@ fn mistakes_in_settings_stop_the_check() {
     let ran = folder.run(&["check"]);
     assert_eq!((ran.code, ran.out.as_str()), (2, ""));
     assert!(ran.err.ends_with("warpsmith.toml:2:1: unknown key `selcet`; did you mean `select`?\n"), "{}", ran.err);
-    folder.write("warpsmith.toml", b"ignore = ['unknown-mambar']");
+    folder.write("warpsmith.toml", b"ignore = ['dtype-caled']");
     let ran = folder.run(&["check"]);
-    assert!(ran.err.contains("warpsmith.toml:1:11: unknown rule `unknown-mambar`; did you mean `unknown-member`?"));
+    assert!(ran.err.contains("warpsmith.toml:1:11: unknown rule `dtype-caled`; did you mean `dtype-called`?"));
     folder.write("warpsmith.toml", b"");
     for arguments in ["--select L999", "--triton-version new", "nowhere.py", "--format=xml"] {
         let arguments: Vec<_> = std::iter::once("check").chain(arguments.split(' ')).collect();
@@ -257,9 +257,9 @@ fn certain_fixes_are_made() {
     let folder = Folder::new(&[("a.py", BAD), ("b.py", CLEAN), ("c.py", SUPPRESSED)]);
     let ran = folder.run(&["check", "--fix"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "Made 2 fixes. Found nothing in 3 files.\n"), "{}", ran.err);
-    assert_eq!(folder.read("a.py"), BAD.replace("cidv", "cdiv"));
+    assert_eq!(folder.read("a.py"), BAD.replace("tl.float32(n)", "tl.cast(n, tl.float32)"));
     assert_eq!(folder.read("b.py"), CLEAN);
-    assert_eq!(folder.read("c.py").matches("cidv").count(), 2, "what is suppressed stays");
+    assert_eq!(folder.read("c.py").matches("tl.float32(n)").count(), 2, "what is suppressed stays");
 }
 
 #[test]
@@ -275,9 +275,9 @@ fn the_rules_are_listed_and_explained() {
         assert!(page.code == 0 && page.out.starts_with(&format!("# {code} {name}\n")), "{}", page.out);
         assert_eq!(page.out, folder.run(&["explain", name]).out);
     }
-    let unknown = folder.run(&["explain", "unknown-mamber"]);
+    let unknown = folder.run(&["explain", "dtype-caled"]);
     assert_eq!(unknown.code, 2);
-    assert_eq!(unknown.err, "error: there is no rule `unknown-mamber`; did you mean `unknown-member`?\n");
+    assert_eq!(unknown.err, "error: there is no rule `dtype-caled`; did you mean `dtype-called`?\n");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn the_doctor_says_what_is_missing() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let many = BAD.to_owned() + &"    b = tl.cidv(n, 4)\n".repeat(20_000);
+    let many = BAD.to_owned() + &"    b = tl.float32(n)\n".repeat(20_000);
     let folder = Folder::new(&[("a.py", &many)]);
     let mut child = folder.command(&["check"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     drop(child.stdout.take());

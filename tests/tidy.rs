@@ -145,6 +145,21 @@ fn no_file_names_a_place_of_one_machine() {
 }
 
 #[test]
+fn links_in_the_manual_lead_somewhere() {
+    let mut problems = Vec::new();
+    for (path, text) in files().iter().filter(|(path, _)| path.ends_with(".md") && !path.starts_with("src/")) {
+        let folder = root().join(path).parent().unwrap().to_path_buf();
+        for (_, rest) in text.match_indices("](").map(|(at, _)| text.split_at(at + 2)) {
+            let target = rest.split([')', '#']).next().unwrap();
+            if !target.is_empty() && !target.contains("://") && !folder.join(target).exists() {
+                problems.push(format!("{path}: links to `{target}`, which does not exist"));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
 fn generated_files_are_fresh() {
     // Cargo runs tests in the package's folder, as the picture's command needs.
     if let Err(error) = generate::run(root(), generate::Mode::Check) {

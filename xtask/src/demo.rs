@@ -32,9 +32,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     say("What works here: warpsmith doctor");
     process::run(warpsmith().arg("doctor"))?;
     say("Checking: warpsmith check examples/");
-    // Status 1 means that it found something, which a demo may.
-    let status = warpsmith().args(["check", "examples/"]).status()?;
-    anyhow::ensure!(matches!(status.code(), Some(0 | 1)), "`warpsmith check` failed ({status})");
+    show(warpsmith().args(["check", "examples/"]))?;
 
     if device.is_none() {
         say("Optimizing is left out: it runs and measures kernels, and this machine has no CUDA device.");
@@ -44,7 +42,14 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     say("Optimizing: warpsmith optimize examples/matmul.py");
-    process::run(warpsmith().args(["optimize", "examples/matmul.py"]))
+    show(warpsmith().args(["optimize", "examples/matmul.py"]))
+}
+
+/// Runs a command that says with status 1 that it found something, or nothing faster: a demo may.
+fn show(command: &mut Command) -> anyhow::Result<()> {
+    let status = command.status()?;
+    anyhow::ensure!(matches!(status.code(), Some(0 | 1)), "it failed ({status})");
+    Ok(())
 }
 
 /// The name of the first CUDA device.

@@ -7,6 +7,8 @@ const CELL: (f64, f64) = (8.4, 18.0);
 /// Space around the text, and the height of the title bar.
 const MARGIN: f64 = 16.0;
 const BAR: f64 = 34.0;
+/// Longer lines go on in the next, as in a window of this width.
+const COLUMNS: usize = 108;
 
 /// A run of characters of one look.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,7 +35,8 @@ pub(crate) fn until_third_finding(output: &str) -> Option<&str> {
 
 /// The picture of a window with `title` and the text, whose escapes for colours are understood.
 pub(crate) fn draw(title: &str, text: &str) -> String {
-    let lines: Vec<Vec<Run>> = text.lines().scan(Look::default(), |look, line| Some(runs(line, look))).collect();
+    let mut look = Look::default();
+    let lines: Vec<Vec<Run>> = text.lines().flat_map(|line| wrap(runs(line, &mut look))).collect();
     let columns = |line: &Vec<Run>| line.iter().map(|run| run.text.chars().count()).sum::<usize>();
     let longest = lines.iter().map(columns).max().unwrap_or(0);
     #[expect(clippy::cast_precision_loss, reason = "a terminal has few columns and lines")]
@@ -96,6 +99,28 @@ fn runs(line: &str, look: &mut Look) -> Vec<Run> {
     out
 }
 
+/// Breaks a line that is too long at its spaces.
+fn wrap(line: Vec<Run>) -> Vec<Vec<Run>> {
+    let mut lines = vec![Vec::new()];
+    let mut column = 0;
+    for Run { text, look } in line {
+        for word in text.split_inclusive(' ') {
+            let length = word.chars().count();
+            if column > 0 && column + word.trim_end().chars().count() > COLUMNS {
+                lines.push(Vec::new());
+                column = 0;
+            }
+            column += length;
+            let line = lines.last_mut().expect("there is always a line");
+            match line.last_mut() {
+                Some(Run { text, look: last }) if *last == look => text.push_str(word),
+                _ => line.push(Run { text: word.to_owned(), look }),
+            }
+        }
+    }
+    lines
+}
+
 fn apply(codes: &str, look: &mut Look) {
     let mut codes = codes.split(';').map(|code| code.parse::<u8>().unwrap_or(0));
     while let Some(code) = codes.next() {
@@ -141,5 +166,16 @@ mod tests {
         assert_eq!(line, [run("error", true, Some(9)), run(": a < b", false, None)]);
         assert_eq!(runs("\u{1b}[38;5;12mx", &mut look), [run("x", false, Some(12))]);
         assert!(spans(&line).contains("a &lt; b"));
+    }
+
+    #[test]
+    fn long_lines_go_on_below() {
+        let run = |text: &str| Run { text: text.to_owned(), look: Look::default() };
+        let (long, short) = ("x".repeat(COLUMNS - 2), "y".repeat(4));
+        assert_eq!(
+            wrap(vec![run(&format!("{long} {short} z"))]),
+            [vec![run(&format!("{long} "))], vec![run("yyyy z")]]
+        );
+        assert_eq!(wrap(Vec::new()), [Vec::new()]);
     }
 }
