@@ -52,8 +52,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     if let Some(budget) = args.budget {
         settings.optimize.budget = budget;
     }
-    let request =
-        Request { file, text, kernel: args.kernel.clone(), workspace, python: environment.python, settings };
+    let request = Request { file, text, kernel: args.kernel.clone(), workspace, python: environment.python, settings };
     let outcome = explore::optimize(&request, &Terminal::new()?)?;
     report(args, &request, &outcome, out)?;
     Ok(if outcome.offer.is_some() { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })

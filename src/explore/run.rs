@@ -6,26 +6,28 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::knobs::{Knob, Setting, describe, edits, knobs};
+use super::prepare::{find_or_record, select_kernel, tail};
 use super::search::Search;
 use super::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup, fuzz};
 use crate::evaluate::statistics::{Z_95, Z_999, median, ratio};
 use crate::evaluate::{Devices, devices};
 use crate::kernel::Module;
 use crate::protocol::{Evidence, Job, Plan, Reason, Reply, Request as Ask, Value, Verdict, Workload};
-use crate::python::{Worker, WorkerError};
+use crate::python::{Worker, WorkerError, simulated};
 use crate::rules::apply_edits;
 use crate::syntax::Source;
-use crate::workload::{self, Unusable};
 
 /// Share of the budget after which nothing new is proposed; the rest confirms the best.
 const SEARCH_SHARE: f64 = 0.7;
+/// Share of the budget after which candidates that are not done are given up.
+const ABANDON_SHARE: f64 = 0.8;
 /// Seconds that one candidate may have the device, and as long to load and compile.
 const CANDIDATE_LIMIT: f64 = 30.0;
 /// Pairs of the first timing, and of the fuller one of contenders.
 const ROUGH_PAIRS: usize = 10;
 const FULL_PAIRS: usize = 40;
-/// The confirming measurement: about this many milliseconds, within these numbers of pairs.
-const CONFIRM_MS: f64 = 3000.0;
+/// The confirming measurement: about this many seconds, within these numbers of pairs.
+const CONFIRM_SECONDS: f64 = 3.0;
 const CONFIRM_PAIRS: std::ops::RangeInclusive<usize> = 40..=300;
 /// This many of the best are tried to be confirmed.
 const CONFIRMED: usize = 3;
@@ -41,7 +43,6 @@ const RESTARTS: usize = 2;
 struct Run<'a> {
     request: &'a Request,
     observer: &'a dyn Observer,
-    module: Module,
     kernel: String,
     device: String,
     workload: Workload,
@@ -78,7 +79,6 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let run = Run {
         request,
         observer,
-        module,
         kernel,
         device,
         workload,
@@ -95,71 +95,13 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     run.go()
 }
 
-fn failed(message: impl Into<String>) -> OptimizeError {
+pub(super) fn failed(message: impl Into<String>) -> OptimizeError {
     OptimizeError::Failed(message.into())
 }
 
 fn start_worker(request: &Request, observer: &dyn Observer) -> Result<Worker, OptimizeError> {
     Worker::start(&request.python, &|| !observer.cancelled())
         .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error.into() })
-}
-
-fn select_kernel(module: &Module, request: &Request) -> Result<String, OptimizeError> {
-    if let Some(name) = &request.kernel {
-        let known = module.kernels.iter().any(|kernel| kernel.name == *name);
-        return if known {
-            Ok(name.clone())
-        } else {
-            Err(failed(format!("no kernel `{name}` in {}", request.file.display())))
-        };
-    }
-    let mut launched: Vec<&str> = module.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-    launched.retain(|name| module.launches_of(name).next().is_some());
-    match launched.as_slice() {
-        [] => Err(failed(format!("{} launches no kernel of its own", request.file.display()))),
-        [only] => Ok((*only).to_owned()),
-        several => Err(failed(format!("several kernels ({}); name one with --kernel", several.join(", ")))),
-    }
-}
-
-fn find_or_record(
-    request: &Request,
-    observer: &dyn Observer,
-    kernel: &str,
-    device: &str,
-) -> Result<Workload, OptimizeError> {
-    let find = || workload::find(&request.workspace, &request.file, kernel, device);
-    let again = |what: &str| failed(format!("{what}; record another call with `warpsmith record -- python FILE`"));
-    match find() {
-        Ok(workload) => return Ok(workload),
-        Err(Unusable::Obstacle(what)) => return Err(again(&what)),
-        Err(Unusable::NotRecorded) => {}
-    }
-    let name = request.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    if !observer.confirm(&format!("No call of `{kernel}` is recorded yet. Run `python {name}` once to record one?")) {
-        return Err(OptimizeError::Cancelled);
-    }
-    observer.progress(&Progress { message: format!("recording a workload: python {name}"), fraction: 0.0, best: None });
-    let file = fs::canonicalize(&request.file).unwrap_or_else(|_| request.file.clone());
-    let folder = file.parent().unwrap_or(Path::new("."));
-    let command = [request.python.clone().into_os_string(), file.clone().into_os_string()];
-    let recorded = workload::record(&request.workspace, folder, &command, &request.python, device, true, &|| {
-        !observer.cancelled()
-    })
-    .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { failed(error.to_string()) })?;
-    find().map_err(|why| match why {
-        Unusable::Obstacle(what) => again(&what),
-        Unusable::NotRecorded if recorded.status == Some(0) => {
-            again(&format!("`python {name}` ran and did not launch `{kernel}` from a function"))
-        }
-        Unusable::NotRecorded => failed(format!("`python {name}` failed:\n{}", tail(&recorded.output))),
-    })
-}
-
-fn tail(text: &str) -> String {
-    const LINES: usize = 12;
-    let lines: Vec<&str> = text.trim_end().lines().collect();
-    lines[lines.len().saturating_sub(LINES)..].join("\n")
 }
 
 impl Run<'_> {
@@ -209,6 +151,11 @@ impl Run<'_> {
                 flying.insert(id, setting);
             }
             if flying.is_empty() {
+                return Ok(());
+            }
+            if self.spent() > ABANDON_SHARE {
+                // What still compiles would keep the cores and the device from the measurement that counts.
+                self.worker = start_worker(self.request, self.observer)?;
                 return Ok(());
             }
             match self.receive()? {
@@ -325,7 +272,7 @@ impl Run<'_> {
                 resize: Vec::new(),
                 rough: ROUGH_PAIRS,
                 full: *CONFIRM_PAIRS.end(),
-                contender: f64::INFINITY,
+                contender: f64::MAX,
             };
             let Verdict::Accepted(first) = self.judge(original, &setting, plan.clone())? else { continue };
             let plan = Plan { full: confirm_pairs(&first), contender: 0.0, ..plan };
@@ -353,6 +300,7 @@ impl Run<'_> {
             before_ms: median(evidence.pairs.iter().map(|pair| pair.0)),
             after_ms: median(evidence.pairs.iter().map(|pair| pair.1)),
             pairs: evidence.pairs.len(),
+            simulated: simulated(),
             conditions: self.conditions(),
         })
     }
@@ -401,15 +349,17 @@ impl Run<'_> {
     fn outcome(self, offer: Option<Offer>, search: &Search<'_>) -> Outcome {
         let summary = match &offer {
             Some(offer) => {
-                let Speedup { ratio, low, high, before_ms, after_ms, .. } = offer.speedup;
+                let Speedup { before_ms, after_ms, .. } = offer.speedup;
                 format!(
-                    "`{}` is {ratio:.2}× faster (95 % {low:.2}–{high:.2}; {before_ms:.3} → {after_ms:.3} ms): {}. {} candidates.",
-                    self.kernel, offer.change, self.evaluated
+                    "`{}` is {} ({before_ms:.3} → {after_ms:.3} ms): {}. {} candidates.",
+                    self.kernel,
+                    offer.speedup.label(),
+                    offer.change,
+                    self.evaluated
                 )
             }
             None => self.no_offer(search),
         };
-        let _ = &self.module;
         Outcome { kernel: self.kernel, evaluated: self.evaluated, offer, summary }
     }
 
@@ -435,7 +385,9 @@ enum Heard {
     Restarted,
 }
 
+/// As many pairs as the confirming measurement has time for, given what the first ones took.
 fn confirm_pairs(first: &Evidence) -> usize {
-    let pair_ms = median(first.pairs.iter().map(|(original, candidate)| original + candidate)).max(1e-3);
-    ((CONFIRM_MS / pair_ms) as usize).clamp(*CONFIRM_PAIRS.start(), *CONFIRM_PAIRS.end())
+    let seconds = first.stages.iter().find(|(stage, _)| stage == "time").map_or(0.0, |(_, seconds)| *seconds);
+    let each = seconds / first.pairs.len().max(1) as f64;
+    ((CONFIRM_SECONDS / each.max(1e-6)) as usize).clamp(*CONFIRM_PAIRS.start(), *CONFIRM_PAIRS.end())
 }
