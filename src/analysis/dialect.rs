@@ -31,8 +31,7 @@ pub fn names_other_compiler(text: &str) -> bool {
     let bytes = lower.as_bytes();
     let letter = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_alphabetic);
     WORDS.iter().any(|word| {
-        memchr::memmem::find_iter(bytes, word)
-            .any(|at| !letter(at.checked_sub(1)) && !letter(Some(at + word.len())))
+        memchr::memmem::find_iter(bytes, word).any(|at| !letter(at.checked_sub(1)) && !letter(Some(at + word.len())))
     })
 }
 
@@ -42,7 +41,8 @@ mod tests {
 
     #[test]
     fn words_stand_between_anything_but_letters() {
-        for text in ["import torch_npu", "torch.npu.empty_cache()", "log('GEMS_ASCEND ADD')", "x = tl.extract_slice(y)"] {
+        for text in ["import torch_npu", "torch.npu.empty_cache()", "log('GEMS_ASCEND ADD')", "x = tl.extract_slice(y)"]
+        {
             assert!(names_other_compiler(text), "{text}");
         }
         for text in ["torch.sort(x, descending=True)", "ascending order", "inputs = numpy", "cannot"] {

@@ -185,8 +185,9 @@ impl<'a> Value<'a> {
     }
 
     fn adds_nonnegative_to(&self, lanes: &Undefined<'a>) -> bool {
-        self.kind == Kind::Zero || (!self.undefined.is_empty() && self.undefined.iter().all(|own| own.nonnegative))
-            && self.rank() == Some(lanes.axes.len())
+        self.kind == Kind::Zero
+            || (!self.undefined.is_empty() && self.undefined.iter().all(|own| own.nonnegative))
+                && self.rank() == Some(lanes.axes.len())
     }
 
     /// Whether all that is undefined in it can be filled with zeros, too: zero times undefined may be NaN.

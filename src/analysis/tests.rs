@@ -173,7 +173,10 @@ fn masks_that_change_along_no_axis_are_no_finding() {
 
 #[test]
 fn loops_and_branches_are_followed() {
-    finds("a = tl.zeros((BN,), tl.float32)\nfor i in range(n):\n    a += tl.load(x + c, mask=cm)\ns = tl.sum(a)", "tl.sum(a) +");
+    finds(
+        "a = tl.zeros((BN,), tl.float32)\nfor i in range(n):\n    a += tl.load(x + c, mask=cm)\ns = tl.sum(a)",
+        "tl.sum(a) +",
+    );
     finds("a = filled\nfor i in range(n):\n    a = tl.load(x + c, mask=cm)\ns = tl.sum(a)", "tl.sum(a) +");
     finds("a = filled\nfor i in range(n):\n    s = tl.sum(a)\n    use(s)\n    a = v\ns = 0", "tl.sum(a) +");
     silent("a = v\nfor i in range(n):\n    a = filled\ns = tl.sum(a)");

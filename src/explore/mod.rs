@@ -2,6 +2,7 @@
 
 mod fuzz;
 mod knobs;
+mod prepare;
 mod run;
 mod search;
 

@@ -78,7 +78,7 @@ impl<'py, 'a> Judge<'py, 'a> {
             device: if simulated { "cpu" } else { "cuda" },
             resize: &job.plan.resize,
         };
-        py.import("sys")?.getattr("path")?.call_method1("insert", (0, &job.folder))?;
+        py.import("sys")?.getattr("path")?.call_method1("insert", (0, job.folder.to_string_lossy().as_ref()))?;
         let since = Instant::now();
         let original = blame(Reason::Original, load(py, &job.original, &job.workload.entry))?;
         let candidate = blame(Reason::Load, load(py, &job.candidate, &job.workload.entry))?;

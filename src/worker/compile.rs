@@ -5,9 +5,9 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use super::record::{describe_plain, launch_grid};
 use super::replay::Replay;
 use super::shim;
+use super::values::{describe_plain, launch_grid};
 use crate::protocol::{LaunchRecord, Value};
 
 /// What launches do at present.

@@ -10,6 +10,7 @@ mod record;
 mod replay;
 mod serve;
 mod timing;
+mod values;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;

@@ -1,6 +1,7 @@
 //! Recorded values → Python objects with fresh contents.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
@@ -51,11 +52,9 @@ impl<'py> Replay<'py, '_> {
     ) -> PyResult<Arguments<'py>> {
         let mut made = Made::default();
         for spec in self.specs() {
-            if made.storages.contains_key(&spec.storage) {
-                continue;
+            if let Entry::Vacant(free) = made.storages.entry(spec.storage) {
+                free.insert(change(&flat_view(&from.tensors[spec.id])?)?);
             }
-            let flat = flat_view(&from.tensors[spec.id])?;
-            made.storages.insert(spec.storage, change(&flat)?);
         }
         self.bind(&mut made)
     }
@@ -96,9 +95,8 @@ impl<'py> Replay<'py, '_> {
             *extent = (*extent).max(spec.offset + self.extent(spec));
         }
         for spec in self.specs() {
-            if !made.storages.contains_key(&spec.storage) {
-                let flat = self.storage(spec, extents[&spec.storage], generator)?;
-                made.storages.insert(spec.storage, flat);
+            if let Entry::Vacant(free) = made.storages.entry(spec.storage) {
+                free.insert(self.storage(spec, extents[&spec.storage], generator)?);
             }
         }
         Ok(())

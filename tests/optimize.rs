@@ -1,0 +1,209 @@
+//! Recording and optimizing on a simulated device: everything real but the times. Needs the interpreter that
+//! `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// A kernel over rows, whose entry allocates its result.
+const SCALE: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets, mask=offsets < n, other=0.0)
+    tl.store(out_ptr + offsets, x * 2.0, mask=offsets < n)
+
+def scale(x):
+    out = torch.empty_like(x)
+    n = x.numel()
+    scale_kernel[(triton.cdiv(n, 16),)](x, out, n, BLOCK=16)
+    return out
+
+if __name__ == "__main__":
+    scale(torch.ones(300))
+    scale(torch.ones(300))
+"#;
+
+struct Project(tempfile::TempDir);
+
+impl Project {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let project = Self(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            std::fs::write(project.path(name), text).unwrap();
+        }
+        // The folder is its own workspace, wherever temporary folders are.
+        std::fs::create_dir(project.path(".git")).unwrap();
+        project
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, args: &[&str]) -> Command {
+        let python = test_python();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpsmith"));
+        command
+            .args(args)
+            .current_dir(self.0.path())
+            .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    fn workloads(&self) -> Vec<Value> {
+        let mut found = Vec::new();
+        for recording in std::fs::read_dir(self.path(".warpsmith/workloads")).unwrap() {
+            for file in std::fs::read_dir(recording.unwrap().path()).unwrap() {
+                found.push(serde_json::from_slice(&std::fs::read(file.unwrap().path()).unwrap()).unwrap());
+            }
+        }
+        found
+    }
+}
+
+fn test_python() -> PathBuf {
+    std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_recording_keeps_arguments_counts_and_launches() {
+    let project = Project::new(&[("scale.py", SCALE)]);
+    let python = test_python();
+    let ran = project.run(&["record", "--", python.to_str().unwrap(), "scale.py"]);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    assert_eq!(text(&ran.stdout), "recorded scale in scale.py: 2 calls, launches scale_kernel\n");
+    let workloads = project.workloads();
+    let [workload] = workloads.as_slice() else { panic!("{workloads:?}") };
+    assert_eq!(workload["entry"], "scale");
+    assert_eq!(workload["args"][0]["tensor"]["shape"], serde_json::json!([300]));
+    assert_eq!(workload["mutated"], serde_json::json!([]));
+    assert_eq!(workload["launches"][0]["kernel"], "scale_kernel");
+    assert_eq!(workload["launches"][0]["grid"], serde_json::json!([19]));
+    assert_eq!(std::fs::read_to_string(project.path(".warpsmith/.gitignore")).unwrap(), "*\n");
+}
+
+#[test]
+fn imported_functions_methods_and_changed_arguments_are_recorded() {
+    let main = "import torch\nfrom lib import Op\nop = Op()\nx = torch.ones(64)\nindex = torch.tensor([3, 1])\nop.run(x, index, [x, None], flag=True)\nassert x[0] == 2\n";
+    let lib = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef double(x_ptr, N: tl.constexpr):\n    o = tl.arange(0, N)\n    tl.store(x_ptr + o, tl.load(x_ptr + o) * 2)\n\nclass Op:\n    def run(self, x, index, rest, flag):\n        double[(1,)](x, N=64)\n";
+    let project = Project::new(&[("main.py", main), ("lib.py", lib)]);
+    let ran = project.run(&["record", "--", test_python().to_str().unwrap(), "main.py"]);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let workload = &project.workloads()[0];
+    assert_eq!(workload["entry"], "Op.run");
+    assert_eq!(workload["args"][0]["opaque"], "lib.Op");
+    assert_eq!(workload["args"][2]["tensor"]["data"]["integers"], serde_json::json!([3, 1]));
+    // The list holds the tensor that is passed alone too: one id.
+    assert_eq!(workload["args"][3]["list"][0]["tensor"]["id"], 0);
+    assert_eq!(workload["kwargs"][0], serde_json::json!(["flag", {"bool": true}]));
+    assert_eq!(workload["mutated"], serde_json::json!([0]));
+}
+
+#[test]
+fn a_command_that_fails_keeps_what_was_recorded() {
+    let project = Project::new(&[("scale.py", &format!("{SCALE}    raise SystemExit(7)\n"))]);
+    let ran = project.run(&["record", "--", test_python().to_str().unwrap(), "scale.py"]);
+    assert_eq!(ran.status.code(), Some(2));
+    assert_eq!(project.workloads().len(), 1);
+    let refused = project.run(&["record", "--", "make", "all"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("give a Python command"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn optimizing_records_searches_verifies_and_applies() {
+    let fixed_grid = SCALE.replace("triton.cdiv(n, 16)", "triton.cdiv(n, BLOCK)").replace("BLOCK=16", "BLOCK=BLOCK");
+    let text_before = fixed_grid.replace("def scale(x):\n", "def scale(x):\n    BLOCK = 16\n");
+    let project = Project::new(&[("scale.py", &text_before)]);
+    let ran = project.run(&["optimize", "scale.py", "--budget", "12s", "--apply"]);
+    assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
+    let shown = text(&ran.stdout);
+    assert!(shown.contains("× faster (95 % ") && shown.contains("simulated"), "{shown}");
+    let after = std::fs::read_to_string(project.path("scale.py")).unwrap();
+    assert_ne!(after, text_before);
+    let block = after.lines().find_map(|line| line.trim().strip_prefix("BLOCK = ")).unwrap();
+    assert!(block.parse::<i64>().unwrap() > 16, "fewer programs are faster on the simulated device: {after}");
+    let rerun =
+        Command::new(test_python()).arg(project.path("scale.py")).env("TRITON_INTERPRET", "1").status().unwrap();
+    assert!(rerun.success());
+}
+
+/// With the grid fixed for tiles of 16, a smaller tile leaves elements unwritten and a larger one computes the same
+/// in less programs only when the grid follows: whatever is offered must have passed both the values and other sizes.
+#[test]
+fn a_change_that_is_wrong_is_never_offered() {
+    let project = Project::new(&[("scale.py", SCALE)]);
+    let ran = project.run(&["optimize", "scale.py", "--budget", "12s", "--json"]);
+    let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
+    if let Some(change) = outcome["offer"]["change"].as_str() {
+        assert!(!change.contains("BLOCK 16 → 8") && !change.contains("→ 4"), "{change}");
+    }
+    assert!(outcome["evaluated"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn what_cannot_be_optimized_is_said_plainly() {
+    let project = Project::new(&[("scale.py", SCALE), ("empty.py", "x = 1\n")]);
+    for (args, reason) in [
+        (&["optimize", "empty.py"][..], "launches no kernel"),
+        (&["optimize", "scale.py", "--kernel", "other"][..], "no kernel `other`"),
+        (&["optimize", "missing.py"][..], "cannot be read"),
+    ] {
+        let ran = project.run(args);
+        assert_eq!(ran.status.code(), Some(2));
+        assert!(text(&ran.stderr).contains(reason), "{}", text(&ran.stderr));
+    }
+    let broken =
+        Project::new(&[("scale.py", &SCALE.replace("scale(torch.ones(300))", "raise ValueError('broken here')"))]);
+    let ran = broken.run(&["optimize", "scale.py"]);
+    assert_eq!(ran.status.code(), Some(2));
+    assert!(text(&ran.stderr).contains("broken here"), "{}", text(&ran.stderr));
+}
+
+/// Ctrl-C in the middle: the file is untouched and no process is left.
+#[test]
+#[cfg(unix)]
+fn stopping_leaves_the_file_alone_and_no_process_behind() {
+    let project = Project::new(&[("scale.py", SCALE)]);
+    let mark = format!("WARPSMITH_TEST_MARK={}", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let mut running = project.command(&["optimize", "scale.py", "--budget", "120s"]).env(name, value).spawn().unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    // The warm parent and at least one candidate are at work.
+    while processes_with(&mark) < 3 {
+        assert!(Instant::now() < deadline, "no candidate was ever started");
+        std::thread::yield_now();
+    }
+    let stop = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
+    assert!(stop.success());
+    assert_eq!(running.wait().unwrap().code(), Some(2));
+    assert_eq!(processes_with(&mark), 0);
+    assert_eq!(std::fs::read_to_string(project.path("scale.py")).unwrap(), SCALE);
+}
+
+/// Processes whose environment holds `mark`.
+fn processes_with(mark: &str) -> usize {
+    let has = |path: PathBuf| {
+        std::fs::read(path.join("environ"))
+            .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes()))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| has(entry.path())).count()
+}
