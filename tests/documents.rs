@@ -1,17 +1,42 @@
-//! An edited document is what a fresh one of the same text would be: its text, its lines and its tree.
+//! An edited document is what a fresh one of the same text would be: its text, its lines, its tree and its model.
 
 use proptest::prelude::*;
 use tree_sitter::TreeCursor;
+use warpsmith::kernel::Module;
 use warpsmith::syntax::{Document, Encoding, Position, Source};
 
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n, BLOCK: tl.constexpr):\n    \
     \"\"\"Docs.\"\"\"\n    i = tl.arange(0, BLOCK)\n    if n > 0:\n        tl.store(x + i, i, mask=i < n)\n    # é😀\n\n\n\
-    def run(x):\n    k[(1,)](x, 3, BLOCK=64)\n";
+    def run(x):\n    k[(1,)](x, 3, BLOCK=64)\n\n\nlanguage = tl\n\n\nclass Op:\n    def __call__(self, x):\n        \
+    k[(2,)](x, 4)\n        return k[(1,)](x, 5), lambda: k[1](x)\n\n\n@triton.jit\ndef helper(x):\n    return language.abs(x)\n\n\n\
+    if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
 const PIECES: [&str; 24] = [
-    "", "x", "é", "😀", "\u{2028}", "\n", "\r\n", "\r", "\n    ", "    ", "\t", "(", ")", "[", "'", "\"\"\"", "# ", "\\",
-    ":", "if x:\n", "@triton.jit\n", "def f(a, b):\n    return a\n", "y = tl.load(x)", "\u{c}",
+    "",
+    "x",
+    "é",
+    "😀",
+    "\u{2028}",
+    "\n",
+    "\r\n",
+    "\r",
+    "\n    ",
+    "    ",
+    "\t",
+    "(",
+    ")",
+    "[",
+    "'",
+    "\"\"\"",
+    "# ",
+    "\\",
+    ":",
+    "if x:\n",
+    "@triton.jit\n",
+    "def f(a, b):\n    return a\n",
+    "y = tl.load(x)",
+    "\u{c}",
 ];
 
 #[derive(Clone, Debug)]
@@ -33,7 +58,13 @@ fn typed() -> impl Strategy<Value = Typed> {
     let near = (prop::bool::weighted(0.7), place(), place());
     (near, text, encoding, any::<bool>()).prop_map(|((near, start, end), text, encoding, parse)| {
         let end = if near { (start.0, end.1.max(start.1)) } else { end };
-        Typed { start: if start < end { start } else { end }, end: if start < end { end } else { start }, text, encoding, parse }
+        Typed {
+            start: if start < end { start } else { end },
+            end: if start < end { end } else { start },
+            text,
+            encoding,
+            parse,
+        }
     })
 }
 
@@ -101,6 +132,7 @@ proptest! {
         edits in prop::collection::vec(typed(), 1..25),
     ) {
         let mut document = Document::new(&begin);
+        let mut last: Option<(Source, Module)> = None;
         let mut text = begin;
         for edit in edits {
             let (start, start_byte) = place(&text, edit.start, edit.encoding);
@@ -117,6 +149,12 @@ proptest! {
                 prop_assert_eq!(&**edited.text(), text.as_str());
                 prop_assert_eq!(edited.lines().count(), lines(&text).len());
                 prop_assert_eq!(nodes(&edited), nodes(&fresh), "{:?}", text);
+                let module = match last {
+                    Some((source, module)) => Module::rebuild(&edited, module, &source),
+                    None => Module::build(&edited),
+                };
+                prop_assert_eq!(&module, &Module::build(&fresh), "{:?}", text);
+                last = Some((edited, module));
             }
         }
     }

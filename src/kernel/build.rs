@@ -6,6 +6,7 @@ use tree_sitter::Node;
 
 use super::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use super::lower::Lower;
+use super::query::Found;
 use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, query};
 use crate::syntax::{Source, node_span};
 
@@ -13,31 +14,43 @@ impl Module {
     /// Reads the kernel model off a file.
     #[must_use]
     pub fn build(source: &Source) -> Self {
-        let found = query::find(source);
-        let lower = Lower::new(source.text());
-        let mut imports = Imports::collect(&found.imports, lower);
+        let found = query::find(source, source.tree().root_node());
+        let mut imports = Imports::collect(&found.imports, Lower::new(source.text()));
         if imports.is_empty() && found.launches.is_empty() {
             return Self::default();
         }
-        let (globals, uncertain) = top_level(source, lower, &mut imports);
+        let (globals, uncertain) = top_level(source, Some(&mut imports));
         let mut module = Self { imports, globals, uncertain, ..Self::default() };
-        module.kernels = found.decorated.iter().filter_map(|&node| kernel(node, lower, &module.imports)).collect();
+        module.add(source, &found);
+        module.note_calls();
+        module
+    }
+
+    /// Adds the kernels and launches of one node below the root, which comes after those that were added.
+    pub(super) fn read(&mut self, source: &Source, node: Node<'_>) {
+        self.add(source, &query::find(source, node));
+    }
+
+    fn add(&mut self, source: &Source, found: &Found<'_>) {
+        let lower = Lower::new(source.text());
+        self.kernels.extend(found.decorated.iter().filter_map(|&node| kernel(node, lower, &self.imports)));
         let mut hosts = HashMap::new();
         for &node in &found.launches {
             let host = enclosing_function(node).map(|function| {
                 *hosts.entry(function.id()).or_insert_with(|| {
-                    module.hosts.push(host(function, lower));
-                    module.hosts.len() - 1
+                    self.hosts.push(host(function, lower));
+                    self.hosts.len() - 1
                 })
             });
-            module.launches.extend(launch(node, lower, host));
+            self.launches.extend(launch(node, lower, host));
         }
-        module
     }
 }
 
-/// Assignments of the top level, and the names that it binds more than once or under a condition.
-fn top_level(source: &Source, lower: Lower<'_>, imports: &mut Imports) -> (Vec<Global>, HashSet<String>) {
+/// Assignments of the top level, and the names that it binds more than once or under a condition. Aliases that it makes
+/// for what is imported go into `imports`.
+pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> (Vec<Global>, HashSet<String>) {
+    let lower = Lower::new(source.text());
     let (mut globals, mut bound, mut uncertain) = (Vec::new(), HashSet::new(), HashSet::new());
     let root = source.tree().root_node();
     let mut cursor = root.walk();
@@ -61,7 +74,9 @@ fn top_level(source: &Source, lower: Lower<'_>, imports: &mut Imports) -> (Vec<G
                 && let [target] = targets.as_slice()
                 && let Some(name) = target.as_name()
             {
-                imports.assign(name, value);
+                if let Some(imports) = &mut imports {
+                    imports.assign(name, value);
+                }
                 globals.push(Global { name: name.to_owned(), value: value.clone(), span: stmt.span });
             }
         });

@@ -7,6 +7,8 @@ mod build;
 mod imports;
 mod lower;
 mod query;
+mod rebuild;
+mod shift;
 #[cfg(test)]
 mod tests;
 
@@ -32,6 +34,8 @@ pub struct Module {
     pub globals: Vec<Global>,
     /// Names that the top level binds more than once or under a condition: what they are is not certain.
     pub uncertain: HashSet<String>,
+    /// See [`Module::called_in_kernels`].
+    called: HashSet<String>,
 }
 
 /// A function that Triton compiles.
@@ -221,16 +225,20 @@ impl Module {
 
     /// Names of functions that the kernels of this file call: helpers, as opposed to what the host launches.
     #[must_use]
-    pub fn called_in_kernels(&self) -> HashSet<&str> {
-        let mut names = HashSet::new();
+    pub fn called_in_kernels(&self) -> &HashSet<String> {
+        &self.called
+    }
+
+    fn note_calls(&mut self) {
         for kernel in &self.kernels {
             ast::walk_expressions(&kernel.body, &mut |expr| {
-                if let Some(name) = expr.as_call().and_then(|call| call.func.as_name()) {
-                    names.insert(name);
+                if let Some(name) = expr.as_call().and_then(|call| call.func.as_name())
+                    && !self.called.contains(name)
+                {
+                    self.called.insert(name.to_owned());
                 }
             });
         }
-        names
     }
 }
 

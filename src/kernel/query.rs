@@ -16,7 +16,7 @@ static QUERY: LazyLock<Query> = LazyLock::new(|| {
     Query::new(&tree_sitter_python::LANGUAGE.into(), &FILES.concat()).expect("the queries fit the grammar (tested)")
 });
 
-/// What one pass over a file found, in source order.
+/// What one pass over a part of a file found, in source order.
 #[derive(Default)]
 pub(super) struct Found<'tree> {
     pub(super) decorated: Vec<Node<'tree>>,
@@ -24,11 +24,11 @@ pub(super) struct Found<'tree> {
     pub(super) imports: Vec<Node<'tree>>,
 }
 
-/// Runs all queries in one pass.
-pub(super) fn find(source: &Source) -> Found<'_> {
+/// Runs all queries in one pass over `node`.
+pub(super) fn find<'tree>(source: &Source, node: Node<'tree>) -> Found<'tree> {
     let mut found = Found::default();
     let mut cursor = QueryCursor::new();
-    let mut captures = cursor.captures(&QUERY, source.tree().root_node(), source.text().as_bytes());
+    let mut captures = cursor.captures(&QUERY, node, source.text().as_bytes());
     while let Some((matched, index)) = captures.next() {
         let capture = matched.captures()[*index];
         match QUERY.capture_names()[capture.index as usize] {

@@ -21,12 +21,14 @@ struct File {
     version: i32,
     document: Document,
     unit: Option<Rc<Unit>>,
+    /// The unit of an older text.
+    before: Option<Rc<Unit>>,
 }
 
 impl Documents {
     /// Opens a file. Opening it again replaces its text.
     pub(super) fn open(&mut self, item: lsp::TextDocumentItem) {
-        let file = File { version: item.version, document: Document::new(&item.text), unit: None };
+        let file = File { version: item.version, document: Document::new(&item.text), unit: None, before: None };
         if self.files.insert(item.uri.clone(), file).is_some() {
             tracing::warn!(uri = %item.uri, "a document that is open was opened");
         }
@@ -44,7 +46,7 @@ impl Documents {
         }
         from_lsp::apply_changes(&mut file.document, params.content_changes, encoding, &uri);
         file.version = version;
-        file.unit = None;
+        file.before = file.unit.take().or(file.before.take());
         true
     }
 
@@ -65,7 +67,9 @@ impl Documents {
 
     /// Edits a notebook. Returns the addresses of the cells that are gone; `None` when it is not open.
     pub(super) fn change_notebook(
-        &mut self, params: lsp::DidChangeNotebookDocumentParams, encoding: Encoding,
+        &mut self,
+        params: lsp::DidChangeNotebookDocumentParams,
+        encoding: Encoding,
     ) -> Option<Vec<lsp::Uri>> {
         let uri = params.notebook_document.uri;
         let Some(notebook) = self.notebooks.get_mut(&uri) else {
@@ -98,14 +102,14 @@ impl Documents {
         let unit = file.unit.get_or_insert_with(|| {
             let source = file.document.source();
             let part = Part::whole(owner.clone(), file.version, &source);
-            Rc::new(Unit::new(owner, source, vec![part], false))
+            Rc::new(Unit::new(owner, source, vec![part], false, file.before.take()))
         });
         Some(Rc::clone(unit))
     }
 
     /// Forgets what was found in all texts: the settings are others.
     pub(super) fn forget_findings(&mut self) {
-        self.files.values_mut().for_each(|file| file.unit = None);
+        self.files.values_mut().for_each(|file| file.before = file.unit.take().or(file.before.take()));
         self.notebooks.values_mut().for_each(Notebook::forget_findings);
     }
 

@@ -14,9 +14,8 @@ pub(super) fn rebase(old: &str, edits: &[Edit], kernel: Span, new: &str) -> Opti
     }
     let blocks = equal_blocks(old, new);
     let shift = |span: Span, lines: Span| {
-        let &(start, length, to) = blocks.iter().find(|&&(start, length, _)| {
-            Span::new(start, start + length).contains(lines)
-        })?;
+        let &(start, length, to) =
+            blocks.iter().find(|&&(start, length, _)| Span::new(start, start + length).contains(lines))?;
         debug_assert!(start + length <= old.len());
         Some(Span::new(span.start - start + to, span.end - start + to))
     };

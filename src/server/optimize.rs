@@ -65,7 +65,10 @@ enum Stage {
     /// The user is asked.
     Asking(Box<Offer>),
     /// The editor applies an edit that should lead to this text.
-    Applying { text: String, was_asked: bool },
+    Applying {
+        text: String,
+        was_asked: bool,
+    },
 }
 
 /// All jobs.
@@ -98,7 +101,8 @@ impl Jobs {
 
     /// The search that is running on a kernel.
     fn searching(&self, uri: &lsp::Uri, kernel: &str) -> Option<&String> {
-        let wanted = |job: &Job| matches!(job.stage, Stage::Searching) && job.unit.uri == *uri && job.kernel.name == kernel;
+        let wanted =
+            |job: &Job| matches!(job.stage, Stage::Searching) && job.unit.uri == *uri && job.kernel.name == kernel;
         self.jobs.iter().find(|(_, job)| wanted(job)).map(|(id, _)| id)
     }
 
@@ -247,7 +251,8 @@ impl Owner {
         let kernel = job.kernel.name.clone();
         let label = offer::label(&offer.speedup);
         if !self.capabilities.applies_edits {
-            let text = format!("`{kernel}` can be {label}, but this editor does not let servers edit: {}", offer.change);
+            let text =
+                format!("`{kernel}` can be {label}, but this editor does not let servers edit: {}", offer.change);
             self.client.show(lsp::MessageType::Info, text);
             self.jobs.jobs.remove(id);
         } else if self.capabilities.annotated_edits {

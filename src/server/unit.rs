@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use tower_lsp::gen_lsp_types as lsp;
@@ -62,9 +63,18 @@ impl Part {
 }
 
 impl Unit {
-    /// The unit of `source`, which is made of `parts`.
-    pub(super) fn new(uri: lsp::Uri, source: Source, parts: Vec<Part>, is_notebook: bool) -> Self {
-        let module = Module::build(&source);
+    /// The unit of `source`, which is made of `parts`. What is unchanged since `before`, an older version, is taken over.
+    pub(super) fn new(
+        uri: lsp::Uri,
+        source: Source,
+        parts: Vec<Part>,
+        is_notebook: bool,
+        before: Option<Rc<Self>>,
+    ) -> Self {
+        let module = match before.and_then(Rc::into_inner) {
+            Some(before) => Module::rebuild(&source, before.module, &before.source),
+            None => Module::build(&source),
+        };
         Self { path: from_lsp::path(&uri), uri, is_notebook, source, module, parts, diagnostics: OnceCell::new() }
     }
 

@@ -170,7 +170,9 @@ fn an_offer_is_an_annotated_edit_of_the_present_version() {
 
 #[test]
 fn a_client_without_annotations_is_asked_first() {
-    for (choice, applies) in [(json!({ "title": "Apply" }), true), (json!({ "title": "Discard" }), false), (Value::Null, false)] {
+    for (choice, applies) in
+        [(json!({ "title": "Apply" }), true), (json!({ "title": "Discard" }), false), (Value::Null, false)]
+    {
         let (tools, gate) = gated();
         let mut client = setup().tools(tools).start();
         let mut document = open(&mut client);
