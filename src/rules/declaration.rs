@@ -55,6 +55,9 @@ pub enum Family {
     Compiler,
 }
 
+/// The letters of the families, whether or not they have rules yet.
+pub(super) const FAMILIES: &str = "LMNHPSC";
+
 /// How serious a finding is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,7 +1,7 @@
 //! Runs the selected rules over one file.
 
 use super::RULES;
-use super::declaration::Rule;
+use super::declaration::{FAMILIES, Rule};
 use super::diagnostic::Diagnostic;
 use super::suppression::Suppressions;
 use crate::api::Target;
@@ -61,11 +61,12 @@ impl Selection {
         }
     }
 
-    /// The entries that name no rule.
+    /// The entries that name no rule and no family.
     #[must_use]
     pub fn unknown(&self) -> Vec<&str> {
-        let known = |pattern: &&String| !RULES.iter().any(|rule| matches(pattern, rule));
-        self.select.iter().chain(&self.ignore).filter(known).map(String::as_str).collect()
+        let family = |pattern: &str| pattern.len() == 1 && FAMILIES.contains(&pattern.to_ascii_uppercase());
+        let unknown = |pattern: &&String| !family(pattern) && !RULES.iter().any(|rule| matches(pattern, rule));
+        self.select.iter().chain(&self.ignore).filter(unknown).map(String::as_str).collect()
     }
 }
 

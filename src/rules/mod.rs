@@ -8,6 +8,7 @@ mod declaration;
 mod diagnostic;
 mod engine;
 mod page;
+mod scope;
 mod suppression;
 #[cfg(test)]
 mod tests;
@@ -26,6 +27,7 @@ macro_rules! rules {
 }
 
 rules! {
+    launch_arguments,
     unknown_member,
     dtype_called,
     loop_exit,

@@ -135,7 +135,7 @@ fn sarif_names_rules_places_and_fixes() {
     expect![[r#"
         {
           "ruleId": "L001",
-          "ruleIndex": 0,
+          "ruleIndex": 1,
           "level": "note",
           "message": {
             "text": "`cidv` is unknown: it was, 100 %"

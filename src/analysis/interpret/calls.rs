@@ -1,0 +1,220 @@
+//! Calls: what the functions of `triton.language` make of their arguments.
+
+use super::super::lanes::{Along, Kind, Operation, Undefined, Value};
+use super::reductions::REDUCTIONS;
+use super::{Names, Run};
+use crate::kernel::ast::{Call, Expr, ExprKind};
+
+/// Functions of one tile, lane by lane: whether they take zero to zero, and whether they are never negative.
+const MAPS: &[(&str, bool, bool)] = &[
+    ("abs", true, true),
+    ("ceil", true, false),
+    ("cos", false, false),
+    ("erf", true, false),
+    ("exp", false, true),
+    ("exp2", false, true),
+    ("floor", true, false),
+    ("log", false, false),
+    ("log2", false, false),
+    ("rsqrt", false, true),
+    ("sigmoid", false, true),
+    ("sin", true, false),
+    ("sqrt", true, true),
+    ("sqrt_rn", true, true),
+    ("tanh", true, false),
+];
+/// Functions that give their first argument back.
+const HINTS: &[&str] = &["cast", "debug_barrier", "max_constancy", "max_contiguous", "multiple_of"];
+impl<'a> Run<'a> {
+    pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, names: &mut Names<'a>) -> Value<'a> {
+        let member = self.member(&call.func);
+        if member.is_none()
+            && let ExprKind::Attribute { value, name, .. } = &call.func.kind
+            && self.module.resolve_in(self.kernel, &call.func).is_none()
+        {
+            return self.method(expr, call, value, name, names);
+        }
+        let values: Vec<_> = call.args.iter().map(|arg| self.eval(&arg.value, names)).collect();
+        if call.has_star() {
+            return Value::unknown();
+        }
+        let arguments = Arguments { call, values: &values, first: 0 };
+        match (member, call.func.as_name()) {
+            (Some(member), _) => self.function(expr, &member, &arguments, names),
+            (None, Some(name)) if !self.kernel.locals.contains(name) => {
+                match (name, values.iter().all(|value| value.rank() == Some(0))) {
+                    ("float" | "int" | "min" | "max", true) => Value::scalar(),
+                    ("min" | "max", false) if values.len() == 2 => values[0].binary(Operation::Other, &values[1]),
+                    _ => Value::unknown(),
+                }
+            }
+            _ => Value::unknown(),
+        }
+    }
+
+    /// `value.name(…)`
+    fn method(
+        &mut self,
+        expr: &'a Expr,
+        call: &'a Call,
+        value: &'a Expr,
+        name: &'a str,
+        names: &mut Names<'a>,
+    ) -> Value<'a> {
+        let receiver = self.eval(value, names);
+        let mut values = vec![receiver];
+        values.extend(call.args.iter().map(|arg| self.eval(&arg.value, names)));
+        if call.has_star() {
+            return Value::unknown();
+        }
+        let arguments = Arguments { call, values: &values, first: 1 };
+        match name {
+            "to" => values.swap_remove(0),
+            // A wrapper of another module, which gives a wider integer.
+            "program_id" | "num_programs" => Value::scalar(),
+            _ if REDUCTIONS.contains(&name) || matches!(name, "abs" | "exp" | "log" | "sqrt" | "sigmoid" | "trans") => {
+                self.function(expr, name, &arguments, names)
+            }
+            _ => Value::unknown(),
+        }
+    }
+
+    fn function(&mut self, expr: &'a Expr, name: &str, args: &Arguments<'a, '_>, names: &Names<'a>) -> Value<'a> {
+        let first = args.value("input", 0).or_else(|| args.values.first()).cloned().unwrap_or_else(Value::unknown);
+        if let Some(&reduction) = REDUCTIONS.iter().find(|&&known| known == name) {
+            return self.reduction(expr, reduction, first, args);
+        }
+        let two = |operation| match (args.values.first(), args.values.get(1)) {
+            (Some(left), Some(right)) => left.binary(operation, right),
+            _ => Value::unknown(),
+        };
+        match name {
+            "arange" => arange(args),
+            "load" => self.load(expr, args, names),
+            "program_id" | "num_programs" | "constexpr" => Value::scalar(),
+            "zeros" => shaped(args.expr("shape", 0)).of_kind(Kind::Zero),
+            "full" => {
+                let zero = args.value("value", 1).is_some_and(|value| value.kind == Kind::Zero);
+                shaped(args.expr("shape", 0)).of_kind(if zero { Kind::Zero } else { Kind::Plain })
+            }
+            "zeros_like" => match first.rank() {
+                Some(rank) => Value::tile(vec![Along::Same; rank]).of_kind(Kind::Zero),
+                None => Value::unknown(),
+            },
+            "where" => match args.values {
+                [condition, yes, no] => condition.choose(yes, no),
+                _ => Value::unknown(),
+            },
+            "expand_dims" => match (first.rank(), args.expr("axis", 1).and_then(Expr::as_int)) {
+                (Some(rank), Some(axis)) => {
+                    let at = if axis < 0 { axis + as_int(rank) + 1 } else { axis };
+                    usize::try_from(at).map_or_else(|_| Value::unknown(), |at| first.expanded(at))
+                }
+                _ => Value::unknown(),
+            },
+            "broadcast_to" => match (first.rank(), shaped(args.expr("shape", 1))) {
+                (Some(rank), shape) if rank == 0 || shape.rank() == Some(rank) => {
+                    let axes = shape.axes.clone();
+                    if rank == 0 { Value { axes, ..first } } else { first }
+                }
+                _ => Value::unknown(),
+            },
+            "trans" if args.values.len() == 1 && first.rank() == Some(2) => first.transposed(),
+            "fdiv" | "div_rn" | "cdiv" => two(Operation::Quotient),
+            "add" | "sub" => two(Operation::Sum),
+            "mul" => two(Operation::Product),
+            "maximum" | "minimum" => two(Operation::Other),
+            "fma" => match args.values {
+                [a, b, c] => a.binary(Operation::Product, b).binary(Operation::Sum, c),
+                _ => Value::unknown(),
+            },
+            "clamp" => match args.values {
+                [x, low, high] => x.binary(Operation::Other, low).binary(Operation::Other, high),
+                _ => Value::unknown(),
+            },
+            _ if HINTS.contains(&name) => first,
+            _ => match MAPS.iter().find(|(known, ..)| *known == name) {
+                Some((_, zero_stays, nonnegative)) => first.mapped(*zero_stays, *nonnegative),
+                None => Value::unknown(),
+            },
+        }
+    }
+
+    fn load(&mut self, expr: &'a Expr, args: &Arguments<'a, '_>, names: &Names<'a>) -> Value<'a> {
+        let Some(pointer) = args.value("pointer", 0) else { return Value::unknown() };
+        let given = |expr: &&Expr| !matches!(expr.kind, ExprKind::None);
+        let mask_expr = args.expr("mask", 1).filter(given);
+        let mask = match mask_expr {
+            Some(_) => args.value("mask", 1).cloned().unwrap_or_else(Value::unknown),
+            None => Value::scalar(),
+        };
+        let (Some(pointer_rank), Some(mask_rank)) = (pointer.rank(), mask.rank()) else { return Value::unknown() };
+        if pointer_rank == 0 && mask_rank > 0 {
+            return Value::unknown();
+        }
+        let lanes = pointer.binary(Operation::Other, &mask);
+        let mut loaded = Value::tile(lanes.axes.unwrap_or_default());
+        if let Some(other) = args.expr("other", 2).filter(given) {
+            let literal = matches!(other.kind, ExprKind::Int(_)) || other.as_int().is_some();
+            let literal = literal || matches!(other.kind, ExprKind::Float(value) if value.is_finite());
+            return loaded.of_kind(if literal { Kind::Filled } else { Kind::Plain });
+        }
+        let rank = pointer_rank.max(mask_rank);
+        let changes: Vec<bool> = (0..rank)
+            .map(|at| (at + mask_rank).checked_sub(rank))
+            .map(|at| at.is_some_and(|at| mask.axes.as_ref().is_some_and(|axes| axes[at] == Along::Varies)))
+            .collect();
+        if changes.contains(&true) {
+            loaded.undefined.push(Undefined::of(expr, changes));
+            let assigned = mask_expr.and_then(Expr::as_name).and_then(|name| names.assigned.get(name));
+            if let Some(&span) = assigned {
+                self.masks.insert(expr.span, span);
+            }
+        }
+        loaded
+    }
+}
+
+/// The arguments of a call with their values; of a method the receiver comes first.
+pub(super) struct Arguments<'a, 'v> {
+    call: &'a Call,
+    values: &'v [Value<'a>],
+    /// How many of `values` stand before the arguments.
+    first: usize,
+}
+
+impl<'a> Arguments<'a, '_> {
+    /// The argument for a parameter, by keyword or by position.
+    pub(super) fn expr(&self, name: &str, position: usize) -> Option<&'a Expr> {
+        self.call.argument(name, position.checked_sub(self.first))
+    }
+
+    fn value(&self, name: &str, position: usize) -> Option<&Value<'a>> {
+        if position < self.first {
+            return self.values.get(position);
+        }
+        let expr = self.expr(name, position)?;
+        let at = self.call.args.iter().position(|arg| std::ptr::eq(&raw const arg.value, expr))?;
+        self.values.get(at + self.first)
+    }
+}
+
+fn arange<'a>(args: &Arguments<'a, '_>) -> Value<'a> {
+    let (Some(start), Some(end)) = (args.expr("start", 0), args.expr("end", 1)) else { return Value::unknown() };
+    let (start, end_value) = (start.as_int(), end.as_int());
+    let one = matches!((start, end_value), (Some(start), Some(end)) if end - start == 1);
+    let value = Value::tile(vec![if one { Along::Same } else { Along::Varies }]);
+    value.of_kind(if start == Some(0) { Kind::Index(end) } else { Kind::Affine })
+}
+
+/// A value that is the same everywhere, of the shape written out.
+fn shaped<'a>(shape: Option<&Expr>) -> Value<'a> {
+    match shape.map(|shape| &shape.kind) {
+        Some(ExprKind::List(sizes) | ExprKind::Tuple(sizes)) => Value::tile(vec![Along::Same; sizes.len()]),
+        _ => Value::unknown(),
+    }
+}
+
+pub(super) fn as_int(n: usize) -> i128 {
+    i128::try_from(n).unwrap_or(i128::MAX)
+}
