@@ -10,8 +10,30 @@ const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.j
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
 const PIECES: [&str; 24] = [
-    "", "x", "é", "😀", "\u{2028}", "\n", "\r\n", "\r", "\n    ", "    ", "\t", "(", ")", "[", "'", "\"\"\"", "# ", "\\",
-    ":", "if x:\n", "@triton.jit\n", "def f(a, b):\n    return a\n", "y = tl.load(x)", "\u{c}",
+    "",
+    "x",
+    "é",
+    "😀",
+    "\u{2028}",
+    "\n",
+    "\r\n",
+    "\r",
+    "\n    ",
+    "    ",
+    "\t",
+    "(",
+    ")",
+    "[",
+    "'",
+    "\"\"\"",
+    "# ",
+    "\\",
+    ":",
+    "if x:\n",
+    "@triton.jit\n",
+    "def f(a, b):\n    return a\n",
+    "y = tl.load(x)",
+    "\u{c}",
 ];
 
 #[derive(Clone, Debug)]
@@ -33,7 +55,13 @@ fn typed() -> impl Strategy<Value = Typed> {
     let near = (prop::bool::weighted(0.7), place(), place());
     (near, text, encoding, any::<bool>()).prop_map(|((near, start, end), text, encoding, parse)| {
         let end = if near { (start.0, end.1.max(start.1)) } else { end };
-        Typed { start: if start < end { start } else { end }, end: if start < end { end } else { start }, text, encoding, parse }
+        Typed {
+            start: if start < end { start } else { end },
+            end: if start < end { end } else { start },
+            text,
+            encoding,
+            parse,
+        }
     })
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tower_lsp::LanguageServer;
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
-use tower_lsp::LanguageServer;
 
 use super::event::{Event, Events, Reply};
 

@@ -12,7 +12,8 @@ use crate::kernel::Kernel;
 use crate::syntax::Encoding;
 
 /// The kinds of actions there are.
-pub(super) const KINDS: [lsp::CodeActionKind; 2] = [lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite];
+pub(super) const KINDS: [lsp::CodeActionKind; 2] =
+    [lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite];
 
 /// A request for actions.
 pub(super) struct Place<'a> {
@@ -60,9 +61,8 @@ impl Place<'_> {
 
     /// The unit's findings that touch the place.
     pub(super) fn own_diagnostics(&self) -> Vec<(lsp::Diagnostic, Data)> {
-        let touches = |item: &lsp::Diagnostic| {
-            (item.range.start <= self.range.end) && (self.range.start <= item.range.end)
-        };
+        let touches =
+            |item: &lsp::Diagnostic| (item.range.start <= self.range.end) && (self.range.start <= item.range.end);
         diagnostics::of_document(self.unit, self.uri, self.client, self.encoding)
             .into_iter()
             .filter(touches)
@@ -113,7 +113,8 @@ impl Place<'_> {
         let place = self.unit.span(self.uri, self.range, self.encoding)?;
         let launched = module.launches.iter().filter(|launch| launch.span.meets(place));
         let launched = launched.filter_map(|launch| launch.kernel.as_deref());
-        let defined = module.kernels.iter().filter(|kernel| kernel.span.meets(place)).map(|kernel| kernel.name.as_str());
+        let defined =
+            module.kernels.iter().filter(|kernel| kernel.span.meets(place)).map(|kernel| kernel.name.as_str());
         let mut names: Vec<&str> = launched.chain(defined).collect();
         names.dedup();
         let [name] = names[..] else { return None };
@@ -143,10 +144,10 @@ impl Place<'_> {
                 let argument = json!({ "job": job });
                 Some(lsp::CodeAction { command: command(STOP, optimize::CANCEL, argument), ..action(STOP) })
             }
-            Readiness::Not(reason) => self.client.disabled_actions.then(|| lsp::CodeAction {
-                disabled: Some(lsp::CodeActionDisabled { reason }),
-                ..action(OPTIMIZE)
-            }),
+            Readiness::Not(reason) => self
+                .client
+                .disabled_actions
+                .then(|| lsp::CodeAction { disabled: Some(lsp::CodeActionDisabled { reason }), ..action(OPTIMIZE) }),
         }
     }
 }

@@ -49,7 +49,12 @@ pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, client: &Client, encoding
 }
 
 fn diagnostic(
-    unit: &Unit, finding: &Diagnostic, part: &Part, range: lsp::Range, client: &Client, encoding: Encoding,
+    unit: &Unit,
+    finding: &Diagnostic,
+    part: &Part,
+    range: lsp::Range,
+    client: &Client,
+    encoding: Encoding,
 ) -> lsp::Diagnostic {
     let href = || rules::find(finding.code).and_then(|rule| rule.declaration.url().parse().ok());
     let related = || {
@@ -88,7 +93,9 @@ fn tags(rule: &str) -> Vec<lsp::DiagnosticTag> {
 
 /// The answer to a client that asks for the diagnostics of a document and may still have those of before.
 pub(super) fn report(
-    version: i32, items: Vec<lsp::Diagnostic>, previous: Option<&str>,
+    version: i32,
+    items: Vec<lsp::Diagnostic>,
+    previous: Option<&str>,
 ) -> lsp::DocumentDiagnosticReport {
     let mut hasher = DefaultHasher::new();
     serde_json::to_string(&items).unwrap_or_default().hash(&mut hasher);

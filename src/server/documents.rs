@@ -65,7 +65,9 @@ impl Documents {
 
     /// Edits a notebook. Returns the addresses of the cells that are gone; `None` when it is not open.
     pub(super) fn change_notebook(
-        &mut self, params: lsp::DidChangeNotebookDocumentParams, encoding: Encoding,
+        &mut self,
+        params: lsp::DidChangeNotebookDocumentParams,
+        encoding: Encoding,
     ) -> Option<Vec<lsp::Uri>> {
         let uri = params.notebook_document.uri;
         let Some(notebook) = self.notebooks.get_mut(&uri) else {

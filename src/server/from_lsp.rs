@@ -18,7 +18,10 @@ pub(super) fn path(uri: &lsp::Uri) -> Option<PathBuf> {
 
 /// Makes the client's changes, one after the other. What does not fit is clamped or left out, and logged.
 pub(super) fn apply_changes(
-    document: &mut Document, changes: Vec<lsp::TextDocumentContentChangeEvent>, encoding: Encoding, uri: &lsp::Uri,
+    document: &mut Document,
+    changes: Vec<lsp::TextDocumentContentChangeEvent>,
+    encoding: Encoding,
+    uri: &lsp::Uri,
 ) {
     for change in changes {
         match change {

@@ -35,9 +35,12 @@ pub(super) fn contents(text: String, is_markdown: bool) -> lsp::Contents {
 /// A rule's page, and where it is on the web.
 fn page(rule: &Rule) -> String {
     let url = rule.declaration.url();
-    format!("{}
+    format!(
+        "{}
 
-[{url}]({url})", rule.declaration.page().trim_end())
+[{url}]({url})",
+        rule.declaration.page().trim_end()
+    )
 }
 
 /// The kernel whose name stands at byte `offset`: where it is defined, launched or called.
@@ -72,7 +75,9 @@ fn member_at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Opt
 
 /// The innermost expression around byte `offset` that is `wanted`, and the kernel that it stands in.
 fn innermost<'a>(
-    module: &'a Module, offset: usize, wanted: &mut dyn FnMut(&Expr) -> bool,
+    module: &'a Module,
+    offset: usize,
+    wanted: &mut dyn FnMut(&Expr) -> bool,
 ) -> Option<(&'a Expr, Option<&'a Kernel>)> {
     let mut found: Option<(&'a Expr, Option<&'a Kernel>)> = None;
     let mut look = |expr: &'a Expr, kernel: Option<&'a Kernel>| {
@@ -81,9 +86,11 @@ fn innermost<'a>(
         }
     };
     for kernel in module.kernels.iter().filter(|kernel| kernel.span.touches(offset)) {
-        let heads = kernel.decorators.iter().map(|decorator| &decorator.expr).chain(
-            kernel.params.iter().flat_map(|param| param.annotation.iter().chain(&param.default)),
-        );
+        let heads = kernel
+            .decorators
+            .iter()
+            .map(|decorator| &decorator.expr)
+            .chain(kernel.params.iter().flat_map(|param| param.annotation.iter().chain(&param.default)));
         heads.for_each(|expr| expr.walk(&mut |expr| look(expr, None)));
         walk_expressions(&kernel.body, &mut |expr| look(expr, Some(kernel)));
     }
@@ -92,7 +99,10 @@ fn innermost<'a>(
     }
     for launch in module.launches.iter().filter(|launch| launch.span.touches(offset)) {
         let arguments = launch.args.iter().map(|arg| &arg.value);
-        [&launch.target, &launch.grid].into_iter().chain(arguments).for_each(|expr| expr.walk(&mut |expr| look(expr, None)));
+        [&launch.target, &launch.grid]
+            .into_iter()
+            .chain(arguments)
+            .for_each(|expr| expr.walk(&mut |expr| look(expr, None)));
     }
     for global in module.globals.iter().filter(|global| global.span.touches(offset)) {
         global.value.walk(&mut |expr| look(expr, None));
@@ -125,10 +135,12 @@ fn signature(path: &str, member: &Member, target: Target) -> String {
 
 fn describe(kernel: &Kernel, unit: &Unit) -> String {
     let params = |constexpr: bool| {
-        let names = kernel.params.iter().filter(|param| param.constexpr == constexpr).map(|param| format!("`{}`", param.name));
+        let names =
+            kernel.params.iter().filter(|param| param.constexpr == constexpr).map(|param| format!("`{}`", param.name));
         names.collect::<Vec<_>>().join(", ")
     };
-    let mut out = format!("```python\n@triton.jit\ndef {}({})\n```\n", kernel.name, source_params(kernel, &unit.source));
+    let mut out =
+        format!("```python\n@triton.jit\ndef {}({})\n```\n", kernel.name, source_params(kernel, &unit.source));
     for (title, names) in [("Runtime parameters", params(false)), ("Constexpr parameters", params(true))] {
         if !names.is_empty() {
             let _ = write!(out, "\n- {title}: {names}");
@@ -159,7 +171,12 @@ fn describe(kernel: &Kernel, unit: &Unit) -> String {
 
 /// The parameters as they are written, on one line.
 fn source_params(kernel: &Kernel, source: &Source) -> String {
-    kernel.params.iter().map(|param| source.slice(param.span).split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join(", ")
+    kernel
+        .params
+        .iter()
+        .map(|param| source.slice(param.span).split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 fn count(number: usize, what: &str) -> String {

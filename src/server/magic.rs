@@ -15,7 +15,8 @@ pub(super) fn blank(text: &str) -> String {
     }
     let mut state = State::default();
     for line in text.split_inclusive('\n') {
-        let magic = if state.magic_goes_on { Some(0) } else { state.is_statement_start().then(|| start(line)).flatten() };
+        let magic =
+            if state.magic_goes_on { Some(0) } else { state.is_statement_start().then(|| start(line)).flatten() };
         match magic {
             Some(at) => {
                 out.push_str(&line[..at]);

@@ -109,9 +109,9 @@ impl Notebook {
 
 impl Cell {
     fn new(cell: &lsp::NotebookCell, texts: &mut HashMap<lsp::Uri, lsp::TextDocumentItem>) -> Self {
-        let text = texts.remove(&cell.document).filter(|item| {
-            cell.kind == lsp::NotebookCellKind::Code && item.language_id == lsp::LanguageKind::Python
-        });
+        let text = texts
+            .remove(&cell.document)
+            .filter(|item| cell.kind == lsp::NotebookCellKind::Code && item.language_id == lsp::LanguageKind::Python);
         Self { uri: cell.document.clone(), text: text.map(|item| (item.version, Document::new(&item.text))) }
     }
 }

@@ -358,8 +358,7 @@ impl Owner {
         }
         let Some(unit) = self.documents.unit(uri) else { return Vec::new() };
         let capabilities = self.capabilities.clone();
-        let place =
-            Place { unit: &unit, uri, range: params.range, encoding: self.encoding, client: &capabilities };
+        let place = Place { unit: &unit, uri, range: params.range, encoding: self.encoding, client: &capabilities };
         let mut actions = Vec::new();
         if code_action::wanted(&lsp::CodeActionKind::QuickFix, only) {
             let known = place.known_diagnostics(&params.context).unwrap_or_else(|| {

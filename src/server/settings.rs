@@ -234,7 +234,10 @@ mod tests {
         std::fs::write(folder.path().join("warpsmith.toml"), "ignore = 3\n").unwrap();
         assert!(store.reload());
         let resolved = store.at(&place, &tools);
-        assert_eq!((resolved.settings.ignore.as_slice(), resolved.settings.optimize.budget), (&["L001".to_owned()][..], 7.0));
+        assert_eq!(
+            (resolved.settings.ignore.as_slice(), resolved.settings.optimize.budget),
+            (&["L001".to_owned()][..], 7.0)
+        );
         assert_eq!(store.take_problems().len(), 1);
     }
 }

@@ -107,7 +107,11 @@ mod tests {
             ("x = y + \\\n  z\n", "y", None),
             ("f('''\n a\n''')\n", "'''\n a\n'''", Some("f('''\n a\n''')  # warpsmith: ignore[L001]\n")),
             ("f('''\n a\n''')\n", " a", None),
-            ("s = '# warpsmith: ignore[M002]'\n", "s", Some("s = '# warpsmith: ignore[M002]'  # warpsmith: ignore[L001]\n")),
+            (
+                "s = '# warpsmith: ignore[M002]'\n",
+                "s",
+                Some("s = '# warpsmith: ignore[M002]'  # warpsmith: ignore[L001]\n"),
+            ),
         ] {
             assert_eq!(suppressed(text, at).as_deref(), expected, "{text:?}");
         }

@@ -40,7 +40,10 @@ pub(super) fn edits<'a>(unit: &'a Unit, edits: &[Edit], encoding: Encoding) -> O
 
 /// Text edits of one version of a document as a workspace edit; with the version where the client can tell it.
 pub(super) fn workspace_edit(
-    client: &Client, uri: &lsp::Uri, version: i32, edits: Vec<lsp::TextEdit>,
+    client: &Client,
+    uri: &lsp::Uri,
+    version: i32,
+    edits: Vec<lsp::TextEdit>,
 ) -> lsp::WorkspaceEdit {
     if client.versioned_edits {
         let edits = edits.into_iter().map(lsp::Edit::TextEdit).collect();
@@ -52,11 +55,18 @@ pub(super) fn workspace_edit(
 
 /// The same, under an annotation that the user must confirm.
 pub(super) fn annotated_edit(
-    uri: &lsp::Uri, version: i32, edits: Vec<lsp::TextEdit>, label: &str, description: String,
+    uri: &lsp::Uri,
+    version: i32,
+    edits: Vec<lsp::TextEdit>,
+    label: &str,
+    description: String,
 ) -> lsp::WorkspaceEdit {
     let annotation_id = "offer".to_owned();
-    let annotation =
-        lsp::ChangeAnnotation { label: label.to_owned(), needs_confirmation: Some(true), description: Some(description) };
+    let annotation = lsp::ChangeAnnotation {
+        label: label.to_owned(),
+        needs_confirmation: Some(true),
+        description: Some(description),
+    };
     let edits = edits
         .into_iter()
         .map(|text_edit| {

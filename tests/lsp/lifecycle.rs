@@ -17,7 +17,10 @@ fn says_what_it_is_and_what_it_can() {
     assert_eq!(capabilities["textDocumentSync"]["openClose"], true);
     assert_eq!(capabilities["codeActionProvider"]["codeActionKinds"], json!(["quickfix", "refactor.rewrite"]));
     assert_eq!(capabilities["executeCommandProvider"]["commands"], json!(["warpsmith.optimize", "warpsmith.cancel"]));
-    assert_eq!(capabilities["notebookDocumentSync"]["notebookSelector"], json!([{ "cells": [{ "language": "python" }] }]));
+    assert_eq!(
+        capabilities["notebookDocumentSync"]["notebookSelector"],
+        json!([{ "cells": [{ "language": "python" }] }])
+    );
     assert_eq!(capabilities["hoverProvider"], true);
     // Diagnostics are offered to those who ask for them, and pushed to all others.
     assert_eq!(capabilities.get("diagnosticProvider"), None);
@@ -100,7 +103,8 @@ fn ends_when_the_editor_dies_without_closing_the_pipe() {
 #[test]
 fn unknown_requests_are_refused_and_unknown_notifications_ignored() {
     let mut client = Setup::new().start();
-    let (code, message) = client.request_error("textDocument/foldingRange", json!({ "textDocument": { "uri": "file:///a" } }));
+    let (code, message) =
+        client.request_error("textDocument/foldingRange", json!({ "textDocument": { "uri": "file:///a" } }));
     assert_eq!((code, message.as_str()), (-32601, "Method not found"));
     client.notify("warpsmith/nothing", json!({ "a": 1 }));
     client.notify("$/nothing", json!({ "a": 1 }));

@@ -65,7 +65,9 @@ fn edits_go_to_their_cell() {
     let [imports, mut kernel, launch] = open(&mut client);
     let diagnostics = client.published(&kernel);
     let actions = client.actions(&kernel, &kernel.range_of(MISTAKE), &diagnostics);
-    for (at, expected) in [(0, KERNEL.replace(MISTAKE, MENDED)), (1, KERNEL.replace("n))", "n))  # warpsmith: ignore[L002]"))] {
+    for (at, expected) in
+        [(0, KERNEL.replace(MISTAKE, MENDED)), (1, KERNEL.replace("n))", "n))  # warpsmith: ignore[L002]"))]
+    {
         let changes = &actions[at]["edit"]["documentChanges"][0];
         assert_eq!(changes["textDocument"], json!({ "uri": kernel.uri, "version": 1 }));
         assert_eq!(kernel.edited(&changes["edits"]), expected);
@@ -80,7 +82,11 @@ fn edits_go_to_their_cell() {
     kernel.text = KERNEL.replace(MISTAKE, "n");
     kernel.version = 2;
     let document = json!({ "uri": kernel.uri, "version": 2 });
-    change(&mut client, 2, json!({ "textContent": [{ "document": document, "changes": [{ "range": range, "text": "n" }] }] }));
+    change(
+        &mut client,
+        2,
+        json!({ "textContent": [{ "document": document, "changes": [{ "range": range, "text": "n" }] }] }),
+    );
     assert_eq!(client.published(&kernel), [] as [Value; 0]);
     client.published(&imports);
     client.published(&launch);
@@ -143,7 +149,8 @@ fn odd_changes_of_notebooks_are_survived() {
     client.wait_for_log("a cell that is not open was edited");
     change(&mut client, 3, json!({ "structure": { "array": { "start": 99, "deleteCount": 99 } } }));
     change(&mut client, 4, json!({ "data": [{ "kind": 1, "document": documents[2].uri }] }));
-    let is_clear = |message: &Value| message["params"]["uri"] == documents[2].uri && message["params"]["version"].is_null();
+    let is_clear =
+        |message: &Value| message["params"]["uri"] == documents[2].uri && message["params"]["version"].is_null();
     client.wait("cleared diagnostics", is_clear);
     let notebook = json!({ "uri": "file:///tmp/other.ipynb", "version": 1 });
     client.notify("notebookDocument/didChange", json!({ "notebookDocument": notebook, "change": {} }));

@@ -54,6 +54,7 @@ fn found(request: &Request) -> Outcome {
     let at = request.text.find("BLOCK=64").unwrap();
     let edits = vec![Edit { span: Span::new(at + 6, at + 8), text: "128".to_owned() }];
     let speedup = Speedup {
+        simulated: false,
         ratio: 1.834,
         low: 1.791,
         high: 1.862,
@@ -170,7 +171,9 @@ fn an_offer_is_an_annotated_edit_of_the_present_version() {
 
 #[test]
 fn a_client_without_annotations_is_asked_first() {
-    for (choice, applies) in [(json!({ "title": "Apply" }), true), (json!({ "title": "Discard" }), false), (Value::Null, false)] {
+    for (choice, applies) in
+        [(json!({ "title": "Apply" }), true), (json!({ "title": "Discard" }), false), (Value::Null, false)]
+    {
         let (tools, gate) = gated();
         let mut client = setup().tools(tools).start();
         let mut document = open(&mut client);

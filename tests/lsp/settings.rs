@@ -15,7 +15,9 @@ fn select(code: &str) -> Value {
 
 #[test]
 fn options_of_the_start_hold() {
-    for options in [json!({ "settings": select("L003") }), select("L003"), json!({ "settings": { "ignore": ["dtype-called"] } })] {
+    for options in
+        [json!({ "settings": select("L003") }), select("L003"), json!({ "settings": { "ignore": ["dtype-called"] } })]
+    {
         let mut client = Setup::new().options(options).start();
         let document = client.open("a.py", &two_mistakes());
         assert_eq!(codes(&client.published(&document)), ["L003"]);
@@ -91,7 +93,8 @@ fn settings_that_cannot_be_used_are_told_once_and_the_former_ones_stay() {
 
 #[test]
 fn what_is_for_the_extension_is_no_problem() {
-    let settings = json!({ "select": ["L003"], "server": { "path": "x" }, "trace": { "server": "off" }, "python": null });
+    let settings =
+        json!({ "select": ["L003"], "server": { "path": "x" }, "trace": { "server": "off" }, "python": null });
     let mut client = Setup::new().configuration(settings).start();
     let document = client.open("a.py", &two_mistakes());
     assert_eq!(codes(&client.published(&document)), ["L003"]);

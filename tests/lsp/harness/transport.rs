@@ -45,9 +45,8 @@ impl Transport {
         let (ours, theirs) = tokio::io::duplex(1 << 20);
         let (input, output) = tokio::io::split(theirs);
         let serve = move || warpsmith::server::serve_on(input, output, tools).unwrap();
-        let thread = std::thread::spawn(move || {
-            format!("{:?}", serve()) == format!("{:?}", std::process::ExitCode::SUCCESS)
-        });
+        let thread =
+            std::thread::spawn(move || format!("{:?}", serve()) == format!("{:?}", std::process::ExitCode::SUCCESS));
         let (reader, writer) = tokio::io::split(ours);
         std::thread::spawn(move || read_messages(BufReader::new(Blocking(reader)), &messages));
         Self::Thread { input: writer, thread }
