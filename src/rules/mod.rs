@@ -27,12 +27,12 @@ macro_rules! rules {
 }
 
 rules! {
+    launch_arguments,
     unknown_member,
     dtype_called,
     loop_exit,
     arange_bounds,
     unfilled_reduction,
-    launch_arguments,
 }
 
 /// Every rule, in the order of the codes.
