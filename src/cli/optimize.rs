@@ -115,7 +115,8 @@ impl Terminal {
 impl Observer for Terminal {
     fn progress(&self, progress: &Progress) {
         self.bar.set_position((progress.fraction * 100.0) as u64);
-        self.bar.set_message(progress.message.clone());
+        let best = progress.best.map_or_else(String::new, |best| format!(", best {best:.2}×"));
+        self.bar.set_message(format!("{}{best}", progress.message));
     }
 
     fn cancelled(&self) -> bool {

@@ -1,11 +1,116 @@
-//! server
+//! The language server over stdio: the only place that knows LSP.
+//!
+//! One thread, the [`owner`], has all state and takes one [`Event`](event::Event) at a time, in the order of arrival.
+//! The protocol library (`tower-lsp-server`) only turns messages into events ([`backend`]); a request waits there for
+//! the owner's answer. What asks the *client* something runs on a task of its own ([`client`]) and comes back as an
+//! event, so nothing ever waits for the client while the client waits for the server.
+//!
+//! Invariants:
+//! - No handler awaits before it has sent its event: that is what keeps edits in order.
+//! - The owner never waits: not for the client, not for a device, not for a search.
+//! - Texts are current after each edit; they are parsed and checked once the queue is empty.
+//! - Every published diagnostic and every edit names the version it was made for.
+
+mod backend;
+mod capabilities;
+mod client;
+mod code_action;
+mod diagnostics;
+mod documents;
+mod event;
+mod framing;
+mod from_lsp;
+mod hover;
+mod magic;
+mod notebook;
+mod offer;
+mod optimize;
+mod owner;
+mod parent;
+mod progress;
+mod settings;
+mod suppression;
+mod target;
+mod to_lsp;
+mod tools;
+mod unit;
 
 use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Runs the language server on standard input and output until the client ends it.
+use anyhow::Context as _;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tower_lsp::{LspService, Server};
+use tracing_subscriber::EnvFilter;
+
+use backend::Backend;
+use event::Event;
+use owner::Owner;
+pub use tools::Tools;
+
+/// How many requests may wait for their answer at once. A cancellation needs a free place too, so there are more
+/// than any client fills.
+const CONCURRENCY: usize = 1 << 16;
+/// Threads for messages; the work itself is done by the owner.
+const WORKERS: usize = 2;
+
+/// Serves the editor on standard input and output until it says `exit` or goes away.
+///
+/// The status is 0 after `shutdown` and `exit`, else 1. Logs go to standard error; `WARPSMITH_LOG` sets the level.
 ///
 /// # Errors
-/// When it cannot start.
+/// When threads cannot be started.
 pub fn serve() -> anyhow::Result<ExitCode> {
-    anyhow::bail!("the language server is not built in")
+    start_logging();
+    serve_on(tokio::io::stdin(), tokio::io::stdout(), Tools::default())
+}
+
+/// Serves one client on any pair of streams, with the given tools.
+///
+/// # Errors
+/// When threads cannot be started.
+pub fn serve_on<I, O>(input: I, output: O, tools: Tools) -> anyhow::Result<ExitCode>
+where
+    I: AsyncRead + Unpin,
+    O: AsyncWrite,
+{
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_name("lsp")
+        .enable_all()
+        .build()
+        .context("could not start the threads of the server")?;
+    let shut_down = Arc::new(AtomicBool::new(false));
+    let (events, inbox) = tokio::sync::mpsc::unbounded_channel();
+    let (calls, outbox) = client::Calls::new();
+    let (service, socket) = LspService::build(|client| {
+        runtime.spawn(client::run(client, outbox, events.clone()));
+        Backend::new(events.clone(), Arc::clone(&shut_down))
+    })
+    .custom_method("window/workDoneProgress/cancel", Backend::cancel_progress)
+    .custom_method("$/setTrace", Backend::set_trace)
+    .custom_method(framing::MALFORMED, Backend::malformed)
+    .finish();
+    let for_owner = events.clone();
+    let owner = std::thread::Builder::new()
+        .name("owner".to_owned())
+        .spawn(move || Owner::new(tools, for_owner, calls).run(inbox))
+        .context("could not start the owner's thread")?;
+
+    let server = Server::new(framing::Reader::new(input), output, socket).concurrency_level(CONCURRENCY);
+    runtime.block_on(server.serve(service));
+    let _ = events.send(Event::Exit);
+    let _ = owner.join();
+    // A thread that reads standard input cannot be interrupted: it is left behind.
+    runtime.shutdown_background();
+    Ok(if shut_down.load(Ordering::SeqCst) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Logs to standard error (standard output is the protocol), at the level that `WARPSMITH_LOG` says.
+fn start_logging() {
+    let filter = EnvFilter::try_from_env("WARPSMITH_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    // Already started by an embedding program: its choice stands.
+    let _ = subscriber.try_init();
 }

@@ -21,6 +21,9 @@ pub enum EditError {
     },
 }
 
+/// Longer texts (some 3,000 lines) are not parsed from scratch for a mistake in them: it would be felt at each key.
+const FRESH_LIMIT: usize = 128 << 10;
+
 /// A text that is edited, with the tree of its last parse.
 ///
 /// Edits only move the old tree's nodes; [`Document::source`] parses once, when somebody asks. So a burst of edits
@@ -85,14 +88,20 @@ impl Document {
             return source.clone();
         }
         let text: Arc<str> = String::from(&self.rope).into();
-        let tree = self
-            .parser
-            .parse(text.as_bytes(), self.tree.as_ref())
-            .expect("a parser with a language and no time limit parses");
+        let old = self.tree.take();
+        let mut tree = self.parse(&text, old.as_ref());
+        if old.is_some() && text.len() <= FRESH_LIMIT && tree.root_node().has_error() {
+            // What the parser makes of a mistake depends on what it reuses: the same text must give the same tree.
+            tree = self.parse(&text, None);
+        }
         self.tree = Some(tree.clone());
         let source = Source::from_parts(text, tree);
         self.parsed = Some(source.clone());
         source
+    }
+
+    fn parse(&mut self, text: &str, old: Option<&Tree>) -> Tree {
+        self.parser.parse(text.as_bytes(), old).expect("a parser with a language and no time limit parses")
     }
 
     /// The present text.

@@ -1,0 +1,87 @@
+--- Warpsmith, a language server for Triton kernels, in Neovim.
+local M = {}
+
+--- What starts the server. `settings.warpsmith` holds the same keys as `warpsmith.toml`.
+M.config = {
+  cmd = { "warpsmith", "serve" },
+  filetypes = { "python" },
+  root_markers = { "warpsmith.toml", "pyproject.toml", ".git" },
+  settings = { warpsmith = vim.empty_dict() },
+}
+
+--- Starts the server for Python files. `opts` are laid over `M.config`.
+function M.setup(opts)
+  local config = vim.tbl_deep_extend("force", M.config, opts or {})
+  if vim.lsp.enable then
+    vim.lsp.config("warpsmith", config)
+    vim.lsp.enable("warpsmith")
+    return
+  end
+  -- Neovim 0.10
+  vim.api.nvim_create_autocmd("FileType", {
+    group = vim.api.nvim_create_augroup("warpsmith", { clear = true }),
+    pattern = config.filetypes,
+    callback = function(event)
+      local start = vim.tbl_extend("force", config, {
+        name = "warpsmith",
+        root_dir = config.root_dir or vim.fs.root(event.buf, config.root_markers) or vim.fn.getcwd(),
+      })
+      vim.lsp.start(start, { bufnr = event.buf })
+    end,
+  })
+end
+
+--- Offers to optimize the kernel under the cursor, or to stop it; says why where it cannot be done.
+function M.optimize()
+  vim.lsp.buf.code_action({ context = { only = { "refactor.rewrite" }, diagnostics = {} }, apply = true })
+end
+
+--- The searches that run, by their progress token, which is also the job's name.
+local jobs = {}
+
+--- Stops all searches.
+function M.stop()
+  for job, running in pairs(jobs) do
+    local client = vim.lsp.get_client_by_id(running.client)
+    if client then
+      local params = { command = "warpsmith.cancel", arguments = { { job = job } } }
+      if vim.fn.has("nvim-0.11") == 1 then
+        client:request("workspace/executeCommand", params, function() end)
+      else
+        client.request("workspace/executeCommand", params, function() end)
+      end
+    end
+  end
+end
+
+--- How far the searches are, for a status line: an empty string when none runs.
+function M.status()
+  local parts = {}
+  for _, running in pairs(jobs) do
+    parts[#parts + 1] = running.text
+  end
+  return table.concat(parts, " | ")
+end
+
+--- Keeps track of the searches. Called once, by `plugin/warpsmith.lua`.
+function M.watch()
+  vim.api.nvim_create_autocmd("LspProgress", {
+    group = vim.api.nvim_create_augroup("warpsmith.progress", { clear = true }),
+    callback = function(event)
+      local token, value = event.data.params.token, event.data.params.value
+      if type(token) ~= "string" or not vim.startswith(token, "warpsmith/") then
+        return
+      end
+      if value.kind == "end" then
+        jobs[token] = nil
+      else
+        local title = value.title or (jobs[token] or {}).title or ""
+        local text = ("%s %d%% %s"):format(title, value.percentage or 0, value.message or "")
+        jobs[token] = { client = event.data.client_id, title = title, text = vim.trim(text) }
+      end
+      vim.cmd.redrawstatus()
+    end,
+  })
+end
+
+return M

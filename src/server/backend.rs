@@ -1,0 +1,127 @@
+//! Messages → events. Nothing is decided here.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tower_lsp::LanguageServer;
+use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
+
+use super::event::{Event, Events, Reply};
+
+/// The handlers of the protocol library. They run in the order of arrival up to their first await, so each sends its
+/// event before it awaits anything.
+pub(super) struct Backend {
+    events: Events,
+    shut_down: Arc<AtomicBool>,
+}
+
+impl Backend {
+    /// Handlers that send to `events` and note a `shutdown` in `shut_down`.
+    pub(super) fn new(events: Events, shut_down: Arc<AtomicBool>) -> Self {
+        Self { events, shut_down }
+    }
+
+    fn tell(&self, event: Event) {
+        // Without an owner the server is about to end: there is nobody to tell.
+        let _ = self.events.send(event);
+    }
+
+    async fn ask<T>(&self, event: impl FnOnce(Reply<T>) -> Event) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        self.tell(event(reply));
+        answer.await.unwrap_or_else(|_| Err(Error::internal_error()))
+    }
+
+    /// `window/workDoneProgress/cancel`
+    pub(super) async fn cancel_progress(&self, params: lsp::WorkDoneProgressCancelParams) {
+        self.tell(Event::CancelProgress(params.token));
+    }
+
+    /// `$/setTrace`: what is logged is set by `WARPSMITH_LOG`.
+    pub(super) async fn set_trace(&self, params: Value) {
+        tracing::debug!(%params, "setTrace is ignored");
+    }
+
+    /// What [`framing`](super::framing) puts in the place of a message that cannot be read.
+    pub(super) async fn malformed(&self, reason: Value) -> Result<()> {
+        Err(Error { data: Some(reason), ..Error::new(ErrorCode::ParseError) })
+    }
+}
+
+impl LanguageServer for Backend {
+    async fn initialize(&self, params: lsp::InitializeParams) -> Result<lsp::InitializeResult> {
+        self.ask(|reply| Event::Initialize(Box::new(params), reply)).await
+    }
+
+    async fn initialized(&self, _: lsp::InitializedParams) {
+        self.tell(Event::Initialized);
+    }
+
+    async fn shutdown(&self) -> Result<()> {
+        self.shut_down.store(true, Ordering::SeqCst);
+        self.ask(Event::Shutdown).await
+    }
+
+    async fn did_open(&self, params: lsp::DidOpenTextDocumentParams) {
+        self.tell(Event::Open(params));
+    }
+
+    async fn did_change(&self, params: lsp::DidChangeTextDocumentParams) {
+        self.tell(Event::Change(params));
+    }
+
+    async fn did_save(&self, _: lsp::DidSaveTextDocumentParams) {
+        self.tell(Event::Save);
+    }
+
+    async fn did_close(&self, params: lsp::DidCloseTextDocumentParams) {
+        self.tell(Event::Close(params.text_document.uri));
+    }
+
+    async fn notebook_did_open(&self, params: lsp::DidOpenNotebookDocumentParams) {
+        self.tell(Event::NotebookOpen(params));
+    }
+
+    async fn notebook_did_change(&self, params: lsp::DidChangeNotebookDocumentParams) {
+        self.tell(Event::NotebookChange(params));
+    }
+
+    async fn notebook_did_save(&self, _: lsp::DidSaveNotebookDocumentParams) {
+        self.tell(Event::Save);
+    }
+
+    async fn notebook_did_close(&self, params: lsp::DidCloseNotebookDocumentParams) {
+        self.tell(Event::NotebookClose(params));
+    }
+
+    async fn did_change_workspace_folders(&self, params: lsp::DidChangeWorkspaceFoldersParams) {
+        self.tell(Event::Folders(params.event));
+    }
+
+    async fn did_change_configuration(&self, params: lsp::DidChangeConfigurationParams) {
+        self.tell(Event::ConfigurationChanged(params.settings));
+    }
+
+    async fn did_change_watched_files(&self, _: lsp::DidChangeWatchedFilesParams) {
+        self.tell(Event::WatchedFiles);
+    }
+
+    async fn diagnostic(&self, params: lsp::DocumentDiagnosticParams) -> Result<lsp::DocumentDiagnosticReport> {
+        self.ask(|reply| Event::Diagnostic(params, reply)).await
+    }
+
+    async fn code_action(&self, params: lsp::CodeActionParams) -> Result<Option<Vec<lsp::CodeActionResponse>>> {
+        self.ask(|reply| Event::CodeAction(params, reply)).await
+    }
+
+    async fn hover(&self, params: lsp::HoverParams) -> Result<Option<lsp::Hover>> {
+        self.ask(|reply| Event::Hover(params, reply)).await
+    }
+
+    async fn execute_command(&self, params: lsp::ExecuteCommandParams) -> Result<Option<Value>> {
+        self.ask(|reply| Event::Command(params, reply)).await
+    }
+}

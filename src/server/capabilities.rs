@@ -1,0 +1,143 @@
+//! What the client can do, as named facts; and what this server can.
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::code_action;
+use super::optimize;
+use crate::syntax::Encoding;
+
+/// What the client can do.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Client {
+    /// It asks for diagnostics; then none are pushed.
+    pub(super) pulls_diagnostics: bool,
+    /// It can be told to ask for diagnostics again.
+    pub(super) refreshes_diagnostics: bool,
+    /// It shows places that explain a diagnostic.
+    pub(super) related_information: bool,
+    /// It sends a diagnostic's data back with a request for code actions.
+    pub(super) diagnostic_data: bool,
+    /// It shows unnecessary and deprecated code as such.
+    pub(super) diagnostic_tags: bool,
+    /// It shows a code as a link.
+    pub(super) code_description: bool,
+    /// It understands code actions, not only commands.
+    pub(super) code_actions: bool,
+    /// It shows actions that cannot be taken, with the reason.
+    pub(super) disabled_actions: bool,
+    /// Its workspace edits name the version that they are for.
+    pub(super) versioned_edits: bool,
+    /// It asks the user before it makes an annotated edit.
+    pub(super) annotated_edits: bool,
+    /// It makes edits for the server.
+    pub(super) applies_edits: bool,
+    /// It can be asked for settings.
+    pub(super) configuration: bool,
+    /// It can be told to say when settings change.
+    pub(super) registers_configuration: bool,
+    /// It can be told to say when files change.
+    pub(super) registers_watched_files: bool,
+    /// It shows the progress of work that the server starts.
+    pub(super) progress: bool,
+    /// It renders Markdown in a hover.
+    pub(super) markdown: bool,
+}
+
+impl Client {
+    /// Reads off what the client says about itself.
+    pub(super) fn new(capabilities: &lsp::ClientCapabilities) -> Self {
+        let workspace = capabilities.workspace.clone().unwrap_or_default();
+        let text_document = capabilities.text_document.clone().unwrap_or_default();
+        let window = capabilities.window.clone().unwrap_or_default();
+        let edit = workspace.workspace_edit.unwrap_or_default();
+        let action = text_document.code_action.unwrap_or_default();
+        let pulls_diagnostics = text_document.diagnostic.is_some();
+        let diagnostics = match (text_document.diagnostic, text_document.publish_diagnostics) {
+            // Before LSP 3.18 what a diagnostic may hold was only said for pushed ones.
+            (Some(pull), None) => pull.diagnostics_capabilities,
+            (_, push) => push.unwrap_or_default().diagnostics_capabilities,
+        };
+        let versioned_edits = edit.document_changes == Some(true);
+        let formats = text_document.hover.unwrap_or_default().content_format.unwrap_or_default();
+        Self {
+            pulls_diagnostics,
+            refreshes_diagnostics: workspace.diagnostics.unwrap_or_default().refresh_support == Some(true),
+            related_information: diagnostics.related_information == Some(true),
+            diagnostic_data: diagnostics.data_support == Some(true),
+            diagnostic_tags: diagnostics.tag_support.is_some(),
+            code_description: diagnostics.code_description_support == Some(true),
+            code_actions: action.code_action_literal_support.is_some(),
+            disabled_actions: action.disabled_support == Some(true),
+            versioned_edits,
+            annotated_edits: versioned_edits && edit.change_annotation_support.is_some(),
+            applies_edits: workspace.apply_edit == Some(true),
+            configuration: workspace.configuration == Some(true),
+            registers_configuration: workspace.did_change_configuration.unwrap_or_default().dynamic_registration
+                == Some(true),
+            registers_watched_files: workspace.did_change_watched_files.unwrap_or_default().dynamic_registration
+                == Some(true),
+            progress: window.work_done_progress == Some(true),
+            markdown: formats.contains(&lsp::MarkupKind::Markdown),
+        }
+    }
+}
+
+/// What columns count: bytes when the client can, else UTF-16 code units, which every client can.
+pub(super) fn negotiate_encoding(capabilities: &lsp::ClientCapabilities) -> Encoding {
+    let offered = capabilities.general.as_ref().and_then(|general| general.position_encodings.as_deref());
+    if offered.is_some_and(|offered| offered.contains(&lsp::PositionEncodingKind::UTF8)) {
+        Encoding::Utf8
+    } else {
+        Encoding::Utf16
+    }
+}
+
+/// The answer to `initialize`.
+pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResult {
+    let capabilities = lsp::ServerCapabilities {
+        position_encoding: Some(match encoding {
+            Encoding::Utf8 => lsp::PositionEncodingKind::UTF8,
+            Encoding::Utf16 | Encoding::Utf32 => lsp::PositionEncodingKind::UTF16,
+        }),
+        text_document_sync: Some(lsp::TextDocumentSync::Options(lsp::TextDocumentSyncOptions {
+            open_close: Some(true),
+            change: Some(lsp::TextDocumentSyncKind::Incremental),
+            save: Some(lsp::Save::SaveOptions(lsp::SaveOptions { include_text: Some(false) })),
+            ..lsp::TextDocumentSyncOptions::default()
+        })),
+        notebook_document_sync: Some(lsp::NotebookDocumentSync::Options(lsp::NotebookDocumentSyncOptions {
+            notebook_selector: vec![lsp::NotebookSelector::NotebookDocumentFilterWithCells(
+                lsp::NotebookDocumentFilterWithCells {
+                    notebook: None,
+                    cells: vec![lsp::NotebookCellLanguage { language: "python".to_owned() }],
+                },
+            )],
+            save: Some(true),
+        })),
+        hover_provider: Some(true.into()),
+        code_action_provider: Some(lsp::CodeActionProvider::CodeActionOptions(lsp::CodeActionOptions {
+            code_action_kinds: Some(code_action::KINDS.to_vec()),
+            ..lsp::CodeActionOptions::default()
+        })),
+        execute_command_provider: Some(lsp::ExecuteCommandOptions {
+            commands: vec![optimize::OPTIMIZE.to_owned(), optimize::CANCEL.to_owned()],
+            ..lsp::ExecuteCommandOptions::default()
+        }),
+        diagnostic_provider: client.pulls_diagnostics.then(|| {
+            lsp::DiagnosticProvider::DiagnosticOptions(lsp::DiagnosticOptions {
+                identifier: Some("warpsmith".to_owned()),
+                ..lsp::DiagnosticOptions::default()
+            })
+        }),
+        workspace: Some(lsp::WorkspaceOptions {
+            workspace_folders: Some(lsp::WorkspaceFoldersServerCapabilities {
+                supported: Some(true),
+                change_notifications: Some(lsp::ChangeNotifications::Bool(true)),
+            }),
+            ..lsp::WorkspaceOptions::default()
+        }),
+        ..lsp::ServerCapabilities::default()
+    };
+    let info = lsp::ServerInfo { name: "warpsmith".to_owned(), version: Some(env!("CARGO_PKG_VERSION").to_owned()) };
+    lsp::InitializeResult { capabilities, server_info: Some(info) }
+}

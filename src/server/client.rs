@@ -1,0 +1,175 @@
+//! What is asked of the client: on a task of its own, so that nobody waits. Answers come back as events.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::sync::{mpsc, watch};
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::event::{Event, Events};
+use super::progress::{self, State};
+use super::settings::SECTION;
+
+/// How long a client may take to say its settings before files are checked without them.
+const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(2);
+/// What the button that takes an offer says.
+const APPLY: &str = "Apply";
+const DISCARD: &str = "Discard";
+/// What the buttons say before the user's program is run.
+const RUN: &str = "Run";
+const DO_NOT_RUN: &str = "Don't run";
+
+/// Something to ask or tell the client.
+pub(super) enum Call {
+    /// Send what [`Calls::publish`] has laid out for this document.
+    Publish(lsp::Uri),
+    /// Show a message.
+    Show(lsp::MessageType, String),
+    /// Ask for the settings of these folders.
+    Configuration(Vec<Option<lsp::Uri>>),
+    /// Have the client ask for diagnostics again.
+    RefreshDiagnostics,
+    /// Have the client tell of something.
+    Register(Vec<lsp::Registration>),
+    /// Show the progress of a job until the sender of its states is gone.
+    Progress { job: String, title: String, states: watch::Receiver<State> },
+    /// Ask before the user's program is run; the answer goes to the search that waits for it.
+    Confirm { text: String, answer: std::sync::mpsc::Sender<bool> },
+    /// Ask whether a job's offer is to be applied.
+    AskOffer { job: String, text: String },
+    /// Apply a job's offer.
+    ApplyOffer { job: String, label: String, edit: lsp::WorkspaceEdit },
+}
+
+type Outbox = Arc<Mutex<HashMap<lsp::Uri, lsp::PublishDiagnosticsParams>>>;
+
+/// Where the owner and the searches put their calls.
+#[derive(Clone)]
+pub(super) struct Calls {
+    queue: mpsc::UnboundedSender<Call>,
+    outbox: Outbox,
+}
+
+/// The other end of [`Calls`].
+pub(super) struct Receiver {
+    queue: mpsc::UnboundedReceiver<Call>,
+    outbox: Outbox,
+}
+
+impl Calls {
+    /// Both ends.
+    pub(super) fn new() -> (Self, Receiver) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let outbox = Outbox::default();
+        (Self { queue: sender, outbox: Arc::clone(&outbox) }, Receiver { queue: receiver, outbox })
+    }
+
+    /// Asks or tells the client something.
+    pub(super) fn send(&self, call: Call) {
+        // Without a receiver the server is about to end.
+        let _ = self.queue.send(call);
+    }
+
+    /// Shows a message.
+    pub(super) fn show(&self, kind: lsp::MessageType, text: impl Into<String>) {
+        self.send(Call::Show(kind, text.into()));
+    }
+
+    /// Publishes diagnostics. They take the place of older ones that are still waiting to be sent.
+    pub(super) fn publish(&self, params: lsp::PublishDiagnosticsParams) {
+        let uri = params.uri.clone();
+        let mut outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
+        if outbox.insert(uri.clone(), params).is_none() {
+            self.send(Call::Publish(uri));
+        }
+    }
+}
+
+/// Makes the calls until the owner is gone. Messages keep their order; answers are waited for on the side.
+pub(super) async fn run(client: tower_lsp::Client, mut receiver: Receiver, events: Events) {
+    while let Some(call) = receiver.queue.recv().await {
+        match call {
+            Call::Publish(uri) => {
+                let waiting = receiver.outbox.lock().unwrap_or_else(PoisonError::into_inner).remove(&uri);
+                if let Some(params) = waiting {
+                    client.publish_diagnostics(params.uri, params.diagnostics, params.version).await;
+                }
+            }
+            Call::Show(kind, text) => client.show_message(kind, text).await,
+            Call::Progress { job, title, states } => {
+                tokio::spawn(progress::show(client.clone(), job, title, states));
+            }
+            question => {
+                tokio::spawn(ask(client.clone(), question, events.clone()));
+            }
+        }
+    }
+}
+
+/// Asks one question and reports the answer.
+async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
+    let answer = match question {
+        Call::Configuration(folders) => Event::Configuration(configuration(&client, folders).await),
+        Call::RefreshDiagnostics => {
+            note("workspace/diagnostic/refresh", client.workspace_diagnostic_refresh().await);
+            return;
+        }
+        Call::Register(registrations) => {
+            note("client/registerCapability", client.register_capability(registrations).await);
+            return;
+        }
+        Call::AskOffer { job, text } => Event::OfferAnswered(job, choose(&client, text, [APPLY, DISCARD]).await),
+        Call::Confirm { text, answer } => {
+            // The search may have been stopped meanwhile.
+            let _ = answer.send(choose(&client, text, [RUN, DO_NOT_RUN]).await);
+            return;
+        }
+        Call::ApplyOffer { job, label, edit } => {
+            let params = lsp::ApplyWorkspaceEditParams { label: Some(label), edit, metadata: None };
+            let result = match client.send_request::<lsp::ApplyWorkspaceEditRequest>(params).await {
+                Ok(answer) if answer.applied => Ok(()),
+                Ok(answer) => Err(answer.failure_reason),
+                Err(error) => Err(Some(error.to_string())),
+            };
+            Event::OfferApplied(job, result)
+        }
+        Call::Publish(_) | Call::Show(..) | Call::Progress { .. } => return, // told in order by `run`
+    };
+    let _ = events.send(answer);
+}
+
+/// Whether the user chose the first of two actions.
+async fn choose(client: &tower_lsp::Client, text: String, actions: [&str; 2]) -> bool {
+    let action = |title: &str| lsp::MessageActionItem { title: title.to_owned(), ..Default::default() };
+    let offered = Some(actions.iter().map(|title| action(title)).collect());
+    let answer = client.show_message_request(lsp::MessageType::Info, text, offered).await;
+    matches!(answer, Ok(Some(chosen)) if chosen.title == actions[0])
+}
+
+/// The settings of each folder; none when the client does not answer.
+async fn configuration(client: &tower_lsp::Client, folders: Vec<Option<lsp::Uri>>) -> Vec<(Option<lsp::Uri>, Value)> {
+    let item = |scope_uri: &Option<lsp::Uri>| lsp::ConfigurationItem {
+        scope_uri: scope_uri.clone(),
+        section: Some(SECTION.to_owned()),
+    };
+    let items = folders.iter().map(item).collect();
+    match tokio::time::timeout(CONFIGURATION_TIMEOUT, client.configuration(items)).await {
+        Ok(Ok(values)) => folders.into_iter().zip(values).collect(),
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "the client does not say its settings");
+            Vec::new()
+        }
+        Err(_) => {
+            tracing::warn!("the client takes too long to say its settings");
+            Vec::new()
+        }
+    }
+}
+
+fn note(method: &str, result: tower_lsp::jsonrpc::Result<()>) {
+    if let Err(error) = result {
+        tracing::warn!(method, %error, "the client refused");
+    }
+}

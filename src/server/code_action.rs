@@ -1,0 +1,157 @@
+//! What the editor offers at a place: quick fixes, suppressions, and to optimize the kernel.
+
+use serde_json::json;
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::capabilities::Client;
+use super::diagnostics::{self, Data};
+use super::optimize;
+use super::unit::Unit;
+use super::{suppression, to_lsp};
+use crate::kernel::Kernel;
+use crate::syntax::Encoding;
+
+/// The kinds of actions there are.
+pub(super) const KINDS: [lsp::CodeActionKind; 2] =
+    [lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite];
+
+/// A request for actions.
+pub(super) struct Place<'a> {
+    /// The text.
+    pub(super) unit: &'a Unit,
+    /// The document.
+    pub(super) uri: &'a lsp::Uri,
+    /// The selection, or the cursor.
+    pub(super) range: lsp::Range,
+    /// What columns count.
+    pub(super) encoding: Encoding,
+    /// What the client can do.
+    pub(super) client: &'a Client,
+}
+
+/// Whether a kernel can be optimized now.
+pub(super) enum Readiness {
+    /// It can.
+    Ready,
+    /// This job does it already.
+    Running(String),
+    /// It cannot, for this reason.
+    Not(String),
+}
+
+/// Whether the client wants actions of this kind.
+pub(super) fn wanted(kind: &lsp::CodeActionKind, only: Option<&[lsp::CodeActionKind]>) -> bool {
+    let kind = String::from(kind.clone());
+    only.is_none_or(|only| {
+        only.iter().any(|wanted| {
+            let wanted = String::from(wanted.clone());
+            wanted.is_empty() || kind == wanted || kind.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'))
+        })
+    })
+}
+
+impl Place<'_> {
+    /// The diagnostics that the client sent along, when they are of the present text; their data has the fixes.
+    pub(super) fn known_diagnostics(&self, context: &lsp::CodeActionContext) -> Option<Vec<(lsp::Diagnostic, Data)>> {
+        let version = self.unit.part(self.uri)?.version;
+        let ours = context.diagnostics.iter().filter(|item| item.source.as_deref() == Some(diagnostics::SOURCE));
+        let known: Vec<_> = ours.map(|item| Some((item.clone(), data(item)?))).collect::<Option<_>>()?;
+        (!known.is_empty() && known.iter().all(|(_, data)| data.version == version)).then_some(known)
+    }
+
+    /// The unit's findings that touch the place.
+    pub(super) fn own_diagnostics(&self) -> Vec<(lsp::Diagnostic, Data)> {
+        let touches =
+            |item: &lsp::Diagnostic| (item.range.start <= self.range.end) && (self.range.start <= item.range.end);
+        diagnostics::of_document(self.unit, self.uri, self.client, self.encoding)
+            .into_iter()
+            .filter(touches)
+            .filter_map(|item| data(&item).map(|data| (item, data)))
+            .collect()
+    }
+
+    /// Fixes, then suppressions.
+    pub(super) fn quick_fixes(&self, diagnostics: &[(lsp::Diagnostic, Data)]) -> Vec<lsp::CodeAction> {
+        let fixes: Vec<_> = diagnostics.iter().filter_map(|(item, data)| Some((item, data.fix.as_ref()?))).collect();
+        let is_only_one = fixes.len() == 1;
+        let mut actions: Vec<_> = fixes
+            .into_iter()
+            .map(|(item, fix)| lsp::CodeAction {
+                title: fix.title.clone(),
+                kind: Some(lsp::CodeActionKind::QuickFix),
+                diagnostics: Some(vec![item.clone()]),
+                is_preferred: is_only_one.then_some(true),
+                edit: Some(to_lsp::workspace_edit(self.client, &fix.uri, fix.version, fix.edits.clone())),
+                ..lsp::CodeAction::default()
+            })
+            .collect();
+        for (item, _) in diagnostics {
+            let suppression = self.suppression(item);
+            // One comment covers all findings of a rule on its line.
+            actions.extend(suppression.filter(|action| !actions.iter().any(|known| known.edit == action.edit)));
+        }
+        actions
+    }
+
+    fn suppression(&self, item: &lsp::Diagnostic) -> Option<lsp::CodeAction> {
+        let Some(lsp::Code::String(code)) = &item.code else { return None };
+        let span = self.unit.span(self.uri, item.range, self.encoding)?;
+        let edit = suppression::edit(&self.unit.source, span, code)?;
+        let (part, edits) = to_lsp::edits(self.unit, &[edit], self.encoding)?;
+        Some(lsp::CodeAction {
+            title: format!("Ignore {code} on this line"),
+            kind: Some(lsp::CodeActionKind::QuickFix),
+            diagnostics: Some(vec![item.clone()]),
+            edit: Some(to_lsp::workspace_edit(self.client, &part.uri, part.version, edits)),
+            ..lsp::CodeAction::default()
+        })
+    }
+
+    /// The kernel that the place is in, or whose launch it is on; none when there are several.
+    pub(super) fn kernel(&self) -> Option<&Kernel> {
+        let module = &self.unit.module;
+        let place = self.unit.span(self.uri, self.range, self.encoding)?;
+        let launched = module.launches.iter().filter(|launch| launch.span.meets(place));
+        let launched = launched.filter_map(|launch| launch.kernel.as_deref());
+        let defined =
+            module.kernels.iter().filter(|kernel| kernel.span.meets(place)).map(|kernel| kernel.name.as_str());
+        let mut names: Vec<&str> = launched.chain(defined).collect();
+        names.dedup();
+        let [name] = names[..] else { return None };
+        let is_helper = module.called_in_kernels().contains(name) && module.launches_of(name).next().is_none();
+        module.kernel(name).filter(|_| !is_helper)
+    }
+
+    /// To optimize `kernel`, to stop doing so, or why it cannot be done.
+    pub(super) fn optimize(&self, kernel: &Kernel, readiness: Readiness) -> Option<lsp::CodeAction> {
+        let action = |title: &str| lsp::CodeAction {
+            title: title.to_owned(),
+            kind: Some(lsp::CodeActionKind::RefactorRewrite),
+            ..lsp::CodeAction::default()
+        };
+        let command = |title: &str, command: &str, argument| {
+            let arguments = Some(vec![argument]);
+            Some(lsp::Command { title: title.to_owned(), tooltip: None, command: command.to_owned(), arguments })
+        };
+        const OPTIMIZE: &str = "Optimize this kernel";
+        const STOP: &str = "Stop optimizing this kernel";
+        match readiness {
+            Readiness::Ready => {
+                let argument = json!({ "uri": self.unit.uri, "kernel": kernel.name });
+                Some(lsp::CodeAction { command: command(OPTIMIZE, optimize::OPTIMIZE, argument), ..action(OPTIMIZE) })
+            }
+            Readiness::Running(job) => {
+                let argument = json!({ "job": job });
+                Some(lsp::CodeAction { command: command(STOP, optimize::CANCEL, argument), ..action(STOP) })
+            }
+            Readiness::Not(reason) => self
+                .client
+                .disabled_actions
+                .then(|| lsp::CodeAction { disabled: Some(lsp::CodeActionDisabled { reason }), ..action(OPTIMIZE) }),
+        }
+    }
+}
+
+fn data(item: &lsp::Diagnostic) -> Option<Data> {
+    serde_json::from_value(item.data.clone()?).ok()
+}

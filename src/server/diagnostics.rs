@@ -1,0 +1,125 @@
+//! Findings as the editor's diagnostics.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde::{Deserialize, Serialize};
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::capabilities::Client;
+use super::to_lsp;
+use super::unit::{Part, Unit};
+use crate::rules::{self, Diagnostic};
+use crate::syntax::Encoding;
+
+/// The name that the editor shows beside a diagnostic.
+pub(super) const SOURCE: &str = "warpsmith";
+
+/// What a diagnostic carries for the code actions, which then need no second look at the file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Data {
+    /// The version of the document that it was found in.
+    pub(super) version: i32,
+    /// What mends it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fix: Option<FixData>,
+}
+
+/// A fix in the editor's terms.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct FixData {
+    /// What it does.
+    pub(super) title: String,
+    /// The document that it changes; the diagnostic's own, or another cell of the notebook.
+    pub(super) uri: lsp::Uri,
+    /// The version that the edits are for.
+    pub(super) version: i32,
+    /// The edits.
+    pub(super) edits: Vec<lsp::TextEdit>,
+}
+
+/// The findings in one document of a unit, in source order.
+pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, client: &Client, encoding: Encoding) -> Vec<lsp::Diagnostic> {
+    unit.findings()
+        .iter()
+        .filter_map(|finding| {
+            let (part, range) = unit.locate(finding.span, encoding)?;
+            (part.uri == *uri).then(|| diagnostic(unit, finding, part, range, client, encoding))
+        })
+        .collect()
+}
+
+fn diagnostic(
+    unit: &Unit,
+    finding: &Diagnostic,
+    part: &Part,
+    range: lsp::Range,
+    client: &Client,
+    encoding: Encoding,
+) -> lsp::Diagnostic {
+    let href = || rules::find(finding.code).and_then(|rule| rule.declaration.url().parse().ok());
+    let related = || {
+        let place = |related: &rules::Related| {
+            let (part, range) = unit.locate(related.span, encoding)?;
+            let location = lsp::Location { uri: part.uri.clone(), range };
+            Some(lsp::DiagnosticRelatedInformation { location, message: related.message.clone() })
+        };
+        finding.related.iter().filter_map(place).collect::<Vec<_>>()
+    };
+    let fix = finding.fix.as_ref().and_then(|fix| {
+        let (part, edits) = to_lsp::edits(unit, &fix.edits, encoding)?;
+        Some(FixData { title: fix.title.clone(), uri: part.uri.clone(), version: part.version, edits })
+    });
+    let data = serde_json::to_value(Data { version: part.version, fix }).ok();
+    lsp::Diagnostic {
+        range,
+        severity: Some(to_lsp::severity(finding.severity)),
+        code: Some(lsp::Code::String(finding.code.to_owned())),
+        code_description: client.code_description.then(href).flatten().map(|href| lsp::CodeDescription { href }),
+        source: Some(SOURCE.to_owned()),
+        message: lsp::Message::String(finding.message.clone()),
+        tags: client.diagnostic_tags.then(|| tags(finding.name)).filter(|tags| !tags.is_empty()),
+        related_information: client.related_information.then(related).filter(|related| !related.is_empty()),
+        data,
+    }
+}
+
+/// How an editor may draw what a rule finds; rules say it by their names.
+fn tags(rule: &str) -> Vec<lsp::DiagnosticTag> {
+    let named = |prefixes: &[&str]| prefixes.iter().any(|prefix| rule.starts_with(prefix));
+    let unnecessary = named(&["unused-", "redundant-", "unnecessary-"]).then_some(lsp::DiagnosticTag::Unnecessary);
+    let deprecated = named(&["deprecated-"]).then_some(lsp::DiagnosticTag::Deprecated);
+    unnecessary.into_iter().chain(deprecated).collect()
+}
+
+/// The answer to a client that asks for the diagnostics of a document and may still have those of before.
+pub(super) fn report(
+    version: i32,
+    items: Vec<lsp::Diagnostic>,
+    previous: Option<&str>,
+) -> lsp::DocumentDiagnosticReport {
+    let mut hasher = DefaultHasher::new();
+    serde_json::to_string(&items).unwrap_or_default().hash(&mut hasher);
+    let id = format!("{version}-{:x}", hasher.finish());
+    if previous == Some(&id) {
+        lsp::DocumentDiagnosticReport::RelatedUnchangedDocumentDiagnosticReport(
+            lsp::RelatedUnchangedDocumentDiagnosticReport {
+                related_documents: None,
+                unchanged_document_diagnostic_report: lsp::UnchangedDocumentDiagnosticReport { result_id: id },
+            },
+        )
+    } else {
+        full(Some(id), items)
+    }
+}
+
+/// The answer for a document that is not open: nothing.
+pub(super) fn empty_report() -> lsp::DocumentDiagnosticReport {
+    full(None, Vec::new())
+}
+
+fn full(result_id: Option<String>, items: Vec<lsp::Diagnostic>) -> lsp::DocumentDiagnosticReport {
+    lsp::DocumentDiagnosticReport::RelatedFullDocumentDiagnosticReport(lsp::RelatedFullDocumentDiagnosticReport {
+        related_documents: None,
+        full_document_diagnostic_report: lsp::FullDocumentDiagnosticReport { result_id, items },
+    })
+}

@@ -1,0 +1,118 @@
+//! The texts that the editor has open.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::from_lsp;
+use super::notebook::Notebook;
+use super::unit::{Part, Unit};
+use crate::syntax::{Document, Encoding};
+
+/// All open files and notebooks.
+#[derive(Default)]
+pub(super) struct Documents {
+    files: HashMap<lsp::Uri, File>,
+    notebooks: HashMap<lsp::Uri, Notebook>,
+}
+
+struct File {
+    version: i32,
+    document: Document,
+    unit: Option<Rc<Unit>>,
+}
+
+impl Documents {
+    /// Opens a file. Opening it again replaces its text.
+    pub(super) fn open(&mut self, item: lsp::TextDocumentItem) {
+        let file = File { version: item.version, document: Document::new(&item.text), unit: None };
+        if self.files.insert(item.uri.clone(), file).is_some() {
+            tracing::warn!(uri = %item.uri, "a document that is open was opened");
+        }
+    }
+
+    /// Edits a file. Returns whether it is open.
+    pub(super) fn change(&mut self, params: lsp::DidChangeTextDocumentParams, encoding: Encoding) -> bool {
+        let (version, uri) = (params.text_document.version, params.text_document.text_document_identifier.uri);
+        let Some(file) = self.files.get_mut(&uri) else {
+            tracing::warn!(%uri, "a document that is not open was edited");
+            return false;
+        };
+        if version <= file.version {
+            tracing::warn!(%uri, version, had = file.version, "an edit does not lead to a newer version");
+        }
+        from_lsp::apply_changes(&mut file.document, params.content_changes, encoding, &uri);
+        file.version = version;
+        file.unit = None;
+        true
+    }
+
+    /// Closes a file. Returns whether it was open.
+    pub(super) fn close(&mut self, uri: &lsp::Uri) -> bool {
+        let was_open = self.files.remove(uri).is_some();
+        if !was_open {
+            tracing::warn!(%uri, "a document that is not open was closed");
+        }
+        was_open
+    }
+
+    /// Opens a notebook.
+    pub(super) fn open_notebook(&mut self, params: lsp::DidOpenNotebookDocumentParams) {
+        let notebook = Notebook::new(&params.notebook_document, params.cell_text_documents);
+        self.notebooks.insert(params.notebook_document.uri, notebook);
+    }
+
+    /// Edits a notebook. Returns the addresses of the cells that are gone; `None` when it is not open.
+    pub(super) fn change_notebook(
+        &mut self,
+        params: lsp::DidChangeNotebookDocumentParams,
+        encoding: Encoding,
+    ) -> Option<Vec<lsp::Uri>> {
+        let uri = params.notebook_document.uri;
+        let Some(notebook) = self.notebooks.get_mut(&uri) else {
+            tracing::warn!(%uri, "a notebook that is not open was edited");
+            return None;
+        };
+        Some(notebook.change(params.change, encoding))
+    }
+
+    /// Closes a notebook. Returns the addresses of its cells.
+    pub(super) fn close_notebook(&mut self, uri: &lsp::Uri) -> Vec<lsp::Uri> {
+        self.notebooks.remove(uri).map_or_else(Vec::new, |notebook| notebook.cells())
+    }
+
+    /// The file or notebook that the document with this address (a file or a cell) belongs to.
+    pub(super) fn owner_of(&self, uri: &lsp::Uri) -> Option<lsp::Uri> {
+        if self.files.contains_key(uri) || self.notebooks.contains_key(uri) {
+            return Some(uri.clone());
+        }
+        self.notebooks.iter().find(|(_, notebook)| notebook.has(uri)).map(|(uri, _)| uri.clone())
+    }
+
+    /// What is known about the present text of a file, a notebook, or the notebook of a cell.
+    pub(super) fn unit(&mut self, uri: &lsp::Uri) -> Option<Rc<Unit>> {
+        let owner = self.owner_of(uri)?;
+        if let Some(notebook) = self.notebooks.get_mut(&owner) {
+            return Some(notebook.unit(&owner));
+        }
+        let file = self.files.get_mut(&owner)?;
+        let unit = file.unit.get_or_insert_with(|| {
+            let source = file.document.source();
+            let part = Part::whole(owner.clone(), file.version, &source);
+            Rc::new(Unit::new(owner, source, vec![part], false))
+        });
+        Some(Rc::clone(unit))
+    }
+
+    /// Forgets what was found in all texts: the settings are others.
+    pub(super) fn forget_findings(&mut self) {
+        self.files.values_mut().for_each(|file| file.unit = None);
+        self.notebooks.values_mut().for_each(Notebook::forget_findings);
+    }
+
+    /// The addresses of all open files and notebooks.
+    pub(super) fn all(&self) -> Vec<lsp::Uri> {
+        self.files.keys().chain(self.notebooks.keys()).cloned().collect()
+    }
+}

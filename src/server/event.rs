@@ -1,0 +1,71 @@
+//! Everything that can happen, in the order in which it did.
+
+use serde_json::Value;
+use tokio::sync::{mpsc, oneshot};
+use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc;
+
+use crate::evaluate::Devices;
+use crate::explore::{OptimizeError, Outcome};
+
+/// Where events are sent to the owner.
+pub(super) type Events = mpsc::UnboundedSender<Event>;
+
+/// Where the owner sends the answer of a request. It is closed when the client has cancelled the request.
+pub(super) type Reply<T> = oneshot::Sender<jsonrpc::Result<T>>;
+
+/// Something that the owner must see.
+pub(super) enum Event {
+    /// The first request.
+    Initialize(Box<lsp::InitializeParams>, Reply<lsp::InitializeResult>),
+    /// The client has the answer.
+    Initialized,
+    /// The last request.
+    Shutdown(Reply<()>),
+    /// The client is gone.
+    Exit,
+
+    /// A file was opened.
+    Open(lsp::DidOpenTextDocumentParams),
+    /// A file was edited.
+    Change(lsp::DidChangeTextDocumentParams),
+    /// A file or a notebook was saved.
+    Save,
+    /// A file was closed.
+    Close(lsp::Uri),
+    /// A notebook was opened.
+    NotebookOpen(lsp::DidOpenNotebookDocumentParams),
+    /// A notebook was edited.
+    NotebookChange(lsp::DidChangeNotebookDocumentParams),
+    /// A notebook was closed.
+    NotebookClose(lsp::DidCloseNotebookDocumentParams),
+
+    /// The workspace's folders are others.
+    Folders(lsp::WorkspaceFoldersChangeEvent),
+    /// The editor's settings are others; clients that are not asked send them along.
+    ConfigurationChanged(Value),
+    /// Settings files were written, made or removed.
+    WatchedFiles,
+
+    /// The diagnostics of a document are asked for.
+    Diagnostic(lsp::DocumentDiagnosticParams, Reply<lsp::DocumentDiagnosticReport>),
+    /// The actions for a range are asked for.
+    CodeAction(lsp::CodeActionParams, Reply<Option<Vec<lsp::CodeActionResponse>>>),
+    /// The text of a hover is asked for.
+    Hover(lsp::HoverParams, Reply<Option<lsp::Hover>>),
+    /// A command is to be run.
+    Command(lsp::ExecuteCommandParams, Reply<Option<Value>>),
+    /// The user stopped something whose progress is shown.
+    CancelProgress(lsp::ProgressToken),
+
+    /// The editor's settings: for each folder, and for files outside every folder.
+    Configuration(Vec<(Option<lsp::Uri>, Value)>),
+    /// What there is to measure on.
+    Devices(Devices),
+    /// A search ended.
+    JobEnded(String, Result<Outcome, OptimizeError>),
+    /// The user was asked whether to apply a job's offer, and said yes or no.
+    OfferAnswered(String, bool),
+    /// The client has tried to apply a job's offer; the text, if any, says why it did not.
+    OfferApplied(String, Result<(), Option<String>>),
+}

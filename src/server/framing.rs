@@ -1,0 +1,177 @@
+//! Lets only well-formed messages through to the protocol library, which would stop reading at the first that is not.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use memchr::memmem;
+use serde_json::json;
+use tokio::io::{AsyncRead, ReadBuf};
+use tower_lsp::jsonrpc::Request;
+
+/// The method of the request that takes the place of a malformed message; its answer has the id `null` and the code
+/// of a parse error, as JSON-RPC wants it.
+pub(super) const MALFORMED: &str = "$/warpsmith/malformed";
+
+/// A header longer than this is none.
+const MAX_HEADER: usize = 8 << 10;
+/// A message longer than this is not believed.
+const MAX_BODY: usize = 1 << 30;
+const CHUNK: usize = 16 << 10;
+
+/// A stream of well-formed messages, read from a stream of anything.
+pub(super) struct Reader<R> {
+    inner: R,
+    /// Bytes that are read but not yet a message.
+    pending: Vec<u8>,
+    /// Bytes that may be handed on, and how many of them were.
+    ready: Vec<u8>,
+    handed: usize,
+}
+
+impl<R> Reader<R> {
+    /// A reader of `inner`.
+    pub(super) fn new(inner: R) -> Self {
+        Self { inner, pending: Vec::new(), ready: Vec::new(), handed: 0 }
+    }
+
+    /// Moves the next message, or what stands for a malformed one, from `pending` to `ready`.
+    fn advance(&mut self) -> bool {
+        let (used, body) = match split(&self.pending) {
+            Split::Incomplete => return false,
+            Split::Garbage(used) => (used, malformed("this is no header of a message")),
+            Split::Body { start, end } => {
+                let body = &self.pending[start..end];
+                (end, problem(body).map_or_else(|| body.to_vec(), |problem| malformed(&problem)))
+            }
+        };
+        self.pending.drain(..used);
+        self.ready = format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes();
+        self.ready.extend(body);
+        self.handed = 0;
+        true
+    }
+}
+
+impl<R: AsyncRead + Unpin> AsyncRead for Reader<R> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        while this.handed == this.ready.len() && !this.advance() {
+            let mut chunk = [0; CHUNK];
+            let mut buffer = ReadBuf::new(&mut chunk);
+            ready!(Pin::new(&mut this.inner).poll_read(context, &mut buffer))?;
+            if buffer.filled().is_empty() {
+                return Poll::Ready(Ok(())); // the end; half a message is dropped
+            }
+            this.pending.extend_from_slice(buffer.filled());
+        }
+        let rest = &this.ready[this.handed..];
+        let count = rest.len().min(out.remaining());
+        out.put_slice(&rest[..count]);
+        this.handed += count;
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What the bytes read so far begin with.
+enum Split {
+    /// Not enough to say.
+    Incomplete,
+    /// So many bytes that belong to no message.
+    Garbage(usize),
+    /// A whole message.
+    Body { start: usize, end: usize },
+}
+
+fn split(bytes: &[u8]) -> Split {
+    let Some(header_end) = memmem::find(bytes, b"\r\n\r\n") else {
+        return if bytes.len() > MAX_HEADER { Split::Garbage(garbage(bytes)) } else { Split::Incomplete };
+    };
+    let length = std::str::from_utf8(&bytes[..header_end]).ok().and_then(content_length);
+    let Some(length) = length.filter(|&length| length <= MAX_BODY) else { return Split::Garbage(garbage(bytes)) };
+    let start = header_end + 4;
+    if bytes.len() < start + length { Split::Incomplete } else { Split::Body { start, end: start + length } }
+}
+
+fn content_length(header: &str) -> Option<usize> {
+    header.split("\r\n").find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        if name.eq_ignore_ascii_case("content-length") { value.trim().parse().ok() } else { None }
+    })
+}
+
+/// How many bytes to skip: up to where a header may begin, at least one.
+fn garbage(bytes: &[u8]) -> usize {
+    memmem::find(&bytes[1..], b"Content-Length").map_or(bytes.len(), |at| at + 1)
+}
+
+/// What is wrong with a message, if anything is. Answers have no method and read as requests too.
+fn problem(body: &[u8]) -> Option<String> {
+    serde_json::from_slice::<Request>(body).err().map(|error| error.to_string())
+}
+
+fn malformed(reason: &str) -> Vec<u8> {
+    tracing::warn!(reason, "a message cannot be read");
+    json!({ "jsonrpc": "2.0", "id": null, "method": MALFORMED, "params": reason }).to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncReadExt;
+
+    use super::*;
+
+    fn passed(input: &[u8]) -> String {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        let mut out = Vec::new();
+        runtime.block_on(Reader::new(input).read_to_end(&mut out)).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn framed(body: &str) -> String {
+        format!("Content-Length: {}\r\n\r\n{body}", body.len())
+    }
+
+    const EXIT: &str = r#"{"jsonrpc":"2.0","method":"exit"}"#;
+
+    #[test]
+    fn messages_pass_unchanged_whatever_their_header_looks_like() {
+        let answer = r#"{"jsonrpc":"2.0","id":"a","result":null}"#;
+        let input = format!(
+            "content-length:{}\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\nX: y\r\n\r\n{EXIT}{}",
+            EXIT.len(),
+            framed(answer)
+        );
+        assert_eq!(passed(input.as_bytes()), framed(EXIT) + &framed(answer));
+    }
+
+    #[test]
+    fn what_is_malformed_is_replaced_and_reading_goes_on() {
+        let deep = format!(r#"{{"jsonrpc":"2.0","method":"m","params":{}{}}}"#, "[".repeat(500), "]".repeat(500));
+        for bad in [
+            framed("{nonsense"),
+            framed("[]"),
+            framed(r#"{"method":"m"}"#),
+            framed(r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#),
+            framed(&deep),
+            "Content-Length: many\r\n\r\n".to_owned(),
+            "Content-Length: 99999999999999\r\n\r\n".to_owned(),
+            "hello\r\n\r\n".to_owned(),
+            "x".repeat(MAX_HEADER + 1),
+        ] {
+            let out = passed((bad.clone() + &framed(EXIT)).as_bytes());
+            assert!(out.contains(MALFORMED), "{bad:.60}: {out}");
+            assert!(out.ends_with(&framed(EXIT)), "{bad:.60}: {out}");
+        }
+        let mut bad = framed("\"xx\"").into_bytes();
+        let at = bad.len() - 2;
+        bad[at] = 0xff;
+        bad.extend(framed(EXIT).bytes());
+        assert!(passed(&bad).contains(MALFORMED));
+    }
+
+    #[test]
+    fn half_a_message_at_the_end_is_dropped() {
+        assert_eq!(passed(&framed(EXIT).as_bytes()[..30]), "");
+    }
+}

@@ -1,0 +1,192 @@
+//! What is known about the place under the cursor: a rule, a member of `triton.language`, a kernel.
+
+use std::fmt::Write as _;
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::suppression;
+use super::unit::Unit;
+use crate::api::{Certainty, Lookup, Member, MemberKind, Target};
+use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
+use crate::kernel::{Kernel, Module, Resolved};
+use crate::rules::{self, Rule};
+use crate::syntax::{Encoding, Source, Span};
+
+/// The hover at byte `offset`, with the span that it is about. `target` is asked for only when it is needed.
+pub(super) fn at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Option<(String, Span)> {
+    if let Some((code, span)) = suppression::code_at(&unit.source, offset) {
+        return Some((page(rules::find(code)?), span));
+    }
+    let known = kernel_at(unit, offset).or_else(|| member_at(unit, offset, target));
+    let mut findings: Vec<_> = unit.findings().iter().filter(|finding| finding.span.touches(offset)).collect();
+    findings.dedup_by_key(|finding| finding.code);
+    let span = known.as_ref().map(|(_, span)| *span).or_else(|| Some(findings.first()?.span))?;
+    let pages = findings.iter().filter_map(|finding| rules::find(finding.code)).map(page);
+    let sections: Vec<String> = known.into_iter().map(|(text, _)| text).chain(pages).collect();
+    Some((sections.join("\n\n---\n\n"), span))
+}
+
+/// A hover with Markdown where the client renders it.
+pub(super) fn contents(text: String, is_markdown: bool) -> lsp::Contents {
+    let kind = if is_markdown { lsp::MarkupKind::Markdown } else { lsp::MarkupKind::PlainText };
+    lsp::Contents::MarkupContent(lsp::MarkupContent { kind, value: text })
+}
+
+/// A rule's page, and where it is on the web.
+fn page(rule: &Rule) -> String {
+    let url = rule.declaration.url();
+    format!(
+        "{}
+
+[{url}]({url})",
+        rule.declaration.page().trim_end()
+    )
+}
+
+/// The kernel whose name stands at byte `offset`: where it is defined, launched or called.
+fn kernel_at(unit: &Unit, offset: usize) -> Option<(String, Span)> {
+    let module = &unit.module;
+    let defined = module.kernels.iter().find(|kernel| kernel.name_span.touches(offset));
+    if let Some(kernel) = defined {
+        return Some((describe(kernel, unit), kernel.name_span));
+    }
+    let name = innermost(module, offset, &mut |expr| matches!(&expr.kind, ExprKind::Name(_)))?;
+    let kernel = module.kernel(name.0.as_name()?)?;
+    let hidden = name.1.is_some_and(|inside| inside.locals.contains(&kernel.name));
+    (!hidden).then(|| (describe(kernel, unit), name.0.span))
+}
+
+/// The member of a Triton module whose name stands at byte `offset`.
+fn member_at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Option<(String, Span)> {
+    let module = &unit.module;
+    let (expr, kernel) = innermost(module, offset, &mut |expr| match &expr.kind {
+        ExprKind::Name(_) => true,
+        ExprKind::Attribute { name_span, .. } => name_span.touches(offset),
+        _ => false,
+    })?;
+    let Resolved { path, .. } = match kernel {
+        Some(kernel) => module.resolve_in(kernel, expr)?,
+        None => module.imports.resolve(expr)?,
+    };
+    let target = target();
+    let Lookup::Found(member) = target.lookup(&path) else { return None };
+    Some((signature(&path, member, target), expr.span))
+}
+
+/// The innermost expression around byte `offset` that is `wanted`, and the kernel that it stands in.
+fn innermost<'a>(
+    module: &'a Module,
+    offset: usize,
+    wanted: &mut dyn FnMut(&Expr) -> bool,
+) -> Option<(&'a Expr, Option<&'a Kernel>)> {
+    let mut found: Option<(&'a Expr, Option<&'a Kernel>)> = None;
+    let mut look = |expr: &'a Expr, kernel: Option<&'a Kernel>| {
+        if expr.span.touches(offset) && wanted(expr) {
+            found = Some((expr, kernel));
+        }
+    };
+    for kernel in module.kernels.iter().filter(|kernel| kernel.span.touches(offset)) {
+        let heads = kernel
+            .decorators
+            .iter()
+            .map(|decorator| &decorator.expr)
+            .chain(kernel.params.iter().flat_map(|param| param.annotation.iter().chain(&param.default)));
+        heads.for_each(|expr| expr.walk(&mut |expr| look(expr, None)));
+        walk_expressions(&kernel.body, &mut |expr| look(expr, Some(kernel)));
+    }
+    for host in module.hosts.iter().filter(|host| host.span.touches(offset)) {
+        walk_expressions(&host.body, &mut |expr| look(expr, None));
+    }
+    for launch in module.launches.iter().filter(|launch| launch.span.touches(offset)) {
+        let arguments = launch.args.iter().map(|arg| &arg.value);
+        [&launch.target, &launch.grid]
+            .into_iter()
+            .chain(arguments)
+            .for_each(|expr| expr.walk(&mut |expr| look(expr, None)));
+    }
+    for global in module.globals.iter().filter(|global| global.span.touches(offset)) {
+        global.value.walk(&mut |expr| look(expr, None));
+    }
+    found
+}
+
+fn signature(path: &str, member: &Member, target: Target) -> String {
+    let version = target.table.version;
+    let of = match target.certainty {
+        Certainty::Known => format!("Triton {version}"),
+        _ => format!("Triton {version} (which version is installed is not known)"),
+    };
+    let params = member.params.iter().map(|param| match &param.default {
+        Some(default) => format!("{}={default}", param.name),
+        None => param.name.clone(),
+    });
+    let params = params.collect::<Vec<_>>().join(", ");
+    let (code, what) = match member.kind {
+        MemberKind::Builtin => (format!("{path}({params})"), "compiler built-in"),
+        MemberKind::Jit => (format!("{path}({params})"), "written in Triton"),
+        MemberKind::Function => (format!("{path}({params})"), "Python function"),
+        MemberKind::Class => (format!("class {path}({params})"), "class"),
+        MemberKind::Dtype => (path.to_owned(), "dtype"),
+        MemberKind::Module => (path.to_owned(), "module"),
+        MemberKind::Value => (path.to_owned(), "value"),
+    };
+    format!("```python\n{code}\n```\n\n{what} · {of}")
+}
+
+fn describe(kernel: &Kernel, unit: &Unit) -> String {
+    let params = |constexpr: bool| {
+        let names =
+            kernel.params.iter().filter(|param| param.constexpr == constexpr).map(|param| format!("`{}`", param.name));
+        names.collect::<Vec<_>>().join(", ")
+    };
+    let mut out =
+        format!("```python\n@triton.jit\ndef {}({})\n```\n", kernel.name, source_params(kernel, &unit.source));
+    for (title, names) in [("Runtime parameters", params(false)), ("Constexpr parameters", params(true))] {
+        if !names.is_empty() {
+            let _ = write!(out, "\n- {title}: {names}");
+        }
+    }
+    if let Some(autotune) = &kernel.autotune {
+        let configs = match &autotune.configs {
+            Some(configs) => count(configs.len(), "configuration"),
+            None => "configurations made at run time".to_owned(),
+        };
+        let key = autotune.key.as_ref().map_or_else(String::new, |key| format!(", key `{}`", key.join("`, `")));
+        let _ = write!(out, "\n- Autotuned: {configs}{key}");
+    }
+    if let Some(names) = kernel.heuristics.as_ref().filter(|names| !names.is_empty()) {
+        let _ = write!(out, "\n- Set by heuristics: `{}`", names.join("`, `"));
+    }
+    let lines = unit.module.launches_of(&kernel.name).filter_map(|launch| {
+        let (_, range) = unit.locate(launch.span, Encoding::Utf8)?;
+        Some((range.start.line + 1).to_string())
+    });
+    let lines: Vec<String> = lines.collect();
+    if !lines.is_empty() {
+        let place = if unit.is_notebook { "in this notebook" } else { "in this file" };
+        let _ = write!(out, "\n- Launched {} {place}: line {}", times(lines.len()), lines.join(", "));
+    }
+    out
+}
+
+/// The parameters as they are written, on one line.
+fn source_params(kernel: &Kernel, source: &Source) -> String {
+    kernel
+        .params
+        .iter()
+        .map(|param| source.slice(param.span).split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn times(number: usize) -> String {
+    match number {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        more => format!("{more} times"),
+    }
+}

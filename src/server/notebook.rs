@@ -1,0 +1,121 @@
+//! A notebook: its Python cells, joined to one text.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::unit::{Part, Unit};
+use super::{from_lsp, magic};
+use crate::syntax::{Document, Encoding, Source};
+
+/// An open notebook.
+pub(super) struct Notebook {
+    cells: Vec<Cell>,
+    unit: Option<Rc<Unit>>,
+}
+
+struct Cell {
+    uri: lsp::Uri,
+    /// The text of a Python cell; absent for other cells, whose text the client need not send.
+    text: Option<(i32, Document)>,
+}
+
+impl Notebook {
+    /// The notebook that the client opened.
+    pub(super) fn new(notebook: &lsp::NotebookDocument, texts: Vec<lsp::TextDocumentItem>) -> Self {
+        let mut texts = by_uri(texts);
+        Self { cells: notebook.cells.iter().map(|cell| Cell::new(cell, &mut texts)).collect(), unit: None }
+    }
+
+    /// Makes the client's changes. Returns the addresses of the Python cells that are gone.
+    pub(super) fn change(&mut self, change: lsp::NotebookDocumentChangeEvent, encoding: Encoding) -> Vec<lsp::Uri> {
+        self.unit = None;
+        let Some(cells) = change.cells else { return Vec::new() };
+        let mut gone = Vec::new();
+        if let Some(structure) = cells.structure {
+            gone = self.splice(structure);
+        }
+        for changed in cells.data.unwrap_or_default() {
+            // A cell that is no longer code keeps no text; one that becomes code is sent as a new cell.
+            if changed.kind != lsp::NotebookCellKind::Code
+                && let Some(cell) = self.cells.iter_mut().find(|cell| cell.uri == changed.document)
+            {
+                if cell.text.take().is_some() {
+                    gone.push(changed.document);
+                }
+            }
+        }
+        for changed in cells.text_content.unwrap_or_default() {
+            let uri = changed.document.text_document_identifier.uri;
+            let cell = self.cells.iter_mut().find(|cell| cell.uri == uri);
+            let Some((version, document)) = cell.and_then(|cell| cell.text.as_mut()) else {
+                tracing::warn!(%uri, "a cell that is not open was edited");
+                continue;
+            };
+            from_lsp::apply_changes(document, changed.changes, encoding, &uri);
+            *version = changed.document.version;
+        }
+        gone
+    }
+
+    /// Removes and adds cells; a cell that was moved keeps its text.
+    fn splice(&mut self, structure: lsp::NotebookDocumentCellChangeStructure) -> Vec<lsp::Uri> {
+        let mut texts = by_uri(structure.did_open.unwrap_or_default());
+        let array = structure.array;
+        let start = (array.start as usize).min(self.cells.len());
+        let end = start.saturating_add(array.delete_count as usize).min(self.cells.len());
+        let mut removed: HashMap<_, _> = self.cells.drain(start..end).map(|cell| (cell.uri.clone(), cell)).collect();
+        let added = array.cells.unwrap_or_default().into_iter().map(|cell| {
+            let moved = removed.remove(&cell.document).filter(|_| !texts.contains_key(&cell.document));
+            moved.unwrap_or_else(|| Cell::new(&cell, &mut texts))
+        });
+        let added: Vec<Cell> = added.collect();
+        self.cells.splice(start..start, added);
+        removed.into_values().filter(|cell| cell.text.is_some()).map(|cell| cell.uri).collect()
+    }
+
+    /// Whether one of the cells has this address.
+    pub(super) fn has(&self, uri: &lsp::Uri) -> bool {
+        self.cells.iter().any(|cell| cell.uri == *uri)
+    }
+
+    /// The addresses of the Python cells.
+    pub(super) fn cells(&self) -> Vec<lsp::Uri> {
+        self.cells.iter().filter(|cell| cell.text.is_some()).map(|cell| cell.uri.clone()).collect()
+    }
+
+    /// What is known about the cells together.
+    pub(super) fn unit(&mut self, notebook: &lsp::Uri) -> Rc<Unit> {
+        let build = || {
+            let (mut joined, mut parts) = (String::new(), Vec::new());
+            for cell in &self.cells {
+                let Some((version, document)) = &cell.text else { continue };
+                let text = document.text();
+                parts.push(Part::at(joined.len(), cell.uri.clone(), *version, &text));
+                joined.push_str(&magic::blank(&text));
+                joined.push('\n');
+            }
+            Rc::new(Unit::new(notebook.clone(), Source::parse(joined), parts, true))
+        };
+        Rc::clone(self.unit.get_or_insert_with(build))
+    }
+
+    /// Forgets what was found.
+    pub(super) fn forget_findings(&mut self) {
+        self.unit = None;
+    }
+}
+
+impl Cell {
+    fn new(cell: &lsp::NotebookCell, texts: &mut HashMap<lsp::Uri, lsp::TextDocumentItem>) -> Self {
+        let text = texts
+            .remove(&cell.document)
+            .filter(|item| cell.kind == lsp::NotebookCellKind::Code && item.language_id == lsp::LanguageKind::Python);
+        Self { uri: cell.document.clone(), text: text.map(|item| (item.version, Document::new(&item.text))) }
+    }
+}
+
+fn by_uri(items: Vec<lsp::TextDocumentItem>) -> HashMap<lsp::Uri, lsp::TextDocumentItem> {
+    items.into_iter().map(|item| (item.uri.clone(), item)).collect()
+}

@@ -1,0 +1,110 @@
+//! Carries an offer over to the text as it is now.
+
+use similar::{Algorithm, DiffOp, TextDiff};
+
+use crate::explore::Offer;
+use crate::rules::Edit;
+use crate::syntax::Span;
+
+/// The edits of a text `old` as edits of `new`, to which the user has changed it. `None` when a line that an edit touches,
+/// or a line of the kernel (which stands at `kernel` in `old`), has changed.
+pub(super) fn rebase(old: &str, edits: &[Edit], kernel: Span, new: &str) -> Option<Vec<Edit>> {
+    if old == new {
+        return Some(edits.to_vec());
+    }
+    let blocks = equal_blocks(old, new);
+    let shift = |span: Span, lines: Span| {
+        let &(start, length, to) =
+            blocks.iter().find(|&&(start, length, _)| Span::new(start, start + length).contains(lines))?;
+        debug_assert!(start + length <= old.len());
+        Some(Span::new(span.start - start + to, span.end - start + to))
+    };
+    shift(kernel, kernel)?;
+    edits
+        .iter()
+        .map(|edit| Some(Edit { span: shift(edit.span, whole_lines(old, edit.span))?, text: edit.text.clone() }))
+        .collect()
+}
+
+/// Runs of equal lines: first byte in `old`, length, first byte in `new`.
+fn equal_blocks(old: &str, new: &str) -> Vec<(usize, usize, usize)> {
+    let diff = TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(old, new);
+    let starts = |lines: Vec<&str>| {
+        lines
+            .iter()
+            .scan(0, |at, line| Some(std::mem::replace(at, *at + line.len())))
+            .chain([lines.iter().map(|line| line.len()).sum()])
+            .collect::<Vec<usize>>()
+    };
+    let old_starts = starts(diff.iter_old_slices().collect());
+    let new_starts = starts(diff.iter_new_slices().collect());
+    diff.ops()
+        .iter()
+        .filter_map(|op| match *op {
+            DiffOp::Equal { old_index, new_index, len } => {
+                let start = old_starts[old_index];
+                Some((start, old_starts[old_index + len] - start, new_starts[new_index]))
+            }
+            _ => None,
+        })
+        .collect()
+}
+
+/// `span` with all of the lines that it touches, without the last one's end.
+fn whole_lines(text: &str, span: Span) -> Span {
+    let start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[span.end..].find('\n').map_or(text.len(), |at| span.end + at);
+    Span::new(start, end)
+}
+
+/// What is changed, and what the number holds for.
+pub(super) fn description(offer: &Offer) -> String {
+    format!("{} · {}", offer.change, offer.speedup.conditions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::apply_edits;
+
+    const OLD: &str = "import a\n\n\ndef k():\n    return 1\n\n\ndef host():\n    k(4)\n";
+
+    fn rebased(new: &str) -> Option<String> {
+        let replace = |from: &str, to: &str| {
+            let start = OLD.find(from).unwrap();
+            Edit { span: Span::new(start, start + from.len()), text: to.to_owned() }
+        };
+        let start = OLD.find("def k").unwrap();
+        let kernel = Span::new(start, OLD.find("\n\n\ndef host").unwrap());
+        let edits = [replace("return 1", "return 2"), replace("k(4)", "k(8)")];
+        rebase(OLD, &edits, kernel, new).map(|edits| apply_edits(new, &edits))
+    }
+
+    #[test]
+    fn edits_follow_changes_elsewhere() {
+        for new in [
+            OLD.to_owned(),
+            format!("# new\n{OLD}# end"),
+            OLD.replace("import a", "import a, b"),
+            OLD.replace("\n\n\ndef host", "\n\nx = 1\n\n\ndef host"),
+            OLD.replace("    k(4)", "    y = 0\n    k(4)"),
+        ] {
+            let expected = new.replace("return 1", "return 2").replace("k(4)", "k(8)");
+            assert_eq!(rebased(&new).as_deref(), Some(expected.as_str()));
+        }
+    }
+
+    #[test]
+    fn edits_of_changed_lines_are_refused() {
+        for new in [
+            OLD.replace("return 1", "return 3"),
+            OLD.replace("def k()", "def k(x)"),
+            OLD.replace("def k():\n", "def k():\n    # note\n"),
+            OLD.replace("k(4)", "k(5)"),
+            OLD.replace("    k(4)\n", "    k(4)  # tune\n"),
+            String::new(),
+        ] {
+            assert_eq!(rebased(&new), None, "{new}");
+        }
+    }
+}

@@ -1,0 +1,425 @@
+//! The one thread that has all state. See the module's documentation.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::capabilities::{self, Client};
+use super::client::{Call, Calls};
+use super::code_action::{self, Place};
+use super::documents::Documents;
+use super::event::{Event, Events, Reply};
+use super::optimize::{Jobs, panic_text};
+use super::settings::{self, Resolved, Store};
+use super::tools::Tools;
+use super::unit::Unit;
+use super::{diagnostics, from_lsp, hover, parent};
+use crate::evaluate::Devices;
+use crate::rules::Context;
+use crate::syntax::Encoding;
+
+/// A request for the diagnostics of a document, which waits until the queue is empty.
+struct Pull {
+    params: lsp::DocumentDiagnosticParams,
+    reply: Reply<lsp::DocumentDiagnosticReport>,
+}
+
+/// All state of the server.
+pub(super) struct Owner {
+    pub(super) tools: Tools,
+    pub(super) events: Events,
+    pub(super) client: Calls,
+    pub(super) capabilities: Client,
+    pub(super) encoding: Encoding,
+    pub(super) trusted: bool,
+    pub(super) documents: Documents,
+    pub(super) devices: Option<Devices>,
+    pub(super) jobs: Jobs,
+    settings: Store,
+    folders: Vec<lsp::Uri>,
+    /// Whether the editor's settings are still to come: until then nothing is checked.
+    waits_for_settings: bool,
+    /// Files and notebooks whose diagnostics are to be published.
+    unpublished: BTreeSet<lsp::Uri>,
+    pulls: VecDeque<Pull>,
+    has_told_of_crash: bool,
+}
+
+impl Owner {
+    /// An owner without documents.
+    pub(super) fn new(tools: Tools, events: Events, client: Calls) -> Self {
+        Self {
+            tools,
+            events,
+            client,
+            capabilities: Client::default(),
+            encoding: Encoding::Utf16,
+            trusted: true,
+            documents: Documents::default(),
+            devices: None,
+            jobs: Jobs::default(),
+            settings: Store::default(),
+            folders: Vec::new(),
+            waits_for_settings: false,
+            unpublished: BTreeSet::new(),
+            pulls: VecDeque::new(),
+            has_told_of_crash: false,
+        }
+    }
+
+    /// Takes events until the client is gone. Checks texts when there is no event to take.
+    pub(super) fn run(mut self, mut inbox: UnboundedReceiver<Event>) {
+        while let Some(event) = inbox.blocking_recv() {
+            let mut next = Some(event);
+            while let Some(event) = next {
+                if matches!(event, Event::Exit) {
+                    return self.jobs.stop();
+                }
+                self.guarded(|owner| owner.handle(event));
+                next = inbox.try_recv().ok();
+            }
+            while self.settle_one() && inbox.is_empty() {}
+        }
+    }
+
+    /// Runs something of which a crash must not end the server.
+    fn guarded<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> Option<T> {
+        match catch_unwind(AssertUnwindSafe(|| run(self))) {
+            Ok(value) => Some(value),
+            Err(panic) => {
+                self.crashed(panic_text(&*panic));
+                None
+            }
+        }
+    }
+
+    fn crashed(&mut self, text: &str) {
+        tracing::error!(text, "a part of the server crashed");
+        if !std::mem::replace(&mut self.has_told_of_crash, true) {
+            let text = format!("Warpsmith met a bug ({text}) and goes on; its log has more.");
+            self.client.show(lsp::MessageType::Error, text);
+        }
+    }
+
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Initialize(params, reply) => answer(reply, || Ok(self.initialize(*params))),
+            Event::Initialized => self.initialized(),
+            Event::Shutdown(reply) => {
+                self.jobs.cancel_all();
+                answer(reply, || Ok(()));
+            }
+            Event::Exit => {} // taken by `run`
+
+            Event::Open(params) => {
+                let uri = params.text_document.uri.clone();
+                self.documents.open(params.text_document);
+                self.edited(uri);
+            }
+            Event::Change(params) => {
+                let uri = params.text_document.text_document_identifier.uri.clone();
+                if self.documents.change(params, self.encoding) {
+                    self.edited(uri);
+                }
+            }
+            Event::Save => {
+                // A client that watches files for us has said so already when one of ours was saved.
+                if !self.capabilities.registers_watched_files && self.settings.reload() {
+                    self.check_all_again();
+                }
+            }
+            Event::Close(uri) => {
+                if self.documents.close(&uri) {
+                    self.unpublished.remove(&uri);
+                    self.clear(vec![uri]);
+                }
+            }
+            Event::NotebookOpen(params) => {
+                let uri = params.notebook_document.uri.clone();
+                self.documents.open_notebook(params);
+                self.edited(uri);
+            }
+            Event::NotebookChange(params) => {
+                let uri = params.notebook_document.uri.clone();
+                if let Some(gone) = self.documents.change_notebook(params, self.encoding) {
+                    self.clear(gone);
+                    self.edited(uri);
+                }
+            }
+            Event::NotebookClose(params) => {
+                let uri = params.notebook_document.uri;
+                self.unpublished.remove(&uri);
+                let cells = self.documents.close_notebook(&uri);
+                self.clear(cells);
+            }
+
+            Event::Folders(change) => {
+                self.folders.retain(|folder| !change.removed.iter().any(|removed| removed.uri == *folder));
+                self.folders.extend(change.added.into_iter().map(|added| added.uri));
+                self.ask_for_settings();
+            }
+            Event::ConfigurationChanged(value) => self.configuration_changed(value),
+            Event::WatchedFiles => {
+                self.settings.forget();
+                self.check_all_again();
+            }
+
+            Event::Diagnostic(params, reply) => self.pulls.push_back(Pull { params, reply }),
+            Event::CodeAction(params, reply) => answer(reply, || Ok(Some(self.code_actions(&params)))),
+            Event::Hover(params, reply) => answer(reply, || Ok(self.hover(&params))),
+            Event::Command(params, reply) => answer(reply, || self.command(params)),
+            Event::CancelProgress(token) => {
+                if let lsp::ProgressToken::String(job) = token {
+                    self.jobs.cancel(&job);
+                }
+            }
+
+            Event::Configuration(answers) => {
+                self.settings.set_client(answers);
+                let were_awaited = std::mem::replace(&mut self.waits_for_settings, false);
+                if !were_awaited {
+                    self.check_all_again();
+                }
+            }
+            Event::Devices(devices) => self.devices = Some(devices),
+            Event::JobEnded(id, result) => self.job_ended(&id, result),
+            Event::OfferAnswered(id, yes) => self.offer_answered(&id, yes),
+            Event::OfferApplied(id, result) => self.offer_applied(&id, result),
+        }
+        self.tell_problems();
+    }
+
+    fn initialize(&mut self, params: lsp::InitializeParams) -> lsp::InitializeResult {
+        self.capabilities = Client::new(&params.capabilities);
+        self.encoding = capabilities::negotiate_encoding(&params.capabilities);
+        let options = settings::options(params.initialization_options);
+        self.trusted = options.trusted;
+        self.settings.set_initial(options.settings);
+        self.folders = match params.workspace_folders_initialize_params.workspace_folders {
+            Some(lsp::WorkspaceFolders::WorkspaceFolderList(folders)) => {
+                folders.into_iter().map(|folder| folder.uri).collect()
+            }
+            #[expect(deprecated, reason = "older clients have only this")]
+            Some(lsp::WorkspaceFolders::Null) | None => params.root_uri.into_iter().collect(),
+        };
+        // From now on: a client sends documents only after its settings can be asked for.
+        self.waits_for_settings = self.capabilities.configuration;
+        if let Some(id) = params.process_id {
+            parent::watch(id);
+        }
+        tracing::info!(client = ?params.client_info, encoding = ?self.encoding, "a client is there");
+        capabilities::answer(&self.capabilities, self.encoding)
+    }
+
+    fn initialized(&mut self) {
+        self.ask_for_settings();
+        let registration = |method: &str, options: Value| lsp::Registration {
+            id: method.to_owned(),
+            method: method.to_owned(),
+            register_options: Some(options),
+        };
+        let mut registrations = Vec::new();
+        if self.capabilities.registers_configuration {
+            let options = json!({ "section": settings::SECTION });
+            registrations.push(registration("workspace/didChangeConfiguration", options));
+        }
+        if self.capabilities.registers_watched_files {
+            let watchers = ["**/warpsmith.toml", "**/pyproject.toml", "**/pyvenv.cfg"];
+            let watchers: Vec<Value> = watchers.iter().map(|glob| json!({ "globPattern": glob })).collect();
+            registrations.push(registration("workspace/didChangeWatchedFiles", json!({ "watchers": watchers })));
+        }
+        if !registrations.is_empty() {
+            self.client.send(Call::Register(registrations));
+        }
+        let (find, events) = (Arc::clone(&self.tools.devices), self.events.clone());
+        let find = move || events.send(Event::Devices(find()));
+        if let Err(error) = std::thread::Builder::new().name("devices".to_owned()).spawn(find) {
+            self.devices = Some(Devices::Missing(format!("could not look for CUDA devices: {error}")));
+        }
+    }
+
+    fn ask_for_settings(&mut self) {
+        if self.capabilities.configuration {
+            let scopes = self.folders.iter().cloned().map(Some).chain([None]).collect();
+            self.client.send(Call::Configuration(scopes));
+        }
+    }
+
+    fn configuration_changed(&mut self, value: Value) {
+        if self.capabilities.configuration {
+            return self.ask_for_settings();
+        }
+        if !value.is_null() {
+            self.settings.set_client(vec![(None, settings::section(value))]);
+        }
+        self.settings.forget();
+        self.check_all_again();
+    }
+
+    /// Tells the user about settings that cannot be used.
+    fn tell_problems(&mut self) {
+        for problem in self.settings.take_problems() {
+            self.client.show(lsp::MessageType::Warning, format!("Warpsmith: {problem}"));
+        }
+    }
+
+    fn edited(&mut self, uri: lsp::Uri) {
+        if !self.capabilities.pulls_diagnostics {
+            self.unpublished.insert(uri);
+        }
+    }
+
+    fn check_all_again(&mut self) {
+        self.documents.forget_findings();
+        if !self.capabilities.pulls_diagnostics {
+            self.unpublished.extend(self.documents.all());
+        } else if self.capabilities.refreshes_diagnostics {
+            self.client.send(Call::RefreshDiagnostics);
+        }
+    }
+
+    /// Takes back what was published for documents that are gone.
+    fn clear(&self, uris: Vec<lsp::Uri>) {
+        if !self.capabilities.pulls_diagnostics {
+            for uri in uris {
+                self.client.publish(lsp::PublishDiagnosticsParams { uri, version: None, diagnostics: Vec::new() });
+            }
+        }
+    }
+
+    /// Does one piece of the work that waits for an empty queue. Returns whether there may be more.
+    fn settle_one(&mut self) -> bool {
+        if self.waits_for_settings {
+            return false;
+        }
+        if let Some(Pull { params, reply }) = self.pulls.pop_front() {
+            self.guarded(|owner| answer(reply, || Ok(owner.report(&params))));
+        } else if let Some(uri) = self.unpublished.pop_first() {
+            self.guarded(|owner| owner.publish(&uri));
+        } else {
+            return false;
+        }
+        self.tell_problems();
+        true
+    }
+
+    fn publish(&mut self, uri: &lsp::Uri) {
+        let Some(unit) = self.checked(uri) else { return };
+        for part in &unit.parts {
+            let diagnostics = self.diagnostics(&unit, &part.uri);
+            let (uri, version) = (part.uri.clone(), Some(part.version));
+            self.client.publish(lsp::PublishDiagnosticsParams { uri, version, diagnostics });
+        }
+    }
+
+    fn report(&mut self, params: &lsp::DocumentDiagnosticParams) -> lsp::DocumentDiagnosticReport {
+        let uri = &params.text_document.uri;
+        let Some(unit) = self.checked(uri) else { return diagnostics::empty_report() };
+        let Some(part) = unit.part(uri) else { return diagnostics::empty_report() };
+        diagnostics::report(part.version, self.diagnostics(&unit, uri), params.previous_result_id.as_deref())
+    }
+
+    /// The diagnostics of a document as they are sent.
+    fn diagnostics(&self, unit: &Unit, uri: &lsp::Uri) -> Vec<lsp::Diagnostic> {
+        let mut items = diagnostics::of_document(unit, uri, &self.capabilities, self.encoding);
+        if !self.capabilities.diagnostic_data {
+            items.iter_mut().for_each(|item| item.data = None);
+        }
+        items
+    }
+
+    /// The present unit of a document, checked by the rules.
+    fn checked(&mut self, uri: &lsp::Uri) -> Option<Rc<Unit>> {
+        let unit = self.documents.unit(uri)?;
+        if unit.diagnostics.get().is_none() {
+            let resolved = self.resolved(&unit);
+            let is_excluded = unit.path.as_deref().is_some_and(|path| resolved.excludes(path));
+            let check = Arc::clone(&self.tools.check);
+            let findings = self.guarded(|_| {
+                let context = Context { source: &unit.source, module: &unit.module, target: resolved.target };
+                if is_excluded { Vec::new() } else { check(&context, &resolved.selection) }
+            });
+            let _ = unit.diagnostics.set(findings.unwrap_or_default());
+        }
+        Some(unit)
+    }
+
+    fn code_actions(&mut self, params: &lsp::CodeActionParams) -> Vec<lsp::CodeActionResponse> {
+        let uri = &params.text_document.uri;
+        let only = params.context.only.as_deref();
+        if !self.capabilities.code_actions {
+            return Vec::new();
+        }
+        let Some(unit) = self.documents.unit(uri) else { return Vec::new() };
+        let capabilities = self.capabilities.clone();
+        let place = Place { unit: &unit, uri, range: params.range, encoding: self.encoding, client: &capabilities };
+        let mut actions = Vec::new();
+        if code_action::wanted(&lsp::CodeActionKind::QuickFix, only) {
+            let known = place.known_diagnostics(&params.context).unwrap_or_else(|| {
+                self.checked(uri);
+                place.own_diagnostics()
+            });
+            actions.extend(place.quick_fixes(&known));
+        }
+        if code_action::wanted(&lsp::CodeActionKind::RefactorRewrite, only)
+            && let Some(kernel) = place.kernel()
+        {
+            let readiness = self.readiness(&unit, &kernel.name);
+            actions.extend(place.optimize(kernel, readiness));
+        }
+        actions.into_iter().map(lsp::CodeActionResponse::CodeAction).collect()
+    }
+
+    fn hover(&mut self, params: &lsp::HoverParams) -> Option<lsp::Hover> {
+        let place = &params.text_document_position_params;
+        let unit = self.checked(&place.text_document.uri)?;
+        let range = lsp::Range { start: place.position, end: place.position };
+        let offset = unit.span(&place.text_document.uri, range, self.encoding)?.start;
+        let (text, span) = hover::at(&unit, offset, || self.resolved(&unit).target)?;
+        let (_, range) = unit.locate(span, self.encoding)?;
+        Some(lsp::Hover { contents: hover::contents(text, self.capabilities.markdown), range: Some(range) })
+    }
+
+    /// What the settings say about a unit.
+    pub(super) fn resolved(&mut self, unit: &Unit) -> Rc<Resolved> {
+        let workspace = self.workspace_of(&unit.uri).cloned();
+        let root = self.root_of(unit);
+        let folder = unit.path.as_deref().and_then(Path::parent).unwrap_or(&root);
+        let place = settings::Place { folder, root: &root, workspace: workspace.as_ref() };
+        self.settings.at(&place, &self.tools)
+    }
+
+    /// The root of the workspace of a unit: its workspace folder, else the folder that it is in.
+    pub(super) fn root_of(&self, unit: &Unit) -> PathBuf {
+        let workspace = self.workspace_of(&unit.uri).or(self.folders.first().filter(|_| unit.path.is_none()));
+        workspace
+            .and_then(from_lsp::path)
+            .or_else(|| Some(unit.path.as_deref()?.parent()?.to_path_buf()))
+            .unwrap_or_else(|| PathBuf::from("."))
+    }
+
+    /// The innermost workspace folder that holds a document.
+    fn workspace_of(&self, uri: &lsp::Uri) -> Option<&lsp::Uri> {
+        let holds = |folder: &&lsp::Uri| {
+            let rest = uri.as_str().strip_prefix(folder.as_str().trim_end_matches('/'));
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        };
+        self.folders.iter().filter(holds).max_by_key(|folder| folder.as_str().len())
+    }
+}
+
+/// Answers a request, unless the client has cancelled it.
+fn answer<T>(reply: Reply<T>, result: impl FnOnce() -> tower_lsp::jsonrpc::Result<T>) {
+    if reply.is_closed() {
+        tracing::debug!("a request was cancelled before it was answered");
+        return;
+    }
+    // The client may cancel it at the last moment.
+    let _ = reply.send(result());
+}

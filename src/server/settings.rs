@@ -1,0 +1,243 @@
+//! The settings of each place: those of its settings file, and over them those of the editor.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use serde_json::{Map, Value};
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::target;
+use super::tools::Tools;
+use crate::api::Target;
+use crate::python::environment::Environment;
+use crate::rules::Selection;
+use crate::settings::{Excludes, Loaded, Settings, load, merge};
+
+/// The section of the editor's settings that is ours.
+pub(super) const SECTION: &str = "warpsmith";
+
+/// Keys in that section that are for the editor's extension, not for the server.
+const EXTENSION_KEYS: [&str; 4] = ["enable", "path", "server", "trace"];
+
+/// What holds in one folder.
+pub(super) struct Resolved {
+    /// The settings.
+    pub(super) settings: Settings,
+    /// The rules that they select.
+    pub(super) selection: Selection,
+    /// The Triton version to check against.
+    pub(super) target: Target,
+    /// The Python environment.
+    pub(super) environment: Option<Environment>,
+    excludes: Option<Excludes>,
+}
+
+impl Resolved {
+    /// Whether the settings leave this file out.
+    pub(super) fn excludes(&self, path: &Path) -> bool {
+        self.excludes.as_ref().is_some_and(|excludes| excludes.cover(path, false))
+    }
+}
+
+/// Where a document stands.
+pub(super) struct Place<'a> {
+    /// Its folder.
+    pub(super) folder: &'a Path,
+    /// The root of its workspace.
+    pub(super) root: &'a Path,
+    /// The workspace folder that holds it, as the client calls it.
+    pub(super) workspace: Option<&'a lsp::Uri>,
+}
+
+/// All settings.
+#[derive(Default)]
+pub(super) struct Store {
+    /// What the client sent with `initialize`: holds where it says nothing later.
+    initial: Value,
+    /// What the editor set, by workspace folder.
+    client: HashMap<Option<lsp::Uri>, Value>,
+    /// What the settings files said when they could be read, by folder.
+    files: HashMap<PathBuf, Loaded>,
+    resolved: HashMap<(PathBuf, Option<lsp::Uri>), Rc<Resolved>>,
+    /// Problems that were not yet told, and all that ever were.
+    untold: Vec<String>,
+    told: HashSet<String>,
+}
+
+impl Store {
+    /// Takes the settings that came with `initialize`.
+    pub(super) fn set_initial(&mut self, value: Value) {
+        if let Some(value) = self.checked(value) {
+            self.initial = value;
+        }
+    }
+
+    /// Takes the editor's settings; `null` takes them back. Where they cannot be used, the former ones stay.
+    pub(super) fn set_client(&mut self, answers: Vec<(Option<lsp::Uri>, Value)>) {
+        for (folder, value) in answers {
+            if value.is_null() {
+                self.client.remove(&folder);
+            } else if let Some(value) = self.checked(value) {
+                self.client.insert(folder, value);
+            }
+        }
+        self.resolved.clear();
+    }
+
+    fn checked(&mut self, value: Value) -> Option<Value> {
+        let value = without_extension_keys(value);
+        merge(&Settings::default(), &value).map_err(|error| self.complain(error.to_string())).ok().map(|_| value)
+    }
+
+    /// Reads the settings files again. Returns whether one of them says something else than before.
+    pub(super) fn reload(&mut self) -> bool {
+        let is_same = |(folder, before): (&PathBuf, &Loaded)| load(folder).is_ok_and(|now| now == *before);
+        let changed = !self.files.iter().all(is_same);
+        if changed {
+            self.resolved.clear();
+        }
+        changed
+    }
+
+    /// Forgets what was found in the file system.
+    pub(super) fn forget(&mut self) {
+        self.resolved.clear();
+    }
+
+    /// What holds at `place`.
+    pub(super) fn at(&mut self, place: &Place<'_>, tools: &Tools) -> Rc<Resolved> {
+        let key = (place.folder.to_path_buf(), place.workspace.cloned());
+        if let Some(resolved) = self.resolved.get(&key) {
+            return Rc::clone(resolved);
+        }
+        let resolved = Rc::new(self.resolve(place, tools));
+        self.resolved.insert(key, Rc::clone(&resolved));
+        resolved
+    }
+
+    fn resolve(&mut self, place: &Place<'_>, tools: &Tools) -> Resolved {
+        match load(place.folder) {
+            Ok(loaded) => {
+                self.files.insert(place.folder.to_path_buf(), loaded);
+            }
+            Err(error) => self.complain(error.to_string()),
+        }
+        let mut loaded = self.files.get(place.folder).cloned().unwrap_or_default();
+        let client = self.client.get(&place.workspace.cloned()).or_else(|| self.client.get(&None));
+        match merge(&loaded.settings, client.unwrap_or(&self.initial)) {
+            Ok(settings) => loaded.settings = settings,
+            Err(error) => self.complain(error.to_string()),
+        }
+        let excludes = match Excludes::new(&loaded, place.root) {
+            Ok(excludes) => Some(excludes),
+            Err(error) => {
+                self.complain(error.to_string());
+                None
+            }
+        };
+        let environment = (tools.environment)(place.folder, place.root, &loaded.settings);
+        Resolved {
+            selection: loaded.settings.selection(),
+            target: target::target_for(&loaded.settings, environment.as_ref()),
+            environment,
+            excludes,
+            settings: loaded.settings,
+        }
+    }
+
+    fn complain(&mut self, problem: String) {
+        tracing::warn!(problem, "settings are left out");
+        if self.told.insert(problem.clone()) {
+            self.untold.push(problem);
+        }
+    }
+
+    /// The problems that the user was not yet told.
+    pub(super) fn take_problems(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.untold)
+    }
+}
+
+/// What the client sent with `initialize`.
+pub(super) struct Options {
+    /// The editor's settings: below `settings`, or all of the options.
+    pub(super) settings: Value,
+    /// Whether the user trusts the workspace; `workspaceTrusted: false` when not.
+    pub(super) trusted: bool,
+}
+
+/// Reads `initializationOptions`.
+pub(super) fn options(value: Option<Value>) -> Options {
+    let Some(Value::Object(mut options)) = value else { return Options { settings: Value::Null, trusted: true } };
+    let trusted = options.remove("workspaceTrusted") != Some(Value::Bool(false));
+    let settings = options.remove("settings").unwrap_or(Value::Object(options));
+    Options { settings, trusted }
+}
+
+/// Our section of settings that a client sent unasked: below its name, or alone.
+pub(super) fn section(settings: Value) -> Value {
+    match settings {
+        Value::Object(mut sections) => sections.remove(SECTION).unwrap_or(Value::Object(sections)),
+        other => other,
+    }
+}
+
+fn without_extension_keys(value: Value) -> Value {
+    let Value::Object(entries) = value else { return Value::Object(Map::new()) };
+    let is_ours = |key: &str| !EXTENSION_KEYS.contains(&key.split('.').next().unwrap_or(key));
+    Value::Object(entries.into_iter().filter(|(key, _)| is_ours(key)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn options_have_the_settings_below_a_key_or_at_the_top() {
+        for (value, settings, trusted) in [
+            (json!({"settings": {"ignore": ["L"]}, "workspaceTrusted": false}), json!({"ignore": ["L"]}), false),
+            (json!({"ignore": ["L"]}), json!({"ignore": ["L"]}), true),
+            (json!(null), json!(null), true),
+        ] {
+            let options = options(Some(value));
+            assert_eq!((options.settings, options.trusted), (settings, trusted));
+        }
+    }
+
+    #[test]
+    fn what_is_for_the_extension_is_left_out() {
+        let value = json!({"enable": true, "server.path": "x", "trace": {"server": "off"}, "ignore": []});
+        assert_eq!(without_extension_keys(value), json!({"ignore": []}));
+        assert_eq!(without_extension_keys(json!(null)), json!({}));
+        assert_eq!(section(json!({"warpsmith": {"a": 1}, "other": 2})), json!({"a": 1}));
+    }
+
+    #[test]
+    fn a_problem_is_told_once_and_the_former_settings_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place { folder: folder.path(), root: folder.path(), workspace: None };
+        let (mut store, tools) = (Store::default(), Tools::default());
+        store.set_client(vec![(None, json!({"optimize": {"budget": 7}}))]);
+        for _ in 0..2 {
+            store.set_client(vec![(None, json!({"optimize": {"budget": "much"}}))]);
+        }
+        assert_eq!(store.take_problems().len(), 1);
+        assert_eq!(store.at(&place, &tools).settings.optimize.budget, 7.0);
+
+        std::fs::write(folder.path().join("warpsmith.toml"), "ignore = ['L001']\n").unwrap();
+        assert!(store.reload());
+        assert!(!store.reload());
+        assert_eq!(store.at(&place, &tools).settings.ignore, ["L001"]);
+        std::fs::write(folder.path().join("warpsmith.toml"), "ignore = 3\n").unwrap();
+        assert!(store.reload());
+        let resolved = store.at(&place, &tools);
+        assert_eq!(
+            (resolved.settings.ignore.as_slice(), resolved.settings.optimize.budget),
+            (&["L001".to_owned()][..], 7.0)
+        );
+        assert_eq!(store.take_problems().len(), 1);
+    }
+}

@@ -1,0 +1,151 @@
+//! An edited document is what a fresh one of the same text would be: its text, its lines and its tree.
+
+use proptest::prelude::*;
+use tree_sitter::TreeCursor;
+use warpsmith::syntax::{Document, Encoding, Position, Source};
+
+const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n, BLOCK: tl.constexpr):\n    \
+    \"\"\"Docs.\"\"\"\n    i = tl.arange(0, BLOCK)\n    if n > 0:\n        tl.store(x + i, i, mask=i < n)\n    # é😀\n\n\n\
+    def run(x):\n    k[(1,)](x, 3, BLOCK=64)\n";
+
+/// What is typed: also what opens, closes, indents, and every kind of line end.
+const PIECES: [&str; 24] = [
+    "",
+    "x",
+    "é",
+    "😀",
+    "\u{2028}",
+    "\n",
+    "\r\n",
+    "\r",
+    "\n    ",
+    "    ",
+    "\t",
+    "(",
+    ")",
+    "[",
+    "'",
+    "\"\"\"",
+    "# ",
+    "\\",
+    ":",
+    "if x:\n",
+    "@triton.jit\n",
+    "def f(a, b):\n    return a\n",
+    "y = tl.load(x)",
+    "\u{c}",
+];
+
+#[derive(Clone, Debug)]
+struct Typed {
+    /// Where it starts and ends, as shares of the lines and columns there are; above 1 it is past the end.
+    start: (f64, f64),
+    end: (f64, f64),
+    text: String,
+    encoding: Encoding,
+    /// Whether somebody looks at the tree afterwards.
+    parse: bool,
+}
+
+fn typed() -> impl Strategy<Value = Typed> {
+    let place = || (0.0..1.05f64, 0.0..1.2f64);
+    let text = prop::collection::vec(prop::sample::select(&PIECES[..]), 0..4).prop_map(|pieces| pieces.concat());
+    let encoding = prop::sample::select(&[Encoding::Utf8, Encoding::Utf16, Encoding::Utf32][..]);
+    // Most edits are short: the end is near the start.
+    let near = (prop::bool::weighted(0.7), place(), place());
+    (near, text, encoding, any::<bool>()).prop_map(|((near, start, end), text, encoding, parse)| {
+        let end = if near { (start.0, end.1.max(start.1)) } else { end };
+        Typed {
+            start: if start < end { start } else { end },
+            end: if start < end { end } else { start },
+            text,
+            encoding,
+            parse,
+        }
+    })
+}
+
+/// Lines as LSP has them: each with its end.
+fn lines(text: &str) -> Vec<&str> {
+    let mut lines = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['\n', '\r']) {
+        let length = if rest[at..].starts_with("\r\n") { 2 } else { 1 };
+        let (line, after) = rest.split_at(at + length);
+        lines.push(line);
+        rest = after;
+    }
+    lines.push(rest);
+    lines
+}
+
+/// The position that a share means, and the byte that LSP says it is.
+fn place(text: &str, (line, column): (f64, f64), encoding: Encoding) -> (Position, usize) {
+    let lines = lines(text);
+    let number = (line * lines.len() as f64) as usize;
+    let Some(found) = lines.get(number) else {
+        return (Position { line: number as u32, column: 3 }, text.len());
+    };
+    let content = found.trim_end_matches(['\n', '\r']);
+    let units = |text: &str| match encoding {
+        Encoding::Utf8 => text.len(),
+        Encoding::Utf16 => text.encode_utf16().count(),
+        Encoding::Utf32 => text.chars().count(),
+    };
+    let column = (column * (units(content) + 1) as f64) as usize;
+    let inside = content.char_indices().map(|(at, _)| at).chain([content.len()]).rev();
+    let byte = inside.into_iter().find(|&at| units(&content[..at]) <= column).unwrap();
+    let start: usize = lines[..number].iter().map(|line| line.len()).sum();
+    (Position { line: number as u32, column: column as u32 }, start + byte)
+}
+
+/// A node: kind, first and last byte, row and column, and whether it is an error or missing.
+type Facts = (u16, usize, usize, usize, usize, bool, bool);
+
+fn nodes(source: &Source) -> Vec<Facts> {
+    fn visit(cursor: &mut TreeCursor<'_>, out: &mut Vec<Facts>) {
+        let (node, start) = (cursor.node(), cursor.node().start_position());
+        let (first, last) = (node.start_byte(), node.end_byte());
+        out.push((node.kind_id(), first, last, start.row, start.column, node.is_error(), node.is_missing()));
+        if cursor.goto_first_child() {
+            visit(cursor, out);
+            while cursor.goto_next_sibling() {
+                visit(cursor, out);
+            }
+            cursor.goto_parent();
+        }
+    }
+    let mut out = Vec::new();
+    visit(&mut source.tree().walk(), &mut out);
+    out
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn edits_lead_to_the_text_lines_and_tree_of_a_fresh_document(
+        begin in prop::sample::select(vec![KERNEL.to_owned(), KERNEL.replace('\n', "\r\n"), KERNEL.replace('\n', "\r"), String::new()]),
+        edits in prop::collection::vec(typed(), 1..25),
+    ) {
+        let mut document = Document::new(&begin);
+        let mut text = begin;
+        for edit in edits {
+            let (start, start_byte) = place(&text, edit.start, edit.encoding);
+            let (end, end_byte) = place(&text, edit.end, edit.encoding);
+            if end < start {
+                prop_assert!(document.edit(start, end, &edit.text, edit.encoding).is_err());
+                continue;
+            }
+            document.edit(start, end, &edit.text, edit.encoding).unwrap();
+            text.replace_range(start_byte..end_byte, &edit.text);
+            prop_assert_eq!(document.text(), text.as_str());
+            if edit.parse {
+                let (edited, fresh) = (document.source(), Source::parse(text.as_str()));
+                prop_assert_eq!(&**edited.text(), text.as_str());
+                prop_assert_eq!(edited.lines().count(), lines(&text).len());
+                prop_assert_eq!(nodes(&edited), nodes(&fresh), "{:?}", text);
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Which server to start, and what the client says about itself.
+
+use std::collections::VecDeque;
+use std::sync::mpsc;
+
+use serde_json::{Value, json};
+use url::Url;
+use warpsmith::server::Tools;
+
+use super::Client;
+use super::transport::Transport;
+
+/// Which server to start, and what the client says about itself.
+pub(crate) struct Setup {
+    capabilities: Value,
+    options: Value,
+    configuration: Option<Value>,
+    folders: bool,
+    process_id: Value,
+    tools: Option<Tools>,
+    files: Vec<(String, String)>,
+}
+
+impl Setup {
+    /// A client that can do nothing, with a folder of its own; only the rule of [`MISTAKE`] runs.
+    pub(crate) fn new() -> Self {
+        Self {
+            capabilities: json!({}),
+            options: json!({ "settings": { "select": ["L002"] } }),
+            configuration: None,
+            folders: true,
+            process_id: Value::Null,
+            tools: None,
+            files: Vec::new(),
+        }
+    }
+
+    /// Adds capabilities.
+    pub(crate) fn capabilities(mut self, capabilities: &Value) -> Self {
+        merge(&mut self.capabilities, capabilities);
+        self
+    }
+
+    /// A client that asks for diagnostics.
+    pub(crate) fn pulls(self) -> Self {
+        self.capabilities(&json!({ "textDocument": { "diagnostic": {} } }))
+    }
+
+    /// A client whose columns are bytes.
+    pub(crate) fn utf8(self) -> Self {
+        self.capabilities(&json!({ "general": { "positionEncodings": ["utf-8", "utf-16"] } }))
+    }
+
+    /// What a full-grown client says: diagnostics with data, actions, versioned edits.
+    pub(crate) fn full(self) -> Self {
+        self.capabilities(&json!({
+            "textDocument": {
+                "publishDiagnostics": {
+                    "relatedInformation": true,
+                    "versionSupport": true,
+                    "codeDescriptionSupport": true,
+                    "dataSupport": true,
+                    "tagSupport": { "valueSet": [1, 2] },
+                },
+                "codeAction": {
+                    "codeActionLiteralSupport": { "codeActionKind": { "valueSet": ["quickfix", "refactor.rewrite"] } },
+                    "isPreferredSupport": true,
+                    "disabledSupport": true,
+                    "dataSupport": true,
+                },
+                "hover": { "contentFormat": ["markdown", "plaintext"] },
+            },
+            "workspace": { "workspaceEdit": { "documentChanges": true } },
+        }))
+    }
+
+    /// `initializationOptions`
+    pub(crate) fn options(mut self, options: Value) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// A client that can be asked for settings, and answers with these.
+    pub(crate) fn configuration(mut self, settings: Value) -> Self {
+        self.configuration = Some(settings);
+        self.capabilities(&json!({ "workspace": { "configuration": true } }))
+    }
+
+    /// A client without workspace folders.
+    pub(crate) fn without_folders(mut self) -> Self {
+        self.folders = false;
+        self
+    }
+
+    /// The process that the client claims to be.
+    pub(crate) fn process_id(mut self, id: u32) -> Self {
+        self.process_id = json!(id);
+        self
+    }
+
+    /// Runs the server in this process, with these tools.
+    pub(crate) fn tools(mut self, tools: Tools) -> Self {
+        self.tools = Some(tools);
+        self
+    }
+
+    /// Writes a file into the workspace's folder.
+    pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
+        self.files.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
+    /// Starts the server and does the handshake.
+    pub(crate) fn start(self) -> Client {
+        let mut client = self.start_uninitialized();
+        let params = client.initialize_params.clone();
+        client.initialize_result = client.request("initialize", params);
+        client.notify("initialized", json!({}));
+        client
+    }
+
+    /// Starts the server and says nothing.
+    pub(crate) fn start_uninitialized(self) -> Client {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in &self.files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let root = Url::from_directory_path(folder.path()).unwrap();
+        let root = root.as_str().trim_end_matches('/').to_owned();
+        let folders = if self.folders { json!([{ "uri": root, "name": "test" }]) } else { Value::Null };
+        let initialize_params = json!({
+            "processId": self.process_id,
+            "clientInfo": { "name": "test" },
+            "rootUri": Value::Null,
+            "capabilities": self.capabilities,
+            "initializationOptions": self.options,
+            "workspaceFolders": folders,
+        });
+        let (messages, inbox) = mpsc::channel();
+        let transport = match self.tools {
+            Some(tools) => Transport::in_process(tools, messages),
+            None => Transport::spawn(folder.path(), messages),
+        };
+        Client {
+            transport: Some(transport),
+            inbox,
+            unread: VecDeque::new(),
+            next_id: 0,
+            configuration: self.configuration,
+            initialize_params,
+            initialize_result: Value::Null,
+            root,
+            folder,
+        }
+    }
+}
+
+/// Lays `over` over `base`, key by key.
+fn merge(base: &mut Value, over: &Value) {
+    match (base, over) {
+        (Value::Object(base), Value::Object(over)) => {
+            for (key, value) in over {
+                merge(base.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (base, over) => *base = over.clone(),
+    }
+}

@@ -1,0 +1,123 @@
+//! From the first request to the end of the process.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::harness::{BAD, Setup};
+
+#[test]
+fn says_what_it_is_and_what_it_can() {
+    let client = Setup::new().start();
+    let result = &client.initialize_result;
+    assert_eq!(result["serverInfo"], json!({ "name": "warpsmith", "version": env!("CARGO_PKG_VERSION") }));
+    let capabilities = &result["capabilities"];
+    assert_eq!(capabilities["textDocumentSync"]["change"], 2);
+    assert_eq!(capabilities["textDocumentSync"]["openClose"], true);
+    assert_eq!(capabilities["codeActionProvider"]["codeActionKinds"], json!(["quickfix", "refactor.rewrite"]));
+    assert_eq!(capabilities["executeCommandProvider"]["commands"], json!(["warpsmith.optimize", "warpsmith.cancel"]));
+    assert_eq!(
+        capabilities["notebookDocumentSync"]["notebookSelector"],
+        json!([{ "cells": [{ "language": "python" }] }])
+    );
+    assert_eq!(capabilities["hoverProvider"], true);
+    // Diagnostics are offered to those who ask for them, and pushed to all others.
+    assert_eq!(capabilities.get("diagnosticProvider"), None);
+    let client = Setup::new().pulls().start();
+    assert_eq!(client.initialize_result["capabilities"]["diagnosticProvider"]["workspaceDiagnostics"], false);
+}
+
+#[test]
+fn columns_are_bytes_where_the_client_can_count_them() {
+    for (offered, chosen) in [
+        (json!(["utf-16", "utf-8"]), "utf-8"),
+        (json!(["utf-32", "utf-16"]), "utf-16"),
+        (json!(["utf-16"]), "utf-16"),
+        (json!([]), "utf-16"),
+    ] {
+        let capabilities = json!({ "general": { "positionEncodings": offered } });
+        let client = Setup::new().capabilities(&capabilities).start();
+        assert_eq!(client.initialize_result["capabilities"]["positionEncoding"], chosen, "{offered}");
+    }
+    let client = Setup::new().start();
+    assert_eq!(client.initialize_result["capabilities"]["positionEncoding"], "utf-16");
+}
+
+#[test]
+fn nothing_is_answered_before_initialize() {
+    let mut client = Setup::new().start_uninitialized();
+    let (code, _) = client.request_error("textDocument/hover", json!({}));
+    assert_eq!(code, -32002);
+    // A notification is dropped.
+    client.open("early.py", BAD);
+    let params = client.initialize_params();
+    client.request("initialize", params.clone());
+    client.notify("initialized", json!({}));
+    let (code, _) = client.request_error("initialize", params);
+    assert_eq!(code, -32600);
+    client.assert_silent();
+}
+
+#[test]
+fn ends_with_0_after_shutdown_and_exit_and_answers_nothing_in_between() {
+    let mut client = Setup::new().start();
+    client.request("shutdown", Value::Null);
+    let (code, _) = client.request_error("textDocument/hover", json!({}));
+    assert_eq!(code, -32600);
+    client.notify("exit", Value::Null);
+    assert_eq!(client.ended(), Some(0));
+}
+
+#[test]
+fn ends_with_1_after_exit_alone() {
+    let mut client = Setup::new().start();
+    client.notify("exit", Value::Null);
+    assert_eq!(client.ended(), Some(1));
+}
+
+#[test]
+fn ends_when_its_input_ends() {
+    let mut client = Setup::new().start();
+    client.hang_up();
+    assert_eq!(client.ended(), Some(1));
+    let mut client = Setup::new().start_uninitialized();
+    client.write_raw(b"Content-Length: 10\r\n\r\n{\"js");
+    client.hang_up();
+    assert_eq!(client.ended(), Some(1));
+}
+
+#[cfg(unix)]
+#[test]
+fn ends_when_the_editor_dies_without_closing_the_pipe() {
+    let mut editor = Command::new("sleep").arg("600").stdin(Stdio::null()).spawn().unwrap();
+    let mut client = Setup::new().process_id(editor.id()).start();
+    client.assert_silent();
+    editor.kill().unwrap();
+    editor.wait().unwrap();
+    let since = Instant::now();
+    assert_eq!(client.ended(), Some(1));
+    assert!(since.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn unknown_requests_are_refused_and_unknown_notifications_ignored() {
+    let mut client = Setup::new().start();
+    let (code, message) =
+        client.request_error("textDocument/foldingRange", json!({ "textDocument": { "uri": "file:///a" } }));
+    assert_eq!((code, message.as_str()), (-32601, "Method not found"));
+    client.notify("warpsmith/nothing", json!({ "a": 1 }));
+    client.notify("$/nothing", json!({ "a": 1 }));
+    client.notify("$/setTrace", json!({ "value": "verbose" }));
+    client.notify("window/workDoneProgress/cancel", json!({ "token": "no such job" }));
+    client.notify("$/cancelRequest", json!({ "id": 4711 }));
+    client.assert_silent();
+}
+
+#[test]
+fn nothing_but_the_protocol_goes_to_standard_output_and_logs_go_to_standard_error() {
+    let mut client = Setup::new().start();
+    let document = client.open("a.py", BAD);
+    client.published(&document);
+    client.wait_for_log("a client is there");
+}

@@ -1,0 +1,17 @@
+//! The language server, spoken to as editors do: most tests run the real program over pipes; those that need a scripted
+//! search or a rule that crashes run the same server in this process.
+
+#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod actions;
+mod cancellation;
+mod diagnostics;
+mod documents;
+mod harness;
+mod hover;
+mod lifecycle;
+mod malformed;
+mod notebooks;
+mod optimize;
+mod ordering;
+mod settings;

@@ -1,0 +1,382 @@
+//! Jobs with a scripted search: progress, cancellation, and what becomes of the offer.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use warpsmith::evaluate::{Device, Devices};
+use warpsmith::explore::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
+use warpsmith::python::environment::{Environment, Origin};
+use warpsmith::rules::{Edit, apply_edits};
+use warpsmith::server::Tools;
+use warpsmith::syntax::Span;
+
+use crate::harness::{BAD, Client, Document, Setup};
+
+type Search = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
+
+/// A machine with a GPU, a Python, and this search.
+fn tools(search: Arc<Search>) -> Tools {
+    let device = Device { name: "Test GPU".to_owned(), capability: (9, 0) };
+    let environment = Environment {
+        python: PathBuf::from("python-of-the-test"),
+        origin: Origin::Path,
+        site_packages: Vec::new(),
+        triton: None,
+        release: false,
+    };
+    Tools {
+        optimize: search,
+        devices: Arc::new(move || Devices::Found(vec![device.clone()])),
+        environment: Arc::new(move |_, _, _| Some(environment.clone())),
+        ..Tools::default()
+    }
+}
+
+/// A search that is let go by the test, and then finds a launch with larger blocks.
+fn gated() -> (Tools, mpsc::Sender<()>) {
+    let (gate, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let search = move |request: &Request, observer: &dyn Observer| {
+        while wait.lock().unwrap().recv_timeout(Duration::from_millis(1)) == Err(mpsc::RecvTimeoutError::Timeout) {
+            if observer.cancelled() {
+                return Err(OptimizeError::Cancelled);
+            }
+        }
+        Ok(found(request))
+    };
+    (tools(Arc::new(search)), gate)
+}
+
+fn found(request: &Request) -> Outcome {
+    let at = request.text.find("BLOCK=64").unwrap();
+    let edits = vec![Edit { span: Span::new(at + 6, at + 8), text: "128".to_owned() }];
+    let speedup = Speedup {
+        simulated: false,
+        ratio: 1.834,
+        low: 1.791,
+        high: 1.862,
+        before_ms: 0.2,
+        after_ms: 0.11,
+        pairs: 100,
+        conditions: "Test GPU, n=1024".to_owned(),
+    };
+    let text = apply_edits(&request.text, &edits);
+    let offer = Offer { edits, text, change: "BLOCK 64 → 128".to_owned(), speedup };
+    Outcome { kernel: "scale".to_owned(), evaluated: 7, offer: Some(offer), summary: "1.83× faster".to_owned() }
+}
+
+/// What [`found`] makes of a text.
+fn faster(text: &str) -> String {
+    text.replace("BLOCK=64", "BLOCK=128")
+}
+
+const LABEL: &str = "1.83× faster (95 % 1.79–1.86)";
+
+/// A client that shows progress and lets the server edit.
+fn setup() -> Setup {
+    Setup::new().full().capabilities(&json!({
+        "window": { "workDoneProgress": true },
+        "workspace": { "applyEdit": true },
+    }))
+}
+
+/// One that also asks the user about annotated edits.
+fn annotating() -> Setup {
+    let annotations = json!({ "changeAnnotationSupport": { "groupsOnLabel": true } });
+    setup().capabilities(&json!({ "workspace": { "workspaceEdit": annotations } }))
+}
+
+/// Opens the file, and waits until the offer to optimize is enabled.
+fn open(client: &mut Client) -> Document {
+    let document = client.open("a.py", BAD);
+    client.published(&document);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while action(client, &document, "def scale").get("disabled").is_some() {
+        assert!(Instant::now() < deadline);
+    }
+    document
+}
+
+/// The offer to optimize (or to stop) at a place.
+fn action(client: &mut Client, document: &Document, at: &str) -> Value {
+    let actions = client.actions(document, &document.range_of(at), &[]);
+    actions.into_iter().find(|action| action["kind"] == "refactor.rewrite").unwrap_or_default()
+}
+
+/// Runs the command of the offer; returns the job.
+fn start(client: &mut Client, document: &Document) -> String {
+    let command = action(client, document, "def scale")["command"].take();
+    assert_eq!(command["arguments"], json!([{ "uri": document.uri, "kernel": "scale" }]));
+    let answer = client.request("workspace/executeCommand", command);
+    answer["job"].as_str().unwrap().to_owned()
+}
+
+/// Accepts the progress of a job and looks at its begin.
+fn accept_progress(client: &mut Client, job: &str) {
+    let create = client.from_server("window/workDoneProgress/create");
+    assert_eq!(create["params"]["token"], job);
+    client.reply(&create, Value::Null);
+    let begin = client.notification("$/progress");
+    assert_eq!(begin["token"], job);
+    let value = json!({ "kind": "begin", "title": "Optimizing scale", "cancellable": true, "percentage": 0 });
+    assert_eq!(begin["value"], value);
+}
+
+/// The end of the progress; reports before it are counted.
+fn end_of_progress(client: &mut Client) -> (Option<String>, usize) {
+    for reports in 0.. {
+        let value = client.notification("$/progress")["value"].take();
+        if value["kind"] == "end" {
+            return (value["message"].as_str().map(str::to_owned), reports);
+        }
+        assert_eq!(value["kind"], "report");
+    }
+    unreachable!()
+}
+
+#[test]
+fn an_offer_is_an_annotated_edit_of_the_present_version() {
+    let (tools, gate) = gated();
+    let mut client = annotating().tools(tools).start();
+    let mut document = open(&mut client);
+    let job = start(&mut client, &document);
+    accept_progress(&mut client, &job);
+    // The file is edited meanwhile, where it does not matter.
+    client.replace(&mut document, "import triton\n", "# 😀\nimport triton\n");
+    client.published(&document);
+    gate.send(()).unwrap();
+    assert_eq!(end_of_progress(&mut client).0.as_deref(), Some("1.83× faster"));
+    let request = client.from_server("workspace/applyEdit");
+    let params = &request["params"];
+    assert_eq!(params["label"], format!("scale: {LABEL}"));
+    let changes = &params["edit"]["documentChanges"][0];
+    assert_eq!(changes["textDocument"], json!({ "uri": document.uri, "version": 2 }));
+    let id = changes["edits"][0]["annotationId"].as_str().unwrap();
+    let annotation = json!({
+        "label": LABEL,
+        "needsConfirmation": true,
+        "description": "BLOCK 64 → 128 · Test GPU, n=1024",
+    });
+    assert_eq!(params["edit"]["changeAnnotations"][id], annotation);
+    let edits = changes["edits"].clone();
+    assert_eq!(document.edited(&edits), faster(&document.text));
+    client.change_raw(&mut document, json!([{ "range": edits[0]["range"], "text": edits[0]["newText"] }]));
+    client.reply(&request, json!({ "applied": true }));
+    client.published(&document);
+    client.assert_silent();
+}
+
+#[test]
+fn a_client_without_annotations_is_asked_first() {
+    for (choice, applies) in
+        [(json!({ "title": "Apply" }), true), (json!({ "title": "Discard" }), false), (Value::Null, false)]
+    {
+        let (tools, gate) = gated();
+        let mut client = setup().tools(tools).start();
+        let mut document = open(&mut client);
+        let job = start(&mut client, &document);
+        accept_progress(&mut client, &job);
+        gate.send(()).unwrap();
+        end_of_progress(&mut client);
+        let question = client.from_server("window/showMessageRequest");
+        assert_eq!(question["params"]["actions"], json!([{ "title": "Apply" }, { "title": "Discard" }]));
+        let text = question["params"]["message"].as_str().unwrap();
+        assert_eq!(text, format!("`scale`: {LABEL}. BLOCK 64 → 128 · Test GPU, n=1024"));
+        // Also while the user thinks the file can change.
+        client.replace(&mut document, "def run", "\ndef run");
+        client.published(&document);
+        client.reply(&question, choice);
+        if applies {
+            let request = client.from_server("workspace/applyEdit");
+            let changes = &request["params"]["edit"]["documentChanges"][0];
+            assert_eq!(changes["textDocument"]["version"], 2);
+            assert_eq!(document.edited(&changes["edits"]), faster(&document.text));
+            client.reply(&request, json!({ "applied": false, "failureReason": "read-only" }));
+            let message = client.notification("window/showMessage");
+            assert_eq!(message["message"], "The faster `scale` was not applied: read-only");
+        }
+        client.assert_silent();
+    }
+}
+
+#[test]
+fn a_result_for_an_older_text_is_told_and_not_applied() {
+    for (from, to) in [("n, BLOCK:", "n, m, BLOCK:"), ("BLOCK=64", "BLOCK=32"), ("def run(x, y):\n", "")] {
+        let (tools, gate) = gated();
+        let mut client = annotating().tools(tools).start();
+        let mut document = open(&mut client);
+        let job = start(&mut client, &document);
+        accept_progress(&mut client, &job);
+        client.replace(&mut document, from, to);
+        client.published(&document);
+        gate.send(()).unwrap();
+        end_of_progress(&mut client);
+        if from.starts_with("def run") {
+            // A line beside it may go.
+            let request = client.from_server("workspace/applyEdit");
+            client.reply(&request, json!({ "applied": false }));
+        } else {
+            let message = client.notification("window/showMessage");
+            assert_eq!(message["type"], 2);
+            let text = message["message"].as_str().unwrap();
+            assert!(text.contains("result is for an older text") && text.contains(LABEL), "{text}");
+        }
+        client.assert_silent();
+    }
+}
+
+#[test]
+fn a_file_that_was_closed_is_not_edited() {
+    let (tools, gate) = gated();
+    let mut client = annotating().tools(tools).start();
+    let document = open(&mut client);
+    let job = start(&mut client, &document);
+    accept_progress(&mut client, &job);
+    client.close(&document);
+    client.notification("textDocument/publishDiagnostics");
+    gate.send(()).unwrap();
+    end_of_progress(&mut client);
+    let text = client.notification("window/showMessage")["message"].take();
+    assert!(text.as_str().unwrap().contains("closed"), "{text}");
+}
+
+#[test]
+fn a_job_stops_when_the_user_says_so_by_either_way() {
+    for by_command in [false, true] {
+        let (tools, _gate) = gated();
+        let mut client = setup().tools(tools).start();
+        let document = open(&mut client);
+        let job = start(&mut client, &document);
+        accept_progress(&mut client, &job);
+        // There is one job for a kernel; its place is taken by the offer to stop it, on its launch too.
+        let params = json!({ "command": "warpsmith.optimize", "arguments": [{ "uri": document.uri }] });
+        let (code, message) = client.request_error("workspace/executeCommand", params);
+        assert_eq!((code, message.as_str()), (-32803, "`scale` is being optimized already"));
+        let stop = action(&mut client, &document, "scale[(")["command"].take();
+        assert_eq!(stop["command"], "warpsmith.cancel");
+        if by_command {
+            assert_eq!(client.request("workspace/executeCommand", stop), json!({ "cancelled": true }));
+        } else {
+            client.notify("window/workDoneProgress/cancel", json!({ "token": job }));
+        }
+        assert_eq!(end_of_progress(&mut client).0.as_deref(), Some("stopped"));
+        // The owner hears of the end by itself: then the kernel can be optimized again.
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while action(&mut client, &document, "def scale")["title"] != "Optimize this kernel" {
+            assert!(Instant::now() < deadline);
+        }
+        let params = json!({ "command": "warpsmith.cancel", "arguments": [{ "job": job }] });
+        assert_eq!(client.request("workspace/executeCommand", params), json!({ "cancelled": false }));
+        client.assert_silent();
+    }
+}
+
+#[test]
+fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
+    let search = |_: &Request, observer: &dyn Observer| {
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_millis(550) {
+            let fraction = since.elapsed().as_secs_f64() / 0.55;
+            observer.progress(&Progress { message: "trying BLOCK=128".to_owned(), fraction, best: Some(1.5) });
+            std::thread::yield_now();
+        }
+        let summary = "nothing is faster".to_owned();
+        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 3, offer: None, summary })
+    };
+    let mut client = setup().tools(tools(Arc::new(search))).start();
+    let document = open(&mut client);
+    let job = start(&mut client, &document);
+    accept_progress(&mut client, &job);
+    let report = client.notification("$/progress")["value"].take();
+    assert_eq!(report["message"], "trying BLOCK=128 (best so far 1.50×)");
+    assert!(report["percentage"].as_u64().unwrap() <= 100);
+    let (message, reports) = end_of_progress(&mut client);
+    assert!(reports <= 7, "{reports} reports in half a second");
+    assert_eq!(message.as_deref(), Some("nothing is faster"));
+    let message = client.notification("window/showMessage");
+    assert_eq!(message, json!({ "type": 3, "message": "nothing is faster" }));
+    client.assert_silent();
+}
+
+#[test]
+fn failures_and_crashes_are_told_and_end_the_progress() {
+    for crashes in [false, true] {
+        let search = move |_: &Request, _: &dyn Observer| {
+            assert!(!crashes, "out of luck");
+            Err(OptimizeError::Failed("no torch in this Python".to_owned()))
+        };
+        let mut client = setup().tools(tools(Arc::new(search))).start();
+        let document = open(&mut client);
+        let job = start(&mut client, &document);
+        accept_progress(&mut client, &job);
+        assert_eq!(end_of_progress(&mut client).0.as_deref(), Some("failed"));
+        let message = client.notification("window/showMessage");
+        assert_eq!(message["type"], 1);
+        let text = message["message"].as_str().unwrap();
+        let reason = if crashes { "out of luck" } else { "no torch in this Python" };
+        assert!(text.starts_with("Optimizing `scale` failed: ") && text.contains(reason), "{text}");
+        // It can be tried again.
+        start(&mut client, &document);
+        let create = client.from_server("window/workDoneProgress/create");
+        client.send(&json!({ "jsonrpc": "2.0", "id": create["id"], "error": { "code": -32603, "message": "no" } }));
+        client.notification("window/showMessage");
+        client.assert_silent();
+    }
+}
+
+#[test]
+fn a_search_sees_the_editors_text_and_settings_and_is_stopped_at_the_end() {
+    let seen = Arc::new(Mutex::new(None));
+    let stopped = Arc::new(AtomicBool::new(false));
+    let (asked, ended) = (Arc::clone(&seen), Arc::clone(&stopped));
+    let search = move |request: &Request, observer: &dyn Observer| {
+        *asked.lock().unwrap() = Some(request.clone());
+        while !observer.cancelled() {
+            std::thread::yield_now();
+        }
+        ended.store(true, Ordering::SeqCst);
+        Err(OptimizeError::Cancelled)
+    };
+    let options = json!({ "settings": { "select": ["L002"], "optimize": { "budget": 12.5 } } });
+    // Without progress: a client need not show any.
+    let setup = Setup::new().full().options(options).tools(tools(Arc::new(search)));
+    let mut client = setup.start();
+    let mut document = open(&mut client);
+    client.replace(&mut document, "BLOCK=64", "BLOCK=32");
+    client.published(&document);
+    start(&mut client, &document);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    let request = loop {
+        if let Some(request) = seen.lock().unwrap().clone() {
+            break request;
+        }
+        assert!(Instant::now() < deadline);
+    };
+    assert_eq!(request.text, document.text);
+    assert_eq!((request.file, request.workspace), (client.path("a.py"), client.folder().to_path_buf()));
+    assert_eq!((request.kernel.as_deref(), request.settings.optimize.budget), (Some("scale"), 12.5));
+    assert_eq!(request.python, PathBuf::from("python-of-the-test"));
+    assert!(client.stop());
+    assert!(stopped.load(Ordering::SeqCst), "the search was left running");
+}
+
+#[test]
+fn without_a_device_the_reason_is_shown() {
+    let missing = Tools { devices: Arc::new(|| Devices::Missing("no GPU here".to_owned())), ..Tools::default() };
+    let mut client = setup().tools(missing).start();
+    let document = client.open("a.py", BAD);
+    client.published(&document);
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        let reason = action(&mut client, &document, "tl.arange")["disabled"]["reason"].take();
+        if reason == "no GPU here" {
+            break;
+        }
+        assert_eq!(reason, "still looking for CUDA devices");
+        assert!(Instant::now() < deadline);
+    }
+    assert_eq!(action(&mut client, &document, "import triton"), Value::Null);
+}

@@ -1,0 +1,94 @@
+//! Real Neovims: they show the diagnostics of a Triton file and apply a quick fix.
+//!
+//! Neovim is brought to the machine from Debian's archive, once, below `target/`. Where that is not possible the tests
+//! fail and say so, unless `WARPSMITH_SKIP_NEOVIM=1` is set; `WARPSMITH_NEOVIM` names one that is there already.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
+
+const FILE: &str = r#"import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x_ptr, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    é = "😀"; factor = tl.float32(n)
+    tl.store(x_ptr + offsets, factor, mask=offsets < n)
+"#;
+
+fn said(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A Neovim of a Debian suite; `None` when the user wants none.
+fn neovim(suite: &str) -> Option<PathBuf> {
+    if std::env::var_os("WARPSMITH_SKIP_NEOVIM").is_some_and(|value| value == "1") {
+        println!("skipped: WARPSMITH_SKIP_NEOVIM is set");
+        return None;
+    }
+    if let Some(path) = std::env::var_os("WARPSMITH_NEOVIM") {
+        return Some(path.into());
+    }
+    // One test installs, the others wait.
+    static INSTALLING: Mutex<()> = Mutex::new(());
+    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
+    let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("neovim-{suite}"));
+    if !prefix.join("complete").exists() {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/neovim/install.sh");
+        let output = Command::new("bash").arg(script).arg(&prefix).arg(suite).output();
+        let problem = match &output {
+            Ok(output) if output.status.success() => None,
+            Ok(output) => Some(said(output)),
+            Err(error) => Some(error.to_string()),
+        };
+        if let Some(problem) = problem {
+            panic!(
+                "Neovim could not be brought to this machine; it is unpacked from Debian's archive and needs apt and a \
+                 network. Set WARPSMITH_NEOVIM to one that is installed, or WARPSMITH_SKIP_NEOVIM=1.\n{problem}"
+            );
+        }
+    }
+    Some(prefix.join("nvim"))
+}
+
+fn run(suite: &str, way: &str) {
+    let Some(neovim) = neovim(suite) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("warpsmith.toml"), "").unwrap();
+    std::fs::write(folder.path().join("kernel.py"), FILE).unwrap();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new(neovim)
+        .args(["--headless", "--clean", "-l"])
+        .arg(root.join("tests/neovim/session.lua"))
+        .arg(root.join("editors/nvim"))
+        .arg(env!("CARGO_BIN_EXE_warpsmith"))
+        .arg(folder.path().join("kernel.py"))
+        .arg(way)
+        // Nothing of the user's own Neovim.
+        .env("XDG_CONFIG_HOME", folder.path())
+        .env("XDG_DATA_HOME", folder.path())
+        .env("XDG_STATE_HOME", folder.path())
+        .env("XDG_CACHE_HOME", folder.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success() && said(&output).contains("ok done"), "{}", said(&output));
+}
+
+#[test]
+fn neovim_of_today_enables_the_server_and_applies_a_quick_fix() {
+    run("forky", "enable");
+}
+
+#[test]
+fn neovim_of_today_works_with_setup() {
+    run("forky", "setup");
+}
+
+#[test]
+fn neovim_0_10_works_with_setup() {
+    run("trixie", "setup");
+}

@@ -1,0 +1,99 @@
+-- nvim --headless --clean -l session.lua PLUGIN SERVER FILE enable|setup
+-- Opens FILE as a user would, and applies the quick fix. Ends with status 1 and a reason when something is not as it should.
+local plugin, server, file, way = unpack(arg)
+
+local function fail(text)
+  io.stderr:write("FAIL " .. text .. "\n")
+  vim.cmd("cquit 1")
+end
+
+local function wait_for(what, condition)
+  if not vim.wait(30000, condition, 10) then
+    fail("no " .. what .. ": " .. vim.inspect(vim.diagnostic.get(0)))
+  end
+end
+
+local function line(number)
+  return vim.api.nvim_buf_get_lines(0, number - 1, number, true)[1]
+end
+
+vim.opt.runtimepath:prepend(plugin)
+vim.cmd("filetype plugin on")
+vim.cmd("runtime! plugin/warpsmith.lua")
+local config = { cmd = { server, "serve" }, settings = { warpsmith = { select = { "L002" } } } }
+if way == "enable" then
+  assert(vim.fn.has("nvim-0.11") == 1, "too old for vim.lsp.enable")
+  vim.lsp.config("warpsmith", config)
+  vim.lsp.enable("warpsmith")
+else
+  require("warpsmith").setup(config)
+end
+
+vim.cmd.edit(file)
+wait_for("client", function()
+  local client = vim.lsp.get_clients({ bufnr = 0, name = "warpsmith" })[1]
+  return client and client.initialized
+end)
+local client = vim.lsp.get_clients({ bufnr = 0 })[1]
+-- Neovim 0.10 offers no other than UTF-16.
+local encoding = vim.fn.has("nvim-0.11") == 1 and "utf-8" or "utf-16"
+assert(client.offset_encoding == encoding, client.offset_encoding)
+
+-- The diagnostic, at its place.
+wait_for("diagnostic", function()
+  return #vim.diagnostic.get(0) == 1
+end)
+local found = vim.diagnostic.get(0)[1]
+assert(found.code == "L002" and found.source == "warpsmith", vim.inspect(found))
+assert(found.severity == vim.diagnostic.severity.ERROR, vim.inspect(found))
+local wrong = line(found.lnum + 1)
+assert(wrong:sub(found.col + 1, found.end_col) == "tl.float32(n)", wrong)
+io.stdout:write(("ok %s %d:%d %s\n"):format(found.code, found.lnum + 1, found.col + 1, found.message))
+
+-- Hover shows the rule's page.
+vim.api.nvim_win_set_cursor(0, { found.lnum + 1, found.col + 3 })
+local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
+local hover = vim.lsp.buf_request_sync(0, "textDocument/hover", params, 10000)
+local text = hover[client.id].result.contents.value
+assert(text:find("dtype-called", 1, true), text)
+
+-- The quick fix, chosen as a user would who has only one to choose from.
+vim.lsp.buf.code_action({
+  apply = true,
+  context = { only = { "quickfix" } },
+  filter = function(action)
+    return action.isPreferred
+  end,
+})
+wait_for("applied fix", function()
+  return line(found.lnum + 1):find("tl.cast(n, tl.float32)", 1, true)
+end)
+wait_for("end of the diagnostic", function()
+  return #vim.diagnostic.get(0) == 0
+end)
+io.stdout:write("ok applied: " .. line(found.lnum + 1) .. "\n")
+
+-- Taken back and ignored instead.
+vim.cmd.undo()
+wait_for("diagnostic after undo", function()
+  return #vim.diagnostic.get(0) == 1
+end)
+vim.lsp.buf.code_action({
+  apply = true,
+  filter = function(action)
+    return action.title:find("^Ignore L002")
+  end,
+})
+wait_for("suppression", function()
+  return line(found.lnum + 1):find("# warpsmith: ignore[L002]", 1, true) and #vim.diagnostic.get(0) == 0
+end)
+assert(vim.fn.exists(":WarpsmithOptimize") == 2 and vim.fn.exists(":WarpsmithStop") == 2)
+assert(require("warpsmith").status() == "")
+io.stdout:write("ok ignored: " .. line(found.lnum + 1) .. "\n")
+
+vim.lsp.stop_client(vim.lsp.get_clients({ bufnr = 0 }))
+wait_for("end of the server", function()
+  return #vim.lsp.get_clients({ name = "warpsmith" }) == 0
+end)
+io.stdout:write("ok done\n")
+vim.cmd("qall!")
