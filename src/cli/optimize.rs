@@ -41,7 +41,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let text = fs::read_to_string(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
-    let file = std::path::absolute(&args.file)?;
+    let file = settings::absolute(&args.file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     let loaded = settings::load(folder)?;
     let Some(environment) = Environment::of_project(&loaded, folder) else {
