@@ -48,7 +48,7 @@ impl Client {
     pub(super) fn new(capabilities: &lsp::ClientCapabilities) -> Self {
         let workspace = capabilities.workspace.clone().unwrap_or_default();
         let text_document = capabilities.text_document.clone().unwrap_or_default();
-        let window = capabilities.window.clone().unwrap_or_default();
+        let window = capabilities.window.unwrap_or_default();
         let edit = workspace.workspace_edit.unwrap_or_default();
         let action = text_document.code_action.unwrap_or_default();
         let pulls_diagnostics = text_document.diagnostic.is_some();
