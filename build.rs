@@ -1,1 +1,54 @@
-fn main() {}
+//! Builds the worker and hands its path to the server, so that the one binary carries both halves.
+//!
+//! Only with the feature `embed-worker`; the worker itself is this package again, as a Python extension module.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
+    if !feature("EMBED_WORKER") || !feature("SERVER") {
+        return;
+    }
+    for watched in ["src/worker", "src/protocol.rs", "src/lib.rs", "Cargo.toml", "Cargo.lock"] {
+        println!("cargo::rerun-if-changed={watched}");
+    }
+    let module = build_worker();
+    println!("cargo::rustc-env=WARPSMITH_WORKER_SO={}", module.display());
+}
+
+/// Builds the extension module in a target folder of its own: the outer build holds the lock of the usual one.
+fn build_worker() -> PathBuf {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let target = out.join("worker");
+    let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
+    // The inner build has features of its own: with this one's it would build itself for ever.
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
+        if name != "CARGO_HOME" {
+            cargo.env_remove(name);
+        }
+    }
+    let status = cargo
+        .args(["rustc", "--locked", "--release", "--lib", "--crate-type", "cdylib"])
+        .args(["--no-default-features", "--features", "worker", "--target-dir"])
+        .arg(&target)
+        .env("PYO3_BUILD_EXTENSION_MODULE", "1")
+        .env("PYO3_NO_PYTHON", "1")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "the worker did not build; its errors are above");
+    let module = out.join("_worker.abi3.so");
+    fs::copy(find_library(&target.join("release")), &module).expect("the worker can be copied");
+    module
+}
+
+fn find_library(folder: &Path) -> PathBuf {
+    ["libwarpsmith.so", "libwarpsmith.dylib", "warpsmith.dll"]
+        .iter()
+        .map(|name| folder.join(name))
+        .find(|path| path.exists())
+        .expect("cargo made the shared library")
+}

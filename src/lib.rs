@@ -1,6 +1,6 @@
 //! Warpsmith: a language server for people who write Triton GPU kernels.
 //!
-//! Three layers, one direction (see `docs/architecture.md`): the model ([`syntax`], [`kernel`], [`analysis`]) is pure;
+//! Three layers, one direction (see `docs/src/architecture.md`): the model ([`syntax`], [`kernel`], [`analysis`]) is pure;
 //! the features ([`rules`], [`explore`], …) build on it; [`server`] alone knows LSP and [`worker`] alone knows Python.
 
 pub mod protocol;

@@ -1,2 +1,5 @@
-//! The command line.
-fn main() {}
+//! The command line, the language server included: see `warpsmith::cli`.
+
+fn main() -> std::process::ExitCode {
+    warpsmith::cli::main()
+}

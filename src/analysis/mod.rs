@@ -1,1 +1,18 @@
-//! analysis
+//! What a kernel's statements say about its values, without running anything.
+//!
+//! Each module answers one kind of question, purely and on the kernel model alone:
+//!
+//! - [`constants`]: which integer or truth value an expression certainly has,
+//! - [`flow`]: which statements Triton compiles at all,
+//! - [`launches`]: what the launches and configurations of the file pass for a parameter,
+//! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
+//! - [`interpret`]: runs a kernel's body over that domain.
+//!
+//! An answer is certain or it is "unknown"; nothing here guesses. [`interpret`] is where further domains (dtypes, integer
+//! ranges, tile sizes) join in: one more field of [`lanes::Value`] and its transfer function, on the same walk.
+
+pub mod constants;
+pub mod flow;
+pub mod interpret;
+pub mod lanes;
+pub mod launches;

@@ -1,1 +1,128 @@
-//! cli
+//! The command line: one file a command.
+//!
+//! Exit status: 0 all is well, 1 something was found (or what was asked for failed), 2 it could not run.
+
+mod check;
+mod doctor;
+mod explain;
+mod optimize;
+mod record;
+mod rules;
+
+use std::io::{IsTerminal, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// A language server for people who write Triton GPU kernels
+#[derive(Debug, Parser)]
+#[command(name = "warpsmith", version, max_term_width = 100, disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Whether to colour the output
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    color: Color,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Check Python files with Triton kernels
+    Check(check::Args),
+    /// Show the page of a rule
+    Explain(explain::Args),
+    /// List the rules
+    Rules(rules::Args),
+    /// Say what works on this machine and what is missing
+    Doctor(doctor::Args),
+    /// Run a program and record the calls that launch its kernels
+    Record(record::Args),
+    /// Search for a faster version of a kernel, on the local GPU
+    Optimize(optimize::Args),
+    /// Run the language server on standard input and output (editors start this)
+    Serve,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Color {
+    /// On a terminal, unless `NO_COLOR` is set
+    #[default]
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+impl Color {
+    /// Whether to colour what goes to standard output.
+    fn enabled(self) -> bool {
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+                let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+                std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb
+            }
+        }
+    }
+}
+
+/// Exit status for findings and for checks that failed.
+const FOUND: u8 = 1;
+/// Exit status for what could not run.
+const FAILED: u8 = 2;
+
+/// Runs the command line of this process.
+#[must_use]
+pub fn main() -> ExitCode {
+    // One TLS provider for the process; a second call would only say that there is one.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    match Cli::parse() {
+        // The server owns standard output.
+        Cli { command: Command::Serve, .. } => ended(crate::server::serve()),
+        cli => {
+            let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
+            ended(run(cli, out).and_then(|code| Ok(out.flush().map(|()| code)?)))
+        }
+    }
+}
+
+/// What a command line, such as `["check", "examples"]`, writes to standard output.
+///
+/// # Errors
+/// When it cannot be read or cannot run.
+pub fn capture(arguments: &[&str]) -> anyhow::Result<String> {
+    let mut out = Vec::new();
+    run(Cli::try_parse_from(["warpsmith"].iter().chain(arguments))?, &mut out)?;
+    Ok(String::from_utf8(out)?)
+}
+
+fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    match command {
+        Command::Check(args) => check::run(&args, color.enabled(), out),
+        Command::Explain(args) => explain::run(&args, out),
+        Command::Rules(args) => rules::run(&args, out),
+        Command::Doctor(args) => doctor::run(&args, out),
+        Command::Record(args) => record::run(&args, out),
+        Command::Optimize(args) => optimize::run(&args, out),
+        Command::Serve => crate::server::serve(),
+    }
+}
+
+fn ended(result: anyhow::Result<ExitCode>) -> ExitCode {
+    match result {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Whether the reader of our output went away, as `head` does.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}

@@ -1,5 +1,10 @@
 //! Whether a candidate is right, and whether it is faster.
 
+mod devices;
+pub mod statistics;
+
+pub use devices::{Drivers, devices, drivers};
+
 /// What the machine has to measure on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
@@ -16,10 +21,4 @@ pub struct Device {
     pub name: String,
     /// Compute capability, major and minor.
     pub capability: (i32, i32),
-}
-
-/// Looks for CUDA devices without making a context. Takes up to a second the first time: not for the main thread.
-#[must_use]
-pub fn devices() -> Devices {
-    Devices::Missing("not built yet".to_owned())
 }

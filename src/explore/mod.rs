@@ -1,7 +1,13 @@
 //! The search: from the user's kernel to a faster one, measured.
 
+mod fuzz;
+mod knobs;
+mod run;
+mod search;
+
 use std::path::PathBuf;
 
+use crate::python::WorkerError;
 use crate::rules::Edit;
 use crate::settings::Settings;
 
@@ -39,6 +45,11 @@ pub trait Observer: Sync {
     fn progress(&self, progress: &Progress);
     /// Whether to stop; asked often.
     fn cancelled(&self) -> bool;
+    /// Asks the user before their program is run to record a workload.
+    fn confirm(&self, question: &str) -> bool {
+        let _ = question;
+        true
+    }
 }
 
 /// A speedup with its interval and the conditions it was measured under.
@@ -99,11 +110,16 @@ pub enum OptimizeError {
     Failed(String),
 }
 
+impl From<WorkerError> for OptimizeError {
+    fn from(error: WorkerError) -> Self {
+        Self::Failed(error.to_string())
+    }
+}
+
 /// Searches for a faster version. Blocks until done; run it on a thread of its own.
 ///
 /// # Errors
 /// [`OptimizeError`] when it was cancelled or could not run.
 pub fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
-    let _ = (request, observer);
-    Err(OptimizeError::Failed("not built yet".to_owned()))
+    run::optimize(request, observer)
 }

@@ -272,12 +272,8 @@ impl Expr {
     pub fn children(&self) -> Vec<&Expr> {
         match &self.kind {
             ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::Named { value, .. } => vec![value],
-            ExprKind::Call(call) => {
-                std::iter::once(&call.func).chain(call.args.iter().map(|arg| &arg.value)).collect()
-            }
-            ExprKind::Subscript { value, index } => {
-                std::iter::once(value.as_ref()).chain(index).collect()
-            }
+            ExprKind::Call(call) => std::iter::once(&call.func).chain(call.args.iter().map(|arg| &arg.value)).collect(),
+            ExprKind::Subscript { value, index } => std::iter::once(value.as_ref()).chain(index).collect(),
             ExprKind::Slice(parts) | ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().collect(),
             ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => vec![left, right],
             ExprKind::Unary { operand, .. } => vec![operand],

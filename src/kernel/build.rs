@@ -42,7 +42,10 @@ fn top_level(source: &Source, lower: Lower<'_>, imports: &mut Imports) -> (Vec<G
     let root = source.tree().root_node();
     let mut cursor = root.walk();
     for node in root.named_children(&mut cursor) {
-        let conditional = matches!(node.kind(), "if_statement" | "try_statement" | "with_statement" | "for_statement" | "while_statement");
+        let conditional = matches!(
+            node.kind(),
+            "if_statement" | "try_statement" | "with_statement" | "for_statement" | "while_statement"
+        );
         if conditional && is_main_guard(node, lower) {
             continue;
         }
@@ -85,7 +88,9 @@ fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel>
     let def = node.child_by_field_name("definition")?;
     let name = def.child_by_field_name("name")?;
     let decorators = decorators(node, lower, imports);
-    let is_jit = |path: &Option<String>| matches!(path.as_deref(), Some("triton.jit" | "triton.runtime.jit.jit" | "triton.runtime.jit"));
+    let is_jit = |path: &Option<String>| {
+        matches!(path.as_deref(), Some("triton.jit" | "triton.runtime.jit.jit" | "triton.runtime.jit"))
+    };
     if !decorators.iter().any(|decorator| is_jit(&decorator.path)) {
         return None;
     }
@@ -98,7 +103,8 @@ fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel>
             decorator.path.as_deref().is_some_and(|path| path.rsplit('.').next() == Some(wanted))
         })
     };
-    let heuristics = of_path("heuristics").map(|decorator| heuristic_names(&decorator.expr)).collect::<Option<Vec<_>>>();
+    let heuristics =
+        of_path("heuristics").map(|decorator| heuristic_names(&decorator.expr)).collect::<Option<Vec<_>>>();
     Some(Kernel {
         name: lower.str(name).to_owned(),
         name_span: node_span(name),
@@ -109,7 +115,10 @@ fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel>
         heuristics: heuristics.map(|names| names.concat()),
         plain: decorators.iter().all(|decorator| {
             is_jit(&decorator.path)
-                || decorator.path.as_deref().is_some_and(|path| path.ends_with(".autotune") || path.ends_with(".heuristics"))
+                || decorator
+                    .path
+                    .as_deref()
+                    .is_some_and(|path| path.ends_with(".autotune") || path.ends_with(".heuristics"))
         }),
         decorators,
         body,

@@ -67,9 +67,9 @@ impl<'a> Lower<'a> {
             "assert_statement" => StmtKind::Assert(self.named_exprs(node)),
             "import_statement" | "import_from_statement" | "future_import_statement" => StmtKind::Import,
             "function_definition" | "class_definition" => StmtKind::Definition(self.name_of(node)),
-            "decorated_definition" => {
-                StmtKind::Definition(node.child_by_field_name("definition").map_or_else(String::new, |n| self.name_of(n)))
-            }
+            "decorated_definition" => StmtKind::Definition(
+                node.child_by_field_name("definition").map_or_else(String::new, |n| self.name_of(n)),
+            ),
             "with_statement" | "try_statement" | "match_statement" => StmtKind::Block(self.blocks_below(node)),
             other => StmtKind::Other(other.to_owned()),
         };
@@ -147,7 +147,10 @@ impl<'a> Lower<'a> {
     fn field(self, node: Node<'_>, field: &str) -> Expr {
         match node.child_by_field_name(field) {
             Some(child) => self.expr(child),
-            None => Expr { span: Span::new(node.start_byte(), node.start_byte()), kind: ExprKind::Other("missing".to_owned()) },
+            None => Expr {
+                span: Span::new(node.start_byte(), node.start_byte()),
+                kind: ExprKind::Other("missing".to_owned()),
+            },
         }
     }
 
@@ -172,9 +175,11 @@ impl<'a> Lower<'a> {
             },
             "identifier" => ExprKind::Name(this.str(node).to_owned()),
             "integer" => parse_int(this.str(node)).map_or_else(|| ExprKind::Other("integer".to_owned()), ExprKind::Int),
-            "float" => {
-                this.str(node).replace('_', "").parse().map_or_else(|_| ExprKind::Other("float".to_owned()), ExprKind::Float)
-            }
+            "float" => this
+                .str(node)
+                .replace('_', "")
+                .parse()
+                .map_or_else(|_| ExprKind::Other("float".to_owned()), ExprKind::Float),
             "true" => ExprKind::Bool(true),
             "false" => ExprKind::Bool(false),
             "none" => ExprKind::None,
@@ -196,9 +201,7 @@ impl<'a> Lower<'a> {
             "unary_operator" => {
                 ExprKind::Unary { op: this.operator(node), operand: Box::new(this.field(node, "argument")) }
             }
-            "not_operator" => {
-                ExprKind::Unary { op: "not".to_owned(), operand: Box::new(this.field(node, "argument")) }
-            }
+            "not_operator" => ExprKind::Unary { op: "not".to_owned(), operand: Box::new(this.field(node, "argument")) },
             "comparison_operator" => this.comparison(node),
             "conditional_expression" => this.conditional(node),
             "tuple" | "expression_list" | "pattern_list" | "tuple_pattern" => ExprKind::Tuple(this.named_exprs(node)),
@@ -249,7 +252,10 @@ impl<'a> Lower<'a> {
         let func = self.field(node, "function");
         let args = if list.kind() == "argument_list" {
             let mut cursor = list.walk();
-            list.named_children(&mut cursor).filter(|child| child.kind() != "comment").map(|arg| self.arg(arg)).collect()
+            list.named_children(&mut cursor)
+                .filter(|child| child.kind() != "comment")
+                .map(|arg| self.arg(arg))
+                .collect()
         } else {
             // A call with a bare generator expression.
             vec![Arg { keyword: None, value: self.expr(list), span: node_span(list) }]

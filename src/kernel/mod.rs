@@ -203,6 +203,22 @@ impl Module {
         resolved.path.strip_prefix("triton.language.").map(str::to_owned)
     }
 
+    /// How `kernel`'s body can write `triton.language.name`: `tl.name` under the file's alias, or `name` where it is
+    /// imported by itself. `None` when neither is in reach.
+    #[must_use]
+    pub fn language_name(&self, kernel: &Kernel, name: &str) -> Option<String> {
+        let visible = |alias: &&str| !kernel.locals.contains(*alias);
+        let module = self.imports.aliases_of("triton.language").into_iter().find(visible);
+        if let Some(module) = module {
+            return Some(format!("{module}.{name}"));
+        }
+        let member = self.imports.aliases_of(&format!("triton.language.{name}")).into_iter().find(visible);
+        member.map(str::to_owned).or_else(|| {
+            let triton = self.imports.aliases_of("triton").into_iter().find(visible)?;
+            Some(format!("{triton}.language.{name}"))
+        })
+    }
+
     /// Names of functions that the kernels of this file call: helpers, as opposed to what the host launches.
     #[must_use]
     pub fn called_in_kernels(&self) -> HashSet<&str> {

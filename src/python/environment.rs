@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::api::{Certainty, Target, Version, VersionError};
-use crate::settings::Settings;
+use crate::settings::{Loaded, Settings};
 
 /// A Python interpreter with what is installed for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -60,6 +60,13 @@ impl Environment {
             .or_else(|| of_variable("CONDA_PREFIX").map(|python| (python, Origin::Conda)))
             .or_else(|| on_path(&["python3", "python"], start, env).map(|python| (python, Origin::Path)))?;
         Some(Self::of(python, origin, env))
+    }
+
+    /// The environment of `folder` under the settings that hold there, with the variables of this process.
+    #[must_use]
+    pub fn of_project(loaded: &Loaded, folder: &Path) -> Option<Self> {
+        let python = loaded.settings.python.as_deref();
+        Self::find(folder, &loaded.project(folder), python, &|name| std::env::var_os(name))
     }
 
     fn of(python: PathBuf, origin: Origin, env: Variables<'_>) -> Self {

@@ -1,9 +1,9 @@
 //! Runs the selected rules over one file.
 
+use super::RULES;
 use super::declaration::Rule;
 use super::diagnostic::Diagnostic;
 use super::suppression::Suppressions;
-use super::RULES;
 use crate::api::Target;
 use crate::kernel::Module;
 use crate::syntax::Source;
@@ -29,6 +29,11 @@ impl Findings<'_> {
     /// Reports a finding.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.out.push(diagnostic);
+    }
+
+    /// Reports some findings.
+    pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        self.out.extend(diagnostics);
     }
 }
 

@@ -1,4 +1,5 @@
-//! The rules: one file each, with declaration, documentation, check, fix and tests together.
+//! The rules: one file each, with declaration, documentation, check, fix and tests together (a long documentation stands
+//! in a Markdown file of the same name beside it).
 //!
 //! Adding a rule: write its file, add its name to [`rules!`] below. Everything else (registry, `explain`, hover, pages,
 //! schema, SARIF) reads [`all`].
@@ -6,6 +7,7 @@
 mod declaration;
 mod diagnostic;
 mod engine;
+mod page;
 mod scope;
 mod suppression;
 #[cfg(test)]
@@ -25,8 +27,12 @@ macro_rules! rules {
 }
 
 rules! {
-    launch_arguments,
     unknown_member,
+    dtype_called,
+    loop_exit,
+    arange_bounds,
+    unfilled_reduction,
+    launch_arguments,
 }
 
 /// Every rule, in the order of the codes.

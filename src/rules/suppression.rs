@@ -5,15 +5,13 @@ use std::collections::HashMap;
 use super::diagnostic::Diagnostic;
 use crate::syntax::Source;
 
-const MARK: &str = "warpsmith: ignore";
-
 /// What a comment turns off: `None` for everything.
 type Codes = Option<Vec<String>>;
 
 /// The suppressions of one file.
 ///
 /// At the end of a line a comment covers findings that start or end on that line; on a line of its own it covers the
-/// next line of code; `ignore-file` covers the file.
+/// next line of code; `ignore-file` covers the file. Only comments count, not what a string says.
 pub(super) struct Suppressions {
     lines: HashMap<usize, Codes>,
     file: Vec<Codes>,
@@ -23,17 +21,19 @@ impl Suppressions {
     pub(super) fn read(source: &Source) -> Self {
         let mut found = Self { lines: HashMap::new(), file: Vec::new() };
         let text = source.text();
-        for at in memchr::memmem::find_iter(text.as_bytes(), MARK) {
-            let number = source.lines().line_of(at);
-            let range = source.lines().range(text, number);
-            let (before, rest) = (&text[range.start..at], &text[at + MARK.len()..range.end]);
-            let Some(code) = before.trim_end().strip_suffix('#') else { continue };
-            if let Some(rest) = rest.strip_prefix("-file") {
-                found.file.push(codes(rest));
-            } else if code.trim().is_empty() {
-                found.add(next_code_line(source, number), codes(rest));
-            } else {
-                found.add(number, codes(rest));
+        let mut done = 0;
+        for at in memchr::memmem::find_iter(text.as_bytes(), "warpsmith:") {
+            let node = source.tree().root_node().descendant_for_byte_range(at, at);
+            let Some(comment) = node.filter(|node| at >= done && node.kind() == "comment") else { continue };
+            done = comment.end_byte();
+            let line = source.lines().line_of(at);
+            let alone = text[source.lines().range(text, line).start..comment.start_byte()].trim().is_empty();
+            for (whole_file, codes) in text[comment.byte_range()].split('#').filter_map(directive) {
+                match (whole_file, alone) {
+                    (true, _) => found.file.push(codes),
+                    (false, true) => found.add(next_code_line(source, line), codes),
+                    (false, false) => found.add(line, codes),
+                }
             }
         }
         found
@@ -69,14 +69,19 @@ fn next_code_line(source: &Source, after: usize) -> usize {
     (after + 1..source.lines().count()).find(is_code).unwrap_or(after)
 }
 
-/// `[A, B]` → those; nothing → everything; anything else → nothing at all.
-fn codes(rest: &str) -> Codes {
-    let rest = rest.trim_start();
-    match rest.strip_prefix('[') {
-        Some(list) => Some(
-            list.split(']').next().unwrap_or("").split(',').map(|code| code.trim().to_owned()).collect(),
-        ),
-        None if rest.is_empty() || rest.starts_with('#') => None,
-        None => Some(Vec::new()),
+/// Reads what stands behind a `#`: whether it is about the whole file, and the codes.
+///
+/// Codes stand in brackets, a reason may follow; without brackets nothing may, so that `ignore L003` does not turn off
+/// more than was meant.
+fn directive(comment: &str) -> Option<(bool, Codes)> {
+    let rest = comment.trim_start().strip_prefix("warpsmith:")?.trim_start().strip_prefix("ignore")?;
+    let (whole_file, rest) = match rest.strip_prefix("-file") {
+        Some(rest) => (true, rest.trim()),
+        None => (false, rest.trim()),
+    };
+    if rest.is_empty() {
+        return Some((whole_file, None));
     }
+    let (list, _reason) = rest.strip_prefix('[')?.split_once(']')?;
+    Some((whole_file, Some(list.split(',').map(|code| code.trim().to_owned()).collect())))
 }

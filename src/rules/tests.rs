@@ -1,1 +1,374 @@
+//! The documentation of each rule is its test; so are suppression comments and the selection of rules.
 
+use std::collections::HashSet;
+
+use super::*;
+use crate::api::{Certainty, Table, Target, Version};
+use crate::kernel::Module;
+use crate::syntax::{Encoding, Source, Span};
+
+/// A Python block of a rule's documentation.
+struct Block<'a> {
+    text: &'a str,
+    /// `triton=3.1` in the info string of the fence: the block is about that version. Without it, it holds for all.
+    version: Option<Version>,
+}
+
+/// The headings of second level, with the Python blocks below each.
+fn sections(doc: &str) -> Vec<(&str, Vec<Block<'_>>)> {
+    let mut sections: Vec<(&str, Vec<Block<'_>>)> = Vec::new();
+    let mut open: Option<(usize, Option<Version>, bool)> = None;
+    let mut at = 0;
+    for line in doc.split_inclusive('\n') {
+        let trimmed = line.trim_end();
+        if let Some(info) = trimmed.strip_prefix("```") {
+            match open.take() {
+                Some((start, version, python)) => {
+                    let blocks = sections.last_mut().map(|(_, blocks)| blocks).expect("a block stands below a heading");
+                    blocks.extend(python.then_some(Block { text: &doc[start..at], version }));
+                }
+                None => {
+                    let mut words = info.split_whitespace();
+                    let python = words.next() == Some("python");
+                    let version = words.find_map(|word| word.strip_prefix("triton="));
+                    open = Some((at + line.len(), version.map(|text| text.parse().unwrap()), python));
+                }
+            }
+        } else if open.is_none()
+            && let Some(heading) = trimmed.strip_prefix("## ")
+        {
+            sections.push((heading, Vec::new()));
+        }
+        at += line.len();
+    }
+    assert!(open.is_none(), "a block is not closed");
+    sections
+}
+
+fn blocks<'a>(doc: &'a str, heading: &str) -> Vec<Block<'a>> {
+    sections(doc).into_iter().filter(|(name, _)| *name == heading).flat_map(|(_, blocks)| blocks).collect()
+}
+
+impl Block<'_> {
+    /// The targets under which the block must hold.
+    fn targets(&self) -> Vec<Target> {
+        match self.version {
+            Some(version) => vec![Target::of(version)],
+            None => every_target(),
+        }
+    }
+
+    /// The spans that the carets mark: `# ^^^` stands below the flagged line. Carets may start left of where a comment
+    /// can: then the `#` stands first and they follow in their own columns.
+    fn marked(&self) -> Vec<Span> {
+        let mut spans = Vec::new();
+        let (mut start, mut line_above) = (0, 0);
+        for line in self.text.split_inclusive('\n') {
+            let carets = line.trim().strip_prefix('#').map(str::trim).filter(|rest| !rest.is_empty());
+            if carets.is_some_and(|carets| carets.chars().all(|c| c == '^')) {
+                let columns = line.find('^').unwrap()..=line.rfind('^').unwrap();
+                spans.push(Span::new(line_above + columns.start(), line_above + columns.end() + 1));
+            } else {
+                line_above = start;
+            }
+            start += line.len();
+        }
+        spans.sort();
+        spans
+    }
+}
+
+fn every_target() -> Vec<Target> {
+    let known = Table::all().iter().map(|table| Target { table, certainty: Certainty::Known });
+    known.chain([unknown_target()]).collect()
+}
+
+/// The target of somebody whose Triton nobody knows.
+fn unknown_target() -> Target {
+    if Table::all().is_empty() {
+        return Target { table: bare_table(), certainty: Certainty::Assumed };
+    }
+    Target::newest()
+}
+
+/// A table that describes nothing.
+fn bare_table() -> &'static Table {
+    static BARE: std::sync::LazyLock<Table> = std::sync::LazyLock::new(|| {
+        let version = Version { major: 3, minor: 9, patch: 0 };
+        Table { version, modules: Default::default(), launch_options: Vec::new() }
+    });
+    &BARE
+}
+
+fn findings(text: &str, target: Target, selection: &Selection) -> Vec<Diagnostic> {
+    let source = Source::parse(text);
+    let module = Module::build(&source);
+    check(&Context { source: &source, module: &module, target }, selection)
+}
+
+fn only(code: &str) -> Selection {
+    Selection { select: vec![code.to_owned()], ignore: Vec::new() }
+}
+
+/// `line:column-column` of each span, for readable failures.
+fn places(text: &str, spans: impl IntoIterator<Item = Span>) -> Vec<String> {
+    let source = Source::parse(text);
+    let place = |span: Span| {
+        let (start, end) = (source.position(span.start, Encoding::Utf32), source.position(span.end, Encoding::Utf32));
+        format!("{}:{}-{} `{}`", start.line + 1, start.column, end.column, source.slice(span))
+    };
+    spans.into_iter().map(place).collect()
+}
+
+fn parses(text: &str) -> bool {
+    !Source::parse(text).tree().root_node().has_error()
+}
+
+/// Rules whose documentation is still to be written. When one is, it leaves this list.
+const UNWRITTEN: &[&str] = &[];
+
+fn written() -> impl Iterator<Item = &'static Rule> {
+    all().iter().copied().filter(|rule| !UNWRITTEN.contains(&rule.declaration.code))
+}
+
+#[test]
+fn declarations_are_complete() {
+    let (mut codes, mut names) = (HashSet::new(), HashSet::new());
+    for rule in all() {
+        let Declaration { code, name, summary, since, doc, .. } = rule.declaration;
+        assert!(codes.insert(code) && names.insert(name), "{code} {name} is there twice");
+        let (letter, digits) = code.split_at(1);
+        assert!("LMNHPSC".contains(letter), "{code}: no family has this letter");
+        assert!(digits.len() == 3 && digits.chars().all(|c| c.is_ascii_digit()), "{code}: a letter and three digits");
+        let kebab = |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit());
+        assert!(name.split('-').all(kebab), "{code}: the name {name} is not in kebab case");
+        assert!(!summary.is_empty() && !summary.ends_with('.'), "{code}: the summary has no full stop");
+        assert!(since.parse::<Version>().is_ok(), "{code}: since {since}");
+        assert_eq!(doc.is_empty(), UNWRITTEN.contains(&code), "{code} is documented if and only if not in UNWRITTEN");
+    }
+    assert!(all().is_sorted_by_key(|rule| family_order(rule)), "the rules are in the order of their codes");
+}
+
+fn family_order(rule: &Rule) -> (Option<usize>, &'static str) {
+    ("LMNHPSC".find(&rule.declaration.code[..1]), rule.declaration.code)
+}
+
+#[test]
+fn documentation_has_the_required_headings() {
+    for rule in written() {
+        let Declaration { code, doc, fixable, .. } = rule.declaration;
+        let headings: Vec<&str> = sections(doc).into_iter().map(|(heading, _)| heading).collect();
+        assert!(headings.starts_with(&["What it does", "Why is this bad?", "Bad", "Good"]), "{code}: {headings:?}");
+        assert_eq!(headings.contains(&"Fix"), fixable, "{code}: `## Fix` if and only if there are fixes");
+        assert!(headings.contains(&"Sources"), "{code}: `## Sources`");
+        assert!(!blocks(doc, "Bad").is_empty() && !blocks(doc, "Good").is_empty(), "{code}: an example of each");
+        for block in blocks(doc, "Bad").iter().chain(&blocks(doc, "Good")) {
+            assert!(parses(block.text), "{code}: not Python:\n{}", block.text);
+        }
+    }
+}
+
+#[test]
+fn bad_examples_are_found_exactly_where_marked() {
+    for rule in written() {
+        let code = rule.declaration.code;
+        for block in blocks(rule.declaration.doc, "Bad") {
+            assert!(!block.marked().is_empty(), "{code}: nothing is marked in\n{}", block.text);
+            for target in block.targets() {
+                let found = findings(block.text, target, &only(code)).into_iter().map(|found| found.span);
+                assert_eq!(
+                    places(block.text, found),
+                    places(block.text, block.marked()),
+                    "{code} (found, then marked) on Triton {} in\n{}",
+                    target.table.version,
+                    block.text
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn good_examples_are_clean_under_every_rule() {
+    for rule in written() {
+        for block in blocks(rule.declaration.doc, "Good") {
+            for target in block.targets() {
+                let found = findings(block.text, target, &Selection::default());
+                assert_eq!(found, [], "{} on Triton {}", rule.declaration.code, target.table.version);
+            }
+        }
+    }
+}
+
+#[test]
+fn fixes_mend_what_they_are_offered_for() {
+    for rule in written() {
+        let Declaration { code, doc, fixable, .. } = rule.declaration;
+        let mut fixes = 0;
+        for block in blocks(doc, "Bad") {
+            for target in block.targets() {
+                let found = findings(block.text, target, &only(code));
+                for finding in &found {
+                    let Some(fix) = &finding.fix else { continue };
+                    fixes += 1;
+                    let fixed = fix.apply(block.text);
+                    assert!(parses(&fixed), "{code}: the fix breaks\n{fixed}");
+                    let left = findings(&fixed, target, &only(code));
+                    assert!(left.len() < found.len(), "{code}: `{}` mends nothing in\n{fixed}", fix.title);
+                    let moved = moved_by(finding.span, fix);
+                    assert!(
+                        left.iter().all(|left| !left.span.meets(moved)
+                            || found.iter().any(|known| *known.message == left.message && known.span != finding.span)),
+                        "{code}: still found after `{}` in\n{fixed}",
+                        fix.title
+                    );
+                }
+                let mut text = block.text.to_owned();
+                while let Some(fix) = findings(&text, target, &only(code)).into_iter().find_map(|found| found.fix) {
+                    text = fix.apply(&text);
+                    assert!(text.len() < block.text.len() * 3, "{code}: the fixes do not end in\n{text}");
+                }
+                let unfixable = found.iter().filter(|finding| finding.fix.is_none()).count();
+                assert!(findings(&text, target, &only(code)).len() <= unfixable, "{code}: more than before in\n{text}");
+            }
+        }
+        assert_eq!(fixes > 0, fixable, "{code}: fixable if and only if an example has a fix");
+    }
+}
+
+/// Where `span` is after the fix, roughly: edits before it move it, edits inside stretch it.
+fn moved_by(span: Span, fix: &Fix) -> Span {
+    let growth = |edit: &Edit| edit.text.len() as isize - (edit.span.end - edit.span.start) as isize;
+    let shift = |until: usize| fix.edits.iter().filter(|edit| edit.span.end <= until).map(growth).sum::<isize>();
+    let at = |offset: usize, inclusive: usize| offset.saturating_add_signed(shift(inclusive));
+    Span::new(at(span.start, span.start.saturating_sub(1)), at(span.end, span.end))
+}
+
+const CONTINUES: &str = "import triton
+
+@triton.jit
+def k(x, n):
+    for i in range(n):
+        continue
+";
+
+/// What is left of the one finding in [`CONTINUES`] when `comment` is put at the end of its line, `above` above it and
+/// `first` at the top of the file.
+fn left(first: &str, above: &str, comment: &str) -> usize {
+    let text =
+        format!("{first}{}", CONTINUES.replace("        continue", &format!("{above}        continue{comment}")));
+    assert!(parses(&text), "{text}");
+    findings(&text, unknown_target(), &Selection::default()).len()
+}
+
+#[test]
+fn a_comment_suppresses_at_the_end_of_the_line_and_on_the_line_above() {
+    assert_eq!(left("", "", ""), 1);
+    for comment in [
+        "# warpsmith: ignore",
+        "# warpsmith: ignore[L003]",
+        "#warpsmith:ignore[L003]",
+        "# warpsmith: ignore[l003]",
+        "# warpsmith: ignore[break-or-continue]",
+        "# warpsmith: ignore[M001, L003]",
+        "# warpsmith: ignore[ break-or-continue , M001 ]",
+        "# warpsmith: ignore[M001] # warpsmith: ignore[L003]",
+        "# noqa # warpsmith: ignore[L003] because",
+        "# warpsmith: ignore[L003] # fmt: skip",
+    ] {
+        assert_eq!(left("", "", &format!("  {comment}")), 0, "at the end of the line: {comment}");
+        assert_eq!(left("", &format!("        {comment}\n"), ""), 0, "above: {comment}");
+        assert_eq!(left("", &format!("    {comment}\n\n        # why\n"), ""), 0, "further above: {comment}");
+    }
+}
+
+#[test]
+fn other_codes_other_lines_and_other_words_suppress_nothing() {
+    for comment in [
+        "# warpsmith: ignore[L00]",
+        "# warpsmith: ignore[L004]",
+        "# warpsmith: ignore[]",
+        "# warpsmith: ignore[M001, break]",
+        "# warpsmith: ignored",
+        "# warpsmith: ignore-files",
+        "# warpsmith: ignore L003",
+        "# see `# warpsmith: ignore`",
+        "# warpsmith: ignore[L003",
+        "# Warpsmith ignores",
+    ] {
+        assert_eq!(left("", "", &format!("  {comment}")), 1, "{comment}");
+    }
+    assert_eq!(left("", "        i += 1  # warpsmith: ignore\n", ""), 1, "at the end of another line of code");
+    assert_eq!(left("", "        # warpsmith: ignore\n        i += 1\n", ""), 1, "above another line of code");
+}
+
+#[test]
+fn a_mention_in_a_string_suppresses_nothing() {
+    assert_eq!(left("", "        '# warpsmith: ignore'\n", ""), 1);
+    assert_eq!(left("", "        '''\n        # warpsmith: ignore\n        '''\n", ""), 1);
+    assert_eq!(left("'''\n# warpsmith: ignore-file\n'''\n", "", ""), 1);
+    assert_eq!(left("", "", "; '# warpsmith: ignore[L003]'"), 1);
+}
+
+#[test]
+fn ignore_file_covers_the_file() {
+    assert_eq!(left("# warpsmith: ignore-file\n", "", ""), 0);
+    assert_eq!(left("# warpsmith: ignore-file[L003]\n", "", ""), 0);
+    assert_eq!(left("# warpsmith: ignore-file[M001]\n", "", ""), 1);
+    assert_eq!(left("x = 1  # warpsmith: ignore-file[L003, M001]\n", "", ""), 0);
+    assert_eq!(left("", "", "\n# warpsmith: ignore-file\n"), 0);
+}
+
+#[test]
+fn a_comment_covers_a_finding_of_several_lines_at_either_end() {
+    let file = |first: &str, middle: &str, last: &str| {
+        let text = format!(
+            "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x):\n    y = tl.int32({first}\n        x,{middle}\n    ){last}\n"
+        );
+        findings(&text, unknown_target(), &only("L002")).len()
+    };
+    assert_eq!(file("", "", ""), 1);
+    assert_eq!(file("  # warpsmith: ignore[L002]", "", ""), 0);
+    assert_eq!(file("", "", "  # warpsmith: ignore[L002]"), 0);
+    assert_eq!(file("", "  # warpsmith: ignore[L002]", ""), 1);
+}
+
+#[test]
+fn selections_take_codes_prefixes_and_names() {
+    let codes = |select: &[&str], ignore: &[&str]| {
+        let own = |list: &[&str]| list.iter().map(|&text| text.to_owned()).collect();
+        let selection = Selection { select: own(select), ignore: own(ignore) };
+        let included = all().iter().filter(|rule| selection.includes(rule)).map(|rule| rule.declaration.code);
+        included.filter(|code| ["L002", "L003", "M001"].contains(code)).collect::<Vec<_>>()
+    };
+    assert_eq!(codes(&[], &[]), ["L002", "L003", "M001"]);
+    assert_eq!(codes(&["all"], &[]), ["L002", "L003", "M001"]);
+    assert_eq!(codes(&["L"], &[]), ["L002", "L003"]);
+    assert_eq!(codes(&["l003"], &[]), ["L003"]);
+    assert_eq!(codes(&["L00"], &["L003"]), ["L002"]);
+    assert_eq!(codes(&[], &["L"]), ["M001"]);
+    assert_eq!(codes(&["M", "L003"], &["L"]), ["L003", "M001"]);
+    assert_eq!(codes(&["L"], &["L"]), [""; 0]);
+    assert_eq!(codes(&["all"], &["break-or-continue"]), ["L002", "M001"]);
+    assert_eq!(codes(&["break-or-continue"], &["L"]), ["L003"]);
+    assert_eq!(codes(&["break-or-continue"], &["L003"]), ["L003"], "a name is as exact as its code");
+    assert_eq!(codes(&["L003"], &["break-or-continue"]), [""; 0], "on a tie `ignore` decides");
+    assert_eq!(codes(&["M001"], &["all"]), ["M001"]);
+    assert_eq!(codes(&["break"], &[]), [""; 0], "half a name is no name");
+}
+
+#[test]
+fn selections_name_what_they_do_not_know() {
+    let selection = Selection {
+        select: ["L", "all", "L9", "break-or-continue"].map(str::to_owned).into(),
+        ignore: ["", "nonsense", "M001"].map(str::to_owned).into(),
+    };
+    assert_eq!(selection.unknown(), ["L9", "", "nonsense"]);
+}
+
+#[test]
+fn rules_are_found_by_code_and_name() {
+    assert_eq!(find("l003").unwrap().declaration.name, "break-or-continue");
+    assert_eq!(find("break-or-continue").unwrap().declaration.code, "L003");
+    assert!(find("L").is_none());
+}

@@ -1,9 +1,29 @@
 //! Settings: `warpsmith.toml`, `[tool.warpsmith]` in `pyproject.toml`, and what an editor sends.
+//!
+//! The types below are the only definition. Checks, messages, `config/schema.json` and `config/default.toml` all come
+//! from the schema derived from them.
+
+mod exclude;
+mod load;
+mod merge;
+mod reference;
+mod suggest;
+mod validate;
 
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use exclude::Excludes;
+pub use load::{Loaded, SettingsError, load};
+pub use merge::merge;
+pub use reference::{default_toml, schema};
+pub use suggest::nearest;
+pub use validate::check_selectors;
+
+use crate::api::Version;
+use crate::rules::Selection;
 
 /// Everything that can be set. Every key is optional; unknown keys are errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,8 +36,10 @@ pub struct Settings {
     /// Files and folders not to check, as patterns of `.gitignore`, relative to the settings file.
     pub exclude: Vec<String>,
     /// The Triton version to check against, such as `3.6.0`. Default: the one installed in the project's environment.
+    #[schemars(example = &"3.6.0")]
     pub triton_version: Option<String>,
     /// The Python interpreter of the project. Default: found from `VIRTUAL_ENV`, `.venv`, conda or `PATH`.
+    #[schemars(example = &".venv/bin/python")]
     pub python: Option<PathBuf>,
     /// How kernels are optimized.
     pub optimize: OptimizeSettings,
@@ -30,6 +52,7 @@ pub struct Settings {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct OptimizeSettings {
     /// How long a search may take, in seconds.
+    #[schemars(range(min = 1))]
     pub budget: f64,
     /// How many candidates are compiled side by side; 0 means one per processor core, at most 16.
     pub parallel: usize,
@@ -48,7 +71,27 @@ impl Default for OptimizeSettings {
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelSettings {
     /// Base address, such as `http://localhost:11434/v1`. Nothing is sent anywhere unless it is set.
+    #[schemars(example = &"http://localhost:11434/v1")]
     pub base_url: Option<String>,
     /// Name of the environment variable that holds the key.
+    #[schemars(example = &"OPENAI_API_KEY")]
     pub api_key_env: Option<String>,
 }
+
+impl Settings {
+    /// Which rules run.
+    #[must_use]
+    pub fn selection(&self) -> Selection {
+        Selection { select: self.select.clone(), ignore: self.ignore.clone() }
+    }
+
+    /// The Triton version named, if any.
+    #[must_use]
+    pub fn triton(&self) -> Option<Version> {
+        // What was loaded was checked; a value built by hand that is no version counts as none.
+        self.triton_version.as_ref()?.parse().ok()
+    }
+}
+
+#[cfg(test)]
+mod tests;

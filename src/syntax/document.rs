@@ -37,13 +37,7 @@ impl Document {
     /// A document that holds `text`.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        Self {
-            rope: Rope::from_str(text),
-            tree: None,
-            parser: new_parser(),
-            parsed: None,
-            lone_cr: has_lone_cr(text),
-        }
+        Self { rope: Rope::from_str(text), tree: None, parser: new_parser(), parsed: None, lone_cr: has_lone_cr(text) }
     }
 
     /// Replaces the whole text; the next parse starts from scratch.
@@ -58,9 +52,7 @@ impl Document {
     ///
     /// # Errors
     /// [`EditError::Inverted`] when the range ends before it starts.
-    pub fn edit(
-        &mut self, start: Position, end: Position, text: &str, encoding: Encoding,
-    ) -> Result<bool, EditError> {
+    pub fn edit(&mut self, start: Position, end: Position, text: &str, encoding: Encoding) -> Result<bool, EditError> {
         if end < start {
             return Err(EditError::Inverted { start, end });
         }

@@ -61,7 +61,8 @@ impl Source {
     #[must_use]
     pub fn parse(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let tree = new_parser().parse(text.as_bytes(), None).expect("a parser with a language and no time limit parses");
+        let tree =
+            new_parser().parse(text.as_bytes(), None).expect("a parser with a language and no time limit parses");
         Self::from_parts(text, tree)
     }
 

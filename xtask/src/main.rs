@@ -1,18 +1,44 @@
 //! Chores of the repository: `cargo xtask --help` lists them.
 
 mod api;
+mod demo;
+mod generate;
+mod picture;
+mod process;
+mod python;
+mod test;
 
+use std::path::Path;
+
+use anyhow::Context;
 use clap::Parser;
+use generate::Mode;
 
+/// Chores of the repository
 #[derive(Parser)]
-#[command(about = "Chores of the repository")]
-enum Task {
-    /// Writes `config/api/`: what each Triton release offers, read from its published wheel.
+#[command(name = "cargo xtask")]
+enum Chore {
+    /// Write the generated files: schema, defaults, rule pages, the picture of the README
+    Generate {
+        /// Only say which are stale
+        #[arg(long)]
+        check: bool,
+    },
+    /// Write `config/api/`: what each Triton release offers, read from its published wheel
     Api(api::Args),
+    /// Install what the tests need, then run every check and every test
+    Test,
+    /// Build a release, make a Python environment and show Warpsmith at work on `examples/`
+    Demo,
 }
 
 fn main() -> anyhow::Result<()> {
-    match Task::parse() {
-        Task::Api(args) => api::run(&args),
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the repository")?;
+    std::env::set_current_dir(root)?;
+    match Chore::parse() {
+        Chore::Generate { check } => generate::run(root, if check { Mode::Check } else { Mode::Write }),
+        Chore::Api(args) => api::run(&args),
+        Chore::Test => test::run(root),
+        Chore::Demo => demo::run(root),
     }
 }

@@ -1,0 +1,154 @@
+//! What the launches and configurations of a file pass for a kernel's parameters.
+
+use super::constants::integer;
+use crate::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
+use crate::kernel::{Config, Kernel, Launch, Module};
+use crate::syntax::Span;
+
+/// How one launch sets a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Passed<'a> {
+    /// By an argument.
+    Argument(&'a Expr),
+    /// Not at all: its default holds, or a configuration or heuristic sets it.
+    Omitted,
+    /// Nobody can tell (`*args`, `**kwargs`).
+    Unknown,
+}
+
+/// Whether the host certainly launches `kernel`, and no kernel of the file calls it: then its parameters are numbers and
+/// pointers, and those without `constexpr` are run-time values.
+#[must_use]
+pub fn certainly_launched(module: &Module, kernel: &Kernel) -> bool {
+    let known = module.kernel(&kernel.name).is_some_and(|found| found.span == kernel.span);
+    let tuned = kernel.autotune.is_some() || kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty());
+    known
+        && (tuned || module.launches_of(&kernel.name).next().is_some())
+        && !module.called_in_kernels().contains(kernel.name.as_str())
+}
+
+/// How `launch` sets the parameter `name` of `kernel`.
+#[must_use]
+pub fn passed<'a>(launch: &'a Launch, kernel: &Kernel, name: &str) -> Passed<'a> {
+    let by_keyword = |arg: &&crate::kernel::ast::Arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name);
+    if let Some(arg) = launch.args.iter().find(by_keyword) {
+        return Passed::Argument(&arg.value);
+    }
+    if launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_))) {
+        return Passed::Unknown;
+    }
+    let positional = launch.args.iter().filter(|arg| arg.keyword.is_none());
+    let at = kernel.params.iter().position(|param| param.name == name);
+    match at.and_then(|at| positional.clone().nth(at)) {
+        Some(arg) => Passed::Argument(&arg.value),
+        None => Passed::Omitted,
+    }
+}
+
+/// One way in which the file runs a kernel: a launch, a configuration of `@triton.autotune`, or both together.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting<'a> {
+    module: &'a Module,
+    kernel: &'a Kernel,
+    launch: Option<&'a Launch>,
+    config: Option<&'a Config>,
+}
+
+/// Every way in which the file runs `kernel`; empty when nothing about it is certain.
+#[must_use]
+pub fn settings<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Setting<'a>> {
+    if !kernel.plain || !certainly_launched(module, kernel) {
+        return Vec::new();
+    }
+    let launches: Vec<Option<&Launch>> = module.launches_of(&kernel.name).filter(|l| !l.has_error).map(Some).collect();
+    let configs: Vec<Option<&Config>> = match &kernel.autotune {
+        Some(autotune) => autotune.configs.iter().flatten().map(Some).collect(),
+        None => Vec::new(),
+    };
+    let or_none = |len: usize| usize::from(len == 0);
+    let launches: Vec<_> = launches.iter().copied().chain(std::iter::repeat_n(None, or_none(launches.len()))).collect();
+    let configs: Vec<_> = configs.iter().copied().chain(std::iter::repeat_n(None, or_none(configs.len()))).collect();
+    launches
+        .into_iter()
+        .flat_map(|launch| configs.iter().map(move |&config| Setting { module, kernel, launch, config }))
+        .collect()
+}
+
+impl Setting<'_> {
+    /// The integer that the parameter `name` certainly has, and where it is written.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<(i128, Span)> {
+        if !self.kernel.heuristics.as_ref().is_some_and(|names| names.iter().all(|set| set != name)) {
+            return None;
+        }
+        let in_config = self.config.and_then(|config| config.meta.iter().find(|(meta, _)| meta == name));
+        if let Some((_, value)) = in_config {
+            return Some((host_integer(self.module, None, value)?, value.span));
+        }
+        // A list of configurations that is built elsewhere may set anything that a launch leaves out.
+        let tuned_elsewhere = self.kernel.autotune.as_ref().is_some_and(|autotune| autotune.configs.is_none());
+        match self.launch.map(|launch| (launch, passed(launch, self.kernel, name))) {
+            Some((launch, Passed::Argument(value))) => {
+                Some((host_integer(self.module, Some(launch), value)?, value.span))
+            }
+            Some((_, Passed::Omitted)) if !tuned_elsewhere => {
+                let default = self.kernel.param(name)?.default.as_ref()?;
+                Some((host_integer(self.module, None, default)?, default.span))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The integer that an expression of host code certainly has: literals, names that the function around the launch binds
+/// once, and integers of the top level.
+fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option<i128> {
+    let host = launch.and_then(|launch| launch.host).and_then(|host| module.hosts.get(host));
+    integer(expr, &|name| {
+        if let Some(host) = host {
+            if host.params.iter().any(|param| param == name) {
+                return None;
+            }
+            let mut bindings = Vec::new();
+            walk_statements(&host.body, &mut |stmt| match &stmt.kind {
+                StmtKind::Assign { targets, value, .. } if targets.iter().any(|target| mentions(target, name)) => {
+                    bindings.push(if targets.len() == 1 && targets[0].as_name().is_some() {
+                        value.as_ref()
+                    } else {
+                        None
+                    });
+                }
+                StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } if mentions(target, name) => {
+                    bindings.push(None);
+                }
+                StmtKind::Definition(defined) if defined == name => bindings.push(None),
+                _ => {}
+            });
+            match bindings.as_slice() {
+                [] if host.qualname.contains("<locals>") => return None,
+                [] => {}
+                [Some(value)] => return integer(value, &|_| None),
+                _ => return None,
+            }
+        }
+        global_integer(module, name)
+    })
+}
+
+fn mentions(target: &Expr, name: &str) -> bool {
+    let mut found = false;
+    target.walk(&mut |expr| found |= expr.as_name() == Some(name));
+    found
+}
+
+/// The value that the top level certainly gives `name`.
+#[must_use]
+pub fn global<'a>(module: &'a Module, name: &str) -> Option<&'a Expr> {
+    let mut of_name = module.globals.iter().filter(|global| global.name == name);
+    let global = of_name.next()?;
+    (of_name.next().is_none() && !module.uncertain.contains(name)).then_some(&global.value)
+}
+
+fn global_integer(module: &Module, name: &str) -> Option<i128> {
+    integer(global(module, name)?, &|_| None)
+}

@@ -1,0 +1,191 @@
+//! `warpsmith check`: the rules over files and folders.
+
+mod files;
+mod fix;
+mod output;
+mod project;
+#[cfg(test)]
+mod tests;
+
+use std::io::{Read, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use rayon::prelude::*;
+
+use super::{FAILED, FOUND};
+use crate::api::Version;
+use crate::kernel::Module;
+use crate::rules::{self, Diagnostic};
+use crate::settings;
+use crate::syntax::Source;
+use project::{Overrides, Project, Projects};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files and folders to check; `-` for standard input
+    ///
+    /// Folders are searched for `*.py`, without what `.gitignore` and `.ignore` name, hidden files, virtual
+    /// environments and what the setting `exclude` names. Files given by name are always checked.
+    #[arg(default_value = ".")]
+    paths: Vec<PathBuf>,
+    /// How to write the findings
+    #[arg(long, value_enum, default_value_t)]
+    format: output::Format,
+    /// Rules to run, in place of those that the settings select: codes, prefixes (`L`) or names
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    select: Vec<String>,
+    /// Rules not to run, besides those that the settings ignore
+    #[arg(long, value_name = "RULES", value_delimiter = ',')]
+    ignore: Vec<String>,
+    /// Triton version to check against [default: that of the settings, else the installed one]
+    #[arg(long, value_name = "VERSION")]
+    triton_version: Option<Version>,
+    /// Make the fixes that are certain, in place
+    #[arg(long)]
+    fix: bool,
+    /// Name of what is read from standard input, for messages and to find its settings
+    #[arg(long, value_name = "PATH")]
+    stdin_filename: Option<PathBuf>,
+}
+
+/// One file, checked.
+struct Report {
+    /// As it is shown.
+    path: String,
+    /// The text that the findings are in; absent when nothing was found or nothing needed to be parsed.
+    source: Option<Source>,
+    findings: Vec<Diagnostic>,
+    /// Number of fixes made.
+    fixed: usize,
+    outcome: Outcome,
+}
+
+enum Outcome {
+    Checked,
+    /// Not readable, not UTF-8 and the like: said on standard error, no reason to fail.
+    Skipped(String),
+    /// A defect of ours or a file that could not be written.
+    Failed(String),
+}
+
+pub(super) fn run(args: &Args, colour: bool, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    settings::check_selectors(args.select.iter().chain(&args.ignore).map(String::as_str))
+        .map_err(anyhow::Error::msg)?;
+    let overrides = Overrides { select: args.select.clone(), ignore: args.ignore.clone(), triton: args.triton_version };
+    let projects = Projects::new(overrides);
+    let reports = if args.paths.iter().any(|path| path.as_os_str() == "-") {
+        vec![check_stdin(args, &projects)?]
+    } else {
+        check_files(args, projects)?
+    };
+    let mut failed = false;
+    for report in &reports {
+        match &report.outcome {
+            Outcome::Checked => {}
+            Outcome::Skipped(why) => eprintln!("warning: {}: {why}; skipped", report.path),
+            Outcome::Failed(why) => {
+                failed = true;
+                eprintln!("error: {}: {why}", report.path);
+            }
+        }
+    }
+    output::write(args.format, &reports, colour, out)?;
+    let found = reports.iter().any(|report| !report.findings.is_empty());
+    Ok(ExitCode::from(if failed { FAILED } else { u8::from(found) * FOUND }))
+}
+
+fn check_files(args: &Args, projects: Projects) -> anyhow::Result<Vec<Report>> {
+    let projects = std::sync::Arc::new(projects);
+    let files = files::collect(&args.paths, &projects)?;
+    if files.is_empty() {
+        eprintln!("warning: no Python files to check");
+    }
+    files
+        .par_iter()
+        .map(|file| {
+            let project = projects.of(file.folder())?;
+            Ok(check_file(file, &project, args.fix))
+        })
+        .collect::<Result<_, crate::settings::SettingsError>>()
+        .map_err(Into::into)
+}
+
+fn check_file(file: &files::File, project: &Project, fix: bool) -> Report {
+    let skipped = |why: String| Report::without_findings(&file.shown, Outcome::Skipped(why));
+    let bytes = match std::fs::read(&file.path) {
+        Ok(bytes) => bytes,
+        Err(error) => return skipped(format!("cannot be read ({error})")),
+    };
+    if memchr::memmem::find(&bytes, b"triton").is_none() {
+        return Report::without_findings(&file.shown, Outcome::Checked);
+    }
+    let Ok(text) = String::from_utf8(bytes) else { return skipped("is not UTF-8".to_owned()) };
+    let mut report = check_text(&file.shown, text, project, fix);
+    if report.fixed > 0
+        && let Some(source) = &report.source
+        && let Err(error) = replace(&file.path, source.text())
+    {
+        report.outcome = Outcome::Failed(format!("cannot be written ({error})"));
+    }
+    report
+}
+
+fn check_stdin(args: &Args, projects: &Projects) -> anyhow::Result<Report> {
+    if args.paths.len() > 1 {
+        bail!("`-` cannot stand beside other paths");
+    }
+    if args.fix {
+        bail!("--fix needs a file: standard input cannot be changed");
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).context("standard input cannot be read as UTF-8")?;
+    let folder = std::path::absolute(args.stdin_filename.as_deref().and_then(Path::parent).unwrap_or(Path::new("")))
+        .or_else(|_| std::env::current_dir())?;
+    let project = projects.of(&folder)?;
+    let shown = args.stdin_filename.as_deref().map_or("<stdin>".into(), files::shown);
+    Ok(check_text(&shown, text, &project, false))
+}
+
+fn check_text(shown: &str, text: String, project: &Project, fix: bool) -> Report {
+    let checked = catch_unwind(AssertUnwindSafe(|| {
+        let check = |text: &str| findings(text, project);
+        if fix { fix::fix(text, check) } else { fix::Fixed { state: check(&text), count: 0 } }
+    }));
+    match checked {
+        Ok(fix::Fixed { state: (source, findings), count }) => {
+            Report { path: shown.to_owned(), source: Some(source), findings, fixed: count, outcome: Outcome::Checked }
+        }
+        Err(_) => {
+            let why = "checking it failed; this is a defect of Warpsmith, please report it".to_owned();
+            Report::without_findings(shown, Outcome::Failed(why))
+        }
+    }
+}
+
+fn findings(text: &str, project: &Project) -> (Source, Vec<Diagnostic>) {
+    let source = Source::parse(text);
+    let module = Module::build(&source);
+    let context = rules::Context { source: &source, module: &module, target: project.target };
+    let findings = rules::check(&context, &project.selection);
+    (source, findings)
+}
+
+/// Writes `text` in place of the file: whole or not at all.
+fn replace(path: &Path, text: &str) -> std::io::Result<()> {
+    // The file itself, not a link to it, is replaced.
+    let path = path.canonicalize()?;
+    let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
+    file.write_all(text.as_bytes())?;
+    file.as_file().set_permissions(std::fs::metadata(&path)?.permissions())?;
+    file.persist(&path)?;
+    Ok(())
+}
+
+impl Report {
+    fn without_findings(path: &str, outcome: Outcome) -> Self {
+        Self { path: path.to_owned(), source: None, findings: Vec::new(), fixed: 0, outcome }
+    }
+}

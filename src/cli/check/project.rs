@@ -1,0 +1,66 @@
+//! The settings that hold for a folder, read once.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::api::{Target, Version};
+use crate::python::environment::{self, Environment};
+use crate::rules::Selection;
+use crate::settings::{self, Excludes, SettingsError};
+
+/// What the command line says over the settings.
+pub(super) struct Overrides {
+    pub(super) select: Vec<String>,
+    pub(super) ignore: Vec<String>,
+    pub(super) triton: Option<Version>,
+}
+
+/// What files below one settings file have in common.
+#[derive(Debug)]
+pub(super) struct Project {
+    pub(super) selection: Selection,
+    pub(super) target: Target,
+    pub(super) excludes: Excludes,
+}
+
+type Found = Result<Arc<Project>, SettingsError>;
+
+/// The projects of the folders that were met.
+pub(super) struct Projects {
+    overrides: Overrides,
+    by_folder: Mutex<HashMap<PathBuf, Found>>,
+}
+
+impl Projects {
+    pub(super) fn new(overrides: Overrides) -> Self {
+        Self { overrides, by_folder: Mutex::default() }
+    }
+
+    /// The project that holds for files in `folder`, an absolute path.
+    pub(super) fn of(&self, folder: &Path) -> Found {
+        let mut known = self.by_folder.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known.get(folder) {
+            return found.clone();
+        }
+        let found = self.read(folder);
+        known.insert(folder.to_path_buf(), found.clone());
+        found
+    }
+
+    fn read(&self, folder: &Path) -> Found {
+        let loaded = settings::load(folder)?;
+        let mut selection = loaded.settings.selection();
+        if !self.overrides.select.is_empty() {
+            selection.select.clone_from(&self.overrides.select);
+        }
+        selection.ignore.extend(self.overrides.ignore.iter().cloned());
+        let target = match self.overrides.triton {
+            Some(version) => Target::of(version),
+            None => environment::target_for(&loaded.settings, Environment::of_project(&loaded, folder).as_ref())
+                // Not reached: a version in the settings was checked when they were loaded.
+                .unwrap_or_else(|_| Target::newest()),
+        };
+        Ok(Arc::new(Project { selection, target, excludes: Excludes::new(&loaded, folder)? }))
+    }
+}

@@ -1,0 +1,148 @@
+//! What this machine has.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::model::ModelFacts;
+use crate::api::{Certainty, Target};
+use crate::evaluate::{self, Device, Devices, Drivers};
+use crate::python::environment::{self, Environment, Origin};
+use crate::settings::Loaded;
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub(super) struct Facts {
+    /// Warpsmith's version.
+    pub(super) version: &'static str,
+    /// The settings file that holds here.
+    pub(super) settings: Option<PathBuf>,
+    /// Why the settings file cannot be used.
+    pub(super) broken_settings: Option<String>,
+    pub(super) python: Option<PythonFacts>,
+    /// What kernels are checked against.
+    pub(super) target: TargetFacts,
+    pub(super) devices: Vec<Device>,
+    /// Why there is no device.
+    pub(super) no_device: Option<String>,
+    pub(super) drivers: Drivers,
+    pub(super) model: ModelFacts,
+}
+
+/// The project's interpreter and what it has installed.
+#[derive(Debug, Serialize)]
+pub(super) struct PythonFacts {
+    pub(super) executable: PathBuf,
+    /// What the settings name may be missing.
+    pub(super) exists: bool,
+    /// How it was found.
+    pub(super) source: &'static str,
+    pub(super) triton: Option<String>,
+    /// Whether that is a published release, not a snapshot.
+    pub(super) release: bool,
+    pub(super) torch: bool,
+}
+
+/// The Triton version checked against.
+#[derive(Debug, Serialize)]
+pub(super) struct TargetFacts {
+    /// The release whose table is used.
+    pub(super) table: String,
+    /// Where the version comes from: `settings`, `installed` or `none`.
+    pub(super) from: &'static str,
+    /// Whether a table describes the version in use.
+    pub(super) described: bool,
+}
+
+impl Facts {
+    pub(super) fn gather(loaded: &Loaded, folder: &Path) -> Self {
+        let environment = Environment::of_project(loaded, folder);
+        let target =
+            environment::target_for(&loaded.settings, environment.as_ref()).unwrap_or_else(|_| Target::newest());
+        let installed = environment.as_ref().and_then(|environment| environment.triton);
+        let from = match (loaded.settings.triton(), installed) {
+            (Some(_), _) => "settings",
+            (None, Some(_)) => "installed",
+            (None, None) => "none",
+        };
+        let (devices, no_device) = match evaluate::devices() {
+            Devices::Found(devices) => (devices, None),
+            Devices::Missing(why) => (Vec::new(), Some(why)),
+        };
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            settings: loaded.path.clone(),
+            broken_settings: None,
+            python: environment.map(PythonFacts::of),
+            target: TargetFacts {
+                table: target.table.version.to_string(),
+                from,
+                described: target.certainty == Certainty::Known,
+            },
+            devices,
+            no_device,
+            drivers: evaluate::drivers(),
+            model: ModelFacts::of(&loaded.settings.model),
+        }
+    }
+
+    /// Names and values to show.
+    pub(super) fn lines(&self) -> Vec<(&'static str, String)> {
+        let mut lines = vec![("Warpsmith", self.version.to_owned())];
+        let path = |path: &Path| path.display().to_string();
+        lines.push((
+            "Settings",
+            match (&self.broken_settings, &self.settings) {
+                (Some(error), _) => format!("cannot be used: {error}"),
+                (None, Some(file)) => path(file),
+                (None, None) => "none, all is default".to_owned(),
+            },
+        ));
+        match &self.python {
+            Some(python) => {
+                let missing = if python.exists { "" } else { ", does not exist" };
+                lines.push(("Python", format!("{} ({}{missing})", python.executable.display(), python.source)));
+                let snapshot = if python.release { "" } else { ", a snapshot" };
+                let triton = python.triton.as_ref().map(|version| format!("{version}{snapshot}"));
+                lines.push(("Triton", triton.unwrap_or_else(|| "not installed".to_owned())));
+                lines.push(("torch", if python.torch { "installed" } else { "not installed" }.to_owned()));
+            }
+            None => lines.push(("Python", "not found".to_owned())),
+        }
+        for device in &self.devices {
+            let (major, minor) = device.capability;
+            lines.push(("GPU", format!("{}, compute capability {major}.{minor}", device.name)));
+        }
+        if let Some(why) = &self.no_device {
+            lines.push(("GPU", why.clone()));
+        }
+        if let Some(version) = &self.drivers.cuda {
+            lines.push(("CUDA driver", format!("supports CUDA {version}")));
+        }
+        if let Some(version) = &self.drivers.kernel {
+            lines.push(("Kernel driver", version.clone()));
+        }
+        lines.push(("Model", self.model.base_url.clone().unwrap_or_else(|| "none set".to_owned())));
+        lines
+    }
+}
+
+impl PythonFacts {
+    fn of(environment: Environment) -> Self {
+        let source = match environment.origin {
+            Origin::Settings => "from the settings",
+            Origin::VirtualEnv => "from VIRTUAL_ENV",
+            Origin::Workspace => "in the project",
+            Origin::Conda => "from CONDA_PREFIX",
+            Origin::Path => "from PATH",
+        };
+        Self {
+            exists: environment.python.exists(),
+            executable: environment.python,
+            source,
+            triton: environment.triton.map(|version| version.to_string()),
+            release: environment.release,
+            torch: environment.site_packages.iter().any(|folder| folder.join("torch").is_dir()),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! `warpsmith doctor`: what works on this machine, what is missing and how to get it.
+
+mod facts;
+mod model;
+mod promises;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::FOUND;
+use crate::settings::Loaded;
+use facts::Facts;
+use promises::{Promise, State};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Write JSON
+    #[arg(long)]
+    json: bool,
+    /// Ask the language model of the settings whether it answers
+    #[arg(long)]
+    model: bool,
+}
+
+#[derive(serde::Serialize)]
+struct Examination {
+    #[serde(flatten)]
+    facts: Facts,
+    promises: Vec<Promise>,
+}
+
+pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let folder = std::env::current_dir()?;
+    let (loaded, broken) = match crate::settings::load(&folder) {
+        Ok(loaded) => (loaded, None),
+        Err(error) => (Loaded::default(), Some(error.to_string())),
+    };
+    let mut facts = Facts::gather(&loaded, &folder);
+    facts.broken_settings = broken;
+    if args.model {
+        facts.model.answer = Some(model::ask(&loaded.settings.model));
+    }
+    let promises = promises::of(&facts);
+    let refused = facts.model.answer.as_ref().is_some_and(|answer| !answer.good);
+    let examination = Examination { facts, promises };
+    if args.json {
+        serde_json::to_writer_pretty(&mut *out, &examination)?;
+        writeln!(out)?;
+    } else {
+        write_text(&examination, out)?;
+    }
+    Ok(ExitCode::from(u8::from(refused) * FOUND))
+}
+
+fn write_text(examination: &Examination, out: &mut impl Write) -> std::io::Result<()> {
+    for (name, value) in examination.facts.lines() {
+        writeln!(out, "{name:15} {value}")?;
+    }
+    writeln!(out)?;
+    for promise in &examination.promises {
+        let state = match promise.state {
+            State::Works => "works",
+            State::Missing => "missing",
+            State::Set => "set, not asked",
+            State::Off => "off",
+        };
+        writeln!(out, "{:15} {state}: {}", promise.name, promise.detail)?;
+        for remedy in &promise.remedies {
+            writeln!(out, "{:15} - {remedy}", "")?;
+        }
+    }
+    Ok(())
+}

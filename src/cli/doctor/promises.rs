@@ -1,0 +1,112 @@
+//! What Warpsmith promises, and whether it can keep it here.
+
+use serde::Serialize;
+
+use super::facts::Facts;
+
+/// One of the promises.
+#[derive(Debug, Serialize)]
+pub(super) struct Promise {
+    pub(super) name: &'static str,
+    pub(super) state: State,
+    /// A sentence.
+    pub(super) detail: String,
+    /// What to do, most important first.
+    pub(super) remedies: Vec<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    /// It can be kept.
+    Works,
+    /// Something is missing.
+    Missing,
+    /// Set up; whether it works was not asked.
+    Set,
+    /// Not wanted: it is optional and not set up.
+    Off,
+}
+
+pub(super) fn of(facts: &Facts) -> Vec<Promise> {
+    vec![checking(facts), optimizing(facts), model(facts)]
+}
+
+fn checking(facts: &Facts) -> Promise {
+    let target = &facts.target;
+    let install = "install Triton into the project's environment, or set `triton-version`".to_owned();
+    let (detail, remedies) = match (target.from, target.described) {
+        ("settings", true) => (format!("against Triton {}, as the settings say", target.table), Vec::new()),
+        ("installed", true) => (format!("against Triton {}, as installed", target.table), Vec::new()),
+        ("none", _) => ("against what any known Triton version has; none is installed here".to_owned(), vec![install]),
+        ("installed", false) if facts.python.as_ref().is_some_and(|python| !python.release) => {
+            (format!("against Triton {}, only as far as it is sure: a snapshot is installed", target.table), Vec::new())
+        }
+        _ => (
+            format!("only as far as it is sure: no table describes this Triton version (nearest: {})", target.table),
+            vec!["a newer Warpsmith may; or set `triton-version` to a release that is described".to_owned()],
+        ),
+    };
+    if let Some(error) = &facts.broken_settings {
+        let remedies = vec![format!("settings that can be used: {error}")];
+        return Promise {
+            name: "Checking",
+            state: State::Missing,
+            detail: "not with these settings; it needs".to_owned(),
+            remedies,
+        };
+    }
+    Promise { name: "Checking", state: State::Works, detail, remedies }
+}
+
+fn optimizing(facts: &Facts) -> Promise {
+    let mut remedies = Vec::new();
+    if let Some(why) = &facts.no_device {
+        remedies.push(format!("a CUDA device: {why}"));
+    }
+    match &facts.python {
+        None => remedies.push("a Python interpreter: set `python`, or make `.venv` with torch and Triton".to_owned()),
+        Some(python) if !python.exists => {
+            remedies.push(format!("a Python interpreter: {} does not exist", python.executable.display()));
+        }
+        Some(python) => {
+            if python.triton.is_none() {
+                remedies.push(format!("Triton: {} -m pip install triton", python.executable.display()));
+            }
+            if !python.torch {
+                remedies.push(format!("torch: {} -m pip install torch", python.executable.display()));
+            }
+        }
+    }
+    let simulated = facts.devices.iter().any(crate::evaluate::Device::is_simulated);
+    let (state, detail) = match facts.devices.first() {
+        Some(device) if remedies.is_empty() && simulated => (
+            State::Works,
+            format!("on {}, a stand-in for tests: its times are simulated and mean nothing", device.name),
+        ),
+        Some(device) if remedies.is_empty() => (State::Works, format!("on {}", device.name)),
+        _ => (State::Missing, "kernels cannot be run and measured here; it needs".to_owned()),
+    };
+    Promise { name: "Optimizing", state, detail, remedies }
+}
+
+fn model(facts: &Facts) -> Promise {
+    let model = &facts.model;
+    let unset_key = model.api_key_env.as_ref().filter(|_| !model.key_is_set);
+    let (state, detail, remedies) = match (&model.base_url, &model.answer) {
+        (None, answer) => (
+            if answer.is_some() { State::Missing } else { State::Off },
+            "none is set; everything else works without, and nothing is sent anywhere".to_owned(),
+            vec!["to use one, set `model.base-url` (and `model.api-key-env`)".to_owned()],
+        ),
+        (Some(address), Some(answer)) if answer.good => (State::Works, format!("{address}: {}", answer.detail), vec![]),
+        (Some(address), Some(answer)) => (State::Missing, format!("{address}: {}", answer.detail), vec![]),
+        (Some(address), None) => (
+            if unset_key.is_some() { State::Missing } else { State::Set },
+            address.clone(),
+            vec!["`warpsmith doctor --model` asks whether it answers".to_owned()],
+        ),
+    };
+    let key = unset_key.map(|name| format!("the environment variable `{name}`, which should hold the key, is not set"));
+    Promise { name: "Language model", state, detail, remedies: key.into_iter().chain(remedies).collect() }
+}

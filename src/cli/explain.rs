@@ -1,0 +1,27 @@
+//! `warpsmith explain`: the page of a rule.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::bail;
+
+use crate::{rules, settings};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Code (`L001`) or name (`unknown-member`) of the rule
+    #[arg(value_name = "RULE")]
+    rule: String,
+}
+
+pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let Some(rule) = rules::find(&args.rule) else {
+        let known = rules::all().iter().flat_map(|rule| [rule.declaration.name, rule.declaration.code]);
+        match settings::nearest(&args.rule, known) {
+            Some(name) => bail!("there is no rule `{}`; did you mean `{name}`?", args.rule),
+            None => bail!("there is no rule `{}`; `warpsmith rules` lists them", args.rule),
+        }
+    };
+    out.write_all(rule.declaration.page().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,55 @@
+//! `warpsmith record -- COMMAND …`: run a program and note the calls that launch kernels.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use super::{FAILED, FOUND};
+use crate::evaluate::{Devices, devices};
+use crate::protocol::Workload;
+use crate::python::environment::Environment;
+use crate::settings;
+use crate::workload;
+
+/// Arguments of `record`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The command: `python FILE …`, `python -m MODULE …` or `pytest …`
+    #[arg(trailing_var_arg = true, required = true, value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let folder = std::env::current_dir().context("the current folder cannot be read")?;
+    let loaded = settings::load(&folder)?;
+    let workspace = loaded.project(&folder);
+    let python = Environment::of_project(&loaded, &folder).map_or_else(|| "python3".into(), |found| found.python);
+    let device = match devices() {
+        Devices::Found(found) => found.first().map(|device| device.name.clone()).unwrap_or_default(),
+        Devices::Missing(_) => String::new(),
+    };
+    let recorded = workload::record(&workspace, &folder, &args.command, &python, &device, false, &|| true)?;
+    for workload in &recorded.workloads {
+        writeln!(out, "{}", describe(workload))?;
+    }
+    if recorded.workloads.is_empty() {
+        writeln!(out, "no call of a function that launches a kernel was seen")?;
+    }
+    Ok(match recorded.status {
+        Some(0) if !recorded.workloads.is_empty() => ExitCode::SUCCESS,
+        Some(0) => ExitCode::from(FOUND),
+        _ => ExitCode::from(FAILED),
+    })
+}
+
+/// `matmul in matmul.py: 1 call, launches matmul_kernel`
+fn describe(workload: &Workload) -> String {
+    let mut kernels: Vec<&str> = workload.launches.iter().map(|launch| launch.kernel.as_str()).collect();
+    kernels.dedup();
+    let file = workload.file.file_name().unwrap_or_default().to_string_lossy();
+    let calls = if workload.count == 1 { "1 call".to_owned() } else { format!("{} calls", workload.count) };
+    let obstacle = workload.obstacle().map_or_else(String::new, |what| format!("; cannot be run again: {what}"));
+    format!("recorded {} in {file}: {calls}, launches {}{obstacle}", workload.entry, kernels.join(", "))
+}

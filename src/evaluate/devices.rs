@@ -1,0 +1,125 @@
+//! Which CUDA devices and drivers this machine has, asked without making a context.
+//!
+//! The driver library is loaded at run time: the binary starts on machines without it. Only calls that need no context
+//! are made, so the server holds no memory of the device.
+
+use std::panic::catch_unwind;
+use std::sync::OnceLock;
+
+use cudarc::driver::{DriverError, result, sys};
+
+use super::{Device, Devices};
+use crate::protocol::FAKE_DEVICE_ENV;
+
+/// What the name of every stand-in ends with.
+const SIMULATED: &str = " (simulated)";
+
+/// The versions of the drivers, as far as they are installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Drivers {
+    /// The newest CUDA version that the driver library supports, for example `12.8`.
+    pub cuda: Option<String>,
+    /// The version of the kernel driver, for example `570.86.15`.
+    pub kernel: Option<String>,
+}
+
+impl Device {
+    /// Whether it stands in for a real device in a test.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        self.name.ends_with(SIMULATED)
+    }
+}
+
+/// Looks for CUDA devices without making a context. Takes up to a second the first time: not for the main thread.
+///
+/// [`FAKE_DEVICE_ENV`] puts a stand-in of its name in place of the real ones, for tests without a GPU.
+#[must_use]
+pub fn devices() -> Devices {
+    if let Ok(name) = std::env::var(FAKE_DEVICE_ENV)
+        && !name.is_empty()
+    {
+        return Devices::Found(vec![Device { name: format!("{name}{SIMULATED}"), capability: (0, 0) }]);
+    }
+    static FOUND: OnceLock<Devices> = OnceLock::new();
+    FOUND.get_or_init(|| guarded(find).unwrap_or_else(Devices::Missing)).clone()
+}
+
+/// The versions of the drivers.
+#[must_use]
+pub fn drivers() -> Drivers {
+    let kernel = nvml_wrapper::Nvml::init().and_then(|nvml| nvml.sys_driver_version()).ok();
+    Drivers { cuda: guarded(cuda_version).ok().flatten(), kernel }
+}
+
+/// Runs `ask` if there is a driver library to ask.
+fn guarded<T>(ask: fn() -> T) -> Result<T, String> {
+    #[expect(unsafe_code, reason = "loads libcuda, whose initialisers are trusted as the driver itself is")]
+    let present = catch_unwind(|| unsafe { sys::is_culib_present() }).unwrap_or(false);
+    if !present {
+        return Err("no NVIDIA driver on this machine (libcuda was not found)".to_owned());
+    }
+    // Functions that an old driver lacks make cudarc panic.
+    catch_unwind(ask).map_err(|_| "the NVIDIA driver is too old to be asked for its devices: update it".to_owned())
+}
+
+fn find() -> Devices {
+    match list() {
+        Ok(devices) if devices.is_empty() => Devices::Missing(
+            "the NVIDIA driver is installed but shows no device (is CUDA_VISIBLE_DEVICES set?)".to_owned(),
+        ),
+        Ok(devices) => Devices::Found(devices),
+        Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => Devices::Missing(
+            "the NVIDIA driver is installed but finds no device (is there one, and is CUDA_VISIBLE_DEVICES unset?)"
+                .to_owned(),
+        ),
+        Err(error) => Devices::Missing(format!(
+            "the NVIDIA driver does not start ({}): does `nvidia-smi` work?",
+            // The enum's own name: asking the driver for a text would be one more call to fail.
+            format!("{:?}", error.0).trim_start_matches("CUDA_ERROR_").to_lowercase().replace('_', " ")
+        )),
+    }
+}
+
+fn list() -> Result<Vec<Device>, DriverError> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+    };
+    result::init()?;
+    (0..result::device::get_count()?)
+        .map(|ordinal| {
+            let device = result::device::get(ordinal)?;
+            #[expect(unsafe_code, reason = "the device handle comes from the driver a line above")]
+            let attribute = |which| unsafe { result::device::get_attribute(device, which) };
+            Ok(Device { name: result::device::get_name(device)?, capability: (attribute(MAJOR)?, attribute(MINOR)?) })
+        })
+        .collect()
+}
+
+fn cuda_version() -> Option<String> {
+    let mut version = 0;
+    #[expect(unsafe_code, reason = "writes one integer, needs no initialisation")]
+    let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    (status == sys::CUresult::CUDA_SUCCESS && version > 0)
+        .then(|| format!("{}.{}", version / 1000, version % 1000 / 10))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_driver_says_so() {
+        match devices() {
+            Devices::Missing(why) => assert!(why.contains("NVIDIA driver"), "{why}"),
+            Devices::Found(found) => assert!(found.iter().all(|device| !device.name.is_empty())),
+        }
+    }
+
+    #[test]
+    fn stand_ins_are_known_by_their_name() {
+        let device = |name: &str| Device { name: name.to_owned(), capability: (0, 0) };
+        assert!(device("H200 (simulated)").is_simulated());
+        assert!(!device("NVIDIA H200").is_simulated());
+    }
+}

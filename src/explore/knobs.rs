@@ -1,0 +1,232 @@
+//! What of a kernel's launch can be turned without changing what it computes: tile sizes and launch options.
+
+use std::collections::BTreeMap;
+
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
+use crate::kernel::{Host, Kernel, Launch, Module};
+use crate::rules::Edit;
+use crate::syntax::Span;
+
+/// Launch options that are tried, with their default on NVIDIA devices.
+const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16]), ("num_stages", 3, &[1, 2, 3, 4, 5, 6])];
+/// Tile sizes that are tried.
+const TILES: std::ops::RangeInclusive<i64> = 1..=1024;
+
+/// A number in the source that can be turned.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Knob {
+    pub(super) name: String,
+    pub(super) current: i64,
+    pub(super) choices: Vec<i64>,
+    place: Place,
+}
+
+/// Where a knob's number stands, or would stand.
+#[derive(Clone, Debug, PartialEq)]
+enum Place {
+    Literals(Vec<Span>),
+    /// A keyword to be added at these places.
+    Keyword(Vec<usize>),
+}
+
+/// One value per knob.
+pub(super) type Setting = Vec<i64>;
+
+/// The knobs of `kernel` as launched from the function `entry`, or from anywhere when it launches nothing itself.
+pub(super) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
+    let of = |launch: &&Launch| launch.host.is_some_and(|host| module.hosts[host].qualname == entry);
+    let mut launches: Vec<&Launch> = module.launches_of(&kernel.name).filter(of).collect();
+    if launches.is_empty() {
+        launches = module.launches_of(&kernel.name).collect();
+    }
+    if kernel.autotune.is_some() || launches.is_empty() || launches.iter().any(|launch| launch.has_error) {
+        return Vec::new();
+    }
+    let mut knobs: Vec<Knob> = kernel
+        .params
+        .iter()
+        .enumerate()
+        .filter(|(_, param)| param.constexpr)
+        .filter_map(|(at, param)| tile_knob(module, &launches, &param.name, at))
+        .collect();
+    knobs.extend(
+        OPTIONS.iter().filter_map(|&(name, default, choices)| option_knob(module, &launches, name, default, choices)),
+    );
+    knobs
+}
+
+fn tile_knob(module: &Module, launches: &[&Launch], name: &str, position: usize) -> Option<Knob> {
+    let literals = launches
+        .iter()
+        .map(|launch| literal(module, launch, argument(launch, name, Some(position))?))
+        .collect::<Option<Vec<_>>>()?;
+    let current = same(&literals)?;
+    // Powers of two only: other constants are rarely tile sizes, and `arange` takes no others.
+    if current < 2 || current.count_ones() != 1 {
+        return None;
+    }
+    let choices = (0..=10).map(|bits| 1_i64 << bits).filter(|size| TILES.contains(size)).collect();
+    Some(Knob { name: name.to_owned(), current, choices, place: place(literals) })
+}
+
+fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, choices: &[i64]) -> Option<Knob> {
+    let given: Vec<Option<&Expr>> = launches.iter().map(|launch| argument(launch, name, None)).collect();
+    let knob = |current, place| Knob { name: name.to_owned(), current, choices: choices.to_vec(), place };
+    if given.iter().all(Option::is_none) {
+        let open =
+            launches.iter().any(|launch| launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_))));
+        let ends: Option<Vec<usize>> = launches.iter().map(|launch| Some(launch.args.last()?.span.end)).collect();
+        return (!open).then_some(knob(default, Place::Keyword(ends?)));
+    }
+    let literals =
+        launches.iter().zip(given).map(|(launch, expr)| literal(module, launch, expr?)).collect::<Option<Vec<_>>>()?;
+    Some(knob(same(&literals)?, place(literals)))
+}
+
+fn argument<'a>(launch: &'a Launch, name: &str, position: Option<usize>) -> Option<&'a Expr> {
+    let keyword = launch.args.iter().find(|arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name));
+    if let Some(arg) = keyword {
+        return Some(&arg.value);
+    }
+    let before = launch.args.get(..=position?)?;
+    let plain = before.iter().all(|arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_)));
+    plain.then(|| &before[before.len() - 1].value)
+}
+
+fn same(literals: &[(i64, Span)]) -> Option<i64> {
+    let first = literals.first()?.0;
+    literals.iter().all(|(value, _)| *value == first).then_some(first)
+}
+
+fn place(literals: Vec<(i64, Span)>) -> Place {
+    let mut spans: Vec<Span> = literals.into_iter().map(|(_, span)| span).collect();
+    spans.sort_unstable();
+    spans.dedup();
+    Place::Literals(spans)
+}
+
+/// The literal behind an argument: itself, or the only assignment to its name in the function, else in the file.
+fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Option<(i64, Span)> {
+    if let Some(value) = expr.as_int() {
+        return Some((i64::try_from(value).ok()?, expr.span));
+    }
+    let name = expr.as_name()?;
+    let host = launch.host.map(|host| &module.hosts[host]);
+    if let Some(host) = host
+        && binds(host, name)
+    {
+        return only_assignment(&host.body, name);
+    }
+    let mut globals = module.globals.iter().filter(|global| global.name == name);
+    let global = globals.next().filter(|_| !module.uncertain.contains(name))?;
+    Some((i64::try_from(global.value.as_int()?).ok()?, global.value.span))
+}
+
+fn binds(host: &Host, name: &str) -> bool {
+    let mut bound = host.params.iter().any(|param| param == name);
+    walk_statements(&host.body, &mut |stmt| {
+        for target in targets(stmt) {
+            target.walk(&mut |expr| bound |= expr.as_name() == Some(name));
+        }
+    });
+    bound
+}
+
+fn targets(stmt: &Stmt) -> Vec<&Expr> {
+    match &stmt.kind {
+        StmtKind::Assign { targets, .. } => targets.iter().collect(),
+        StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => vec![target],
+        _ => Vec::new(),
+    }
+}
+
+fn only_assignment(body: &[Stmt], name: &str) -> Option<(i64, Span)> {
+    let mut found = Vec::new();
+    walk_statements(body, &mut |stmt| {
+        for target in targets(stmt) {
+            let mut hit = false;
+            target.walk(&mut |expr| hit |= expr.as_name() == Some(name));
+            if hit {
+                found.push(stmt);
+            }
+        }
+    });
+    match found.as_slice() {
+        [Stmt { kind: StmtKind::Assign { targets, value: Some(value), .. }, .. }]
+            if targets.len() == 1 && targets[0].as_name() == Some(name) =>
+        {
+            Some((i64::try_from(value.as_int()?).ok()?, value.span))
+        }
+        _ => None,
+    }
+}
+
+/// The edits that bring the source from its present numbers to `setting`.
+pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
+    let mut edits: BTreeMap<Span, String> = BTreeMap::new();
+    for (knob, &value) in knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value) {
+        match &knob.place {
+            Place::Literals(spans) => edits.extend(spans.iter().map(|&span| (span, value.to_string()))),
+            Place::Keyword(ends) => {
+                for &end in ends {
+                    // Several keywords may go to one place.
+                    edits.entry(Span::new(end, end)).or_default().push_str(&format!(", {}={value}", knob.name));
+                }
+            }
+        }
+    }
+    edits.into_iter().map(|(span, text)| Edit { span, text }).collect()
+}
+
+/// `BLOCK_M 64 → 128, num_warps 4 → 8`
+pub(super) fn describe(knobs: &[Knob], setting: &Setting) -> String {
+    let changed = knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value);
+    changed.map(|(knob, value)| format!("{} {} → {value}", knob.name, knob.current)).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::apply_edits;
+    use crate::syntax::Source;
+
+    fn turned(text: &str, values: &[(&str, i64)]) -> (Vec<String>, String) {
+        let module = Module::build(&Source::parse(text));
+        let knobs = knobs(&module, &module.kernels[0], "run");
+        let value =
+            |knob: &Knob| values.iter().find(|(name, _)| *name == knob.name).map_or(knob.current, |(_, value)| *value);
+        let setting = knobs.iter().map(value).collect();
+        (
+            knobs.iter().map(|knob| format!("{}={}", knob.name, knob.current)).collect(),
+            apply_edits(text, &edits(&knobs, &setting)),
+        )
+    }
+
+    const HEAD: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n, B: tl.constexpr, H: tl.constexpr):\n    pass\n";
+
+    #[test]
+    fn literals_and_missing_options_are_turned_in_place() {
+        let text = format!("{HEAD}def run(x):\n    k[(1,)](\n        x, 7, 64, H=80,\n    )\n");
+        let (knobs, new) = turned(&text, &[("B", 128), ("num_warps", 8), ("num_stages", 2)]);
+        assert_eq!(knobs, ["B=64", "num_warps=4", "num_stages=3"]);
+        assert!(new.ends_with("        x, 7, 128, H=80, num_warps=8, num_stages=2,\n    )\n"), "{new}");
+    }
+
+    #[test]
+    fn names_are_followed_to_their_only_assignment() {
+        let text = format!("{HEAD}B = 32\ndef run(x, H):\n    W = 2\n    k[(1,)](x, 7, B, H, num_warps=W)\n");
+        let (knobs, new) = turned(&text, &[("B", 64), ("num_warps", 4)]);
+        assert_eq!(knobs, ["B=32", "num_warps=2", "num_stages=3"]);
+        assert!(new.contains("\nB = 64\n") && new.contains("W = 4\n"), "{new}");
+    }
+
+    #[test]
+    fn what_is_computed_or_bound_twice_is_left_alone() {
+        let text = format!(
+            "{HEAD}def run(x):\n    B = 32\n    B = 64\n    k[(1,)](x, 7, B, f(x), num_warps=g(x), num_stages=2)\n"
+        );
+        assert_eq!(turned(&text, &[]).0, ["num_stages=2"]);
+        let tuned = HEAD.replace("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit");
+        assert!(turned(&format!("{tuned}def run(x):\n    k[(1,)](x, 7, 64, 4)\n"), &[]).0.is_empty());
+    }
+}

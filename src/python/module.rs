@@ -1,0 +1,74 @@
+//! The worker module that the binary carries: unpacked once, loaded by the user's interpreter.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::{env, fs, io};
+
+/// The extension module, when this binary was built with it.
+#[cfg(feature = "embed-worker")]
+const MODULE: Option<&[u8]> = Some(include_bytes!(env!("WARPSMITH_WORKER_SO")));
+#[cfg(not(feature = "embed-worker"))]
+const MODULE: Option<&[u8]> = None;
+
+/// Why the worker module cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ModuleError {
+    /// The binary was built without it.
+    #[error("this build of warpsmith has no worker; build it with the feature `embed-worker`")]
+    Missing,
+    /// It cannot be unpacked.
+    #[error("cannot write the worker to {path}: {source}; set XDG_CACHE_HOME to a folder that can be written")]
+    Unpack {
+        /// Where it should go.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// Warpsmith's folder for things that can be made again: `$XDG_CACHE_HOME/warpsmith`, else `~/.cache/warpsmith`.
+#[must_use]
+pub fn cache_folder() -> PathBuf {
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
+    let base = env::var_os("XDG_CACHE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from).or_else(home);
+    base.unwrap_or_else(env::temp_dir).join("warpsmith")
+}
+
+/// Path of the module, unpacked under the hash of its contents if it is not there yet.
+///
+/// # Errors
+/// [`ModuleError`] when there is no module or no place for it.
+pub(super) fn unpack() -> Result<PathBuf, ModuleError> {
+    let bytes = MODULE.ok_or(ModuleError::Missing)?;
+    let folder = cache_folder().join("worker");
+    let path = folder.join(format!("{}.abi3.so", &blake3::hash(bytes).to_hex()[..16]));
+    let unpacked = || -> io::Result<()> {
+        if fs::metadata(&path).is_ok_and(|meta| meta.len() == bytes.len() as u64) {
+            return Ok(());
+        }
+        fs::create_dir_all(&folder)?;
+        // Renamed into place: two servers that start together never see half a file.
+        let partial = folder.join(format!("partial-{}", std::process::id()));
+        fs::write(&partial, bytes)?;
+        fs::rename(partial, &path)
+    };
+    unpacked().map_err(|source| ModuleError::Unpack { path: path.clone(), source })?;
+    Ok(path)
+}
+
+/// Python code that loads the module and makes `call` of it.
+///
+/// The version is asked first: an interpreter older than the stable interface it was built for would crash.
+pub(super) fn bootstrap(module: &Path, call: &str) -> OsString {
+    let path = module.display().to_string().replace('\\', "\\\\").replace('\'', "\\'");
+    format!(
+        "import sys\n\
+         if sys.version_info < (3, 10): sys.exit('warpsmith needs Python 3.10 or newer; this is ' + sys.version)\n\
+         from importlib import machinery, util\n\
+         loader = machinery.ExtensionFileLoader('_worker', '{path}')\n\
+         worker = util.module_from_spec(util.spec_from_loader('_worker', loader))\n\
+         loader.exec_module(worker)\n\
+         worker.{call}\n"
+    )
+    .into()
+}

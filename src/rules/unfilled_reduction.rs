@@ -1,0 +1,80 @@
+//! M001: undefined lanes of a masked load reach a reduction.
+
+use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use crate::analysis::interpret::{UndefinedReduction, undefined_reductions};
+use crate::kernel::Kernel;
+use crate::kernel::ast::{Call, ExprKind, walk_expressions};
+use crate::syntax::Span;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "M001",
+        name: "unfilled-reduction",
+        severity: Severity::Warning,
+        summary: "a masked load without `other` whose undefined lanes reach a reduction",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("unfilled_reduction.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
+        if has_unfilled_load(context, kernel) {
+            let found = undefined_reductions(context.module, kernel);
+            findings.extend(found.iter().filter_map(|found| report(context, found)));
+        }
+    }
+}
+
+/// A quick look that spares most kernels the analysis.
+fn has_unfilled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
+    let mut found = false;
+    walk_expressions(&kernel.body, &mut |expr| {
+        found = found
+            || expr.as_call().is_some_and(|call| {
+                call.argument("mask", Some(1)).is_some()
+                    && call.argument("other", Some(2)).is_none_or(|other| other.kind == ExprKind::None)
+                    && context.module.language_member(kernel, &call.func).as_deref() == Some("load")
+            });
+    });
+    found
+}
+
+fn report(context: &Context<'_>, found: &UndefinedReduction<'_>) -> Option<Diagnostic> {
+    let call = found.load.as_call()?;
+    let mask = call.argument("mask", Some(1))?;
+    let effect = match found.name {
+        "sum" => "adds them up",
+        "max" | "min" | "argmax" | "argmin" => "compares them",
+        _ => "takes them in",
+    };
+    let neutral = match (found.zero_is_neutral, found.name) {
+        (true, _) => "pass `other=0`",
+        (_, "max" | "argmax") => "pass an `other` that is never the largest, such as `-float(\"inf\")`",
+        (_, "min" | "argmin") => "pass an `other` that is never the smallest, such as `float(\"inf\")`",
+        _ => "pass an `other`, or choose a neutral value with `tl.where` before",
+    };
+    let message = format!(
+        "lanes that the mask turns off are undefined without `other`, and the `{}` on line {} {effect}; {neutral}",
+        found.name,
+        context.source.lines().line_of(found.reduction.span.start) + 1,
+    );
+    let diagnostic = Diagnostic::new(&RULE.declaration, found.load.span, message)
+        .with_related(found.reduction.span, "the undefined lanes are reduced here")
+        .with_related(found.mask.unwrap_or(mask.span), "the mask");
+    Some(match fill(call).filter(|_| found.zero_is_neutral) {
+        Some(edit) => diagnostic.with_fix("Pass `other=0`", vec![edit]),
+        None => diagnostic,
+    })
+}
+
+/// Puts a zero into the lanes that the mask turns off.
+fn fill(call: &Call) -> Option<Edit> {
+    if let Some(other) = call.argument("other", Some(2)) {
+        return Some(Edit { span: other.span, text: "0".to_owned() });
+    }
+    let end = call.args.last()?.span.end;
+    Some(Edit { span: Span::new(end, end), text: ", other=0".to_owned() })
+}

@@ -1,0 +1,123 @@
+//! Device time, measured from outside the candidate's reach: driver events, not torch's.
+#![expect(unsafe_code, reason = "the CUDA driver interface is C")]
+
+use std::ffi::c_void;
+
+use cudarc::driver::sys;
+use pyo3::prelude::*;
+
+use super::compile::simulated_ms;
+use super::failed;
+
+/// The cold figure flushes at least this much, and at least twice the L2 cache.
+const LEAST_FLUSH: usize = 256 << 20;
+
+/// Measures the device's time between two points of the current stream.
+pub(super) enum Timer {
+    /// A CUDA device.
+    Cuda(CudaTimer),
+    /// A simulated device, whose launches say what they cost.
+    Simulated,
+}
+
+/// A measurement that may still be running on the device.
+pub(super) enum Span {
+    /// Start and end events.
+    Events(sys::CUevent, sys::CUevent),
+    /// Already known, in milliseconds.
+    Known(f64),
+}
+
+/// CUDA events and a buffer to flush the L2 cache with.
+pub(super) struct CudaTimer {
+    buffer: sys::CUdeviceptr,
+    size: usize,
+}
+
+fn check(result: sys::CUresult) -> PyResult<()> {
+    if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA driver: {result:?}"))) }
+}
+
+impl Timer {
+    /// For the device that torch uses, whose context must be current.
+    pub(super) fn new(simulated: bool) -> PyResult<Self> {
+        if simulated {
+            return Ok(Self::Simulated);
+        }
+        let (mut device, mut l2, mut buffer) = (0, 0, 0);
+        // SAFETY: torch has made its context current on this thread; every pointer is to a live local.
+        unsafe {
+            check(sys::cuCtxGetDevice(&raw mut device))?;
+            let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
+            check(sys::cuDeviceGetAttribute(&raw mut l2, attribute, device))?;
+            let size = LEAST_FLUSH.max(2 * usize::try_from(l2).unwrap_or(0));
+            check(sys::cuMemAlloc_v2(&raw mut buffer, size))?;
+            Ok(Self::Cuda(CudaTimer { buffer, size }))
+        }
+    }
+
+    /// Evicts the L2 cache, on the current stream.
+    pub(super) fn flush(&self, py: Python<'_>) -> PyResult<()> {
+        let Self::Cuda(timer) = self else { return Ok(()) };
+        // SAFETY: the buffer is ours and of this size.
+        unsafe { check(sys::cuMemsetD8Async(timer.buffer, 0, timer.size, stream(py)?)) }
+    }
+
+    /// Runs `work` between two marks on the current stream.
+    pub(super) fn measure(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<()>) -> PyResult<Span> {
+        if matches!(self, Self::Simulated) {
+            let before = simulated_ms();
+            work()?;
+            return Ok(Span::Known(simulated_ms() - before));
+        }
+        let (start, end) = (event()?, event()?);
+        // SAFETY: events of this context, recorded on a stream of it.
+        unsafe {
+            check(sys::cuEventRecord(start, stream(py)?))?;
+            work()?;
+            check(sys::cuEventRecord(end, stream(py)?))?;
+        }
+        Ok(Span::Events(start, end))
+    }
+
+    /// Waits for everything on the device.
+    pub(super) fn synchronize(&self) -> PyResult<()> {
+        match self {
+            // SAFETY: no pointers.
+            Self::Cuda(_) => unsafe { check(sys::cuCtxSynchronize()) },
+            Self::Simulated => Ok(()),
+        }
+    }
+}
+
+impl Span {
+    /// The time in milliseconds; the device must have been waited for.
+    pub(super) fn milliseconds(self) -> PyResult<f64> {
+        match self {
+            Self::Known(time) => Ok(time),
+            Self::Events(start, end) => {
+                let mut time = 0.0_f32;
+                // SAFETY: both events were recorded and are destroyed once.
+                unsafe {
+                    check(sys::cuEventElapsedTime(&raw mut time, start, end))?;
+                    check(sys::cuEventDestroy_v2(start))?;
+                    check(sys::cuEventDestroy_v2(end))?;
+                }
+                Ok(f64::from(time))
+            }
+        }
+    }
+}
+
+fn event() -> PyResult<sys::CUevent> {
+    let mut event = std::ptr::null_mut();
+    // SAFETY: the pointer is to a live local.
+    unsafe { check(sys::cuEventCreate(&raw mut event, 0))? };
+    Ok(event)
+}
+
+/// The stream that torch launches on.
+fn stream(py: Python<'_>) -> PyResult<sys::CUstream> {
+    let stream = py.import("torch.cuda")?.call_method0("current_stream")?.getattr("cuda_stream")?;
+    Ok(stream.extract::<usize>()? as *mut c_void as sys::CUstream)
+}

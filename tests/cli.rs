@@ -1,0 +1,317 @@
+//! The command line, run as users run it.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+/// One mistake that is an error in every Triton version, behind text that is not ASCII.
+const BAD: &str = "import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, n):
+    é = \"😀\"; b = tl.cidv(n, 4)
+";
+
+/// The same with two mistakes in a launch-free file of its own; suppressed as the comments say.
+const SUPPRESSED: &str = "import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, n):
+    a = tl.cidv(n, 4)  # warpsmith: ignore[L001]
+    # warpsmith: ignore[unknown-member]
+    b = tl.cidv(n, 4)
+    c = tl.cidv(n, 4)  # warpsmith: ignore[M001]
+";
+
+const CLEAN: &str = "import triton
+import triton.language as tl
+
+
+@triton.jit
+def k(x_ptr, n):
+    a = tl.cdiv(n, 4)
+";
+
+/// A folder of files to run the program in.
+struct Folder(tempfile::TempDir);
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = Self(tempfile::tempdir().unwrap());
+        for (path, text) in files {
+            folder.write(path, text.as_bytes());
+        }
+        folder
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+
+    fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.path().join(path)).unwrap()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpsmith"));
+        command.args(arguments).current_dir(self.path()).stdin(Stdio::null());
+        // Nothing that is installed on this machine may matter.
+        for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "PATH", "WARPSMITH_FAKE_DEVICE", "FORCE_COLOR", "RUST_BACKTRACE"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.run_with(arguments, |_| {})
+    }
+
+    fn run_with(&self, arguments: &[&str], adjust: impl FnOnce(&mut Command)) -> Ran {
+        let mut command = self.command(arguments);
+        adjust(&mut command);
+        let output = command.output().unwrap();
+        Ran {
+            code: output.status.code().expect("not killed"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// Paths with lines of what `check` finds.
+    fn found(&self, arguments: &[&str]) -> Vec<String> {
+        let ran = self.run(&[&["check", "--format", "json"], arguments].concat());
+        assert!(ran.code < 2, "{}", ran.err);
+        let all: Value = serde_json::from_str(&ran.out).unwrap();
+        let entry = |it: &Value| format!("{}:{}", it["path"].as_str().unwrap(), it["line"]);
+        all.as_array().unwrap().iter().map(entry).collect()
+    }
+}
+
+#[test]
+fn text_is_for_people() {
+    let ran = Folder::new(&[("a.py", BAD), ("b.py", "print()")]).run(&["check"]);
+    assert_eq!((ran.code, ran.err.as_str()), (1, ""));
+    for piece in ["error[L001]: ", " --> a.py:7:21\n", "tl.cidv(n, 4)", "^^^^", "unknown-member", "help: ", "+     é ="]
+    {
+        assert!(ran.out.contains(piece), "{piece}\n{}", ran.out);
+    }
+    assert!(ran.out.ends_with("\nFound 1 error in 1 of 2 files; --fix mends 1.\n"), "{}", ran.out);
+    assert!(!ran.out.contains('\u{1b}'), "no colours into a pipe");
+    let clean = Folder::new(&[("a.py", CLEAN)]).run(&["check", "a.py"]);
+    assert_eq!((clean.code, clean.out.as_str()), (0, "Found nothing in 1 file.\n"));
+}
+
+#[test]
+fn colours_are_chosen() {
+    let folder = Folder::new(&[("a.py", BAD)]);
+    assert!(folder.run(&["check", "--color", "always"]).out.contains("\u{1b}["));
+    assert!(!folder.run(&["check", "--color", "never"]).out.contains("\u{1b}["));
+}
+
+#[test]
+fn json_counts_code_points() {
+    let ran = Folder::new(&[("a.py", BAD)]).run(&["check", "--format", "json"]);
+    let all: Value = serde_json::from_str(&ran.out).unwrap();
+    let it = &all[0];
+    let keys: Vec<_> = it.as_object().unwrap().keys().map(String::as_str).collect();
+    let wanted =
+        ["path", "line", "column", "end_line", "end_column", "code", "name", "severity", "message", "url", "fix"];
+    assert_eq!(keys, wanted);
+    let line = BAD.lines().nth(6).unwrap();
+    let column = line[..line.find("cidv").unwrap()].chars().count() + 1;
+    let place =
+        |value: &Value| [&value["line"], &value["column"], &value["end_line"], &value["end_column"]].map(Value::as_u64);
+    let edit = &it["fix"]["edits"][0];
+    assert_eq!(place(edit), [7, column, 7, column + 4].map(|number| Some(number as u64)));
+    assert_eq!(edit["text"], "cdiv");
+    assert_eq!((&it["path"], &it["code"], &it["severity"]), (&"a.py".into(), &"L001".into(), &"error".into()));
+}
+
+#[test]
+fn github_and_sarif_name_the_same_place() {
+    let folder = Folder::new(&[("a b.py", BAD)]);
+    let github = folder.run(&["check", "--format", "github"]);
+    assert!(github.out.starts_with("::error file=a b.py,line=7,col="), "{}", github.out);
+    let sarif = folder.run(&["check", "--format", "sarif"]);
+    assert_eq!((github.code, sarif.code), (1, 1));
+    let log: Value = serde_json::from_str(&sarif.out).unwrap();
+    let place = &log["runs"][0]["results"][0]["locations"][0]["physicalLocation"];
+    assert_eq!((&place["artifactLocation"]["uri"], &place["region"]["startLine"]), (&"a%20b.py".into(), &7.into()));
+    let empty = Folder::new(&[("a.py", CLEAN)]);
+    assert_eq!(empty.run(&["check", "--format", "github"]).out, "");
+    assert_eq!(empty.run(&["check", "--format", "json"]).out, "[]\n");
+}
+
+#[test]
+fn folders_are_searched_as_git_sees_them() {
+    let folder = Folder::new(&[
+        (".gitignore", "build/\n*_gen.py\n"),
+        ("pkg/.ignore", "local.py\n"),
+        ("pkg/kernel.py", BAD),
+        ("pkg/local.py", BAD),
+        ("pkg/notes.txt", BAD),
+        ("pkg/x_gen.py", BAD),
+        ("build/kernel.py", BAD),
+        (".hidden/kernel.py", BAD),
+        ("env/pyvenv.cfg", ""),
+        ("env/lib/kernel.py", BAD),
+        ("a.py", BAD),
+    ]);
+    assert_eq!(folder.found(&[]), ["a.py:7", "pkg/kernel.py:7"]);
+    assert_eq!(folder.found(&["./pkg", "a.py", "pkg/kernel.py"]), ["a.py:7", "pkg/kernel.py:7"]);
+    assert_eq!(folder.found(&["pkg/x_gen.py", "pkg/notes.txt"]), ["pkg/notes.txt:7", "pkg/x_gen.py:7"]);
+    assert_eq!(folder.found(&[".hidden", "env/lib"]), [".hidden/kernel.py:7", "env/lib/kernel.py:7"]);
+}
+
+#[test]
+fn settings_hold_for_what_lies_below_them() {
+    let folder = Folder::new(&[
+        ("a/warpsmith.toml", "ignore = ['unknown-member']\n"),
+        ("a/k.py", BAD),
+        ("b/pyproject.toml", "[tool.warpsmith]\nexclude = ['gen']\n"),
+        ("b/gen/k.py", BAD),
+        ("b/k.py", BAD),
+        ("b/named/gen/k.py", BAD),
+    ]);
+    assert_eq!(folder.found(&["."]), ["b/k.py:7"]);
+    assert_eq!(folder.found(&["b/gen/k.py"]), ["b/gen/k.py:7"], "named: checked");
+    assert_eq!(folder.found(&["--ignore", "L"]), [""; 0]);
+    assert_eq!(folder.found(&["--select", "M,N", "b"]), [""; 0]);
+    assert_eq!(folder.found(&["--select", "L001", "b"]), ["b/k.py:7"]);
+}
+
+#[test]
+fn comments_suppress() {
+    let folder = Folder::new(&[("a.py", SUPPRESSED), ("b.py", &format!("# warpsmith: ignore-file\n{BAD}"))]);
+    assert_eq!(folder.found(&["."]), ["a.py:10"]);
+}
+
+#[test]
+fn mistakes_in_settings_stop_the_check() {
+    let folder = Folder::new(&[("warpsmith.toml", "\nselcet = []\n"), ("a.py", CLEAN)]);
+    let ran = folder.run(&["check"]);
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.ends_with("warpsmith.toml:2:1: unknown key `selcet`; did you mean `select`?\n"), "{}", ran.err);
+    folder.write("warpsmith.toml", b"ignore = ['unknown-mambar']");
+    let ran = folder.run(&["check"]);
+    assert!(ran.err.contains("warpsmith.toml:1:11: unknown rule `unknown-mambar`; did you mean `unknown-member`?"));
+    folder.write("warpsmith.toml", b"");
+    for arguments in ["--select L999", "--triton-version new", "nowhere.py", "--format=xml"] {
+        let arguments: Vec<_> = std::iter::once("check").chain(arguments.split(' ')).collect();
+        let ran = folder.run(&arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{arguments:?}: {}", ran.err);
+        assert!(ran.err.starts_with("error: "), "{}", ran.err);
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_are_said_and_skipped() {
+    let folder = Folder::new(&[("a.py", BAD)]);
+    folder.write("latin.py", b"import triton  # \xe9\n");
+    folder.write("binary.py", b"\xff\xfe\x00");
+    let ran = folder.run(&["check"]);
+    assert_eq!(ran.code, 1);
+    assert_eq!(ran.err, "warning: latin.py: is not UTF-8; skipped\n");
+    let ran = Folder::new(&[]).run(&["check"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "warning: no Python files to check\n"));
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let folder = Folder::new(&[("pkg/warpsmith.toml", "ignore = ['L']"), ("bad.py", BAD)]);
+    let stdin = |arguments: &[&str]| {
+        let file = std::fs::File::open(folder.path().join("bad.py")).unwrap();
+        folder.run_with(&[&["check", "-"], arguments].concat(), |command| {
+            command.stdin(file);
+        })
+    };
+    let plain = stdin(&[]);
+    assert!(plain.code == 1 && plain.out.contains(" --> <stdin>:7:"), "{}", plain.out);
+    assert!(stdin(&["--stdin-filename", "x/y.py"]).out.contains(" --> x/y.py:7:"));
+    assert_eq!(stdin(&["--stdin-filename", "pkg/y.py"]).code, 0, "its settings count");
+    assert_eq!(stdin(&["--fix"]).code, 2);
+    assert_eq!(stdin(&["bad.py"]).code, 2);
+}
+
+#[test]
+fn certain_fixes_are_made() {
+    let folder = Folder::new(&[("a.py", BAD), ("b.py", CLEAN), ("c.py", SUPPRESSED)]);
+    let ran = folder.run(&["check", "--fix"]);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "Made 2 fixes. Found nothing in 3 files.\n"), "{}", ran.err);
+    assert_eq!(folder.read("a.py"), BAD.replace("cidv", "cdiv"));
+    assert_eq!(folder.read("b.py"), CLEAN);
+    assert_eq!(folder.read("c.py").matches("cidv").count(), 2, "what is suppressed stays");
+}
+
+#[test]
+fn the_rules_are_listed_and_explained() {
+    let folder = Folder::new(&[]);
+    let listed: Value = serde_json::from_str(&folder.run(&["rules", "--format", "json"]).out).unwrap();
+    let text = folder.run(&["rules"]).out;
+    assert_eq!(text.lines().count(), listed.as_array().unwrap().len());
+    for rule in listed.as_array().unwrap() {
+        let (code, name) = (rule["code"].as_str().unwrap(), rule["name"].as_str().unwrap());
+        assert!(text.contains(code) && text.contains(name));
+        let page = folder.run(&["explain", code]);
+        assert!(page.code == 0 && page.out.starts_with(&format!("# {code} {name}\n")), "{}", page.out);
+        assert_eq!(page.out, folder.run(&["explain", name]).out);
+    }
+    let unknown = folder.run(&["explain", "unknown-mamber"]);
+    assert_eq!(unknown.code, 2);
+    assert_eq!(unknown.err, "error: there is no rule `unknown-mamber`; did you mean `unknown-member`?\n");
+}
+
+#[test]
+fn the_doctor_says_what_is_missing() {
+    let folder = Folder::new(&[
+        (".venv/bin/python", ""),
+        (".venv/pyvenv.cfg", "version = 3.12.1"),
+        (".venv/lib/python3.12/site-packages/triton-3.6.0.dist-info/METADATA", ""),
+    ]);
+    let ran = folder.run(&["doctor"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, ""));
+    for piece in ["Triton          3.6.0\n", "works: against Triton 3.6.0, as installed", "-m pip install torch"] {
+        assert!(ran.out.contains(piece), "{piece}\n{}", ran.out);
+    }
+    let fake = folder.run_with(&["doctor", "--json"], |command| {
+        command.env("WARPSMITH_FAKE_DEVICE", "Toy");
+    });
+    let facts: Value = serde_json::from_str(&fake.out).unwrap();
+    assert_eq!(facts["devices"][0]["name"], "Toy (simulated)");
+    assert_eq!(facts["promises"][0]["state"], "works");
+    assert_eq!(facts["promises"][1]["state"], "missing", "torch is");
+    assert_eq!(facts["promises"][2]["state"], "off");
+    assert_eq!(folder.run(&["doctor", "--model"]).code, 1, "asked for, and there is none");
+    folder.write("warpsmith.toml", b"colour = 1");
+    let ran = folder.run(&["doctor"]);
+    assert!(ran.code == 0 && ran.out.contains("unknown key `colour`"), "{}", ran.out);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let many = BAD.to_owned() + &"    b = tl.cidv(n, 4)\n".repeat(20_000);
+    let folder = Folder::new(&[("a.py", &many)]);
+    let mut child = folder.command(&["check"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}

@@ -1,0 +1,153 @@
+//! Rules about the repository itself: layers, sizes, leftovers, generated files.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
+// The chore that writes the generated files, so that a plain `cargo test` notices stale ones.
+#[path = "../xtask/src/generate.rs"]
+#[expect(dead_code, reason = "the chore also writes")]
+mod generate;
+#[path = "../xtask/src/picture.rs"]
+mod picture;
+
+use std::path::{Path, PathBuf};
+
+/// Files get hard to read above the first number of lines; above the second they are not accepted.
+const LONG: usize = 400;
+const TOO_LONG: usize = 500;
+
+/// What may be named where: a word, and the places below the root that may contain it.
+const ONLY_IN: &[(&str, &[&str])] = &[
+    ("tower_lsp", &["src/server/"]),
+    ("tokio", &["src/server/"]),
+    ("pyo3", &["src/worker/"]),
+    ("cudarc", &["src/evaluate/devices.rs", "src/worker/"]),
+    ("nvml_wrapper", &["src/evaluate/devices.rs"]),
+    ("reqwest", &["src/cli/doctor/model.rs"]),
+    ("clap", &["src/cli/"]),
+    ("crate::cli", &["src/cli/", "src/main.rs"]),
+    ("crate::server", &["src/server/", "src/cli/mod.rs"]),
+];
+
+/// The model: pure functions of text.
+const MODEL: &[&str] = &["src/syntax/", "src/kernel/", "src/analysis/", "src/rules/", "src/api/"];
+const IMPURE: &[&str] = &["std::fs", "std::process", "std::net", "std::env", "std::thread"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// The repository's files with their texts, without what git ignores and without binary ones.
+fn files() -> Vec<(String, String)> {
+    let walk = ignore::WalkBuilder::new(root())
+        .hidden(false)
+        .filter_entry(|entry| entry.file_name() != ".git")
+        .sort_by_file_name(Ord::cmp)
+        .build();
+    walk.map(Result::unwrap)
+        .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))
+        .filter_map(|entry| {
+            let path: PathBuf = entry.path().strip_prefix(root()).unwrap().into();
+            Some((path.to_str()?.to_owned(), std::fs::read_to_string(entry.path()).ok()?))
+        })
+        .collect()
+}
+
+/// The package's code, without comments and without tests.
+fn code() -> Vec<(String, String)> {
+    let is_code = |path: &str| path.starts_with("src/") && path.ends_with(".rs") && !path.contains("/tests");
+    let stripped = |text: &str| {
+        let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+        text.lines().filter(|line| !line.trim_start().starts_with("//")).collect::<Vec<_>>().join("\n")
+    };
+    files().into_iter().filter(|(path, _)| is_code(path)).map(|(path, text)| (path, stripped(&text))).collect()
+}
+
+fn assert_none(problems: &[String]) {
+    assert!(problems.is_empty(), "\n{}\n", problems.join("\n"));
+}
+
+/// Whether `word` stands in `text`, and not as a part of a longer one.
+fn names(text: &str, word: &str) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    text.match_indices(word).any(|(at, _)| {
+        !text[..at].chars().next_back().is_some_and(is_word)
+            && !text[at + word.len()..].chars().next().is_some_and(is_word)
+    })
+}
+
+#[test]
+fn each_library_is_known_to_its_layer_alone() {
+    let mut problems = Vec::new();
+    for (path, text) in code() {
+        for (word, places) in ONLY_IN {
+            if names(&text, word) && !places.iter().any(|place| path.starts_with(place)) {
+                problems.push(format!("{path}: names `{word}`, which belongs to {}", places.join(", ")));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn the_model_is_pure() {
+    let mut problems = Vec::new();
+    for (path, text) in code() {
+        for word in IMPURE.iter().filter(|word| MODEL.iter().any(|place| path.starts_with(place)) && names(&text, word))
+        {
+            problems.push(format!("{path}: names `{word}`; the model does no input or output"));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn files_are_short_enough_to_read() {
+    let mut problems = Vec::new();
+    for (path, text) in files().iter().filter(|(path, _)| path.ends_with(".rs")) {
+        let lines = text.lines().count();
+        if lines > TOO_LONG {
+            problems.push(format!("{path}: {lines} lines, at most {TOO_LONG}: where is the seam?"));
+        } else if lines > LONG {
+            println!("warning: {path} has {lines} lines: think of a seam");
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn nothing_is_left_unfinished() {
+    // Spelt so that this file does not contain them.
+    let leftovers = [concat!("todo", "!("), concat!("unimplemented", "!("), concat!("dbg", "!("), concat!("FIX", "ME")];
+    let mut problems = Vec::new();
+    for (path, text) in files().iter().filter(|(path, _)| path.ends_with(".rs")) {
+        for word in leftovers.iter().filter(|word| text.contains(**word)) {
+            problems.push(format!("{path}: contains `{word}`"));
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn no_file_names_a_place_of_one_machine() {
+    let places = [concat!("/", "work/"), concat!("/", "root/"), concat!("/", "home/"), concat!("/", "Users/")];
+    // Where such a path is an example for readers.
+    let allowed = ["/home/you/", "/home/me/"];
+    let mut problems = Vec::new();
+    for (path, text) in files() {
+        for (number, line) in text.lines().enumerate() {
+            let line = allowed.iter().fold(line.to_owned(), |line, example| line.replace(example, ""));
+            if places.iter().any(|place| line.contains(place)) {
+                problems.push(format!("{path}:{}: {}", number + 1, line.trim()));
+            }
+        }
+    }
+    assert_none(&problems);
+}
+
+#[test]
+fn generated_files_are_fresh() {
+    // Cargo runs tests in the package's folder, as the picture's command needs.
+    if let Err(error) = generate::run(root(), generate::Mode::Check) {
+        panic!("{error:#}");
+    }
+}

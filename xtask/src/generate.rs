@@ -1,0 +1,139 @@
+//! `cargo xtask generate`: the files that are made from the code, checked in and tested for being fresh.
+//!
+//! Also a module of `tests/tidy.rs`, so that a plain `cargo test` notices what is stale.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use warpsmith::{cli, rules, settings};
+
+use crate::picture;
+
+/// What to do with the files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Bring them up to date.
+    Write,
+    /// Fail, naming those that are not.
+    Check,
+}
+
+/// The folder whose files are all generated.
+const PAGES: &str = "docs/src/rules";
+/// The command whose output is the README's picture. The version is named so that it is the same on every machine.
+const PICTURED: [&str; 6] = ["check", "examples/mistakes.py", "--triton-version", "3.6.0", "--color", "always"];
+
+pub(crate) fn run(root: &Path, mode: Mode) -> anyhow::Result<()> {
+    let wanted = files(root)?;
+    let mut stale: Vec<PathBuf> =
+        wanted.iter().filter(|(path, text)| !is_fresh(&root.join(path), text)).map(|(path, _)| path.clone()).collect();
+    for entry in std::fs::read_dir(root.join(PAGES)).into_iter().flatten() {
+        let path = Path::new(PAGES).join(entry?.file_name());
+        if !wanted.contains_key(&path) {
+            stale.push(path);
+        }
+    }
+    if mode == Mode::Check {
+        let names: Vec<_> = stale.iter().map(|path| path.display().to_string()).collect();
+        if !names.is_empty() {
+            bail!("stale: {}; run `cargo xtask generate`", names.join(", "));
+        }
+        return Ok(());
+    }
+    for path in stale {
+        let full = root.join(&path);
+        match wanted.get(&path) {
+            Some(text) => {
+                if let Some(folder) = full.parent() {
+                    std::fs::create_dir_all(folder)?;
+                }
+                std::fs::write(&full, text)?;
+                eprintln!("wrote {}", path.display());
+            }
+            None => {
+                std::fs::remove_file(&full)?;
+                eprintln!("removed {}", path.display());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_fresh(path: &Path, text: &str) -> bool {
+    std::fs::read_to_string(path).is_ok_and(|found| found == text)
+}
+
+/// Every generated file with its text.
+fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
+    let mut files = BTreeMap::new();
+    let mut add = |path: &str, text: String| files.insert(PathBuf::from(path), text);
+    add("config/schema.json", format!("{:#}\n", settings::schema()));
+    add("config/default.toml", settings::default_toml());
+    add("docs/src/rules.md", rule_list());
+    add("docs/src/settings.md", settings_page());
+    for rule in rules::all() {
+        let page = format!("{PAGES}/{}.md", rule.declaration.name);
+        add(&page, rule.declaration.page());
+    }
+    add("docs/src/SUMMARY.md", with_block(&root.join("docs/src/SUMMARY.md"), "rules", &summary_lines())?);
+    add("README.md", with_block(&root.join("README.md"), "rules", &rule_table("docs/src/rules"))?);
+    let output = cli::capture(&PICTURED)?;
+    let (path, title) = (PICTURED[1], format!("warpsmith {}", PICTURED[..2].join(" ")));
+    let shown = picture::until_third_finding(&output).with_context(|| format!("{path} shows no finding"))?;
+    add("docs/src/images/check.svg", picture::draw(&title, shown));
+    Ok(files)
+}
+
+/// The text of `path` with what stands between the marks of `name` replaced by `block`.
+fn with_block(path: &Path, name: &str, block: &str) -> anyhow::Result<String> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("{}", path.display()))?;
+    let (begin, end) = (format!("<!-- {name}: generated -->\n"), format!("<!-- {name}: end -->"));
+    let split = text.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(&end)?.1)));
+    let (before, after) = split.with_context(|| format!("{} lacks `{}`", path.display(), begin.trim()))?;
+    Ok(format!("{before}{begin}{block}{end}{after}"))
+}
+
+fn rule_list() -> String {
+    format!(
+        "# Rules\n\nEach rule has a code and a name; settings, `--select`, `--ignore` and comments take either.\n\
+         `warpsmith explain CODE` shows a page in the terminal.\n\n{}",
+        rule_table("rules")
+    )
+}
+
+fn rule_table(pages: &str) -> String {
+    let mut out = "| code | name | severity | fix | finds |\n|---|---|---|---|---|\n".to_owned();
+    for rule in rules::all() {
+        let it = &rule.declaration;
+        let fix = if it.fixable { "yes" } else { "" };
+        let summary = it.summary.replace('|', "\\|");
+        let _ = writeln!(
+            out,
+            "| {} | [{name}]({pages}/{name}.md) | {} | {fix} | {summary} |",
+            it.code,
+            it.severity,
+            name = it.name
+        );
+    }
+    out
+}
+
+fn summary_lines() -> String {
+    let line =
+        |rule: &&rules::Rule| format!("  - [{0} {1}](rules/{1}.md)\n", rule.declaration.code, rule.declaration.name);
+    rules::all().iter().map(line).collect()
+}
+
+fn settings_page() -> String {
+    format!(
+        "# Settings\n\n\
+         Settings live in `warpsmith.toml`, or in `pyproject.toml` below `[tool.warpsmith]`. The nearest such file at or\n\
+         above a Python file counts, alone: files further up are not merged in. Unknown keys, wrong types and unknown\n\
+         rules are errors that name the line. What an editor sends is laid over the file, key by key.\n\n\
+         `config/schema.json` describes the file to editors that complete TOML.\n\n\
+         ```toml\n{}```\n",
+        settings::default_toml()
+    )
+}

@@ -1,0 +1,47 @@
+//! Python environments for the demo and the tests.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::bail;
+
+use crate::process::{output, run};
+
+/// The releases that everything here is tested with.
+pub(crate) const TRITON: &str = "triton==3.6.0";
+pub(crate) const TORCH: &str = "torch==2.11.0";
+/// Triton 3.6.0's interpreter does not know newer ones.
+pub(crate) const NUMPY: &str = "numpy<2.4";
+
+/// The first interpreter on `PATH` that Triton 3.6.0 runs on.
+pub(crate) fn interpreter() -> anyhow::Result<PathBuf> {
+    const NEW_ENOUGH: &str = "import sys; assert (3, 10) <= sys.version_info < (3, 15); print(sys.executable)";
+    for name in ["python3", "python3.12", "python3.11", "python3.13", "python3.10", "python"] {
+        if let Ok(path) = output(Command::new(name).args(["-c", NEW_ENOUGH])) {
+            return Ok(path.trim().into());
+        }
+    }
+    bail!("no Python 3.10 to 3.14 on PATH: install Python 3.11")
+}
+
+/// Whether `python` can import all of `modules`.
+pub(crate) fn has(python: &Path, modules: &[&str]) -> bool {
+    let code = format!("import importlib.util as u; assert all(map(u.find_spec, {modules:?}))");
+    output(Command::new(python).args(["-c", &code])).is_ok()
+}
+
+/// The interpreter of the environment in `folder`, made if need be, with `packages` installed.
+pub(crate) fn environment(folder: &Path, packages: &[&str]) -> anyhow::Result<PathBuf> {
+    let python = folder.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
+    let stamp = folder.join("installed-by-xtask");
+    let wanted = packages.join("\n");
+    if python.exists() && std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(python);
+    }
+    if !python.exists() {
+        run(Command::new(interpreter()?).args(["-m", "venv"]).arg(folder))?;
+    }
+    run(Command::new(&python).args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(packages))?;
+    std::fs::write(stamp, wanted)?;
+    Ok(python)
+}

@@ -1,0 +1,47 @@
+//! `cargo xtask test`: every check and every test, on a machine with Rust and Python alone.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::process::{self, cargo, output, say};
+use crate::python;
+
+/// Tests that need torch and Triton find the interpreter that has them here.
+const TEST_PYTHON: &str = "WARPSMITH_TEST_PYTHON";
+
+pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
+    let target = root.join("target");
+    say("Format");
+    process::run(&mut cargo("fmt --all --check"))?;
+    say("Lints");
+    process::run(&mut cargo("clippy --workspace --all-targets --all-features -- --deny warnings"))?;
+    say("Licences, bans and sources of the dependencies");
+    deny(&target)?;
+    let test_python = match std::env::var_os(TEST_PYTHON) {
+        Some(python) => python.into(),
+        None => {
+            say("Python with torch and Triton for the tests (a download of 2.7 GB, once)");
+            python::environment(&target.join("test-venv"), &[python::TORCH, python::TRITON, python::NUMPY])?
+        }
+    };
+    say("Examples in the documentation");
+    process::run(cargo("test --workspace --doc").env(TEST_PYTHON, &test_python))?;
+    say("Tests");
+    let nextest = output(&mut cargo("nextest --version")).is_ok();
+    let words = if nextest { "nextest run --workspace" } else { "test --workspace --all-targets" };
+    process::run(cargo(words).env(TEST_PYTHON, &test_python))
+}
+
+fn deny(target: &Path) -> anyhow::Result<()> {
+    const CHECK: [&str; 4] = ["check", "licenses", "bans", "sources"];
+    if output(&mut cargo("deny --version")).is_ok() {
+        return process::run(cargo("deny").args(CHECK));
+    }
+    let tools = target.join("tools");
+    let program = tools.join("bin/cargo-deny");
+    if !program.exists() {
+        say("cargo-deny is missing: installing it (some minutes, once)");
+        process::run(cargo("install cargo-deny --locked --quiet --root").arg(&tools))?;
+    }
+    process::run(Command::new(program).args(CHECK))
+}
