@@ -132,10 +132,12 @@ fn sarif_names_rules_places_and_fixes() {
         let rule = &rules[usize::try_from(result["ruleIndex"].as_u64().unwrap()).unwrap()];
         assert_eq!(rule["id"], result["ruleId"]);
     }
+    // Checked above; it changes with every new rule.
+    let mut result = run["results"][1].clone();
+    result.as_object_mut().unwrap().shift_remove("ruleIndex");
     expect![[r#"
         {
           "ruleId": "L001",
-          "ruleIndex": 1,
           "level": "note",
           "message": {
             "text": "`cidv` is unknown: it was, 100 %"
@@ -201,7 +203,7 @@ fn sarif_names_rules_places_and_fixes() {
             }
           ]
         }"#]]
-    .assert_eq(&format!("{:#}", run["results"][1]));
+    .assert_eq(&format!("{result:#}"));
 }
 
 #[test]
