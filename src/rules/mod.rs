@@ -35,6 +35,10 @@ rules! {
     unfilled_reduction,
 }
 
+/// The pages of all rules, one after the other.
+#[doc = include_str!("pages.md")]
+pub mod pages {}
+
 /// Every rule, in the order of the codes.
 #[must_use]
 pub fn all() -> &'static [&'static Rule] {
