@@ -97,7 +97,7 @@ fn place(text: &str, (line, column): (f64, f64), encoding: Encoding) -> (Positio
     };
     let column = (column * (units(content) + 1) as f64) as usize;
     let inside = content.char_indices().map(|(at, _)| at).chain([content.len()]).rev();
-    let byte = inside.into_iter().find(|&at| units(&content[..at]) <= column).unwrap();
+    let byte = inside.into_iter().find(|&at| units(&content[..at]) <= column).expect("column 0 is inside");
     let start: usize = lines[..number].iter().map(|line| line.len()).sum();
     (Position { line: number as u32, column: column as u32 }, start + byte)
 }

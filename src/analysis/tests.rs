@@ -1,7 +1,7 @@
 //! What the walk over a kernel's body knows of undefined lanes, and what the launches say.
 
 use super::interpret::{UndefinedReduction, undefined_reductions};
-use super::launches::{certainly_launched, settings};
+use super::launches::{certainly_launched, promises_full_tiles, settings};
 use crate::kernel::Module;
 use crate::syntax::Source;
 
@@ -224,6 +224,38 @@ k[(1,)](x, n, 64)
     let module = Module::build(&source);
     assert!(!certainly_launched(&module, &module.kernels[0]) && certainly_launched(&module, &module.kernels[1]));
     assert_eq!(undefined_reductions(&module, &module.kernels[0]), []);
+}
+
+#[test]
+fn what_the_host_promises_is_believed() {
+    let file = |host: &str, pass: &str| {
+        let text = format!(
+            "
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(x, n, N: tl.constexpr, D: tl.constexpr):
+    c = tl.arange(0, N)
+    tl.store(x, tl.sum(tl.load(x + c, mask=c < n)))
+    tl.store(x, tl.sum(tl.load(x + c, mask=c < D)))
+
+def run(x, n, block):
+{host}
+    wrap(k)[(1,)](x, n, block, 16)
+    k[(1,)](x, n, {pass})
+"
+        );
+        let module = Module::build(&Source::parse(text));
+        let found = undefined_reductions(&module, &module.kernels[0]).len();
+        (found, promises_full_tiles(&module, &module.kernels[0]))
+    };
+    assert_eq!(file("    pass", "block, 16"), (2, false));
+    assert_eq!(file("    pass", "block, block"), (1, false), "the tile is as long as the row");
+    assert_eq!(file("    assert n % block == 0, 'whole tiles'", "block, 16"), (2, true));
+    assert_eq!(file("    if n % 16 != 0:\n        raise ValueError", "block, 16"), (2, true));
+    assert_eq!(file("    assert n % 8 == 0", "block, 16"), (2, false));
+    assert_eq!(file("    print(n % block)", "block, 16"), (2, false));
 }
 
 #[test]

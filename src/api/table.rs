@@ -111,7 +111,7 @@ tables! {
 }
 
 impl Table {
-    /// All tables, oldest first. The first use parses all of them (some ten milliseconds).
+    /// All tables, oldest first. The first use parses all of them (two milliseconds).
     #[must_use]
     pub fn all() -> &'static [&'static Table] {
         static ALL: LazyLock<Vec<&'static Table>> = LazyLock::new(|| TABLES.iter().map(|table| &**table).collect());

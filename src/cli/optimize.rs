@@ -41,7 +41,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let text = fs::read_to_string(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
-    let file = std::path::absolute(&args.file)?;
+    let file = settings::absolute(&args.file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
     let loaded = settings::load(folder)?;
     let Some(environment) = Environment::of_project(&loaded, folder) else {
@@ -115,7 +115,8 @@ impl Terminal {
 impl Observer for Terminal {
     fn progress(&self, progress: &Progress) {
         self.bar.set_position((progress.fraction * 100.0) as u64);
-        self.bar.set_message(progress.message.clone());
+        let best = progress.best.map_or_else(String::new, |best| format!(", best {best:.2}×"));
+        self.bar.set_message(format!("{}{best}", progress.message));
     }
 
     fn cancelled(&self) -> bool {

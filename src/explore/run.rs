@@ -243,8 +243,7 @@ impl Run<'_> {
             }
             Verdict::Refused { reason, evidence } => self.refused.entry(reason).or_insert((0, evidence)).0 += 1,
         }
-        let best = self.best.map_or_else(String::new, |best| format!(", best {best:.2}×"));
-        self.tell(format!("{} candidates{best}", self.evaluated));
+        self.tell(format!("{} candidates", self.evaluated));
     }
 
     /// Judges one candidate and waits for it.

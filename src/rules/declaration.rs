@@ -85,10 +85,12 @@ impl Declaration {
         }
     }
 
-    /// Address of the rule's page.
+    /// Address of the rule's page: [`super::pages`] in the documentation of the published crate.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("https://warpsmith.dev/rules/{}", self.name)
+        // The heading is `# L001 unknown-member`; rustdoc makes this anchor of it.
+        let anchor = format!("{}-{}", self.code.to_ascii_lowercase(), self.name);
+        format!("https://docs.rs/warpsmith/latest/warpsmith/rules/pages/index.html#{anchor}")
     }
 }
 

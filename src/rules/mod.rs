@@ -27,13 +27,17 @@ macro_rules! rules {
 }
 
 rules! {
+    launch_arguments,
     unknown_member,
     dtype_called,
     loop_exit,
     arange_bounds,
     unfilled_reduction,
-    launch_arguments,
 }
+
+/// The pages of all rules, one after the other.
+#[doc = include_str!("pages.md")]
+pub mod pages {}
 
 /// Every rule, in the order of the codes.
 #[must_use]

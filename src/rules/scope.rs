@@ -5,20 +5,10 @@ use tree_sitter::Node;
 use crate::kernel::{Kernel, Launch};
 use crate::syntax::Source;
 
-/// Whether the name that a launch uses is that of the kernel: bound once at the top level of the file and not in a
-/// function around the launch.
-pub(super) fn names_the_kernel(source: &Source, kernel: &Kernel, launch: &Launch) -> bool {
-    let (root, text) = (source.tree().root_node(), source.text());
-    let is = |node: Node<'_>| node.kind() == "identifier" && text[node.byte_range()] == kernel.name && binds(node);
-    let Some(mut at) = root.descendant_for_byte_range(launch.span.start, launch.span.end) else { return false };
-    while let Some(parent) = at.parent() {
-        let is_scope = at.kind().ends_with("_comprehension")
-            || matches!(at.kind(), "function_definition" | "lambda" | "generator_expression");
-        if is_scope && any(at, &is) {
-            return false;
-        }
-        at = parent;
-    }
+/// Whether the name of a kernel is bound once at the top level of the file, by the kernel.
+pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
+    let is = |node: Node<'_>| binds_to(node, source, &kernel.name);
+    let root = source.tree().root_node();
     let mut bindings = 0;
     walk(root, &mut |node| {
         bindings += usize::from(is(node));
@@ -32,6 +22,30 @@ pub(super) fn names_the_kernel(source: &Source, kernel: &Kernel, launch: &Launch
     let is_global =
         |node: Node<'_>| is(node) && node.parent().is_some_and(|parent| parent.kind() == "global_statement");
     bindings == 1 && !any(root, &is_global)
+}
+
+/// The innermost function (or comprehension) around a launch.
+pub(super) fn scope_of<'a>(source: &'a Source, launch: &Launch) -> Option<Node<'a>> {
+    let root = source.tree().root_node();
+    let at = root.descendant_for_byte_range(launch.span.start, launch.span.end)?;
+    scopes(Some(at)).next()
+}
+
+/// Whether `scope` or a function around it binds the name of a kernel.
+pub(super) fn is_hidden(source: &Source, kernel: &Kernel, scope: Option<Node<'_>>) -> bool {
+    scopes(scope).any(|scope| any(scope, &|node| binds_to(node, source, &kernel.name)))
+}
+
+/// The functions and comprehensions around a node, itself included, innermost first.
+fn scopes(at: Option<Node<'_>>) -> impl Iterator<Item = Node<'_>> {
+    std::iter::successors(at, Node::parent).filter(|node| {
+        node.kind().ends_with("_comprehension")
+            || matches!(node.kind(), "function_definition" | "lambda" | "generator_expression")
+    })
+}
+
+fn binds_to(node: Node<'_>, source: &Source, name: &str) -> bool {
+    node.kind() == "identifier" && source.text()[node.byte_range()] == *name && binds(node)
 }
 
 /// Whether an import anywhere in the file binds `alias` to something that is not Triton's.

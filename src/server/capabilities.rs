@@ -48,7 +48,7 @@ impl Client {
     pub(super) fn new(capabilities: &lsp::ClientCapabilities) -> Self {
         let workspace = capabilities.workspace.clone().unwrap_or_default();
         let text_document = capabilities.text_document.clone().unwrap_or_default();
-        let window = capabilities.window.clone().unwrap_or_default();
+        let window = capabilities.window.unwrap_or_default();
         let edit = workspace.workspace_edit.unwrap_or_default();
         let action = text_document.code_action.unwrap_or_default();
         let pulls_diagnostics = text_document.diagnostic.is_some();
@@ -69,7 +69,8 @@ impl Client {
             code_actions: action.code_action_literal_support.is_some(),
             disabled_actions: action.disabled_support == Some(true),
             versioned_edits,
-            annotated_edits: versioned_edits && edit.change_annotation_support.is_some(),
+            // Annotations exist in versioned edits only; Neovim 0.12 says that it has these and forgets to say those.
+            annotated_edits: edit.change_annotation_support.is_some(),
             applies_edits: workspace.apply_edit == Some(true),
             configuration: workspace.configuration == Some(true),
             registers_configuration: workspace.did_change_configuration.unwrap_or_default().dynamic_registration

@@ -17,6 +17,9 @@ const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(2);
 /// What the button that takes an offer says.
 const APPLY: &str = "Apply";
 const DISCARD: &str = "Discard";
+/// What the buttons say before the user's program is run.
+const RUN: &str = "Run";
+const DO_NOT_RUN: &str = "Don't run";
 
 /// Something to ask or tell the client.
 pub(super) enum Call {
@@ -32,6 +35,8 @@ pub(super) enum Call {
     Register(Vec<lsp::Registration>),
     /// Show the progress of a job until the sender of its states is gone.
     Progress { job: String, title: String, states: watch::Receiver<State> },
+    /// Ask before the user's program is run; the answer goes to the search that waits for it.
+    Confirm { text: String, answer: std::sync::mpsc::Sender<bool> },
     /// Ask whether a job's offer is to be applied.
     AskOffer { job: String, text: String },
     /// Apply a job's offer.
@@ -40,7 +45,8 @@ pub(super) enum Call {
 
 type Outbox = Arc<Mutex<HashMap<lsp::Uri, lsp::PublishDiagnosticsParams>>>;
 
-/// Where the owner puts its calls.
+/// Where the owner and the searches put their calls.
+#[derive(Clone)]
 pub(super) struct Calls {
     queue: mpsc::UnboundedSender<Call>,
     outbox: Outbox,
@@ -114,11 +120,11 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             note("client/registerCapability", client.register_capability(registrations).await);
             return;
         }
-        Call::AskOffer { job, text } => {
-            let action = |title: &str| lsp::MessageActionItem { title: title.to_owned(), ..Default::default() };
-            let actions = Some(vec![action(APPLY), action(DISCARD)]);
-            let answer = client.show_message_request(lsp::MessageType::Info, text, actions).await;
-            Event::OfferAnswered(job, matches!(answer, Ok(Some(action)) if action.title == APPLY))
+        Call::AskOffer { job, text } => Event::OfferAnswered(job, choose(&client, text, [APPLY, DISCARD]).await),
+        Call::Confirm { text, answer } => {
+            // The search may have been stopped meanwhile.
+            let _ = answer.send(choose(&client, text, [RUN, DO_NOT_RUN]).await);
+            return;
         }
         Call::ApplyOffer { job, label, edit } => {
             let params = lsp::ApplyWorkspaceEditParams { label: Some(label), edit, metadata: None };
@@ -132,6 +138,14 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
         Call::Publish(_) | Call::Show(..) | Call::Progress { .. } => return, // told in order by `run`
     };
     let _ = events.send(answer);
+}
+
+/// Whether the user chose the first of two actions.
+async fn choose(client: &tower_lsp::Client, text: String, actions: [&str; 2]) -> bool {
+    let action = |title: &str| lsp::MessageActionItem { title: title.to_owned(), ..Default::default() };
+    let offered = Some(actions.iter().map(|title| action(title)).collect());
+    let answer = client.show_message_request(lsp::MessageType::Info, text, offered).await;
+    matches!(answer, Ok(Some(chosen)) if chosen.title == actions[0])
 }
 
 /// The settings of each folder; none when the client does not answer.

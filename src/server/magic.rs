@@ -7,7 +7,7 @@ const PYTHON_CELLS: [&str; 4] = ["%%time", "%%timeit", "%%capture", "%%prun"];
 /// that belongs to another language (`%%bash`) is blank.
 pub(super) fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    if let Some(magic) = text.trim_start().split_whitespace().next().filter(|word| word.starts_with("%%"))
+    if let Some(magic) = text.split_whitespace().next().filter(|word| word.starts_with("%%"))
         && !PYTHON_CELLS.contains(&magic)
     {
         push_blank(&mut out, text.bytes());

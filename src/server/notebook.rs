@@ -40,10 +40,9 @@ impl Notebook {
             // A cell that is no longer code keeps no text; one that becomes code is sent as a new cell.
             if changed.kind != lsp::NotebookCellKind::Code
                 && let Some(cell) = self.cells.iter_mut().find(|cell| cell.uri == changed.document)
+                && cell.text.take().is_some()
             {
-                if cell.text.take().is_some() {
-                    gone.push(changed.document);
-                }
+                gone.push(changed.document);
             }
         }
         for changed in cells.text_content.unwrap_or_default() {

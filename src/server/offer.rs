@@ -2,7 +2,7 @@
 
 use similar::{Algorithm, DiffOp, TextDiff};
 
-use crate::explore::{Offer, Speedup};
+use crate::explore::Offer;
 use crate::rules::Edit;
 use crate::syntax::Span;
 
@@ -55,11 +55,6 @@ fn whole_lines(text: &str, span: Span) -> Span {
     let start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
     let end = text[span.end..].find('\n').map_or(text.len(), |at| span.end + at);
     Span::new(start, end)
-}
-
-/// `1.83× faster (95 % 1.79–1.86)`
-pub(super) fn label(speedup: &Speedup) -> String {
-    format!("{:.2}× faster (95 % {:.2}–{:.2})", speedup.ratio, speedup.low, speedup.high)
 }
 
 /// What is changed, and what the number holds for.

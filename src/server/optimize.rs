@@ -189,7 +189,7 @@ impl Owner {
             return Err(refused("the file has no place or no interpreter".to_owned()));
         };
         let cancelled = Arc::new(AtomicBool::new(false));
-        let (watcher, states) = Watcher::new(Arc::clone(&cancelled));
+        let (watcher, states) = Watcher::new(Arc::clone(&cancelled), self.client.clone());
         if self.capabilities.progress {
             let title = format!("Optimizing {}", kernel.name);
             self.client.send(Call::Progress { job: id.clone(), title, states });
@@ -249,7 +249,7 @@ impl Owner {
     fn offer(&mut self, id: &str, offer: Offer) {
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let kernel = job.kernel.name.clone();
-        let label = offer::label(&offer.speedup);
+        let label = offer.speedup.label();
         if !self.capabilities.applies_edits {
             let text =
                 format!("`{kernel}` can be {label}, but this editor does not let servers edit: {}", offer.change);
@@ -276,7 +276,7 @@ impl Owner {
     fn apply(&mut self, id: &str, offer: &Offer, confirm: bool) {
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let (uri, kernel) = (job.unit.uri.clone(), job.kernel.name.clone());
-        let label = offer::label(&offer.speedup);
+        let label = offer.speedup.label();
         let Some(now) = self.documents.unit(&uri) else {
             let text = format!("`{kernel}` can be {label}, but its file was closed. ({})", offer.change);
             self.client.show(lsp::MessageType::Warning, text);

@@ -238,7 +238,7 @@ impl Owner {
             self.client.send(Call::Register(registrations));
         }
         let (find, events) = (Arc::clone(&self.tools.devices), self.events.clone());
-        let find = move || events.send(Event::Devices(find()));
+        let find = move || drop(events.send(Event::Devices(find())));
         if let Err(error) = std::thread::Builder::new().name("devices".to_owned()).spawn(find) {
             self.devices = Some(Devices::Missing(format!("could not look for CUDA devices: {error}")));
         }

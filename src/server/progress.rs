@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tower_lsp::gen_lsp_types as lsp;
 
+use super::client::{Call, Calls};
 use crate::explore::{Observer, Progress};
 
 /// At most ten reports a second.
@@ -30,13 +32,14 @@ pub(super) enum State {
 pub(super) struct Watcher {
     states: watch::Sender<State>,
     cancelled: Arc<AtomicBool>,
+    client: Calls,
 }
 
 impl Watcher {
     /// A watcher that stops the search once `cancelled` is set, and the states that it will see.
-    pub(super) fn new(cancelled: Arc<AtomicBool>) -> (Self, watch::Receiver<State>) {
+    pub(super) fn new(cancelled: Arc<AtomicBool>, client: Calls) -> (Self, watch::Receiver<State>) {
         let (states, receiver) = watch::channel(State::Begun);
-        (Self { states, cancelled }, receiver)
+        (Self { states, cancelled, client }, receiver)
     }
 
     /// Says in a few words how the search ended.
@@ -52,6 +55,19 @@ impl Observer for Watcher {
 
     fn cancelled(&self) -> bool {
         self.cancelled.load(Ordering::SeqCst)
+    }
+
+    fn confirm(&self, question: &str) -> bool {
+        let (answer, answered) = mpsc::channel();
+        self.client.send(Call::Confirm { text: question.to_owned(), answer });
+        while !self.cancelled() {
+            match answered.recv_timeout(PERIOD) {
+                Ok(yes) => return yes,
+                Err(mpsc::RecvTimeoutError::Timeout) => {}
+                Err(mpsc::RecvTimeoutError::Disconnected) => return false,
+            }
+        }
+        false
     }
 }
 

@@ -92,8 +92,18 @@ impl Store {
 
     /// Reads the settings files again. Returns whether one of them says something else than before.
     pub(super) fn reload(&mut self) -> bool {
-        let is_same = |(folder, before): (&PathBuf, &Loaded)| load(folder).is_ok_and(|now| now == *before);
-        let changed = !self.files.iter().all(is_same);
+        let mut changed = false;
+        for (folder, known) in &mut self.files {
+            match load(folder) {
+                Ok(now) if now == *known => {}
+                Ok(now) => {
+                    *known = now;
+                    changed = true;
+                }
+                // The former ones stay; what is wrong is told when they are asked for.
+                Err(_) => changed = true,
+            }
+        }
         if changed {
             self.resolved.clear();
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Map, Value};
 use toml::Spanned;
@@ -72,14 +72,29 @@ impl fmt::Display for SettingsError {
     }
 }
 
+/// `path` made absolute and without `..`, so that the folders above it are those that hold it.
+///
+/// # Errors
+/// When `path` is empty or the current folder is gone.
+pub fn absolute(path: &Path) -> std::io::Result<PathBuf> {
+    let mut clean = PathBuf::new();
+    for part in std::path::absolute(path)?.components() {
+        match part {
+            Component::ParentDir => _ = clean.pop(),
+            part => clean.push(part),
+        }
+    }
+    Ok(clean)
+}
+
 /// Loads the settings that hold for `start`, a file or a folder: those of the nearest `warpsmith.toml`, or
 /// `pyproject.toml` with a table `[tool.warpsmith]`, in its folder or above.
 ///
 /// # Errors
 /// [`SettingsError`] when the file cannot be read or has unknown keys, wrong types or unknown rules.
 pub fn load(start: &Path) -> Result<Loaded, SettingsError> {
-    let start = std::path::absolute(start)
-        .map_err(|error| SettingsError::of_file(Some(start), format!("cannot be resolved: {error}")))?;
+    let start =
+        absolute(start).map_err(|error| SettingsError::of_file(Some(start), format!("cannot be resolved: {error}")))?;
     let folder = if start.is_dir() { Some(start.as_path()) } else { start.parent() };
     for folder in folder.into_iter().flat_map(Path::ancestors) {
         for (name, below) in [("warpsmith.toml", &[][..]), ("pyproject.toml", &["tool", "warpsmith"][..])] {

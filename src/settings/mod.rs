@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use exclude::Excludes;
-pub use load::{Loaded, SettingsError, load};
+pub use load::{Loaded, SettingsError, absolute, load};
 pub use merge::merge;
 pub use reference::{default_toml, schema};
 pub use suggest::nearest;

@@ -43,6 +43,13 @@ fn the_nearest_file_counts_alone() {
 }
 
 #[test]
+fn the_way_to_a_file_does_not_matter() {
+    let folder = folder(&[("a/warpsmith.toml", "ignore = ['L']"), ("b/kernel.py", "")]);
+    assert_eq!(load(&folder.path().join("a/../b/kernel.py")), Ok(Loaded::default()));
+    assert_eq!(load(&folder.path().join("b/../a")).unwrap().path, Some(folder.path().join("a/warpsmith.toml")));
+}
+
+#[test]
 fn unknown_keys_name_the_place_and_the_nearest_key() {
     error(
         "warpsmith.toml",

@@ -54,6 +54,7 @@ fn found(request: &Request) -> Outcome {
     let at = request.text.find("BLOCK=64").unwrap();
     let edits = vec![Edit { span: Span::new(at + 6, at + 8), text: "128".to_owned() }];
     let speedup = Speedup {
+        simulated: false,
         ratio: 1.834,
         low: 1.791,
         high: 1.862,

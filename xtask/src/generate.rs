@@ -73,6 +73,9 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add("config/default.toml", settings::default_toml());
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());
+    // Part of the crate's documentation: where the links of findings lead.
+    let pages: Vec<String> = rules::all().iter().map(|rule| rule.declaration.page()).collect();
+    add("src/rules/pages.md", pages.join("\n"));
     for rule in rules::all() {
         let page = format!("{PAGES}/{}.md", rule.declaration.name);
         add(&page, rule.declaration.page());

@@ -3,6 +3,7 @@
 mod api;
 mod demo;
 mod generate;
+mod gpu_test;
 mod picture;
 mod process;
 mod python;
@@ -28,6 +29,8 @@ enum Chore {
     Api(api::Args),
     /// Install what the tests need, then run every check and every test
     Test,
+    /// Optimize on this machine's GPU, from the command line and from Neovim, and write what was measured
+    GpuTest,
     /// Build a release, make a Python environment and show Warpsmith at work on `examples/`
     Demo,
 }
@@ -39,6 +42,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Generate { check } => generate::run(root, if check { Mode::Check } else { Mode::Write }),
         Chore::Api(args) => api::run(&args),
         Chore::Test => test::run(root),
+        Chore::GpuTest => gpu_test::run(root),
         Chore::Demo => demo::run(root),
     }
 }

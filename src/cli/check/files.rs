@@ -8,6 +8,7 @@ use anyhow::{Context, bail};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::project::Projects;
+use crate::settings;
 
 /// A file to check.
 #[derive(Debug)]
@@ -51,7 +52,7 @@ pub(super) fn collect(paths: &[PathBuf], projects: &Arc<Projects>) -> anyhow::Re
 }
 
 fn add(found: &mut BTreeMap<PathBuf, File>, path: &Path) -> anyhow::Result<()> {
-    let absolute = std::path::absolute(path)?;
+    let absolute = settings::absolute(path)?;
     if absolute.file_name().is_none() {
         bail!("{}: is not a file", path.display());
     }
@@ -81,7 +82,7 @@ fn is_left_out(entry: &DirEntry, projects: &Projects) -> bool {
     if is_folder && entry.path().join("pyvenv.cfg").is_file() {
         return true;
     }
-    let Ok(path) = std::path::absolute(entry.path()) else { return false };
+    let Ok(path) = settings::absolute(entry.path()) else { return false };
     // Settings that cannot be read are reported when a file asks for them.
     path.parent().and_then(|parent| projects.of(parent).ok()).is_some_and(|it| it.excludes.cover(&path, is_folder))
 }

@@ -103,14 +103,12 @@ fn check_files(args: &Args, projects: Projects) -> anyhow::Result<Vec<Report>> {
     if files.is_empty() {
         eprintln!("warning: no Python files to check");
     }
-    files
-        .par_iter()
-        .map(|file| {
-            let project = projects.of(file.folder())?;
-            Ok(check_file(file, &project, args.fix))
-        })
-        .collect::<Result<_, crate::settings::SettingsError>>()
-        .map_err(Into::into)
+    // All settings first: a mistake in one must not stop --fix half-way.
+    let with_projects: Vec<_> = files
+        .iter()
+        .map(|file| Ok((file, projects.of(file.folder())?)))
+        .collect::<Result<_, settings::SettingsError>>()?;
+    Ok(with_projects.par_iter().map(|(file, project)| check_file(file, project, args.fix)).collect())
 }
 
 fn check_file(file: &files::File, project: &Project, fix: bool) -> Report {
@@ -129,6 +127,7 @@ fn check_file(file: &files::File, project: &Project, fix: bool) -> Report {
         && let Err(error) = replace(&file.path, source.text())
     {
         report.outcome = Outcome::Failed(format!("cannot be written ({error})"));
+        report.fixed = 0;
     }
     report
 }
@@ -142,9 +141,9 @@ fn check_stdin(args: &Args, projects: &Projects) -> anyhow::Result<Report> {
     }
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("standard input cannot be read as UTF-8")?;
-    let folder = std::path::absolute(args.stdin_filename.as_deref().and_then(Path::parent).unwrap_or(Path::new("")))
-        .or_else(|_| std::env::current_dir())?;
-    let project = projects.of(&folder)?;
+    let name = settings::absolute(args.stdin_filename.as_deref().unwrap_or(Path::new("stdin")))?;
+    let folder = name.parent().unwrap_or(&name);
+    let project = projects.of(folder)?;
     let shown = args.stdin_filename.as_deref().map_or("<stdin>".into(), files::shown);
     Ok(check_text(&shown, text, &project, false))
 }
