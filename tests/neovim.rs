@@ -27,7 +27,7 @@ fn said(output: &Output) -> String {
 /// A Neovim of a Debian suite; `None` when the user wants none.
 fn neovim(suite: &str) -> Option<PathBuf> {
     if std::env::var_os("WARPSMITH_SKIP_NEOVIM").is_some_and(|value| value == "1") {
-        println!("skipped: WARPSMITH_SKIP_NEOVIM is set");
+        eprintln!("skipped: WARPSMITH_SKIP_NEOVIM is set");
         return None;
     }
     if let Some(path) = std::env::var_os("WARPSMITH_NEOVIM") {

@@ -162,7 +162,7 @@ impl Owner {
             Event::Folders(change) => {
                 self.folders.retain(|folder| !change.removed.iter().any(|removed| removed.uri == *folder));
                 self.folders.extend(change.added.into_iter().map(|added| added.uri));
-                self.ask_for_settings();
+                self.configuration_changed(Value::Null);
             }
             Event::ConfigurationChanged(value) => self.configuration_changed(value),
             Event::WatchedFiles => {

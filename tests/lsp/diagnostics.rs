@@ -1,6 +1,11 @@
 //! What a diagnostic says, and diagnostics that are asked for.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use warpsmith::rules::{Context, Diagnostic, Selection, Severity, find};
+use warpsmith::server::Tools;
+use warpsmith::syntax::Span;
 
 use crate::harness::{BAD, MENDED, MISTAKE, Setup};
 
@@ -13,8 +18,9 @@ fn a_diagnostic_says_what_the_client_can_show() {
     assert_eq!(diagnostic["source"], "warpsmith");
     assert_eq!(diagnostic["severity"], 1);
     assert_eq!(diagnostic["range"], document.range_of(MISTAKE));
-    let href = diagnostic["codeDescription"]["href"].as_str().unwrap();
-    assert!(href.starts_with("https://") && href.ends_with("/dtype-called"), "{href}");
+    let href = find("L002").unwrap().declaration.url();
+    assert!(href.starts_with("https://"), "{href}");
+    assert_eq!(diagnostic["codeDescription"], json!({ "href": href }));
     assert!(diagnostic["message"].as_str().unwrap().contains("`tl.float32` is a dtype"));
     let fix = &diagnostic["data"]["fix"];
     assert_eq!((&diagnostic["data"]["version"], &fix["version"]), (&json!(1), &json!(1)));
@@ -76,4 +82,33 @@ fn edits_and_questions_in_one_breath_are_answered_for_the_text_of_the_end() {
         assert_eq!(client.answer(id).unwrap()["kind"], "full");
     }
     assert_eq!(client.answer(last).unwrap()["items"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn places_that_explain_and_tags_are_sent_to_clients_that_show_them() {
+    let check = |context: &Context<'_>, _: &Selection| {
+        let text = context.source.text();
+        let span = |part: &str| Span::new(text.find(part).unwrap(), text.find(part).unwrap() + part.len());
+        let finding = Diagnostic::new(&find("L002").unwrap().declaration, span(MISTAKE), "wrong");
+        let mut unused = finding.clone().with_related(span("def scale"), "in this kernel");
+        unused.name = "unused-mask";
+        let mut old = finding.clone();
+        old.name = "deprecated-member";
+        old.severity = Severity::Hint;
+        vec![unused, old, finding]
+    };
+    let tools = Tools { check: Arc::new(check), ..Tools::default() };
+    let mut client = Setup::new().full().tools(tools.clone()).start();
+    let document = client.open("a.py", BAD);
+    let diagnostics = client.published(&document);
+    let location = json!({ "uri": document.uri, "range": document.range_of("def scale") });
+    assert_eq!(diagnostics[0]["relatedInformation"], json!([{ "location": location, "message": "in this kernel" }]));
+    let tags: Vec<_> = diagnostics.iter().map(|item| item["tags"].clone()).collect();
+    assert_eq!(tags, [json!([1]), json!([2]), Value::Null]);
+    assert_eq!(diagnostics[1]["severity"], 4);
+    let mut client = Setup::new().tools(tools).start();
+    let document = client.open("a.py", BAD);
+    for item in client.published(&document) {
+        assert!(item.get("relatedInformation").is_none() && item.get("tags").is_none());
+    }
 }

@@ -116,7 +116,7 @@ fn start(client: &mut Client, document: &Document) -> String {
 
 /// Accepts the progress of a job and looks at its begin.
 fn accept_progress(client: &mut Client, job: &str) {
-    let create = client.from_server("window/workDoneProgress/create");
+    let create = client.server_message("window/workDoneProgress/create");
     assert_eq!(create["params"]["token"], job);
     client.reply(&create, Value::Null);
     let begin = client.notification("$/progress");
@@ -149,7 +149,7 @@ fn an_offer_is_an_annotated_edit_of_the_present_version() {
     client.published(&document);
     gate.send(()).unwrap();
     assert_eq!(end_of_progress(&mut client).0.as_deref(), Some("1.83× faster"));
-    let request = client.from_server("workspace/applyEdit");
+    let request = client.server_message("workspace/applyEdit");
     let params = &request["params"];
     assert_eq!(params["label"], format!("scale: {LABEL}"));
     let changes = &params["edit"]["documentChanges"][0];
@@ -181,7 +181,7 @@ fn a_client_without_annotations_is_asked_first() {
         accept_progress(&mut client, &job);
         gate.send(()).unwrap();
         end_of_progress(&mut client);
-        let question = client.from_server("window/showMessageRequest");
+        let question = client.server_message("window/showMessageRequest");
         assert_eq!(question["params"]["actions"], json!([{ "title": "Apply" }, { "title": "Discard" }]));
         let text = question["params"]["message"].as_str().unwrap();
         assert_eq!(text, format!("`scale`: {LABEL}. BLOCK 64 → 128 · Test GPU, n=1024"));
@@ -190,7 +190,7 @@ fn a_client_without_annotations_is_asked_first() {
         client.published(&document);
         client.reply(&question, choice);
         if applies {
-            let request = client.from_server("workspace/applyEdit");
+            let request = client.server_message("workspace/applyEdit");
             let changes = &request["params"]["edit"]["documentChanges"][0];
             assert_eq!(changes["textDocument"]["version"], 2);
             assert_eq!(document.edited(&changes["edits"]), faster(&document.text));
@@ -216,7 +216,7 @@ fn a_result_for_an_older_text_is_told_and_not_applied() {
         end_of_progress(&mut client);
         if from.starts_with("def run") {
             // A line beside it may go.
-            let request = client.from_server("workspace/applyEdit");
+            let request = client.server_message("workspace/applyEdit");
             client.reply(&request, json!({ "applied": false }));
         } else {
             let message = client.notification("window/showMessage");
@@ -302,6 +302,37 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
 }
 
 #[test]
+fn a_search_asks_before_it_runs_the_users_program() {
+    let run = json!({ "title": "Run" });
+    for (choice, expected) in [(run, true), (json!({ "title": "Don't run" }), false), (Value::Null, false)] {
+        let search = |_: &Request, observer: &dyn Observer| {
+            let summary = format!("confirmed: {}", observer.confirm("Run `python train.py`?"));
+            Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, offer: None, summary })
+        };
+        let mut client = Setup::new().full().tools(tools(Arc::new(search))).start();
+        let document = open(&mut client);
+        start(&mut client, &document);
+        let question = client.server_message("window/showMessageRequest");
+        assert_eq!(question["params"]["message"], "Run `python train.py`?");
+        assert_eq!(question["params"]["actions"], json!([{ "title": "Run" }, { "title": "Don't run" }]));
+        client.reply(&question, choice);
+        assert_eq!(client.notification("window/showMessage")["message"], format!("confirmed: {expected}"));
+    }
+    // A job that is stopped waits no longer for the answer.
+    let search = |_: &Request, observer: &dyn Observer| {
+        assert!(!observer.confirm("Run it?"));
+        Err(OptimizeError::Cancelled)
+    };
+    let mut client = setup().tools(tools(Arc::new(search))).start();
+    let document = open(&mut client);
+    let job = start(&mut client, &document);
+    accept_progress(&mut client, &job);
+    client.server_message("window/showMessageRequest");
+    client.notify("window/workDoneProgress/cancel", json!({ "token": job }));
+    assert_eq!(end_of_progress(&mut client).0.as_deref(), Some("stopped"));
+}
+
+#[test]
 fn failures_and_crashes_are_told_and_end_the_progress() {
     for crashes in [false, true] {
         let search = move |_: &Request, _: &dyn Observer| {
@@ -320,7 +351,7 @@ fn failures_and_crashes_are_told_and_end_the_progress() {
         assert!(text.starts_with("Optimizing `scale` failed: ") && text.contains(reason), "{text}");
         // It can be tried again.
         start(&mut client, &document);
-        let create = client.from_server("window/workDoneProgress/create");
+        let create = client.server_message("window/workDoneProgress/create");
         client.send(&json!({ "jsonrpc": "2.0", "id": create["id"], "error": { "code": -32603, "message": "no" } }));
         client.notification("window/showMessage");
         client.assert_silent();

@@ -69,7 +69,7 @@ fn a_client_that_asks_is_told_to_ask_again() {
     assert_eq!(codes(&client.pulled(&document)), ["L003"]);
     client.set_configuration(select("L002"));
     client.notify("workspace/didChangeConfiguration", json!({ "settings": null }));
-    let request = client.from_server("workspace/diagnostic/refresh");
+    let request = client.server_message("workspace/diagnostic/refresh");
     client.reply(&request, Value::Null);
     assert_eq!(codes(&client.pulled(&document)), ["L002"]);
 }
@@ -154,7 +154,7 @@ fn clients_that_can_are_asked_to_tell_of_changes() {
             "didChangeWatchedFiles": { "dynamicRegistration": true },
         } }))
         .start();
-    let request = client.from_server("client/registerCapability");
+    let request = client.server_message("client/registerCapability");
     client.reply(&request, Value::Null);
     let registrations = request["params"]["registrations"].as_array().unwrap();
     assert_eq!(registrations[0]["method"], "workspace/didChangeConfiguration");

@@ -131,13 +131,13 @@ impl Client {
     }
 
     /// The next notification or request of the server with this method.
-    pub(crate) fn from_server(&mut self, method: &str) -> Value {
+    pub(crate) fn server_message(&mut self, method: &str) -> Value {
         self.wait(method, |message| message["method"] == method)
     }
 
     /// The parameters of the next notification of the server with this method.
     pub(crate) fn notification(&mut self, method: &str) -> Value {
-        self.from_server(method)["params"].take()
+        self.server_message(method)["params"].take()
     }
 
     /// Answers a request of the server.
