@@ -12,7 +12,7 @@ const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.j
     if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
-const PIECES: [&str; 24] = [
+const PIECES: [&str; 28] = [
     "",
     "x",
     "é",
@@ -36,6 +36,10 @@ const PIECES: [&str; 24] = [
     "@triton.jit\n",
     "def f(a, b):\n    return a\n",
     "y = tl.load(x)",
+    "tl = 1\n",
+    "language = tl.math\n",
+    "k[(1,)](x)\n",
+    "import triton.language as tl\n",
     "\u{c}",
 ];
 

@@ -72,6 +72,11 @@ impl Imports {
         self.bindings.insert(name, Resolved { path, direct });
     }
 
+    /// Whether `name = value` at module level has to do with any of these names.
+    pub(super) fn concern(&self, name: &str, value: &Expr) -> bool {
+        self.bindings.contains_key(name) || self.resolve(value).is_some()
+    }
+
     /// `name = value` at module level: a further alias, or a name that is no longer Triton's.
     pub(super) fn assign(&mut self, name: &str, value: &Expr) {
         if matches!(value.kind, super::ast::ExprKind::None) {

@@ -4,9 +4,11 @@ use std::collections::HashMap;
 
 use tree_sitter::Node;
 
+use super::ast::{Expr, StmtKind};
 use super::build::top_level;
+use super::lower::Lower;
 use super::shift::Shift;
-use super::{Host, Kernel, Launch, Module};
+use super::{Host, Imports, Kernel, Launch, Module};
 use crate::syntax::{Source, Span, node_span};
 
 /// What the model has of one node below the root.
@@ -37,11 +39,13 @@ impl Module {
             let found = change.follow(node_span(*node)).and_then(|span| by_span.get(&span));
             match found.filter(|&&found| is_same(node, &new[found])) {
                 Some(&found) => same[found] = Some(at),
-                None if is_contained(*node, before_source) => {}
+                None if is_contained(*node, before_source, &before.imports) => {}
                 None => return Self::build(source),
             }
         }
-        if new.iter().zip(&same).any(|(node, same)| same.is_none() && !is_contained(*node, source)) {
+        let is_fine =
+            |(node, same): (&Node<'_>, &Option<usize>)| same.is_some() || is_contained(*node, source, &before.imports);
+        if !new.iter().zip(&same).all(is_fine) {
             return Self::build(source);
         }
         let (mut items, imports) = take_apart(before, &old);
@@ -85,10 +89,16 @@ fn children(source: &Source) -> Vec<Node<'_>> {
     root.named_children(&mut cursor).collect()
 }
 
-/// Whether a change of this node changes nothing for others: it is a comment, or a definition that imports nothing.
-fn is_contained(node: Node<'_>, source: &Source) -> bool {
+/// Whether a change of this node changes nothing for others: it neither imports nor has to do with what is imported.
+fn is_contained(node: Node<'_>, source: &Source, imports: &Imports) -> bool {
     match node.kind() {
         "comment" => true,
+        "expression_statement" => match Lower::new(source.text()).stmt(node).kind {
+            StmtKind::Assign { targets, value: Some(value), .. } => {
+                !targets.iter().filter_map(Expr::as_name).any(|name| imports.concern(name, &value))
+            }
+            _ => true,
+        },
         "function_definition" | "class_definition" | "decorated_definition" => {
             !source.slice(node_span(node)).contains("import")
         }
@@ -97,7 +107,7 @@ fn is_contained(node: Node<'_>, source: &Source) -> bool {
 }
 
 /// The parts of a model by the nodes that they stand in; hosts are counted from the first of their node.
-fn take_apart(module: Module, nodes: &[Node<'_>]) -> (Vec<Item>, super::Imports) {
+fn take_apart(module: Module, nodes: &[Node<'_>]) -> (Vec<Item>, Imports) {
     let Module { imports, kernels, launches, hosts, .. } = module;
     let (mut kernels, mut launches, mut hosts) =
         (kernels.into_iter().peekable(), launches.into_iter().peekable(), hosts.into_iter().peekable());
