@@ -50,6 +50,8 @@ struct Typed {
     end: (f64, f64),
     text: String,
     encoding: Encoding,
+    /// Whether the editor sends the whole new text.
+    whole: bool,
     /// Whether somebody looks at the tree afterwards.
     parse: bool,
 }
@@ -60,13 +62,15 @@ fn typed() -> impl Strategy<Value = Typed> {
     let encoding = prop::sample::select(&[Encoding::Utf8, Encoding::Utf16, Encoding::Utf32][..]);
     // Most edits are short: the end is near the start.
     let near = (prop::bool::weighted(0.7), place(), place());
-    (near, text, encoding, any::<bool>()).prop_map(|((near, start, end), text, encoding, parse)| {
+    let whole = prop::bool::weighted(0.1);
+    (near, text, encoding, whole, any::<bool>()).prop_map(|((near, start, end), text, encoding, whole, parse)| {
         let end = if near { (start.0, end.1.max(start.1)) } else { end };
         Typed {
             start: if start < end { start } else { end },
             end: if start < end { end } else { start },
             text,
             encoding,
+            whole,
             parse,
         }
     })
@@ -145,8 +149,14 @@ proptest! {
                 prop_assert!(document.edit(start, end, &edit.text, edit.encoding).is_err());
                 continue;
             }
-            document.edit(start, end, &edit.text, edit.encoding).unwrap();
-            text.replace_range(start_byte..end_byte, &edit.text);
+            let mut now = text.clone();
+            now.replace_range(start_byte..end_byte, &edit.text);
+            if edit.whole {
+                document.set_text(&now);
+            } else {
+                document.edit(start, end, &edit.text, edit.encoding).unwrap();
+            }
+            text = now;
             prop_assert_eq!(document.text(), text.as_str());
             if edit.parse {
                 let (edited, fresh) = (document.source(), Source::parse(text.as_str()));

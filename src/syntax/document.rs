@@ -43,9 +43,9 @@ impl Document {
         Self { rope: Rope::from_str(text), tree: None, parser: new_parser(), parsed: None, lone_cr: has_lone_cr(text) }
     }
 
-    /// Replaces the whole text; the next parse starts from scratch.
+    /// Replaces the whole text.
     pub fn set_text(&mut self, text: &str) {
-        *self = Self::new(text);
+        self.replace(0, self.rope.len_bytes(), text);
     }
 
     /// Replaces `start..end` by `text`.
@@ -61,6 +61,20 @@ impl Document {
         }
         let (start_byte, start_clamped) = self.byte_of(start, encoding);
         let (old_end_byte, end_clamped) = self.byte_of(end, encoding);
+        self.replace(start_byte, old_end_byte, text);
+        Ok(start_clamped || end_clamped)
+    }
+
+    fn replace(&mut self, start_byte: usize, old_end_byte: usize, text: &str) {
+        // Editors and formatters send whole lines, or all of them, for a few characters: the parser uses the more of the
+        // old tree the less has changed.
+        let old = String::from(self.rope.byte_slice(start_byte..old_end_byte));
+        let (before, after) = common_ends(&old, text);
+        let (start_byte, old_end_byte) = (start_byte + before, old_end_byte - after);
+        let text = &text[before..text.len() - after];
+        if start_byte == old_end_byte && text.is_empty() {
+            return;
+        }
         let (start_point, old_end_point) = (self.point_of(start_byte), self.point_of(old_end_byte));
         let first = self.rope.byte_to_char(start_byte);
         self.rope.remove(first..self.rope.byte_to_char(old_end_byte));
@@ -79,7 +93,6 @@ impl Document {
             });
         }
         self.parsed = None;
-        Ok(start_clamped || end_clamped)
     }
 
     /// Text, tree and lines of the present state; parses what changed since the last call.
@@ -140,6 +153,16 @@ impl Document {
         let row = self.rope.byte_to_line(byte);
         Point { row, column: byte - self.rope.line_to_byte(row) }
     }
+}
+
+/// How many bytes two texts have in common at their beginning, and then at their end; never a part of a character.
+fn common_ends(old: &str, new: &str) -> (usize, usize) {
+    let count = |pairs: &mut dyn Iterator<Item = (char, char)>| {
+        pairs.take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum::<usize>()
+    };
+    let before = count(&mut old.chars().zip(new.chars()));
+    let after = count(&mut old[before..].chars().rev().zip(new[before..].chars().rev()));
+    (before, after)
 }
 
 /// Whether a `\r` ends a line by itself: a line for LSP and for the rope, none for tree-sitter.
