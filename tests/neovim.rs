@@ -55,40 +55,84 @@ fn neovim(suite: &str) -> Option<PathBuf> {
     Some(prefix.join("nvim"))
 }
 
-fn run(suite: &str, way: &str) {
-    let Some(neovim) = neovim(suite) else { return };
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("warpsmith.toml"), "").unwrap();
-    std::fs::write(folder.path().join("kernel.py"), FILE).unwrap();
+/// Runs a script of `tests/neovim/` with the plugin, the server, and further arguments; returns what it said.
+fn run(neovim: &Path, script: &str, home: &Path, arguments: &[&Path]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(neovim)
         .args(["--headless", "--clean", "-l"])
-        .arg(root.join("tests/neovim/session.lua"))
+        .arg(root.join("tests/neovim").join(script))
         .arg(root.join("editors/nvim"))
         .arg(env!("CARGO_BIN_EXE_warpsmith"))
-        .arg(folder.path().join("kernel.py"))
-        .arg(way)
+        .args(arguments)
         // Nothing of the user's own Neovim.
-        .env("XDG_CONFIG_HOME", folder.path())
-        .env("XDG_DATA_HOME", folder.path())
-        .env("XDG_STATE_HOME", folder.path())
-        .env("XDG_CACHE_HOME", folder.path())
+        .env("XDG_CONFIG_HOME", home)
+        .env("XDG_DATA_HOME", home)
+        .env("XDG_STATE_HOME", home)
+        .env("XDG_CACHE_HOME", home)
         .output()
         .unwrap();
-    assert!(output.status.success() && said(&output).contains("ok done"), "{}", said(&output));
+    let said = said(&output);
+    assert!(output.status.success() && said.contains("ok done"), "{said}");
+    said
+}
+
+fn session(suite: &str, way: &str) {
+    let Some(neovim) = neovim(suite) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("warpsmith.toml"), "").unwrap();
+    let file = folder.path().join("kernel.py");
+    std::fs::write(&file, FILE).unwrap();
+    run(&neovim, "session.lua", folder.path(), &[&file, Path::new(way)]);
+}
+
+/// The files of `examples/` show in Neovim what the command line finds in them, and one is mended there.
+#[test]
+fn neovim_shows_what_is_wrong_with_the_examples() {
+    let Some(neovim) = neovim("forky") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let examples = folder.path().join("examples");
+    std::fs::create_dir(&examples).unwrap();
+    std::fs::write(folder.path().join("warpsmith.toml"), "triton-version = \"3.6.0\"\n").unwrap();
+    for file in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples")).unwrap() {
+        let file = file.unwrap();
+        std::fs::copy(file.path(), examples.join(file.file_name())).unwrap();
+    }
+    let checked = Command::new(env!("CARGO_BIN_EXE_warpsmith"))
+        .args(["check", "--format", "json"])
+        .arg(&examples)
+        .output()
+        .unwrap();
+    let found: Vec<serde_json::Value> = serde_json::from_slice(&checked.stdout).unwrap();
+    let name = |path: &str| Path::new(path).file_name().unwrap().to_string_lossy().into_owned();
+    let mut expected: Vec<String> = found
+        .iter()
+        .map(|found| {
+            let (path, code) = (found["path"].as_str().unwrap(), found["code"].as_str().unwrap());
+            format!("found {} {} {code}", name(path), found["line"])
+        })
+        .collect();
+    assert!(expected.len() >= 5 && expected.iter().all(|line| line.contains("mistakes.py")), "{expected:?}");
+
+    let said = run(&neovim, "examples.lua", folder.path(), &[&examples]);
+    let mut shown: Vec<String> =
+        said.lines().filter(|line| line.starts_with("found ")).map(|line| line.trim_end().to_owned()).collect();
+    expected.sort();
+    shown.sort();
+    assert_eq!(shown, expected);
+    assert!(said.contains("fixed ") && said.contains("tl.cdiv("), "{said}");
 }
 
 #[test]
 fn neovim_of_today_enables_the_server_and_applies_a_quick_fix() {
-    run("forky", "enable");
+    session("forky", "enable");
 }
 
 #[test]
 fn neovim_of_today_works_with_setup() {
-    run("forky", "setup");
+    session("forky", "setup");
 }
 
 #[test]
 fn neovim_0_10_works_with_setup() {
-    run("trixie", "setup");
+    session("trixie", "setup");
 }

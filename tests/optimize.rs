@@ -117,6 +117,42 @@ fn imported_functions_methods_and_changed_arguments_are_recorded() {
     assert_eq!(workload["mutated"], serde_json::json!([0]));
 }
 
+/// A function that launches and calls another that does: each is recorded, the outer one with all launches in order.
+#[test]
+fn an_entry_inside_an_entry_is_recorded_as_both() {
+    let outer = "
+def outer(x):
+    scale_kernel[(2,)](x, x, 8, BLOCK=4)
+    y = scale(x)
+    scale_kernel[(1,)](y, y, 4, BLOCK=4)
+    plain(x)
+
+def plain(x):
+    return {'f': abs}['f'](x)
+
+if __name__ == '__main__':
+    outer(torch.ones(300))
+";
+    let functions = SCALE.split("if __name__").next().unwrap();
+    let project = Project::new(&[("scale.py", &format!("{functions}{outer}"))]);
+    let ran = project.run(&["record", "--", test_python().to_str().unwrap(), "scale.py"]);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let mut grids: Vec<(String, Value)> = project
+        .workloads()
+        .iter()
+        .map(|workload| {
+            let grids = workload["launches"].as_array().unwrap().iter().map(|launch| launch["grid"][0].clone());
+            (workload["entry"].as_str().unwrap().to_owned(), grids.collect())
+        })
+        .collect();
+    grids.sort_by(|a, b| a.0.cmp(&b.0));
+    // `plain` calls a table's function and launches nothing: it is not kept.
+    assert_eq!(
+        grids,
+        [("outer".to_owned(), serde_json::json!([2, 19, 1])), ("scale".to_owned(), serde_json::json!([19]))]
+    );
+}
+
 #[test]
 fn a_command_that_fails_keeps_what_was_recorded() {
     let project = Project::new(&[("scale.py", &format!("{SCALE}    raise SystemExit(7)\n"))]);

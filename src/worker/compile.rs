@@ -39,9 +39,19 @@ pub(super) fn set_mode(mode: Mode) {
     watch(|watch| watch.mode = mode);
 }
 
-/// The launches noted since the last call.
-pub(super) fn take_launches() -> Vec<LaunchRecord> {
-    watch(|watch| std::mem::take(&mut watch.launches))
+/// How many launches have been noted.
+pub(super) fn launch_count() -> usize {
+    watch(|watch| watch.launches.len())
+}
+
+/// The launches noted after the first `count`.
+pub(super) fn launches_after(count: usize) -> Vec<LaunchRecord> {
+    watch(|watch| watch.launches[count..].to_vec())
+}
+
+/// Forgets the launches noted so far.
+pub(super) fn forget_launches() {
+    watch(|watch| watch.launches.clear());
 }
 
 /// The time that a simulated device says has passed, in milliseconds.

@@ -8,15 +8,16 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use super::compile::{Mode, install, set_mode, take_launches};
+use super::compile::{Mode, forget_launches, install, launch_count, launches_after, set_mode};
 use super::values::Described;
 use super::{failed, shim};
-use crate::protocol::{EntryPoint, Environment, RECORD_ENV, RecordConfig, Workload};
+use crate::protocol::{EntryPoint, Environment, LaunchRecord, RECORD_ENV, RecordConfig, Workload};
 
 struct Recorder {
     config: RecordConfig,
-    /// Seen calls by entry and shapes: which file holds them, and how often they came.
-    seen: HashMap<(usize, String), (PathBuf, Workload)>,
+    /// Seen calls by entry and shapes: which file holds them, and how often they came. Calls that launch nothing have
+    /// none.
+    seen: HashMap<(usize, String), Option<(PathBuf, Workload)>>,
     /// Entries whose calls are being recorded at present: an entry inside an entry is recorded as a call of its own.
     depth: usize,
     environment: Environment,
@@ -50,11 +51,13 @@ pub(super) fn run_recorded(py: Python<'_>, argv: Vec<String>) -> PyResult<()> {
         builtins.setattr(decorator_name(index).as_str(), decorator)?;
     }
     install_import_hook(py, &entries)?;
-    match argv.split_first() {
+    let ran = match argv.split_first() {
         Some((dash, rest)) if dash == "-m" => run_module(py, rest),
         Some((script, _)) => run_script(py, script, &argv, &entries),
         None => Err(failed("no script to run")),
-    }
+    };
+    recorder(|recorder| recorder.save_counts())?;
+    ran
 }
 
 fn run_module(py: Python<'_>, argv: &[String]) -> PyResult<()> {
@@ -172,39 +175,60 @@ fn on_call(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResult
     // What cannot be described must not disturb the user's program.
     let Ok(call) = Described::of(&args, &kwargs) else { return run() };
     let shapes = call.signature();
-    let known = recorder(|recorder| match recorder.seen.get_mut(&(entry, shapes.clone())) {
-        Some((path, workload)) => {
-            workload.count += 1;
-            let _ = save(path, workload);
-            true
-        }
-        None => recorder.seen.keys().filter(|(seen, _)| *seen == entry).count() >= recorder.config.distinct,
-    })?;
-    if known {
+    if recorder(|recorder| recorder.knows(entry, &shapes))? {
         return run();
     }
     let nested = recorder(|recorder| {
         recorder.depth += 1;
         recorder.depth > 1
     })?;
-    if !nested {
-        set_mode(Mode::Watch);
-        take_launches();
-    }
+    set_mode(Mode::Watch);
+    let before = launch_count();
     let copies = call.copies().unwrap_or_default();
     let out = run();
+    let launches = launches_after(before);
     recorder(|recorder| recorder.depth -= 1)?;
-    let launches = take_launches();
     if !nested {
         set_mode(Mode::Plain);
+        forget_launches();
     }
     let out = out?;
     let mutated = call.changed(&copies).unwrap_or_default();
-    recorder(|recorder| {
-        let point = recorder.config.entries[entry].clone();
-        let number = recorder.seen.len();
-        let path = recorder.config.output.join(format!("{}-{number}.json", point.qualname.replace(['<', '>'], "")));
-        let environment = recorder.environment.clone();
+    recorder(|recorder| recorder.keep(entry, shapes, call, mutated, launches))?;
+    Ok(out)
+}
+
+impl Recorder {
+    /// Whether a call of these shapes needs no recording; counts it.
+    fn knows(&mut self, entry: usize, shapes: &str) -> bool {
+        match self.seen.get_mut(&(entry, shapes.to_owned())) {
+            Some(None) => true,
+            Some(Some((path, workload))) => {
+                workload.count += 1;
+                // The last counts are written at the end; these are for a program that is killed.
+                if workload.count.is_power_of_two() {
+                    let _ = save(path, workload);
+                }
+                true
+            }
+            None => self.seen.keys().filter(|(seen, _)| *seen == entry).count() >= self.config.distinct,
+        }
+    }
+
+    fn keep(
+        &mut self,
+        entry: usize,
+        shapes: String,
+        call: Described<'_>,
+        mutated: Vec<usize>,
+        launches: Vec<LaunchRecord>,
+    ) {
+        if launches.is_empty() {
+            self.seen.insert((entry, shapes), None);
+            return;
+        }
+        let point = self.config.entries[entry].clone();
+        let name = format!("{}-{}.json", point.qualname.replace(['<', '>'], ""), self.seen.len());
         let workload = Workload {
             file: point.file,
             entry: point.qualname,
@@ -213,12 +237,18 @@ fn on_call(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResult
             mutated,
             launches,
             count: 1,
-            environment,
+            environment: self.environment.clone(),
         };
+        let path = self.config.output.join(name);
         let _ = save(&path, &workload);
-        recorder.seen.insert((entry, shapes), (path, workload));
-    })?;
-    Ok(out)
+        self.seen.insert((entry, shapes), Some((path, workload)));
+    }
+
+    fn save_counts(&self) {
+        for (path, workload) in self.seen.values().flatten() {
+            let _ = save(path, workload);
+        }
+    }
 }
 
 fn save(path: &PathBuf, workload: &Workload) -> std::io::Result<()> {

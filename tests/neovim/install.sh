@@ -11,10 +11,13 @@ rm -rf "$prefix"
 apt=$prefix/.apt
 mkdir -p "$apt"/{etc/apt.conf.d,etc/preferences.d,etc/sources.list.d,lists/partial,archives/partial}
 : > "$apt/status"
-mirror=$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -n 1)
+# The mirror that this machine uses already.
+mirror=$(cat /etc/apt/sources.list /etc/apt/sources.list.d/*.{list,sources} 2>/dev/null \
+  | sed -nE 's/^(URIs:|deb( \[[^]]*\])?) *(https?:[^ ]*debian[^ ]*).*/\3/p' | grep -v security | head -n 1 || true)
+[ -n "$mirror" ] || { echo "no Debian mirror in /etc/apt" >&2; exit 1; }
 cat > "$apt/etc/sources.list.d/debian.sources" <<SOURCES
 Types: deb
-URIs: ${mirror:-http://deb.debian.org/debian}
+URIs: $mirror
 Suites: $suite
 Components: main
 Architectures: amd64
