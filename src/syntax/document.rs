@@ -68,6 +68,8 @@ impl Document {
     fn replace(&mut self, start_byte: usize, old_end_byte: usize, text: &str) {
         // Editors and formatters send whole lines, or all of them, for a few characters: the parser uses the more of the
         // old tree the less has changed.
+        // Asked of the whole text: cut to what differs, it may end a line that was ended by both.
+        self.lone_cr |= has_lone_cr(text);
         let old = String::from(self.rope.byte_slice(start_byte..old_end_byte));
         let (before, after) = common_ends(&old, text);
         let (start_byte, old_end_byte) = (start_byte + before, old_end_byte - after);
@@ -79,7 +81,6 @@ impl Document {
         let first = self.rope.byte_to_char(start_byte);
         self.rope.remove(first..self.rope.byte_to_char(old_end_byte));
         self.rope.insert(first, text);
-        self.lone_cr |= has_lone_cr(text);
         let new_end_byte = start_byte + text.len();
         let new_end_position = self.point_of(new_end_byte);
         if let Some(tree) = &mut self.tree {
