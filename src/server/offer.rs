@@ -13,10 +13,10 @@ pub(super) fn rebase(old: &str, edits: &[Edit], kernel: Span, new: &str) -> Opti
         return Some(edits.to_vec());
     }
     let blocks = equal_blocks(old, new);
+    // Where `span` is now, if the lines around it are as they were.
     let shift = |span: Span, lines: Span| {
-        let &(start, length, to) =
-            blocks.iter().find(|&&(start, length, _)| Span::new(start, start + length).contains(lines))?;
-        debug_assert!(start + length <= old.len());
+        let around = |&&(start, length, _): &&(usize, usize, usize)| Span::new(start, start + length).contains(lines);
+        let &(start, _, to) = blocks.iter().find(around)?;
         Some(Span::new(span.start - start + to, span.end - start + to))
     };
     shift(kernel, kernel)?;
