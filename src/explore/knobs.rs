@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
 use crate::kernel::{Host, Kernel, Launch, Module};
 use crate::rules::Edit;
 use crate::syntax::Span;
@@ -58,7 +58,7 @@ pub(super) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> 
 fn tile_knob(module: &Module, launches: &[&Launch], name: &str, position: usize) -> Option<Knob> {
     let literals = launches
         .iter()
-        .map(|launch| literal(module, launch, argument(launch, name, Some(position))?))
+        .map(|launch| literal(module, launch, argument(&launch.args, name, Some(position))?))
         .collect::<Option<Vec<_>>>()?;
     let current = same(&literals)?;
     // Powers of two only: other constants are rarely tile sizes, and `arange` takes no others.
@@ -70,7 +70,7 @@ fn tile_knob(module: &Module, launches: &[&Launch], name: &str, position: usize)
 }
 
 fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, choices: &[i64]) -> Option<Knob> {
-    let given: Vec<Option<&Expr>> = launches.iter().map(|launch| argument(launch, name, None)).collect();
+    let given: Vec<Option<&Expr>> = launches.iter().map(|launch| argument(&launch.args, name, None)).collect();
     let knob = |current, place| Knob { name: name.to_owned(), current, choices: choices.to_vec(), place };
     if given.iter().all(Option::is_none) {
         let open =
@@ -81,16 +81,6 @@ fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, 
     let literals =
         launches.iter().zip(given).map(|(launch, expr)| literal(module, launch, expr?)).collect::<Option<Vec<_>>>()?;
     Some(knob(same(&literals)?, place(literals)))
-}
-
-fn argument<'a>(launch: &'a Launch, name: &str, position: Option<usize>) -> Option<&'a Expr> {
-    let keyword = launch.args.iter().find(|arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name));
-    if let Some(arg) = keyword {
-        return Some(&arg.value);
-    }
-    let before = launch.args.get(..=position?)?;
-    let plain = before.iter().all(|arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_)));
-    plain.then(|| &before[before.len() - 1].value)
 }
 
 fn same(literals: &[(i64, Span)]) -> Option<i64> {

@@ -302,17 +302,23 @@ impl Expr {
     }
 }
 
+/// The value passed for a parameter: by keyword, else by position when no `*args` comes before.
+#[must_use]
+pub fn argument<'a>(args: &'a [Arg], name: &str, position: Option<usize>) -> Option<&'a Expr> {
+    let by_name = args.iter().find(|arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name));
+    if let Some(arg) = by_name {
+        return Some(&arg.value);
+    }
+    let before = args.get(..=position?)?;
+    let plain = |arg: &Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
+    before.iter().all(plain).then_some(&before.last()?.value)
+}
+
 impl Call {
-    /// The value passed for a parameter: by keyword, else by position when no `*args` comes before.
+    /// The value passed for a parameter; see [`argument`].
     #[must_use]
     pub fn argument(&self, name: &str, position: Option<usize>) -> Option<&Expr> {
-        let by_name = self.args.iter().find(|arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name));
-        if let Some(arg) = by_name {
-            return Some(&arg.value);
-        }
-        let arg = self.args.get(position?)?;
-        let plain = |arg: &Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
-        self.args[..=position?].iter().all(plain).then_some(&arg.value)
+        argument(&self.args, name, position)
     }
 
     /// Whether the call has `*args` or `**kwargs`, so that its arguments are not all known.
