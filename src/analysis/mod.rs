@@ -7,7 +7,8 @@
 //! - [`flow`]: which statements Triton compiles at all,
 //! - [`launches`]: what the launches and configurations of the file pass for a parameter,
 //! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
-//! - [`interpret`]: runs a kernel's body over that domain.
+//! - [`interpret`]: runs a kernel's body over that domain,
+//! - [`types`]: runs a kernel's body as Triton's front end would: types, shapes, compile-time values.
 //!
 //! An answer is certain or it is "unknown"; nothing here guesses. [`interpret`] is where further domains (dtypes, integer
 //! ranges, tile sizes) join in: one more field of [`lanes::Value`] and its transfer function, on the same walk.
@@ -18,6 +19,7 @@ pub mod flow;
 pub mod interpret;
 pub mod lanes;
 pub mod launches;
+pub mod types;
 
 #[cfg(test)]
 mod tests;

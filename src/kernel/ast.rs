@@ -108,6 +108,19 @@ pub enum ExprKind {
         /// The body.
         body: Box<Expr>,
     },
+    /// A string with interpolated expressions.
+    FString(Vec<Expr>),
+    /// `[element for target in iter]`
+    Comprehension {
+        /// What each round gives.
+        element: Box<Expr>,
+        /// What each round binds.
+        target: Box<Expr>,
+        /// What it runs over.
+        iter: Box<Expr>,
+        /// Whether that is all: one `for` and no `if`.
+        is_simple: bool,
+    },
     /// `*x` or `**x`
     Starred(Box<Expr>),
     /// `name := value`
@@ -274,7 +287,10 @@ impl Expr {
             ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::Named { value, .. } => vec![value],
             ExprKind::Call(call) => std::iter::once(&call.func).chain(call.args.iter().map(|arg| &arg.value)).collect(),
             ExprKind::Subscript { value, index } => std::iter::once(value.as_ref()).chain(index).collect(),
-            ExprKind::Slice(parts) | ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().collect(),
+            ExprKind::Slice(parts) | ExprKind::Tuple(parts) | ExprKind::List(parts) | ExprKind::FString(parts) => {
+                parts.iter().collect()
+            }
+            ExprKind::Comprehension { element, target, iter, .. } => vec![element, target, iter],
             ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => vec![left, right],
             ExprKind::Unary { operand, .. } => vec![operand],
             ExprKind::Compare { left, rest } => {

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use super::lower::Lower;
 use super::query::Found;
-use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, query};
+use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, bindings, query};
 use crate::syntax::{Source, node_span};
 
 impl Module {
@@ -20,7 +20,8 @@ impl Module {
             return Self::default();
         }
         let (globals, uncertain) = top_level(source, Some(&mut imports));
-        let mut module = Self { imports, globals, uncertain, ..Self::default() };
+        let (bindings, has_star_import) = bindings::read(source);
+        let mut module = Self { imports, globals, uncertain, bindings, has_star_import, ..Self::default() };
         module.add(source, &found);
         module.note_calls();
         module
@@ -70,14 +71,18 @@ pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> (
                     uncertain.insert(name);
                 }
             }
-            if let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind
+            if let StmtKind::Assign { targets, annotation, value: Some(value) } = &stmt.kind
                 && let [target] = targets.as_slice()
                 && let Some(name) = target.as_name()
             {
                 if let Some(imports) = &mut imports {
                     imports.assign(name, value);
                 }
-                globals.push(Global { name: name.to_owned(), value: value.clone(), span: stmt.span });
+                let is_constexpr = annotation
+                    .as_ref()
+                    .and_then(Expr::dotted)
+                    .is_some_and(|path| path.last() == Some(&"constexpr"));
+                globals.push(Global { name: name.to_owned(), value: value.clone(), is_constexpr, span: stmt.span });
             }
         });
     }
@@ -160,7 +165,17 @@ fn decorators(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Decora
 fn params(def: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Param> {
     let Some(list) = def.child_by_field_name("parameters") else { return Vec::new() };
     let mut cursor = list.walk();
-    list.named_children(&mut cursor).filter_map(|node| param(node, lower, imports)).collect()
+    let mut params: Vec<Param> = Vec::new();
+    let mut is_keyword_only = false;
+    for node in list.named_children(&mut cursor) {
+        if let Some(mut param) = param(node, lower, imports) {
+            param.keyword_only = is_keyword_only && !param.variadic;
+            is_keyword_only |= param.variadic;
+            params.push(param);
+        }
+        is_keyword_only |= node.kind() == "keyword_separator";
+    }
+    params
 }
 
 fn param(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Param> {
@@ -181,6 +196,7 @@ fn param(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Param> {
         annotation,
         default: node.child_by_field_name("value").map(|value| lower.expr(value)),
         variadic,
+        keyword_only: false,
     })
 }
 

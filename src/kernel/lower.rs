@@ -70,7 +70,8 @@ impl<'a> Lower<'a> {
             "decorated_definition" => StmtKind::Definition(
                 node.child_by_field_name("definition").map_or_else(String::new, |n| self.name_of(n)),
             ),
-            "with_statement" | "try_statement" | "match_statement" => StmtKind::Block(self.blocks_below(node)),
+            "with_statement" => StmtKind::Block(self.with_statement(node)),
+            "try_statement" | "match_statement" => StmtKind::Block(self.blocks_below(node)),
             other => StmtKind::Other(other.to_owned()),
         };
         Stmt { span: node_span(node), kind }
@@ -93,6 +94,22 @@ impl<'a> Lower<'a> {
             }
         }
         blocks
+    }
+
+    /// The expressions of a `with` as statements, then its body.
+    fn with_statement(self, node: Node<'_>) -> Vec<Vec<Stmt>> {
+        let mut items = Vec::new();
+        let mut cursor = node.walk();
+        for clause in node.named_children(&mut cursor).filter(|child| child.kind() == "with_clause") {
+            let mut cursor = clause.walk();
+            for item in clause.named_children(&mut cursor).filter(|child| child.kind() == "with_item") {
+                if let Some(value) = item.child_by_field_name("value") {
+                    let inner = value.named_child(0).filter(|_| value.kind() == "as_pattern").unwrap_or(value);
+                    items.push(Stmt { span: node_span(inner), kind: StmtKind::Expr(self.expr(inner)) });
+                }
+            }
+        }
+        std::iter::once(items).chain(self.blocks_below(node)).collect()
     }
 
     fn if_statement(self, node: Node<'_>) -> StmtKind {
@@ -208,6 +225,7 @@ impl<'a> Lower<'a> {
             "list" | "list_pattern" => ExprKind::List(this.named_exprs(node)),
             "dictionary" => this.dictionary(node),
             "lambda" => this.lambda(node),
+            "list_comprehension" => this.comprehension(node),
             "list_splat" | "dictionary_splat" | "list_splat_pattern" => match first_expression(node) {
                 Some(inner) => ExprKind::Starred(Box::new(this.expr(inner))),
                 None => ExprKind::Other("splat".to_owned()),
@@ -226,16 +244,19 @@ impl<'a> Lower<'a> {
     }
 
     fn string(self, node: Node<'_>) -> ExprKind {
-        let mut content = String::new();
+        let (mut content, mut parts, mut is_formatted) = (String::new(), Vec::new(), false);
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             match child.kind() {
                 "string_content" => content.push_str(self.str(child)),
-                "interpolation" => return ExprKind::Other("f-string".to_owned()),
+                "interpolation" => {
+                    parts.extend(child.child_by_field_name("expression").map(|inner| self.expr(inner)));
+                    is_formatted = true;
+                }
                 _ => {}
             }
         }
-        ExprKind::Str(content)
+        if is_formatted { ExprKind::FString(parts) } else { ExprKind::Str(content) }
     }
 
     fn attribute(self, node: Node<'_>) -> ExprKind {
@@ -310,6 +331,23 @@ impl<'a> Lower<'a> {
             }
         }
         ExprKind::Dict { items, open }
+    }
+
+    fn comprehension(self, node: Node<'_>) -> ExprKind {
+        let mut cursor = node.walk();
+        let clauses: Vec<Node<'_>> = node
+            .named_children(&mut cursor)
+            .filter(|child| matches!(child.kind(), "for_in_clause" | "if_clause"))
+            .collect();
+        let Some(first) = clauses.first().filter(|clause| clause.kind() == "for_in_clause") else {
+            return ExprKind::Other("list_comprehension".to_owned());
+        };
+        ExprKind::Comprehension {
+            element: Box::new(self.field(node, "body")),
+            target: Box::new(self.field(*first, "left")),
+            iter: Box::new(self.field(*first, "right")),
+            is_simple: clauses.len() == 1,
+        }
     }
 
     fn lambda(self, node: Node<'_>) -> ExprKind {

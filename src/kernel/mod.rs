@@ -3,6 +3,7 @@
 //! Pure: built from a [`Source`](crate::syntax::Source) alone, owned, comparable.
 
 pub mod ast;
+mod bindings;
 mod build;
 mod imports;
 mod lower;
@@ -12,8 +13,9 @@ mod shift;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+pub use bindings::Binding;
 pub use imports::{Imports, Resolved};
 
 use crate::syntax::Span;
@@ -34,6 +36,10 @@ pub struct Module {
     pub globals: Vec<Global>,
     /// Names that the top level binds more than once or under a condition: what they are is not certain.
     pub uncertain: HashSet<String>,
+    /// How the top level binds each of its names.
+    pub bindings: HashMap<String, Binding>,
+    /// Whether names may come from `from … import *`, or from a part that the parser could not read.
+    pub has_star_import: bool,
     /// See [`Module::called_in_kernels`].
     called: HashSet<String>,
 }
@@ -86,6 +92,8 @@ pub struct Param {
     pub default: Option<Expr>,
     /// Whether it is `*args` or `**kwargs`.
     pub variadic: bool,
+    /// Whether it comes behind `*`, so that it can be passed by name only.
+    pub keyword_only: bool,
 }
 
 /// A decorator.
@@ -166,6 +174,8 @@ pub struct Global {
     pub name: String,
     /// The value.
     pub value: Expr,
+    /// Whether it is annotated as `tl.constexpr`.
+    pub is_constexpr: bool,
     /// The statement.
     pub span: Span,
 }

@@ -8,7 +8,7 @@ use super::ast::{Expr, StmtKind};
 use super::build::top_level;
 use super::lower::Lower;
 use super::shift::Shift;
-use super::{Host, Imports, Kernel, Launch, Module};
+use super::{Host, Imports, Kernel, Launch, Module, bindings};
 use crate::syntax::{Source, Span, node_span};
 
 /// What the model has of one node below the root.
@@ -50,7 +50,8 @@ impl Module {
         }
         let (mut items, imports) = take_apart(before, &old);
         let (globals, uncertain) = top_level(source, None);
-        let mut module = Self { imports, globals, uncertain, ..Self::default() };
+        let (bindings, has_star_import) = bindings::read(source);
+        let mut module = Self { imports, globals, uncertain, bindings, has_star_import, ..Self::default() };
         for (node, same) in new.iter().zip(same) {
             match same {
                 Some(at) => {

@@ -63,7 +63,14 @@ impl Shift for Expr {
                 value.shift(by);
                 index.shift(by);
             }
-            ExprKind::Slice(items) | ExprKind::Tuple(items) | ExprKind::List(items) => items.shift(by),
+            ExprKind::Slice(items) | ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::FString(items) => {
+                items.shift(by);
+            }
+            ExprKind::Comprehension { element, target, iter, .. } => {
+                element.shift(by);
+                target.shift(by);
+                iter.shift(by);
+            }
             ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => {
                 left.shift(by);
                 right.shift(by);

@@ -1,0 +1,276 @@
+//! Calls: functions of Triton, helpers of the file, methods, and the few functions of Python.
+
+use super::arguments::Given;
+use super::engine::{Engine, Frame};
+use super::functions;
+use super::value::{Const, Element, Kind, Tile, Value};
+use super::dtype::Number;
+use crate::api::{Lookup, MemberKind, Parameter};
+use crate::kernel::Kernel;
+use crate::kernel::ast::{Call, Expr, ExprKind};
+use crate::syntax::Span;
+
+/// How many helpers may be inside each other.
+const MAX_CALLS: usize = 12;
+
+impl<'a> Engine<'a> {
+    pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, frame: &mut Frame<'a>) -> Value<'a> {
+        let function = self.eval(&call.func, frame);
+        let mut is_open = false;
+        let mut values = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            if let ExprKind::Starred(inner) = &arg.value.kind {
+                self.eval(inner, frame);
+                is_open = true;
+                values.push(Value::Unknown);
+            } else {
+                values.push(self.eval(&arg.value, frame));
+            }
+        }
+        if is_open {
+            return Value::Unknown;
+        }
+        let mut given = Given { receiver: None, call, values: &values };
+        match function {
+            Value::Member(path) => self.member_call(expr, &path, &given),
+            Value::Kernel(index) => self.helper_call(expr.span, index, &given, frame),
+            Value::Method(receiver, name) => {
+                given.receiver = Some((*receiver).clone());
+                self.method_call(expr, name, &given)
+            }
+            Value::Builtin(name) => self.builtin_call(expr, name, &values),
+            _ => Value::Unknown,
+        }
+    }
+
+    fn member_call(&mut self, expr: &Expr, path: &str, given: &Given<'a, '_>) -> Value<'a> {
+        let Some(name) = path.strip_prefix("triton.language.") else {
+            return self.host_call(expr.span, path, given);
+        };
+        if let Some((_, function)) = name.rsplit_once("libdevice.") {
+            return self.libdevice(expr.span, function, given.values);
+        }
+        let name = ["math.", "core.", "standard.", "random."].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+        let Some(bound) = self.bind_member(expr.span, path, given) else { return Value::Unknown };
+        functions::apply(self, expr.span, name, bound)
+    }
+
+    /// A function of the host.
+    fn host_call(&mut self, span: Span, path: &str, given: &Given<'a, '_>) -> Value<'a> {
+        let of_host = ["math.", "numpy.", "torch."].iter().any(|module| path.starts_with(module));
+        let is_host = of_host || matches!(path, "triton.cdiv" | "triton.next_power_of_2");
+        let Some(run_time) = given.values.iter().find(|value| value.is_runtime()).filter(|_| is_host) else {
+            return Value::Const(Const::Unknown);
+        };
+        let instead = if path == "triton.cdiv" { "; use `tl.cdiv`" } else { "" };
+        let message = format!("`{path}` runs on the host and does not take the run-time value `{run_time}`{instead}");
+        self.problem(Kind::Argument, span, message);
+        Value::Unknown
+    }
+
+    fn method_call(&mut self, expr: &Expr, name: &str, given: &Given<'a, '_>) -> Value<'a> {
+        match given.receiver.as_ref() {
+            Some(Value::Const(Const::Type(element))) => Value::Const(Self::type_question(*element, name)),
+            Some(Value::Tile(_)) => {
+                let path = format!("triton.language.tensor.{name}");
+                let Lookup::Found(member) = self.target.lookup(&path) else { return Value::Unknown };
+                if member.kind == MemberKind::Value {
+                    return Value::Unknown;
+                }
+                if member.kind == MemberKind::Jit && self.since(4) == Some(false) {
+                    let message = format!("`.{name}()` needs Triton 3.4; use `tl.{name}`");
+                    self.problem(Kind::Attribute, expr.span, message);
+                    return Value::Unknown;
+                }
+                let name = if name == "to" { "cast" } else { name };
+                let full = format!("triton.language.{name}");
+                let plain = Given { receiver: None, ..*given };
+                if self.bind_member(expr.span, &path, &plain).is_none() {
+                    return Value::Unknown;
+                }
+                let known = if matches!(self.target.lookup(&full), Lookup::Found(_)) { full } else { format!("triton.language.math.{name}") };
+                let Some(bound) = self.bind_member(expr.span, &known, given) else { return Value::Unknown };
+                functions::apply(self, expr.span, name, bound)
+            }
+            Some(Value::Descriptor(tile)) if matches!(name, "load" | "gather") => {
+                functions::descriptor_load(name, tile, given.values)
+            }
+            Some(Value::Descriptor(_)) if matches!(name, "store" | "scatter") => Value::none(),
+            _ => Value::Unknown,
+        }
+    }
+
+    fn builtin_call(&mut self, expr: &Expr, name: &str, values: &[Value<'a>]) -> Value<'a> {
+        let span = expr.span;
+        match (name, values) {
+            ("float" | "int", [Value::Tile(tile)]) => {
+                let dtype = if name == "float" { "tl.float32" } else { "tl.int32" };
+                let message = format!("`{name}()` is computed while compiling, and `{tile}` is a run-time value; use `.to({dtype})`");
+                self.problem(Kind::Conversion, span, message);
+                Value::Unknown
+            }
+            ("float", [Value::Const(constant)]) => Value::Const(to_float(constant)),
+            ("int", [Value::Const(constant)]) => Value::Const(to_int(constant)),
+            ("len", [Value::Tuple(parts)]) => Value::int(i128::try_from(parts.len()).unwrap_or(0)),
+            ("len", [Value::Tile(tile)]) => {
+                let message = format!("`{tile}` has no `len()`; use `.shape[0]`");
+                self.problem(Kind::Conversion, span, message);
+                Value::Unknown
+            }
+            ("min" | "max", [Value::Const(first), rest @ ..]) if rest.iter().all(|value| value.constant().is_some()) => {
+                let mut best = first.clone();
+                for value in rest.iter().filter_map(Value::constant) {
+                    let better = super::fold::compare(if name == "min" { "<" } else { ">" }, value, &best);
+                    match better {
+                        Const::Bool(true) => best = value.clone(),
+                        Const::Bool(false) => {}
+                        _ => return Value::Const(Const::Unknown),
+                    }
+                }
+                Value::Const(best)
+            }
+            ("min" | "max", [first, rest @ ..]) if !rest.is_empty() => {
+                // Before 3.6 only the first two count.
+                let rest = if self.since(6) == Some(true) { rest } else { &rest[..1] };
+                rest.iter().fold(first.clone(), |best, value| {
+                    functions::elementwise(self, span, &best, value)
+                })
+            }
+            ("print", [first, ..]) => {
+                let is_text = matches!(first, Value::Const(Const::Str(_) | Const::Unknown | Const::Symbol(_)) | Value::Unknown);
+                if !is_text {
+                    self.problem(Kind::Argument, span, "the first argument of `print` must be a string");
+                }
+                Value::none()
+            }
+            ("list", [Value::Tuple(_)]) if self.since(3) == Some(true) => Value::Builtin("list()"),
+            ("list", [Value::Tuple(parts)]) if self.since(3) == Some(false) => Value::Tuple(parts.clone()),
+            ("range", _) => Value::Builtin("range()"),
+            ("isinstance" | "hasattr", _) => Value::Const(Const::Unknown),
+            _ => Value::Unknown,
+        }
+    }
+
+    fn helper_call(&mut self, span: Span, index: usize, given: &Given<'a, '_>, frame: &Frame<'a>) -> Value<'a> {
+        let module = self.module;
+        let Some(kernel) = module.kernels.get(index) else { return Value::Unknown };
+        if kernel.params.iter().any(|param| param.variadic) {
+            return Value::Unknown;
+        }
+        let params: Vec<Parameter> = kernel
+            .params
+            .iter()
+            .map(|param| Parameter {
+                name: param.name.clone(),
+                default: param.default.as_ref().map(|default| self.text[default.span.start..default.span.end].to_owned()),
+            })
+            .collect();
+        let Some(bound) = self.bind_kernel(span, &kernel.name, &params, given) else { return Value::Unknown };
+        if !kernel.plain || kernel.autotune.is_some() {
+            return Value::Unknown;
+        }
+        if self.running.contains(&index) {
+            if frame.regions > 0 || self.uncertain == 0 {
+                self.problem(Kind::Nesting, span, format!("`{}` calls itself, and functions of a kernel cannot", kernel.name));
+            }
+            return Value::Unknown;
+        }
+        let arguments: Vec<Value<'a>> = kernel
+            .params
+            .iter()
+            .map(|param| match (bound.get(&param.name), &param.default) {
+                (Some(value), _) => value.clone(),
+                (None, Some(default)) => super::signature::literal(default).map_or(Value::Unknown, Value::Const),
+                (None, None) => Value::Unknown,
+            })
+            .collect();
+        self.run_helper(index, kernel, arguments)
+    }
+
+    /// Runs a helper for arguments; what it gave for the same ones before is taken from memory.
+    fn run_helper(&mut self, index: usize, kernel: &'a Kernel, arguments: Vec<Value<'a>>) -> Value<'a> {
+        let known = self.results.get(&index).and_then(|known| known.iter().find(|(of, _)| *of == arguments));
+        if let Some((_, result)) = known {
+            return result.clone();
+        }
+        if self.running.len() >= MAX_CALLS || !self.step() {
+            return Value::Unknown;
+        }
+        let mut inner = Frame::new(kernel, false);
+        for (param, value) in kernel.params.iter().zip(&arguments) {
+            inner.names.insert(&param.name, value.clone());
+        }
+        self.running.push(index);
+        self.body(&kernel.body, &mut inner);
+        self.running.pop();
+        let result = match inner.returned {
+            Some(value) => value,
+            None if inner.is_opaque => Value::Unknown,
+            None => Value::none(),
+        };
+        self.results.entry(index).or_default().push((arguments, result.clone()));
+        result
+    }
+
+    /// Looks at decorators and defaults.
+    pub(super) fn header(&mut self, kernel: &'a Kernel) {
+        let calls = kernel.decorators.iter().filter(|decorator| decorator.path.as_deref() == Some("triton.jit"));
+        for call in calls.filter_map(|decorator| decorator.expr.as_call()) {
+            self.check_arguments(call.func.span, "triton.jit", call);
+        }
+    }
+
+    /// A function of libdevice: floats of 32 and 64 bits, lane by lane.
+    fn libdevice(&mut self, span: Span, name: &str, values: &[Value<'a>]) -> Value<'a> {
+        const INTEGERS: &[&str] =
+            &["abs", "brev", "byte_perm", "clz", "ffs", "hadd", "ilogb", "max", "min", "mul24", "mulhi", "popc", "rhadd", "sad"];
+        const OTHERS: &[&str] = &["finitef", "isfinited", "isinf", "isnan", "signbit", "ldexp", "scalbn", "powi", "pow", "jn", "yn", "cyl_bessel_i0"];
+        let mut tiles = Vec::new();
+        for value in values {
+            let Some(operand) = self.operand(span, value) else { return Value::Unknown };
+            tiles.push(operand.tile);
+        }
+        let Some(first) = tiles.first().cloned() else { return Value::Unknown };
+        if INTEGERS.contains(&name) || OTHERS.contains(&name) || name.contains('2') || name.contains("_r") {
+            return Value::Unknown;
+        }
+        let mut shape = first.shape.clone();
+        for tile in &tiles[1..] {
+            let joined = Tile::new(first.element, shape.clone());
+            shape = self.common_shape(span, &joined, tile);
+        }
+        let numbers: Option<Vec<Number>> = tiles.iter().map(|tile| tile.element.number()).collect();
+        let Some(numbers) = numbers else { return Value::Tile(Tile::new(Element::Unknown, shape)) };
+        let wide = if numbers.contains(&Number::Fp64) { Number::Fp64 } else { Number::Fp32 };
+        if let [Number::Fp16 | Number::Bf16] = numbers.as_slice() {
+            let message = format!("`libdevice.{name}` takes `fp32` and `fp64`, not `{}`; cast with `.to(tl.float32)`", numbers[0]);
+            self.problem(Kind::Argument, span, message);
+            return Value::Unknown;
+        }
+        if !numbers.iter().all(|number| *number == wide) {
+            return Value::Unknown;
+        }
+        Value::Tile(Tile::new(Element::Number(wide), shape))
+    }
+}
+
+pub(super) fn to_float(constant: &Const) -> Const {
+    #[expect(clippy::cast_precision_loss, reason = "Python rounds, too")]
+    match constant {
+        Const::Float(_) => constant.clone(),
+        Const::Int(value) => Const::Float(*value as f64),
+        Const::Bool(value) => Const::Float(f64::from(*value)),
+        Const::Str(text) => text.trim().replace('_', "").parse().map_or(Const::Unknown, Const::Float),
+        _ => Const::Unknown,
+    }
+}
+
+pub(super) fn to_int(constant: &Const) -> Const {
+    match constant {
+        Const::Int(_) | Const::Symbol(_) => constant.clone(),
+        Const::Bool(value) => Const::Int(i128::from(*value)),
+        #[expect(clippy::cast_possible_truncation, reason = "that is what `int()` does")]
+        Const::Float(value) if value.abs() < 1e18 => Const::Int(value.trunc() as i128),
+        _ => Const::Unknown,
+    }
+}
