@@ -78,10 +78,8 @@ pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> (
                 if let Some(imports) = &mut imports {
                     imports.assign(name, value);
                 }
-                let is_constexpr = annotation
-                    .as_ref()
-                    .and_then(Expr::dotted)
-                    .is_some_and(|path| path.last() == Some(&"constexpr"));
+                let is_constexpr =
+                    annotation.as_ref().and_then(Expr::dotted).is_some_and(|path| path.last() == Some(&"constexpr"));
                 globals.push(Global { name: name.to_owned(), value: value.clone(), is_constexpr, span: stmt.span });
             }
         });

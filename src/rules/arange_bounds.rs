@@ -2,7 +2,6 @@
 
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
 use crate::analysis::constants::{self, binary};
-use crate::analysis::dialect::names_other_compiler;
 use crate::analysis::flow::live;
 use crate::analysis::launches::{self, Passed, Setting, certainly_launched, passed};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
@@ -101,7 +100,7 @@ fn check_call(
         }
     }
     let conditional = is_conditional(&kinds.kernel.body, expr.span);
-    let other_compiler = || names_other_compiler(context.source.text());
+    let other_compiler = || context.is_for_other_compiler();
     let mut bad = None;
     for setting in settings.iter().map(Some).chain(settings.is_empty().then_some(None)) {
         let found = match (kinds.of(start, setting, 0), kinds.of(end, setting, 0)) {
@@ -414,7 +413,7 @@ mod tests {
         let source = Source::parse(text);
         assert!(!source.tree().root_node().has_error(), "{}", source.text());
         let (module, selection) = (Module::build(&source), Selection { select: vec!["L004".into()], ignore: vec![] });
-        let context = Context { source: &source, module: &module, target: Target::newest() };
+        let context = Context::new(&source, &module, Target::newest());
         check(&context, &selection).iter().map(|found| source.slice(found.span).to_owned()).collect()
     }
 

@@ -7,6 +7,7 @@
 mod declaration;
 mod diagnostic;
 mod engine;
+mod language;
 mod page;
 mod scope;
 mod suppression;
@@ -32,6 +33,7 @@ rules! {
     dtype_called,
     loop_exit,
     arange_bounds,
+    incompatible_shapes,
     unfilled_reduction,
 }
 

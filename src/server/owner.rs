@@ -342,7 +342,7 @@ impl Owner {
             let is_excluded = unit.path.as_deref().is_some_and(|path| resolved.excludes(path));
             let check = Arc::clone(&self.tools.check);
             let findings = self.guarded(|_| {
-                let context = Context { source: &unit.source, module: &unit.module, target: resolved.target };
+                let context = Context::new(&unit.source, &unit.module, resolved.target).at(unit.path.as_deref());
                 if is_excluded { Vec::new() } else { check(&context, &resolved.selection) }
             });
             let _ = unit.diagnostics.set(findings.unwrap_or_default());

@@ -105,9 +105,9 @@ pub(super) fn bind<'a>(given: &Given<'a, '_>, params: &[Parameter]) -> Result<Bo
         }
         bound.named.push((name.clone(), value.clone()));
     }
-    let missing = params.iter().find(|param| {
-        !param.name.starts_with('*') && param.default.is_none() && bound.get(&param.name).is_none()
-    });
+    let missing = params
+        .iter()
+        .find(|param| !param.name.starts_with('*') && param.default.is_none() && bound.get(&param.name).is_none());
     match missing {
         Some(param) => Err(Misfit::Missing(param.name.clone())),
         None => Ok(bound),

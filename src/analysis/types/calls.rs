@@ -1,10 +1,10 @@
 //! Calls: functions of Triton, helpers of the file, methods, and the few functions of Python.
 
 use super::arguments::Given;
+use super::dtype::Number;
 use super::engine::{Engine, Frame};
 use super::functions;
 use super::value::{Const, Element, Kind, Tile, Value};
-use super::dtype::Number;
 use crate::api::{Lookup, MemberKind, Parameter};
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, Expr, ExprKind};
@@ -50,7 +50,10 @@ impl<'a> Engine<'a> {
         if let Some((_, function)) = name.rsplit_once("libdevice.") {
             return self.libdevice(expr.span, function, given.values);
         }
-        let name = ["math.", "core.", "standard.", "random."].iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+        let name = ["math.", "core.", "standard.", "random."]
+            .iter()
+            .find_map(|prefix| name.strip_prefix(prefix))
+            .unwrap_or(name);
         let Some(bound) = self.bind_member(expr.span, path, given) else { return Value::Unknown };
         functions::apply(self, expr.span, name, bound)
     }
@@ -88,7 +91,11 @@ impl<'a> Engine<'a> {
                 if self.bind_member(expr.span, &path, &plain).is_none() {
                     return Value::Unknown;
                 }
-                let known = if matches!(self.target.lookup(&full), Lookup::Found(_)) { full } else { format!("triton.language.math.{name}") };
+                let known = if matches!(self.target.lookup(&full), Lookup::Found(_)) {
+                    full
+                } else {
+                    format!("triton.language.math.{name}")
+                };
                 let Some(bound) = self.bind_member(expr.span, &known, given) else { return Value::Unknown };
                 functions::apply(self, expr.span, name, bound)
             }
@@ -105,7 +112,9 @@ impl<'a> Engine<'a> {
         match (name, values) {
             ("float" | "int", [Value::Tile(tile)]) => {
                 let dtype = if name == "float" { "tl.float32" } else { "tl.int32" };
-                let message = format!("`{name}()` is computed while compiling, and `{tile}` is a run-time value; use `.to({dtype})`");
+                let message = format!(
+                    "`{name}()` is computed while compiling, and `{tile}` is a run-time value; use `.to({dtype})`"
+                );
                 self.problem(Kind::Conversion, span, message);
                 Value::Unknown
             }
@@ -117,7 +126,9 @@ impl<'a> Engine<'a> {
                 self.problem(Kind::Conversion, span, message);
                 Value::Unknown
             }
-            ("min" | "max", [Value::Const(first), rest @ ..]) if rest.iter().all(|value| value.constant().is_some()) => {
+            ("min" | "max", [Value::Const(first), rest @ ..])
+                if rest.iter().all(|value| value.constant().is_some()) =>
+            {
                 let mut best = first.clone();
                 for value in rest.iter().filter_map(Value::constant) {
                     let better = super::fold::compare(if name == "min" { "<" } else { ">" }, value, &best);
@@ -132,12 +143,11 @@ impl<'a> Engine<'a> {
             ("min" | "max", [first, rest @ ..]) if !rest.is_empty() => {
                 // Before 3.6 only the first two count.
                 let rest = if self.since(6) == Some(true) { rest } else { &rest[..1] };
-                rest.iter().fold(first.clone(), |best, value| {
-                    functions::elementwise(self, span, &best, value)
-                })
+                rest.iter().fold(first.clone(), |best, value| functions::elementwise(self, span, &best, value))
             }
             ("print", [first, ..]) => {
-                let is_text = matches!(first, Value::Const(Const::Str(_) | Const::Unknown | Const::Symbol(_)) | Value::Unknown);
+                let is_text =
+                    matches!(first, Value::Const(Const::Str(_) | Const::Unknown | Const::Symbol(_)) | Value::Unknown);
                 if !is_text {
                     self.problem(Kind::Argument, span, "the first argument of `print` must be a string");
                 }
@@ -162,7 +172,10 @@ impl<'a> Engine<'a> {
             .iter()
             .map(|param| Parameter {
                 name: param.name.clone(),
-                default: param.default.as_ref().map(|default| self.text[default.span.start..default.span.end].to_owned()),
+                default: param
+                    .default
+                    .as_ref()
+                    .map(|default| self.text[default.span.start..default.span.end].to_owned()),
             })
             .collect();
         let Some(bound) = self.bind_kernel(span, &kernel.name, &params, given) else { return Value::Unknown };
@@ -171,7 +184,11 @@ impl<'a> Engine<'a> {
         }
         if self.running.contains(&index) {
             if frame.regions > 0 || self.uncertain == 0 {
-                self.problem(Kind::Nesting, span, format!("`{}` calls itself, and functions of a kernel cannot", kernel.name));
+                self.problem(
+                    Kind::Nesting,
+                    span,
+                    format!("`{}` calls itself, and functions of a kernel cannot", kernel.name),
+                );
             }
             return Value::Unknown;
         }
@@ -222,9 +239,36 @@ impl<'a> Engine<'a> {
 
     /// A function of libdevice: floats of 32 and 64 bits, lane by lane.
     fn libdevice(&mut self, span: Span, name: &str, values: &[Value<'a>]) -> Value<'a> {
-        const INTEGERS: &[&str] =
-            &["abs", "brev", "byte_perm", "clz", "ffs", "hadd", "ilogb", "max", "min", "mul24", "mulhi", "popc", "rhadd", "sad"];
-        const OTHERS: &[&str] = &["finitef", "isfinited", "isinf", "isnan", "signbit", "ldexp", "scalbn", "powi", "pow", "jn", "yn", "cyl_bessel_i0"];
+        const INTEGERS: &[&str] = &[
+            "abs",
+            "brev",
+            "byte_perm",
+            "clz",
+            "ffs",
+            "hadd",
+            "ilogb",
+            "max",
+            "min",
+            "mul24",
+            "mulhi",
+            "popc",
+            "rhadd",
+            "sad",
+        ];
+        const OTHERS: &[&str] = &[
+            "finitef",
+            "isfinited",
+            "isinf",
+            "isnan",
+            "signbit",
+            "ldexp",
+            "scalbn",
+            "powi",
+            "pow",
+            "jn",
+            "yn",
+            "cyl_bessel_i0",
+        ];
         let mut tiles = Vec::new();
         for value in values {
             let Some(operand) = self.operand(span, value) else { return Value::Unknown };
@@ -243,7 +287,10 @@ impl<'a> Engine<'a> {
         let Some(numbers) = numbers else { return Value::Tile(Tile::new(Element::Unknown, shape)) };
         let wide = if numbers.contains(&Number::Fp64) { Number::Fp64 } else { Number::Fp32 };
         if let [Number::Fp16 | Number::Bf16] = numbers.as_slice() {
-            let message = format!("`libdevice.{name}` takes `fp32` and `fp64`, not `{}`; cast with `.to(tl.float32)`", numbers[0]);
+            let message = format!(
+                "`libdevice.{name}` takes `fp32` and `fp64`, not `{}`; cast with `.to(tl.float32)`",
+                numbers[0]
+            );
             self.problem(Kind::Argument, span, message);
             return Value::Unknown;
         }

@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 
+use super::dtype::Number;
 use super::engine::{Engine, Frame};
 use super::statements::{bound, returns};
 use super::value::{Const, Kind, Tile, Value};
-use super::dtype::Number;
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt};
 use crate::syntax::Span;
 
@@ -35,7 +35,8 @@ impl<'a> Engine<'a> {
     ) {
         let Some(((test, body), rest)) = branches.split_first() else { return self.body(orelse, frame) };
         // The front end sees `elif` as an `if` of its own, at its own place.
-        let at = if rest.len() + 1 == branches.len() && test.span.start > stmt.span.start { test.span } else { stmt.span };
+        let at =
+            if rest.len() + 1 == branches.len() && test.span.start > stmt.span.start { test.span } else { stmt.span };
         let at = Span::new(at.start.min(test.span.start), test.span.end);
         let condition = self.eval(test, frame);
         let taken = self.decide(&condition, at);
@@ -46,9 +47,15 @@ impl<'a> Engine<'a> {
                 if taken == Taken::AtRunTime && frame.loops > 0 && (returns(body) || self.else_returns(rest, orelse)) {
                     self.problem(Kind::Return, at, "a run-time branch inside a loop cannot return");
                 }
-                self.both(taken, at, frame, |engine, frame| engine.body(body, frame), |engine, frame| {
-                    engine.branches(stmt, rest, orelse, frame);
-                });
+                self.both(
+                    taken,
+                    at,
+                    frame,
+                    |engine, frame| engine.body(body, frame),
+                    |engine, frame| {
+                        engine.branches(stmt, rest, orelse, frame);
+                    },
+                );
             }
         }
     }
@@ -127,7 +134,8 @@ impl<'a> Engine<'a> {
                 }
                 (None, Some(otherwise)) => {
                     if certainly_differ(&then, otherwise) {
-                        clashes.push((name, format!("`{name}` is `{then}` in one branch and `{otherwise}` in the other")));
+                        clashes
+                            .push((name, format!("`{name}` is `{then}` in one branch and `{otherwise}` in the other")));
                     }
                     joined.insert(name, then.either(otherwise));
                 }
@@ -227,7 +235,9 @@ impl<'a> Engine<'a> {
         if path == "tl.static_range" {
             let run_time = bounds.iter().find(|bound| bound.is_runtime());
             if let Some(bound) = run_time {
-                let message = format!("`tl.static_range` is unrolled while compiling, and `{bound}` is a run-time value; use `range` or `tl.range`");
+                let message = format!(
+                    "`tl.static_range` is unrolled while compiling, and `{bound}` is a run-time value; use `range` or `tl.range`"
+                );
                 self.problem(Kind::LoopBounds, at, message);
             }
         }
@@ -373,11 +383,19 @@ impl<'a> Engine<'a> {
             let place = bound.get(name).copied();
             match (&old, new) {
                 (Value::Const(_), Value::Tile(_)) if place.is_some() => {
-                    clashes.push((place, name, format!("`{name}` is a compile-time value before the loop and cannot be assigned in it")));
+                    clashes.push((
+                        place,
+                        name,
+                        format!("`{name}` is a compile-time value before the loop and cannot be assigned in it"),
+                    ));
                     (name, Value::Unknown)
                 }
                 _ if certainly_differ(&old, new) => {
-                    clashes.push((place, name, format!("`{name}` is `{old}` before the loop and `{new}` after a round; it must keep its type")));
+                    clashes.push((
+                        place,
+                        name,
+                        format!("`{name}` is `{old}` before the loop and `{new}` after a round; it must keep its type"),
+                    ));
                     (name, old.either(new))
                 }
                 // The body sees what the loop is entered with, so a known type stays.

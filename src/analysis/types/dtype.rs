@@ -159,7 +159,8 @@ impl Number {
     #[must_use]
     pub fn of_float(value: f64) -> Self {
         let size = value.abs();
-        let fits = size == 0.0 || !size.is_finite() || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&size);
+        let fits =
+            size == 0.0 || !size.is_finite() || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&size);
         if fits { Self::Fp32 } else { Self::Fp64 }
     }
 
@@ -282,10 +283,14 @@ mod tests {
 
     #[test]
     fn names_of_signatures() {
-        for (text, number) in [("i32", Int32), ("fp32", Fp32), ("bf16", Bf16), ("u8", UInt8), ("B", Int1), ("i1", Int1)] {
+        for (text, number) in [("i32", Int32), ("fp32", Fp32), ("bf16", Bf16), ("u8", UInt8), ("B", Int1), ("i1", Int1)]
+        {
             assert_eq!(Number::of_signature(text), Some(number), "{text}");
         }
         assert_eq!(Number::of_signature("int33"), None);
-        assert_eq!((Number::of_int(5), Number::of_int(1 << 31), Number::of_int(1 << 70)), (Some(Int32), Some(UInt32), None));
+        assert_eq!(
+            (Number::of_int(5), Number::of_int(1 << 31), Number::of_int(1 << 70)),
+            (Some(Int32), Some(UInt32), None)
+        );
     }
 }

@@ -17,20 +17,18 @@ const BUDGET: u32 = 60_000;
 
 /// What a run over a kernel found.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Facts<'a> {
+pub struct Facts {
     /// What Triton will say no to, in the order in which its front end would come by.
     pub problems: Vec<Problem>,
     /// Each expression that was looked at, with what it stands for, in the order of evaluation; kept on demand only. An
     /// expression that is evaluated several times (loops, helpers) is there several times.
-    pub types: Vec<(Span, Value<'a>)>,
-    /// What each name stands for at the end of the kernel's own body.
-    pub names: Vec<(&'a str, Value<'a>)>,
+    pub types: Vec<(Span, Value<'static>)>,
 }
 
 /// Runs over the kernel `module.kernels[index]` of the file `text`. With `trace`, the facts hold the types of all
 /// expressions.
 #[must_use]
-pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, trace: bool) -> Facts<'a> {
+pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, trace: bool) -> Facts {
     let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
     let mut engine = Engine {
         module,
@@ -56,9 +54,7 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
     }
     engine.header(kernel);
     engine.body(&kernel.body, &mut frame);
-    let mut facts = engine.facts;
-    facts.names = frame.names.into_iter().collect();
-    facts
+    engine.facts
 }
 
 /// The minor releases of Triton 3 that the file may meet.
@@ -125,7 +121,7 @@ pub(super) struct Engine<'a> {
     pub(super) text: &'a str,
     pub(super) target: Target,
     pub(super) versions: Versions,
-    pub(super) facts: Facts<'a>,
+    pub(super) facts: Facts,
     pub(super) trace: bool,
     pub(super) budget: u32,
     /// The kernels that are being run, by index, outermost first.
@@ -185,7 +181,9 @@ impl<'a> Engine<'a> {
         if param.constexpr {
             return self.constant_parameter(kernel, param);
         }
-        if launches::certainly_launched(self.module, kernel) && self.is_dereferenced(kernel, &param.name) {
+        if (self.trace || launches::certainly_launched(self.module, kernel))
+            && self.is_dereferenced(kernel, &param.name)
+        {
             return Value::Tile(Tile::new(Element::Pointer(None), Some(Arc::default())));
         }
         Value::Unknown

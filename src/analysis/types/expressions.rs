@@ -17,7 +17,7 @@ impl<'a> Engine<'a> {
         }
         let value = self.expression(expr, frame);
         if self.trace {
-            self.facts.types.push((expr.span, value.clone()));
+            self.facts.types.push((expr.span, value.detached()));
         }
         value
     }
@@ -132,9 +132,9 @@ impl<'a> Engine<'a> {
                 return Value::Unknown;
             }
             let bindings = super::statements::bound(&frame.kernel.body);
-            let related = bindings.get(name).map(|place| {
-                (*place, "it is bound inside a branch or loop only, which ends its life".to_owned())
-            });
+            let related = bindings
+                .get(name)
+                .map(|place| (*place, "it is bound inside a branch or loop only, which ends its life".to_owned()));
             self.problem_with(
                 Kind::UndefinedName,
                 span,
@@ -181,9 +181,12 @@ impl<'a> Engine<'a> {
                 "dtype" | "type" | "shape" => Value::Unknown,
                 _ => Value::Method(value.into(), name),
             },
-            Value::Tuple(_) | Value::Kernel(_) | Value::Builtin(_) | Value::Method(..) | Value::Unknown | Value::Slice => {
-                self.other_attribute(expr, &value, name)
-            }
+            Value::Tuple(_)
+            | Value::Kernel(_)
+            | Value::Builtin(_)
+            | Value::Method(..)
+            | Value::Unknown
+            | Value::Slice => self.other_attribute(expr, &value, name),
         }
     }
 
@@ -272,9 +275,19 @@ impl<'a> Engine<'a> {
             },
             Value::Const(_) => {
                 if matches!(indices.as_slice(), [Value::Const(Const::Str(_))]) {
-                    self.problem(Kind::Subscript, expr.span, "a kernel cannot look up a string; pass the entry as a parameter");
-                } else if self.since(4) == Some(false) && !matches!(value, Value::Const(Const::Unknown | Const::Symbol(_))) {
-                    self.problem(Kind::Subscript, expr.span, "a compile-time value cannot be subscripted before Triton 3.4");
+                    self.problem(
+                        Kind::Subscript,
+                        expr.span,
+                        "a kernel cannot look up a string; pass the entry as a parameter",
+                    );
+                } else if self.since(4) == Some(false)
+                    && !matches!(value, Value::Const(Const::Unknown | Const::Symbol(_)))
+                {
+                    self.problem(
+                        Kind::Subscript,
+                        expr.span,
+                        "a compile-time value cannot be subscripted before Triton 3.4",
+                    );
                 }
                 Value::Const(Const::Unknown)
             }
@@ -297,8 +310,16 @@ impl<'a> Engine<'a> {
                 (ExprKind::Slice(bounds), _) if bounds.is_empty() => {}
                 (_, Value::Unknown | Value::Const(Const::Unknown | Const::Symbol(_))) => return Value::Unknown,
                 _ => {
-                    let hint = if tile.element.is_pointer() { "use `tl.load`" } else { "a tile can only be subscripted with `:` and `None`" };
-                    self.problem(Kind::Subscript, expr.span, format!("this value (`{tile}`) has no single elements; {hint}"));
+                    let hint = if tile.element.is_pointer() {
+                        "use `tl.load`"
+                    } else {
+                        "a tile can only be subscripted with `:` and `None`"
+                    };
+                    self.problem(
+                        Kind::Subscript,
+                        expr.span,
+                        format!("this value (`{tile}`) has no single elements; {hint}"),
+                    );
                     return Value::Unknown;
                 }
             }
@@ -343,9 +364,7 @@ fn host_member<'a>(path: &str) -> Value<'a> {
 
 /// The sizes of a tile as a tuple of compile-time values.
 fn sizes<'a>(shape: Option<&Shape>) -> Value<'a> {
-    shape.map_or(Value::Unknown, |shape| {
-        Value::tuple(shape.iter().map(|size| Value::Const(constant(size))).collect())
-    })
+    shape.map_or(Value::Unknown, |shape| Value::tuple(shape.iter().map(|size| Value::Const(constant(size))).collect()))
 }
 
 /// A size as a compile-time value.

@@ -141,9 +141,8 @@ pub(super) fn compare(op: &str, left: &Const, right: &Const) -> Const {
     let equal = match (left, right, ordering) {
         (_, _, Some(ordering)) => ordering.is_eq(),
         (Const::Type(a), Const::Type(b), _) => {
-            let open = |element: &super::Element| {
-                matches!(element, super::Element::Unknown | super::Element::Pointer(None))
-            };
+            let open =
+                |element: &super::Element| matches!(element, super::Element::Unknown | super::Element::Pointer(None));
             if open(a) || open(b) {
                 return Const::Unknown;
             }

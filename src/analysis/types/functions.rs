@@ -145,10 +145,7 @@ const TABLE: &[(&[&str], Transfer)] = &[
     (&["ravel"], T::Ravel),
     (&["load"], T::Load),
     (&["store"], T::Store),
-    (
-        &["atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor", "atomic_xchg"],
-        T::Atomic,
-    ),
+    (&["atomic_add", "atomic_max", "atomic_min", "atomic_and", "atomic_or", "atomic_xor", "atomic_xchg"], T::Atomic),
     (&["atomic_cas"], T::AtomicCas),
     (&["make_block_ptr"], T::BlockPointer),
     (&["advance"], T::Advance),
@@ -262,9 +259,9 @@ pub(super) fn descriptor_load<'a>(name: &str, tile: &Tile, values: &[Value<'a>])
 /// A shape that is passed as a tuple, or as arguments one by one.
 pub(super) fn shape_of(value: &Value<'_>) -> Option<Vec<Dim>> {
     match value {
-        Value::Tuple(parts) => Some(
-            parts.iter().map(|part| part.constant().map_or(Dim::Unknown, super::value::Const::dim)).collect(),
-        ),
+        Value::Tuple(parts) => {
+            Some(parts.iter().map(|part| part.constant().map_or(Dim::Unknown, super::value::Const::dim)).collect())
+        }
         Value::Const(constant) if constant.int().is_some() => Some(vec![constant.dim()]),
         Value::Const(super::value::Const::Symbol(symbol)) => Some(vec![Dim::Symbol(symbol.clone())]),
         _ => None,

@@ -14,7 +14,8 @@ pub(super) fn dot<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Va
     if let Some(Const::Str(text)) = precision
         && !allowed_precisions(engine).contains(&text.to_ascii_lowercase().as_str())
     {
-        let message = format!("`input_precision` cannot be '{text}'; it is one of {}", allowed_precisions(engine).join(", "));
+        let message =
+            format!("`input_precision` cannot be '{text}'; it is one of {}", allowed_precisions(engine).join(", "));
         engine.problem(Kind::Dot, call.span, message);
         return Value::Unknown;
     }
@@ -93,7 +94,8 @@ fn product_shape<'a>(
     let (a, b) = (left.shape.as_ref()?, right.shape.as_ref()?);
     let rank = a.len();
     if rank != b.len() || rank < 2 || (rank > 3 && engine.since(6) == Some(false)) {
-        let message = format!("`tl.dot` multiplies two tiles of two axes (or three), and these are `{left}` and `{right}`");
+        let message =
+            format!("`tl.dot` multiplies two tiles of two axes (or three), and these are `{left}` and `{right}`");
         engine.problem(Kind::Dot, call.span, message);
         return None;
     }
@@ -136,10 +138,17 @@ fn too_small(engine: &Engine<'_>, sizes: [&Dim; 3], numbers: Option<(Number, Num
     None
 }
 
-fn check_accumulator<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, acc: &Tile, sizes: &[Dim], element: Element) {
+fn check_accumulator<'a>(
+    engine: &mut Engine<'a>,
+    call: &Application<'a, '_>,
+    acc: &Tile,
+    sizes: &[Dim],
+    element: Element,
+) {
     let expected = Tile::new(Element::Unknown, Some(sizes.into()));
     if expected.differs(acc) {
-        let message = format!("the accumulator (`{acc}`) does not have the shape of the product, `{}`", shape::text(sizes));
+        let message =
+            format!("the accumulator (`{acc}`) does not have the shape of the product, `{}`", shape::text(sizes));
         engine.problem(Kind::Dot, call.span, message);
         return;
     }

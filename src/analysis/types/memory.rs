@@ -52,7 +52,8 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
         Some(Value::Const(constant)) => constant.int().is_some(),
         _ => false,
     };
-    let has_padding = matches!(call.bound.get("padding_option"), Some(Value::Const(Const::Str(text))) if !text.is_empty());
+    let has_padding =
+        matches!(call.bound.get("padding_option"), Some(Value::Const(Const::Str(text))) if !text.is_empty());
     if has_check || has_padding {
         let message = "`boundary_check` and `padding_option` are for block pointers; pass a `mask`";
         engine.problem(Kind::MemoryAccess, call.span, message);
@@ -60,7 +61,11 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
     }
     let (mask, other) = (given(call, "mask").cloned(), given(call, "other").cloned());
     let mask_is_none = call.bound.get("mask").is_none_or(|mask| mask.is_none() == Some(true));
-    if mask_is_none && other.as_ref().is_some_and(|other| !matches!(other, Value::Unknown | Value::Const(Const::Unknown | Const::Symbol(_)))) {
+    if mask_is_none
+        && other
+            .as_ref()
+            .is_some_and(|other| !matches!(other, Value::Unknown | Value::Const(Const::Unknown | Const::Symbol(_))))
+    {
         engine.problem(Kind::MemoryAccess, call.span, "`other` has no meaning without a `mask`");
         return Value::Unknown;
     }
@@ -99,7 +104,8 @@ fn guarded<'a>(
     argument: &Tile,
 ) -> Option<shape::Shape> {
     if pointer.is_scalar() == Some(true) && argument.is_block() {
-        let message = format!("`{name}` is a tile (`{argument}`), and the pointer is a scalar; add the offsets to the pointer");
+        let message =
+            format!("`{name}` is a tile (`{argument}`), and the pointer is a scalar; add the offsets to the pointer");
         engine.problem(Kind::MemoryAccess, call.span, message);
         return None;
     }
@@ -133,7 +139,13 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
     Value::none()
 }
 
-fn check_stored<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, pointer: &Tile, number: Option<Number>, value: &Tile) {
+fn check_stored<'a>(
+    engine: &mut Engine<'a>,
+    call: &Application<'a, '_>,
+    pointer: &Tile,
+    number: Option<Number>,
+    value: &Tile,
+) {
     guarded_store(engine, call, "value", pointer, value);
     if let (Some(number), Element::Pointer(_)) = (number, value.element)
         && !(number.is_int() && matches!(number.bits(), 1 | 64))
@@ -174,7 +186,8 @@ fn store_block<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, block: &
 
 /// `tl.atomic_add(pointer, val, …)` and its like.
 pub(super) fn atomic<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    if ![("sem", ORDER), ("scope", SCOPE)].into_iter().all(|(name, allowed)| check_option(engine, call, name, allowed)) {
+    if ![("sem", ORDER), ("scope", SCOPE)].into_iter().all(|(name, allowed)| check_option(engine, call, name, allowed))
+    {
         return Value::Unknown;
     }
     let Some((pointer, number)) = pointer(engine, call) else { return Value::Unknown };
@@ -206,7 +219,8 @@ fn unsupported(engine: &Engine<'_>, name: &str, number: Number) -> Option<Number
 
 /// `tl.atomic_cas(pointer, cmp, val)`
 pub(super) fn atomic_cas<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    if ![("sem", ORDER), ("scope", SCOPE)].into_iter().all(|(name, allowed)| check_option(engine, call, name, allowed)) {
+    if ![("sem", ORDER), ("scope", SCOPE)].into_iter().all(|(name, allowed)| check_option(engine, call, name, allowed))
+    {
         return Value::Unknown;
     }
     let Some((pointer, number)) = pointer(engine, call) else { return Value::Unknown };
@@ -216,7 +230,9 @@ pub(super) fn atomic_cas<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>
     }
     match call.bound.get("val") {
         Some(Value::Tile(tile)) => Value::Tile(tile.clone()),
-        Some(Value::Const(_)) => Value::Tile(Tile::new(number.map_or(Element::Unknown, Element::Number), pointer.shape)),
+        Some(Value::Const(_)) => {
+            Value::Tile(Tile::new(number.map_or(Element::Unknown, Element::Number), pointer.shape))
+        }
         _ => Value::Unknown,
     }
 }

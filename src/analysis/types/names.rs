@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use super::dtype::Number;
 use super::engine::{Engine, Frame};
 use super::fold;
 use super::value::{Const, Element, Kind, Value};
-use super::dtype::Number;
 use crate::api::{Lookup, MemberKind};
 use crate::kernel::ast::{Expr, ExprKind};
 use crate::kernel::{Binding, Global};
@@ -28,10 +28,51 @@ const BUILTINS: &[(&str, u32)] = &[
 
 /// Names of Python that no kernel can use, although every file can.
 const FORBIDDEN: &[&str] = &[
-    "abs", "all", "any", "bool", "bytes", "callable", "chr", "complex", "dict", "dir", "divmod", "enumerate", "eval",
-    "exec", "filter", "format", "frozenset", "globals", "hash", "hex", "id", "input", "issubclass", "iter", "locals",
-    "map", "next", "object", "open", "ord", "pow", "repr", "reversed", "round", "set", "setattr", "slice", "sorted",
-    "str", "sum", "super", "tuple", "type", "vars", "zip",
+    "abs",
+    "all",
+    "any",
+    "bool",
+    "bytes",
+    "callable",
+    "chr",
+    "complex",
+    "dict",
+    "dir",
+    "divmod",
+    "enumerate",
+    "eval",
+    "exec",
+    "filter",
+    "format",
+    "frozenset",
+    "globals",
+    "hash",
+    "hex",
+    "id",
+    "input",
+    "issubclass",
+    "iter",
+    "locals",
+    "map",
+    "next",
+    "object",
+    "open",
+    "ord",
+    "pow",
+    "repr",
+    "reversed",
+    "round",
+    "set",
+    "setattr",
+    "slice",
+    "sorted",
+    "str",
+    "sum",
+    "super",
+    "tuple",
+    "type",
+    "vars",
+    "zip",
 ];
 
 /// What to write instead of a function of Python.
@@ -71,7 +112,9 @@ impl<'a> Engine<'a> {
                 self.problem(
                     Kind::Global,
                     span,
-                    format!("`{name}` is a plain Python function, which kernels cannot use; decorate it with `@triton.jit`"),
+                    format!(
+                        "`{name}` is a plain Python function, which kernels cannot use; decorate it with `@triton.jit`"
+                    ),
                 );
                 Value::Unknown
             }
@@ -139,11 +182,7 @@ impl<'a> Engine<'a> {
         }
         if FORBIDDEN.contains(&name) {
             let instead = instead(name).map_or(String::new(), |instead| format!("; use {instead}"));
-            self.problem(
-                Kind::UndefinedName,
-                span,
-                format!("Python's `{name}` does not exist in kernels{instead}"),
-            );
+            self.problem(Kind::UndefinedName, span, format!("Python's `{name}` does not exist in kernels{instead}"));
         } else if !name.starts_with("__") {
             self.not_defined(name, span);
         }
@@ -189,7 +228,9 @@ impl<'a> Engine<'a> {
 
     fn is_constexpr_call(&self, value: &Expr) -> bool {
         let resolved = value.as_call().and_then(|call| self.module.imports.resolve(&call.func));
-        resolved.is_some_and(|found| found.path == "triton.language.constexpr" || found.path == "triton.language.core.constexpr")
+        resolved.is_some_and(|found| {
+            found.path == "triton.language.constexpr" || found.path == "triton.language.core.constexpr"
+        })
     }
 
     fn dtype_of(&self, value: &Expr) -> Option<Value<'a>> {

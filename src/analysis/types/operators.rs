@@ -121,7 +121,11 @@ impl<'a> Engine<'a> {
         let Some(value) = constant.int().filter(|_| number.is_int() && self.since(3) == Some(true)) else { return };
         let (low, high) = number.bounds();
         if value < low || value > high {
-            self.problem(Kind::Overflow, span, format!("{value} does not fit into the `{number}` that it is combined with"));
+            self.problem(
+                Kind::Overflow,
+                span,
+                format!("{value} does not fit into the `{number}` that it is combined with"),
+            );
         }
     }
 
@@ -204,7 +208,9 @@ impl<'a> Engine<'a> {
                 let refused = match (op, tile.element) {
                     ("-" | "~", Element::Pointer(_)) => Some("a pointer".to_owned()),
                     ("~", Element::Number(number)) if number.is_float() => Some(format!("`{number}`")),
-                    ("not", Element::Number(number)) if number.bits() != 1 => Some(format!("`{number}`, only conditions")),
+                    ("not", Element::Number(number)) if number.bits() != 1 => {
+                        Some(format!("`{number}`, only conditions"))
+                    }
                     ("+", _) if self.since(3) == Some(false) => None,
                     _ => None,
                 };

@@ -45,7 +45,12 @@ fn axis<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, rank: usize, de
 }
 
 /// The type that small numbers are reduced in.
-fn reduced_type<'a>(engine: &Engine<'a>, call: &Application<'a, '_>, transfer: Transfer, element: Element) -> Option<Element> {
+fn reduced_type<'a>(
+    engine: &Engine<'a>,
+    call: &Application<'a, '_>,
+    transfer: Transfer,
+    element: Element,
+) -> Option<Element> {
     let Element::Number(number) = element else { return Some(Element::Unknown) };
     let asked = match call.bound.given("dtype") {
         None => None,
@@ -60,7 +65,11 @@ fn reduced_type<'a>(engine: &Engine<'a>, call: &Application<'a, '_>, transfer: T
             match (number.is_int(), engine.since(3)) {
                 (true, Some(false)) => number,
                 (true, Some(true)) if number.bits() < 32 => {
-                    if number.is_signed() { Number::Int32 } else { Number::UInt32 }
+                    if number.is_signed() {
+                        Number::Int32
+                    } else {
+                        Number::UInt32
+                    }
                 }
                 (true, None) if number.bits() < 32 => return Some(Element::Unknown),
                 (false, _) if number == Number::Bf16 => match transfer {
@@ -78,7 +87,13 @@ fn reduced_type<'a>(engine: &Engine<'a>, call: &Application<'a, '_>, transfer: T
         Transfer::Extreme => {
             let pairs = call.bound.flag("return_indices", false);
             match (number.bits() < 32, pairs) {
-                (true, Some(false)) => if number.is_float() { Number::Fp32 } else { Number::Int32 },
+                (true, Some(false)) => {
+                    if number.is_float() {
+                        Number::Fp32
+                    } else {
+                        Number::Int32
+                    }
+                }
                 (true, Some(true)) if number == Number::Bf16 => return Some(bf16_promoted(engine)),
                 (true, None) => return Some(Element::Unknown),
                 _ => number,
@@ -124,9 +139,7 @@ pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, tr
     let Some(sizes) = without(shape, &axis, keeps) else { return Value::Tile(Tile::new(element, None)) };
     let result = tile_of(element, sizes.clone());
     match (transfer, call.bound.flag("return_indices", false)) {
-        (Transfer::Extreme, Some(true)) => {
-            Value::tuple(vec![result, tile_of(Element::Number(Number::Int32), sizes)])
-        }
+        (Transfer::Extreme, Some(true)) => Value::tuple(vec![result, tile_of(Element::Number(Number::Int32), sizes)]),
         (Transfer::Extreme, None) => Value::Unknown,
         _ => result,
     }
@@ -142,7 +155,11 @@ fn without(shape: &[Dim], axis: &Axis, keeps: bool) -> Option<Vec<Dim>> {
         return keeps.then(|| vec![Dim::Unknown; shape.len()]);
     }
     let sizes = shape.iter().enumerate();
-    Some(sizes.filter_map(|(at, size)| if is_gone(at) { keeps.then_some(Dim::Known(1)) } else { Some(size.clone()) }).collect())
+    Some(
+        sizes
+            .filter_map(|(at, size)| if is_gone(at) { keeps.then_some(Dim::Known(1)) } else { Some(size.clone()) })
+            .collect(),
+    )
 }
 
 fn reduce_several<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {

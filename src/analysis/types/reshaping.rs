@@ -77,7 +77,8 @@ pub(super) fn broadcast_to<'a>(engine: &mut Engine<'a>, call: &Application<'a, '
     };
     if let Some(from) = tile.shape.as_ref().filter(|shape| !shape.is_empty()) {
         if from.len() != sizes.len() {
-            let message = format!("`{tile}` has {} axes, and `{}` has {}", from.len(), shape::text(&sizes), sizes.len());
+            let message =
+                format!("`{tile}` has {} axes, and `{}` has {}", from.len(), shape::text(&sizes), sizes.len());
             engine.problem(Kind::Broadcast, call.span, message);
             return Value::Unknown;
         }
@@ -142,7 +143,8 @@ pub(super) fn permute<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
 
 /// `tl.join(a, b)`, `tl.interleave(a, b)`
 pub(super) fn join<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    let (Some(Value::Tile(a)), Some(Value::Tile(b))) = (call.bound.get("a").cloned(), call.bound.get("b").cloned()) else {
+    let (Some(Value::Tile(a)), Some(Value::Tile(b))) = (call.bound.get("a").cloned(), call.bound.get("b").cloned())
+    else {
         return Value::Unknown;
     };
     let Some(shape) = engine.common_shape(call.span, &a, &b) else { return Value::Unknown };

@@ -62,7 +62,8 @@ fn is_identifier(text: &str) -> bool {
 fn stands_above(text: &str, end: usize, kernel: &Kernel) -> bool {
     let Some(between) = text.get(end..kernel.span.start.max(end)) else { return false };
     let inside_head = end > kernel.span.start && end < kernel.def_span.start;
-    (end <= kernel.span.start && between.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')))
+    (end <= kernel.span.start
+        && between.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')))
         || inside_head
 }
 

@@ -55,7 +55,9 @@ impl<'a> Engine<'a> {
             "import" | "from" => "a kernel cannot import; do it at the top of the file",
             "try" => "a kernel has no `try`",
             "match" => "a kernel has no `match`; use `if` and `elif`",
-            "def" | "async" => "a function cannot be defined inside a kernel; move it to the top level, under `@triton.jit`",
+            "def" | "async" => {
+                "a function cannot be defined inside a kernel; move it to the top level, under `@triton.jit`"
+            }
             "class" => "a class cannot be defined inside a kernel",
             "del" => "a kernel has no `del`",
             "global" | "nonlocal" => "a kernel cannot change names outside it",
@@ -125,7 +127,8 @@ impl<'a> Engine<'a> {
 
     fn is_constexpr_annotation(&self, annotation: &Expr, frame: &Frame<'a>) -> bool {
         let member = self.module.language_member(frame.kernel, annotation);
-        member.as_deref() == Some("constexpr") || annotation.dotted().is_some_and(|path| path.last() == Some(&"constexpr"))
+        member.as_deref() == Some("constexpr")
+            || annotation.dotted().is_some_and(|path| path.last() == Some(&"constexpr"))
     }
 
     /// `name: tl.constexpr = value`
@@ -159,7 +162,8 @@ impl<'a> Engine<'a> {
                 }
             },
             Value::Const(Const::Str(text)) => {
-                let message = format!("a local name cannot hold the string '{text}'; annotate it with `: tl.constexpr`");
+                let message =
+                    format!("a local name cannot hold the string '{text}'; annotate it with `: tl.constexpr`");
                 self.problem(Kind::Conversion, span, message);
                 Value::Unknown
             }
@@ -187,7 +191,7 @@ impl<'a> Engine<'a> {
                     _ => value,
                 };
                 if self.trace {
-                    self.facts.types.push((target.span, value.clone()));
+                    self.facts.types.push((target.span, value.detached()));
                 }
                 frame.names.insert(name, value);
             }
@@ -207,9 +211,10 @@ impl<'a> Engine<'a> {
             ExprKind::Subscript { .. } => {
                 // 3.3 and 3.4 do nothing at all for the parts of a tuple.
                 let is_tuple = match &target.kind {
-                    ExprKind::Subscript { value, .. } => {
-                        value.as_name().and_then(|name| frame.names.get(name)).is_none_or(|value| value.tile().is_none())
-                    }
+                    ExprKind::Subscript { value, .. } => value
+                        .as_name()
+                        .and_then(|name| frame.names.get(name))
+                        .is_none_or(|value| value.tile().is_none()),
                     _ => false,
                 };
                 if !is_tuple || self.since(3) == Some(false) || self.since(5) == Some(true) {

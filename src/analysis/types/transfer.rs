@@ -76,9 +76,8 @@ pub(super) fn quotient<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, 
     };
     for value in [&x, &y] {
         let number = value.tile().and_then(|tile| tile.element.number());
-        let wrong = number.is_some_and(|number| {
-            if numbers.is_empty() { number.is_int() } else { !numbers.contains(&number) }
-        });
+        let wrong =
+            number.is_some_and(|number| if numbers.is_empty() { number.is_int() } else { !numbers.contains(&number) });
         if wrong {
             let message = format!("`tl.{}` takes floats, not `{value}`", call.name);
             engine.problem(Kind::Argument, call.span, message);
@@ -175,7 +174,8 @@ pub(super) fn cast<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
     let Value::Tile(tile) = &value else { return Value::Unknown };
     let element = match dtype {
         Value::Const(Const::Type(element)) => element,
-        Value::Const(Const::Str(_) | Const::Int(_) | Const::None | Const::Float(_) | Const::Bool(_)) | Value::Tile(_) => {
+        Value::Const(Const::Str(_) | Const::Int(_) | Const::None | Const::Float(_) | Const::Bool(_))
+        | Value::Tile(_) => {
             let message = format!("`{dtype}` is no dtype; write one of Triton's, such as `tl.float32`");
             engine.problem(Kind::Argument, call.span, message);
             return Value::Unknown;
@@ -234,7 +234,9 @@ pub(super) fn static_assert<'a>(engine: &mut Engine<'a>, call: &Application<'a, 
             engine.problem(Kind::Condition, call.span, "this assertion fails while compiling");
         }
         Some(Value::Tile(tile)) => {
-            let message = format!("`tl.static_assert` needs a compile-time condition, and this is `{tile}`; use `tl.device_assert`");
+            let message = format!(
+                "`tl.static_assert` needs a compile-time condition, and this is `{tile}`; use `tl.device_assert`"
+            );
             engine.problem(Kind::Condition, call.span, message);
         }
         _ => {}

@@ -273,6 +273,23 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The same without what belongs to the model: a function of a value becomes unknown.
+    #[must_use]
+    pub fn detached(&self) -> Value<'static> {
+        match self {
+            Self::Unknown | Self::Method(..) => Value::Unknown,
+            Self::Const(value) => Value::Const(value.clone()),
+            Self::Tile(tile) => Value::Tile(tile.clone()),
+            Self::BlockPointer(tile) => Value::BlockPointer(tile.clone()),
+            Self::Descriptor(tile) => Value::Descriptor(tile.clone()),
+            Self::Tuple(parts) => Value::Tuple(parts.iter().map(Self::detached).collect()),
+            Self::Member(path) => Value::Member(path.clone()),
+            Self::Kernel(index) => Value::Kernel(*index),
+            Self::Builtin(name) => Value::Builtin(name),
+            Self::Slice => Value::Slice,
+        }
+    }
+
     /// Whether it certainly is a run-time value of Triton's.
     #[must_use]
     pub fn is_runtime(&self) -> bool {
