@@ -101,11 +101,13 @@ impl<'a> Engine<'a> {
         let before = frame.names.clone();
         let at_run_time = taken == Taken::AtRunTime;
         self.uncertain += u32::from(!at_run_time);
+        self.branches += u32::from(at_run_time);
         frame.regions += u32::from(at_run_time);
         yes(self, frame);
         let after_yes = std::mem::replace(&mut frame.names, before.clone());
         no(self, frame);
         self.uncertain -= u32::from(!at_run_time);
+        self.branches -= u32::from(at_run_time);
         frame.regions -= u32::from(at_run_time);
         let after_no = std::mem::take(&mut frame.names);
         frame.names = if at_run_time && !frame.is_opaque {
@@ -182,6 +184,7 @@ impl<'a> Engine<'a> {
             self.problem(Kind::Syntax, at, "a loop in a kernel cannot have an `else`");
         }
         let counter = self.counter(at, &bounds);
+        let counter = self.known_counter(at, &bounds, counter);
         self.run_loop(at, Some((target, counter)), None, body, frame);
     }
 
@@ -345,6 +348,7 @@ impl<'a> Engine<'a> {
         if let Some((target, value)) = counter {
             self.assign(target, value, at, frame);
         }
+        self.enter_loop(at, body, frame);
         let before = frame.names.clone();
         if let Some(test) = test {
             let condition = self.eval(test, frame);
@@ -360,6 +364,7 @@ impl<'a> Engine<'a> {
         self.body(body, frame);
         frame.loops -= 1;
         frame.regions -= 1;
+        self.around.pop();
         let after = std::mem::take(&mut frame.names);
         frame.names = if frame.is_opaque {
             join_uncertain(before, after)

@@ -2,7 +2,10 @@
 
 use super::dtype::Number;
 use super::engine::Engine;
+use std::sync::Arc;
+
 use super::functions::{Application, shape_of, tile_of};
+use super::index::{About, Atom, Index, Poly};
 use super::shape::{self, Dim};
 use super::value::{Const, Element, Kind, Tile, Value};
 use crate::syntax::Span;
@@ -43,7 +46,11 @@ pub(super) fn arange<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) ->
             return tile_of(Element::Number(Number::Int32), vec![Dim::Unknown]);
         }
     }
-    tile_of(Element::Number(Number::Int32), vec![size])
+    let first = start.constant().and_then(Const::int);
+    let lane = engine.lane(call.span, first, &size);
+    let poly = Poly::atom(Atom::Lane(lane));
+    let about = About::Index(Arc::new(Index { base: None, poly, axes: vec![vec![lane]] }));
+    Value::Tile(Tile::new(Element::Number(Number::Int32), Some([size].into())).knowing(about))
 }
 
 /// `tl.zeros(shape, dtype)`, `tl.full(shape, value, dtype)`
@@ -139,7 +146,10 @@ pub(super) fn program<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
         }
         _ => {}
     }
-    Value::scalar(Number::Int32)
+    let axis = call.bound.constant("axis").and_then(Const::int).and_then(|axis| u8::try_from(axis).ok());
+    let atom = axis.map(|axis| if call.name == "program_id" { Atom::Program(axis) } else { Atom::Programs(axis) });
+    let about = atom.map_or(About::Nothing, |atom| About::scalar(Poly::atom(atom)));
+    Value::Tile(Tile::scalar(Number::Int32).knowing(about))
 }
 
 /// `tl.rand(seed, offset)`

@@ -1,9 +1,11 @@
 //! State of one run over a kernel, and what comes out of it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use super::access::{Access, Product};
 use super::dtype::Number;
+use super::index::{About, Atom, Index, Lane, Loop, Poly};
 use super::signature::{self, Signature};
 use super::value::{Const, Element, Kind, Problem, Tile, Value};
 use crate::analysis::launches;
@@ -23,6 +25,14 @@ pub struct Facts {
     /// Each expression that was looked at, with what it stands for, in the order of evaluation; kept on demand only. An
     /// expression that is evaluated several times (loops, helpers) is there several times.
     pub types: Vec<(Span, Value<'static>)>,
+    /// Loads, stores and atomic operations, in the order of evaluation, each place once for each set of arguments.
+    pub accesses: Vec<Access>,
+    /// Uses of `tl.dot`.
+    pub products: Vec<Product>,
+    /// Each `tl.arange`, by the number in [`Atom::Lane`](super::index::Atom::Lane).
+    pub lanes: Vec<Lane>,
+    /// Each loop at run time, by the number in [`Atom::Loop`](super::index::Atom::Loop).
+    pub loops: Vec<Loop>,
 }
 
 /// Runs over the kernel `module.kernels[index]` of the file `text`. With `trace`, the facts hold the types of all
@@ -41,6 +51,10 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
         running: vec![index],
         results: HashMap::new(),
         uncertain: 0,
+        branches: 0,
+        around: Vec::new(),
+        others: 0,
+        pointers: super::access::pointers(module, kernel),
     };
     let mut frame = Frame::new(kernel, true);
     let signature = signature::of(module, kernel, text);
@@ -130,6 +144,14 @@ pub(super) struct Engine<'a> {
     pub(super) results: HashMap<usize, Vec<(Vec<Value<'a>>, Value<'a>)>>,
     /// How many branches are around that may or may not be compiled.
     pub(super) uncertain: u32,
+    /// How many branches at run time are around.
+    pub(super) branches: u32,
+    /// The loops at run time that are around, by number.
+    pub(super) around: Vec<u32>,
+    /// How many integers have no other name.
+    pub(super) others: u32,
+    /// Parameters that are, or become by adding offsets, pointers of loads and stores.
+    pub(super) pointers: HashSet<&'a str>,
 }
 
 impl<'a> Engine<'a> {
@@ -169,7 +191,10 @@ impl<'a> Engine<'a> {
             return Value::Unknown;
         }
         if let Some(value) = signature.and_then(|signature| signature.value(&param.name)) {
-            return value;
+            return match value {
+                Value::Tile(tile) => Value::Tile(tile.knowing(self.about_parameter(&param.name))),
+                value => value,
+            };
         }
         // What a signature leaves out has its default, if that is there.
         if signature.is_some()
@@ -181,12 +206,39 @@ impl<'a> Engine<'a> {
         if param.constexpr {
             return self.constant_parameter(kernel, param);
         }
-        if (self.trace || launches::certainly_launched(self.module, kernel))
-            && self.is_dereferenced(kernel, &param.name)
-        {
-            return Value::Tile(Tile::new(Element::Pointer(None), Some(Arc::default())));
+        if !self.trace && !launches::certainly_launched(self.module, kernel) {
+            return Value::Unknown;
         }
-        Value::Unknown
+        let about = self.about_parameter(&param.name);
+        if self.is_dereferenced(kernel, &param.name) {
+            return Value::Tile(Tile::new(Element::Pointer(None), Some(Arc::default())).knowing(about));
+        }
+        Value::Opaque(about)
+    }
+
+    /// A parameter as an integer, or as the start of a pointer.
+    fn about_parameter(&self, name: &str) -> About {
+        let name: Arc<str> = name.into();
+        if self.pointers.contains(&*name) {
+            return About::Index(Arc::new(Index { base: Some(name), poly: Poly::default(), axes: Vec::new() }));
+        }
+        About::scalar(Poly::atom(Atom::Param(name)))
+    }
+
+    /// The number of a `tl.arange`.
+    pub(super) fn lane(&mut self, span: Span, start: Option<i128>, size: &super::shape::Dim) -> u32 {
+        let lane = Lane { span, start, size: size.clone() };
+        let at = self.facts.lanes.iter().position(|known| *known == lane).unwrap_or_else(|| {
+            self.facts.lanes.push(lane);
+            self.facts.lanes.len() - 1
+        });
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
+    /// An integer without another name.
+    pub(super) fn other(&mut self) -> Atom {
+        self.others += 1;
+        Atom::Other(self.others)
     }
 
     /// A constant that all launches of the file agree on, else a symbol.

@@ -186,6 +186,7 @@ impl<'a> Engine<'a> {
             | Value::Builtin(_)
             | Value::Method(..)
             | Value::Unknown
+            | Value::Opaque(_)
             | Value::Slice => self.other_attribute(expr, &value, name),
         }
     }
@@ -227,7 +228,8 @@ impl<'a> Engine<'a> {
                     self.problem(Kind::ShapeChange, expr.span, message);
                     return Value::Unknown;
                 };
-                Value::Tile(Tile::new(tile.element, Some([columns.clone(), rows.clone()].into())))
+                let turned = Tile::new(tile.element, Some([columns.clone(), rows.clone()].into()));
+                Value::Tile(turned.knowing(tile.about.permuted(&[1, 0])))
             }
             _ => match self.tensor_has(name) {
                 Some(false) => {
@@ -298,10 +300,14 @@ impl<'a> Engine<'a> {
     /// `tile[:, None]`
     fn expand(&mut self, expr: &Expr, tile: &Tile, parts: &[Expr], indices: &[Value<'a>]) -> Value<'a> {
         let mut sizes: Option<Vec<Dim>> = tile.shape.as_ref().map(|shape| shape.to_vec());
+        let mut about = tile.about.clone();
         for (at, (part, value)) in parts.iter().zip(indices).enumerate() {
             match (&part.kind, value) {
                 (ExprKind::None, _) | (_, Value::Const(Const::None)) => match &mut sizes {
-                    Some(sizes) if at <= sizes.len() => sizes.insert(at, Dim::Known(1)),
+                    Some(sizes) if at <= sizes.len() => {
+                        sizes.insert(at, Dim::Known(1));
+                        about = about.expanded(at);
+                    }
                     // A scalar takes any index: it gets one axis for each `None`.
                     Some(sizes) if tile.is_scalar() == Some(true) => sizes.push(Dim::Known(1)),
                     Some(_) => return Value::Unknown,
@@ -324,7 +330,7 @@ impl<'a> Engine<'a> {
                 }
             }
         }
-        Value::Tile(Tile::new(tile.element, sizes.map(Shape::from)))
+        Value::Tile(Tile::new(tile.element, sizes.map(Shape::from)).knowing(about))
     }
 
     pub(super) fn type_question(element: Element, name: &str) -> Const {

@@ -26,6 +26,7 @@ pub(super) fn dot<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Va
             return Value::Unknown;
         }
     }
+    engine.record_product(call, &left, &right);
     let numbers = left.element.number().zip(right.element.number());
     if let Some(refused) = numbers.and_then(|(a, b)| operands(a, b)) {
         engine.problem(Kind::Dot, call.span, refused);

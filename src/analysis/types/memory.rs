@@ -38,12 +38,13 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
     if !options.into_iter().all(|(name, allowed)| check_option(engine, call, name, allowed)) {
         return Value::Unknown;
     }
-    if let Value::BlockPointer(tile) = call.first() {
+    if let Value::BlockPointer(tile) = &call.first().clone() {
         if given(call, "mask").or(given(call, "other")).is_some_and(|value| *value != Value::Unknown) {
             let message = "a block pointer takes no `mask` and no `other`; use `boundary_check` and `padding_option`";
             engine.problem(Kind::MemoryAccess, call.span, message);
             return Value::Unknown;
         }
+        engine.record(call, super::access::AccessKind::Load, tile);
         return Value::Tile(tile.clone());
     }
     let Some((pointer, number)) = pointer(engine, call) else { return Value::Unknown };
@@ -69,6 +70,7 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
         engine.problem(Kind::MemoryAccess, call.span, "`other` has no meaning without a `mask`");
         return Value::Unknown;
     }
+    engine.record(call, super::access::AccessKind::Load, &pointer);
     let mut shape = pointer.shape.clone();
     for (name, value) in [("mask", mask), ("other", other)] {
         let Some(Value::Tile(tile)) = value else { continue };
@@ -80,6 +82,7 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
 /// The pointer of an access, and what it points to; reports what is no pointer.
 fn pointer<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Option<(Tile, Option<Number>)> {
     let refused = match call.first() {
+        Value::Opaque(_) => return call.first().scalarized().tile().map(|tile| (tile.clone(), None)),
         Value::Tile(tile) => match tile.element {
             Element::Pointer(number) => return Some((tile.clone(), number)),
             Element::Unknown => return Some((tile.clone(), None)),
@@ -127,6 +130,7 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
         return Value::none();
     }
     let Some((pointer, number)) = pointer(engine, call) else { return Value::none() };
+    engine.record(call, super::access::AccessKind::Store, &pointer);
     if let Value::Tile(value) = &value {
         check_stored(engine, call, &pointer, number, value);
     }
@@ -191,6 +195,7 @@ pub(super) fn atomic<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) ->
         return Value::Unknown;
     }
     let Some((pointer, number)) = pointer(engine, call) else { return Value::Unknown };
+    engine.record(call, super::access::AccessKind::Atomic, &pointer);
     if let Some(number) = number
         && let Some(refused) = unsupported(engine, call.name, number)
     {

@@ -10,6 +10,7 @@
 //! - [`engine`]: state, and where problems go; [`statements`], [`expressions`], [`operators`], [`names`]: the language,
 //! - [`calls`]: arguments, helpers and methods; [`functions`]: the table of `triton.language`.
 
+pub mod access;
 mod arguments;
 mod calls;
 mod control;
@@ -19,6 +20,7 @@ mod engine;
 mod expressions;
 mod fold;
 mod functions;
+pub mod index;
 mod linear;
 mod memory;
 mod names;

@@ -3,6 +3,7 @@
 use super::dtype::{self, Kind as Sort, Mismatch, Number};
 use super::engine::{Engine, Frame};
 use super::fold;
+use super::index::{self, About};
 use super::shape::{self, Shape};
 use super::value::{Const, Element, Kind, Tile, Value};
 use crate::kernel::ast::{Expr, ExprKind};
@@ -20,8 +21,21 @@ impl<'a> Engine<'a> {
             (Value::Tuple(a), Value::Tuple(b)) if op == "+" => {
                 Value::tuple(a.iter().chain(b.iter()).cloned().collect())
             }
-            (Value::Tile(_), _) | (_, Value::Tile(_)) => self.tile_binary(span, op, left, right),
+            (Value::Opaque(_), Value::Opaque(_) | Value::Const(_)) | (Value::Const(_), Value::Opaque(_)) => {
+                Value::Opaque(index::binary(op, &left.scalarized(), &right.scalarized()))
+            }
+            (Value::Tile(_), _) | (_, Value::Tile(_)) => {
+                self.tile_binary(span, op, &left.scalarized(), &right.scalarized())
+            }
             _ => Value::Unknown,
+        }
+    }
+
+    /// What is known of the lanes of `left op right`.
+    fn about_binary(&mut self, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
+        match index::binary(op, left, right) {
+            About::Nothing if matches!(op, "//" | "%") => self.quotient(op, left, right),
+            about => about,
         }
     }
 
@@ -38,13 +52,19 @@ impl<'a> Engine<'a> {
             _ => None,
         };
         let Some(element) = element else { return Value::Unknown };
-        self.spread(span, element, &a.tile, &b.tile)
+        let shape = self.common_shape(span, &a.tile, &b.tile);
+        let about = self.about_binary(op, left, right);
+        Value::Tile(Tile::new(element, shape).knowing(about))
     }
 
     /// A value as an operand; reports what cannot be one.
     pub(super) fn operand(&mut self, span: Span, value: &Value<'a>) -> Option<Operand> {
         match value {
             Value::Tile(tile) => Some(Operand { tile: tile.clone(), constant: None }),
+            Value::Opaque(_) => {
+                let tile = Tile::new(Element::Unknown, Some(Shape::default()));
+                Some(Operand { tile, constant: Some(Const::Unknown) })
+            }
             Value::Const(constant @ (Const::Bool(_) | Const::Int(_) | Const::Float(_))) => {
                 if let Some(number) = Self::number_of(value) {
                     Some(Operand { tile: Tile::scalar(number), constant: Some(constant.clone()) })
@@ -260,6 +280,7 @@ impl<'a> Engine<'a> {
             (Value::Tile(_), Value::Const(Const::None | Const::Str(_) | Const::Type(_)))
             | (Value::Const(Const::None | Const::Str(_) | Const::Type(_)), Value::Tile(_)) => Value::Unknown,
             (Value::Tile(_), _) | (_, Value::Tile(_)) => {
+                let (left, right) = (&left.scalarized(), &right.scalarized());
                 let (Some(a), Some(b)) = (self.operand(span, left), self.operand(span, right)) else {
                     return Value::Unknown;
                 };
@@ -271,7 +292,9 @@ impl<'a> Engine<'a> {
                 if let Some(pair) = a.tile.element.number().zip(b.tile.element.number()) {
                     self.computed(span, op, &a, &b, pair, false);
                 }
-                self.spread(span, Element::Number(Number::Int1), &a.tile, &b.tile)
+                let shape = self.common_shape(span, &a.tile, &b.tile);
+                let about = index::comparison(op, left, right, span);
+                Value::Tile(Tile::new(Element::Number(Number::Int1), shape).knowing(about))
             }
             _ => Value::Unknown,
         }
@@ -317,7 +340,9 @@ impl<'a> Engine<'a> {
                         return Value::Unknown;
                     }
                 }
-                self.spread(expr.span, Element::Number(Number::Int1), a, b)
+                let shape = self.common_shape(expr.span, a, b);
+                let about = if op == "and" { index::binary(op, &first, &second) } else { About::Nothing };
+                Value::Tile(Tile::new(Element::Number(Number::Int1), shape).knowing(about))
             }
             _ => Value::Unknown,
         }

@@ -167,7 +167,7 @@ fn reduce_several<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Va
     let keeps = call.bound.flag("keep_dims", false);
     let mut results = Vec::new();
     for part in parts.iter() {
-        let (Value::Tile(Tile { element, shape: Some(shape) }), Some(keeps)) = (part, keeps) else {
+        let (Value::Tile(Tile { element, shape: Some(shape), .. }), Some(keeps)) = (part, keeps) else {
             return Value::Unknown;
         };
         let Some(axis) = axis(engine, call, shape.len(), None) else { return Value::Unknown };

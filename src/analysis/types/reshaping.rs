@@ -47,6 +47,7 @@ pub(super) fn expand_dims<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_
     };
     let rank = i128::try_from(shape.len() + axes.len()).unwrap_or(0);
     let mut sizes = shape.to_vec();
+    let mut about = tile.about.clone();
     let mut places = Vec::new();
     for axis in axes {
         let at = if axis < 0 { axis + rank } else { axis };
@@ -62,8 +63,9 @@ pub(super) fn expand_dims<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_
     places.sort_unstable();
     for at in places {
         sizes.insert(at.min(sizes.len()), Dim::Known(1));
+        about = about.expanded(at);
     }
-    tile_of(tile.element, sizes)
+    Value::Tile(Tile::new(tile.element, Some(sizes.into())).knowing(about))
 }
 
 /// `tl.broadcast_to(x, shape)`
@@ -89,7 +91,8 @@ pub(super) fn broadcast_to<'a>(engine: &mut Engine<'a>, call: &Application<'a, '
             return Value::Unknown;
         }
     }
-    tile_of(tile.element, sizes)
+    let about = if tile.is_scalar() == Some(true) { super::index::About::Nothing } else { tile.about.clone() };
+    Value::Tile(Tile::new(tile.element, Some(sizes.into())).knowing(about))
 }
 
 /// `tl.broadcast(x, other)`
@@ -137,8 +140,9 @@ pub(super) fn permute<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
         engine.problem(Kind::ShapeChange, call.span, message);
         return Value::Unknown;
     }
-    let sizes = dims.iter().filter_map(|&at| shape.get(usize::try_from(at).ok()?).cloned()).collect();
-    tile_of(tile.element, sizes)
+    let order: Vec<usize> = dims.iter().filter_map(|&at| usize::try_from(at).ok()).collect();
+    let sizes = order.iter().filter_map(|&at| shape.get(at).cloned()).collect();
+    Value::Tile(Tile::new(tile.element, Some(sizes)).knowing(tile.about.permuted(&order)))
 }
 
 /// `tl.join(a, b)`, `tl.interleave(a, b)`
@@ -199,7 +203,7 @@ pub(super) fn concatenate<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_
 /// `tl.ravel(x)`
 pub(super) fn ravel<'a>(call: &Application<'a, '_>) -> Value<'a> {
     match call.tile() {
-        Some(Tile { element, shape: Some(shape) }) => tile_of(*element, vec![shape::lanes(shape)]),
+        Some(Tile { element, shape: Some(shape), .. }) => tile_of(*element, vec![shape::lanes(shape)]),
         _ => Value::Unknown,
     }
 }

@@ -4,6 +4,7 @@ use super::dtype::Number;
 use super::engine::Engine;
 use super::fold;
 use super::functions::Application;
+use super::index::About;
 use super::shape::Shape;
 use super::value::{Const, Element, Kind, Tile, Value};
 use crate::syntax::Span;
@@ -169,7 +170,7 @@ pub(super) fn cdiv<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
 
 /// `tl.cast(value, dtype)` and `value.to(dtype)`
 pub(super) fn cast<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    let value = run_time(call.first());
+    let value = run_time(&call.first().scalarized());
     let dtype = call.bound.get("dtype").cloned().unwrap_or(Value::Unknown);
     let Value::Tile(tile) = &value else { return Value::Unknown };
     let element = match dtype {
@@ -209,6 +210,13 @@ fn bitcast<'a>(engine: &mut Engine<'a>, span: Span, tile: &Tile, element: Elemen
 }
 
 fn convert<'a>(engine: &mut Engine<'a>, span: Span, tile: &Tile, element: Element) -> Value<'a> {
+    let stays = match (tile.element, element) {
+        (Element::Number(from), Element::Number(to)) => from.is_int() && to.is_int(),
+        (Element::Unknown, Element::Number(to)) => to.is_int(),
+        (Element::Pointer(_), Element::Pointer(_)) => true,
+        _ => false,
+    };
+    let about = if stays { tile.about.clone() } else { About::Nothing };
     let refused = match (tile.element, element) {
         (Element::Pointer(_), Element::Number(number)) => !(number.is_int() && matches!(number.bits(), 1 | 64)),
         (Element::Number(number), Element::Pointer(_)) => number.is_float(),
@@ -218,7 +226,7 @@ fn convert<'a>(engine: &mut Engine<'a>, span: Span, tile: &Tile, element: Elemen
         engine.problem(Kind::Conversion, span, format!("`{}` cannot be cast to `{element}`", tile.element));
         return Value::Unknown;
     }
-    Value::Tile(tile.with(element))
+    Value::Tile(tile.with(element).knowing(about))
 }
 
 pub(super) fn constexpr<'a>(call: &Application<'a, '_>) -> Value<'a> {

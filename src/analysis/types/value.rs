@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::dtype::Number;
+use super::index::About;
 use super::shape::{self, Dim, Shape, Symbol};
 use crate::syntax::Span;
 
@@ -53,19 +54,28 @@ pub struct Tile {
     pub element: Element,
     /// The sizes; `None` when not even the rank is known.
     pub shape: Option<Shape>,
+    /// What is known of its lanes.
+    pub about: About,
 }
 
 impl Tile {
     /// A tile.
     #[must_use]
     pub fn new(element: Element, shape: Option<Shape>) -> Self {
-        Self { element, shape }
+        Self { element, shape, about: About::Nothing }
     }
 
     /// A scalar.
     #[must_use]
     pub fn scalar(number: Number) -> Self {
-        Self { element: Element::Number(number), shape: Some(Shape::default()) }
+        Self::new(Element::Number(number), Some(Shape::default()))
+    }
+
+    /// The same with what is known of its lanes.
+    #[must_use]
+    pub fn knowing(mut self, about: About) -> Self {
+        self.about = about;
+        self
     }
 
     /// Whether it certainly is a scalar, or certainly is none.
@@ -83,7 +93,7 @@ impl Tile {
     /// The same lanes of another type.
     #[must_use]
     pub fn with(&self, element: Element) -> Self {
-        Self { element, shape: self.shape.clone() }
+        Self::new(element, self.shape.clone())
     }
 
     /// Whether type and sizes are known, if only as symbols.
@@ -198,6 +208,8 @@ impl fmt::Display for Const {
 pub enum Value<'a> {
     /// Nobody can tell.
     Unknown,
+    /// A parameter of a launched kernel, or arithmetic of such: a scalar of unknown type, a compile-time value or nothing.
+    Opaque(About),
     /// A compile-time value.
     Const(Const),
     /// A run-time value.
@@ -263,11 +275,23 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// As an operand: a parameter that takes part in arithmetic is a scalar.
+    #[must_use]
+    pub fn scalarized(&self) -> Self {
+        match self {
+            Self::Opaque(about) => {
+                Self::Tile(Tile::new(Element::Unknown, Some(Shape::default())).knowing(about.clone()))
+            }
+            other => other.clone(),
+        }
+    }
+
     /// Whether it is `None`; `None` when nobody can tell.
+
     #[must_use]
     pub fn is_none(&self) -> Option<bool> {
         match self {
-            Self::Unknown | Self::Const(Const::Unknown) => None,
+            Self::Unknown | Self::Opaque(_) | Self::Const(Const::Unknown) => None,
             Self::Const(Const::None) => Some(true),
             _ => Some(false),
         }
@@ -277,7 +301,7 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn detached(&self) -> Value<'static> {
         match self {
-            Self::Unknown | Self::Method(..) => Value::Unknown,
+            Self::Unknown | Self::Opaque(_) | Self::Method(..) => Value::Unknown,
             Self::Const(value) => Value::Const(value.clone()),
             Self::Tile(tile) => Value::Tile(tile.clone()),
             Self::BlockPointer(tile) => Value::BlockPointer(tile.clone()),
@@ -316,7 +340,7 @@ impl<'a> Value<'a> {
                     }
                     _ => None,
                 };
-                Self::Tile(Tile::new(element, shape))
+                Self::Tile(Tile::new(element, shape).knowing(super::index::either(a, b)))
             }
             (Self::Const(_), Self::Const(_)) => Self::Const(Const::Unknown),
             (Self::Tuple(a), Self::Tuple(b)) if a.len() == b.len() => {
@@ -330,7 +354,9 @@ impl<'a> Value<'a> {
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown | Self::Method(..) | Self::Builtin(_) | Self::Kernel(_) | Self::Slice => f.write_str("?"),
+            Self::Unknown | Self::Opaque(_) | Self::Method(..) | Self::Builtin(_) | Self::Kernel(_) | Self::Slice => {
+                f.write_str("?")
+            }
             Self::Const(value) => write!(f, "{value}"),
             Self::Tile(tile) => write!(f, "{tile}"),
             Self::BlockPointer(tile) => write!(f, "block pointer to {tile}"),
