@@ -21,7 +21,7 @@ import stubs
 stubs.install()
 
 from signatures import guesses
-from verdicts import lower, place_of, text_of
+from verdicts import lower, text_of
 import triton
 import triton.language as tl
 import triton.language.core as core

@@ -33,6 +33,7 @@ def program(section):
         runtime = [key for key in types if TYPES.match(types[key]) and key != "n"] + ["n"]
         constant = [key for key in types if key not in runtime]
         parameters = ", ".join(runtime + [key + ": tl.constexpr" for key in constant])
+        types = {key: types[key] for key in runtime + constant}
         before = before.strip("\n") + "\n\n" if before.strip() else ""
         text = f"{before}@triton.jit\ndef k({parameters}):\n{indent(body)}"
     else:

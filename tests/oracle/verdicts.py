@@ -29,6 +29,7 @@ def lower(jit_function, signature, constexprs):
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import ASTSource, make_backend
 
+    signature = {name: signature[name] for name in jit_function.arg_names if name in signature}
     backend_target = GPUTarget("cuda", 90, 32)
     backend = make_backend(backend_target)
     options = backend.parse_options({})
@@ -51,12 +52,17 @@ def lower(jit_function, signature, constexprs):
 
 
 def text_of(error):
-    """The message of an error as the exception tells it, without addresses."""
-    message = getattr(error, "error_message", None)
-    return re.sub(r" at 0x[0-9a-f]+", " at 0x", str(message or error))[:300]
+    """The message of an error as the exception tells it, without addresses; None if only its cause has one."""
+    message = error.error_message if hasattr(error, "error_message") else str(error)
+    return message and plain(str(message))
 
 
-def place_of(chain, file, functions):
+def plain(text):
+    """A text without addresses and folders, not too long."""
+    return re.sub(r"/(?:[\w.+-]+/)+", "", re.sub(r" at 0x[0-9a-f]+", " at 0x", text))[:300]
+
+
+def place_of(chain, functions):
     """Line, column and node of the innermost compilation error whose node lies in the program, and the outermost's place."""
     found, outer = {}, None
     for error in chain:
@@ -113,12 +119,11 @@ def judge(snippet, folder):
             return {"ok": False, "error_type": "MLIRVerifyError", "message": "module.verify() failed"}
         inner = [link for link in chain if hasattr(link, "node")]
         last = inner[-1] if inner else error
-        verdict = {"ok": False, "error_type": type(error).__name__, "message": text_of(last)}
-        verdict.update(place_of(chain, str(file), functions))
-        if chain[-1] is not last:
-            root = f"{type(chain[-1]).__name__}: {text_of(chain[-1])}"
-            if len(inner) and text_of(last) == "None" or root not in verdict["message"]:
-                verdict["message" if text_of(last) == "None" else "root_cause"] = root
+        root = f"{type(chain[-1]).__name__}: {text_of(chain[-1])}"
+        verdict = {"ok": False, "error_type": type(error).__name__, "message": text_of(last) or root}
+        verdict.update(place_of(chain, functions))
+        if chain[-1] is not last and root not in verdict["message"]:
+            verdict["root_cause"] = root
         return verdict
     if verified is False:
         return {"ok": False, "error_type": "MLIRVerifyError", "message": "module.verify() failed"}
@@ -158,12 +163,12 @@ def forked(snippet, folder):
     if os.WIFSIGNALED(status) or not data:
         lines = stderr.strip().splitlines()
         why = next((line for line in lines if "Assertion" in line or "error:" in line), lines[-1] if lines else "")
-        verdict = {"ok": False, "error_type": "Crash", "message": f"signal {os.WTERMSIG(status)}: {why}"[:300]}
+        verdict = {"ok": False, "error_type": "Crash", "message": plain(f"signal {os.WTERMSIG(status)}: {why}")}
     else:
         verdict = json.loads(data)
     diagnostics = [line for line in stderr.splitlines() if re.search(r"\berror: ", line)]
     if diagnostics and not verdict["ok"]:
-        verdict["mlir_diag"] = [line[:300] for line in diagnostics[:3]]
+        verdict["mlir_diag"] = [plain(line) for line in diagnostics[:3]]
     warned = [found.group(1)[:200] for found in re.finditer(r"\.py:\d+: (\w*Warning: .*)", stderr)]
     if warned:
         verdict["warnings"] = sorted(set(warned))
