@@ -169,7 +169,8 @@ def forked(snippet, folder):
     diagnostics = [line for line in stderr.splitlines() if re.search(r"\berror: ", line)]
     if diagnostics and not verdict["ok"]:
         verdict["mlir_diag"] = [plain(line) for line in diagnostics[:3]]
-    warned = [found.group(1)[:200] for found in re.finditer(r"\.py:\d+: (\w*Warning: .*)", stderr)]
+    warned = [found.group(1)[:200] for found in re.finditer(r"\.py:\d+: (\w*Warning: .*)", stderr)
+              if "FP_FUSION" not in found.group(1)]
     if warned:
         verdict["warnings"] = sorted(set(warned))
     return verdict
