@@ -79,11 +79,14 @@ def describe(value):
 
 
 def watch():
-    """Records each expression that the front end visits, for each function it generates."""
+    """Records each expression that the front end visits, for each function it generates, but the sums that it makes of
+    augmented assignments."""
     visit = CodeGenerator.visit
 
     def watched(self, node):
         value = visit(self, node)
+        if isinstance(node, ast.AugAssign):
+            self.__dict__.get("expressions", {}).pop((node.lineno, node.col_offset, node.end_lineno, node.end_col_offset), None)
         if isinstance(node, ast.expr) and hasattr(node, "lineno") and not isinstance(getattr(node, "ctx", None), ast.Store):
             record = self.__dict__.get("expressions")
             if record is None:
