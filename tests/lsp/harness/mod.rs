@@ -246,6 +246,13 @@ impl Client {
         serde_json::from_value(self.request("textDocument/codeAction", params)).unwrap()
     }
 
+    /// The answer to a question about the place behind the first `at`.
+    pub(crate) fn ask_behind(&mut self, method: &str, document: &Document, at: &str) -> Value {
+        let position = document.range_of(at)["end"].take();
+        let params = json!({ "textDocument": { "uri": document.uri }, "position": position });
+        self.request(method, params)
+    }
+
     /// The hover at the first character of `at`: its text and range.
     pub(crate) fn hover(&mut self, document: &Document, at: &str) -> Option<(String, Value)> {
         let position = document.range_of(at)["start"].take();
