@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 
 use crate::analysis::launches::{certainly_launched, settings};
+use crate::api::Target;
 use crate::kernel::{Kernel, Module, Param};
 use crate::syntax::Span;
 
@@ -35,11 +36,20 @@ pub enum HintKind {
 
 /// The hints of a file that stand in `within` and are of a kind that is `wanted`, in the order of the text.
 #[must_use]
-pub fn hints(module: &Module, within: Span, wanted: &dyn Fn(HintKind) -> bool) -> Vec<Hint> {
+pub fn hints(
+    module: &Module,
+    text: &str,
+    target: Target,
+    within: Span,
+    wanted: &dyn Fn(HintKind) -> bool,
+) -> Vec<Hint> {
     let mut hints = Vec::new();
-    for kernel in module.kernels.iter().filter(|kernel| kernel.def_span.meets(within)) {
+    for (index, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| kernel.def_span.meets(within)) {
         if wanted(HintKind::Value) {
             hints.extend(values(module, kernel));
+        }
+        if wanted(HintKind::Type) {
+            hints.extend(super::types::hints(module, text, target, index));
         }
     }
     hints.retain(|hint| within.touches(hint.offset));

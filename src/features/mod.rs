@@ -19,3 +19,4 @@ pub mod signature;
 #[cfg(test)]
 mod tests;
 pub mod tokens;
+pub mod types;

@@ -67,7 +67,7 @@ impl Owner {
         let at = &params.text_document_position_params;
         self.checked(&at.text_document.uri)?;
         let (unit, offset) = self.place(at)?;
-        let (text, span) = hover::at(&unit, offset, || self.resolved(&unit).target)?;
+        let (text, span) = hover::at(&unit, offset, self.resolved(&unit).target)?;
         let (_, range) = unit.locate(span, self.encoding)?;
         Some(lsp::Hover { contents: hover::contents(text, self.capabilities.markdown), range: Some(range) })
     }
@@ -122,7 +122,7 @@ impl Owner {
         let unit = self.documents.unit(uri)?;
         let resolved = self.resolved(&unit);
         let within = self.part_of_document(&unit, uri, Some(params.range))?;
-        inlay_hints::within(&unit, within, &resolved.settings.inlay_hints, self.encoding)
+        inlay_hints::within(&unit, within, &resolved.settings.inlay_hints, resolved.target, self.encoding)
     }
 
     /// The span of a range of a document, or of all of it.

@@ -7,23 +7,24 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::suppression;
 use super::unit::Unit;
 use crate::api::{Lookup, Member, Target};
-use crate::features::describe;
+use crate::features::{describe, types};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
 use crate::kernel::{Kernel, Module, Resolved};
 use crate::rules::{self, Rule};
 use crate::syntax::{Encoding, Span};
 
-/// The hover at byte `offset`, with the span that it is about. `target` is asked for only when it is needed.
-pub(super) fn at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Option<(String, Span)> {
+/// The hover at byte `offset`, with the span that it is about.
+pub(super) fn at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span)> {
     if let Some((code, span)) = suppression::code_at(&unit.source, offset) {
         return Some((page(rules::find(code)?), span));
     }
     let known = kernel_at(unit, offset).or_else(|| member_at(unit, offset, target));
+    let typed = types::describe_at(&unit.module, unit.source.text(), target, offset);
     let mut findings: Vec<_> = unit.findings().iter().filter(|finding| finding.span.touches(offset)).collect();
     findings.dedup_by_key(|finding| finding.code);
-    let span = known.as_ref().map(|(_, span)| *span).or_else(|| Some(findings.first()?.span))?;
+    let span = known.as_ref().or(typed.as_ref()).map(|(_, span)| *span).or_else(|| Some(findings.first()?.span))?;
     let pages = findings.iter().filter_map(|finding| rules::find(finding.code)).map(page);
-    let sections: Vec<String> = known.into_iter().map(|(text, _)| text).chain(pages).collect();
+    let sections: Vec<String> = known.into_iter().chain(typed).map(|(text, _)| text).chain(pages).collect();
     Some((sections.join("\n\n---\n\n"), span))
 }
 
@@ -58,7 +59,7 @@ fn kernel_at(unit: &Unit, offset: usize) -> Option<(String, Span)> {
 }
 
 /// The member of a Triton module whose name stands at byte `offset`.
-fn member_at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Option<(String, Span)> {
+fn member_at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span)> {
     let module = &unit.module;
     let (expr, kernel) = innermost(module, offset, &mut |expr| match &expr.kind {
         ExprKind::Name(_) => true,
@@ -69,7 +70,6 @@ fn member_at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Opt
         Some(kernel) => module.resolve_in(kernel, expr)?,
         None => module.imports.resolve(expr)?,
     };
-    let target = target();
     let Lookup::Found(member) = target.lookup(&path) else { return None };
     Some((signature(&path, member, target), expr.span))
 }

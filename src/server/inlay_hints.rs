@@ -3,6 +3,7 @@
 use tower_lsp::gen_lsp_types as lsp;
 
 use super::unit::Unit;
+use crate::api::Target;
 use crate::features::hints::{Hint, HintKind, hints};
 use crate::settings::InlayHintSettings;
 use crate::syntax::{Encoding, Span};
@@ -12,13 +13,14 @@ pub(super) fn within(
     unit: &Unit,
     within: Span,
     settings: &InlayHintSettings,
+    target: Target,
     encoding: Encoding,
 ) -> Option<Vec<lsp::InlayHint>> {
     let wanted = |kind: HintKind| match kind {
         HintKind::Value => settings.values,
         HintKind::Type => settings.types,
     };
-    let found = hints(&unit.module, within, &wanted);
+    let found = hints(&unit.module, unit.source.text(), target, within, &wanted);
     Some(found.into_iter().filter_map(|hint| to_lsp(unit, hint, encoding)).collect())
 }
 

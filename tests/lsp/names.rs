@@ -197,12 +197,17 @@ fn hints_show_what_launches_pass_and_follow_the_settings() {
     let mut document = client.open("a.py", FILE);
     client.published(&document);
     let end = range(&document, "BLOCK: tl.constexpr", "BLOCK: tl.constexpr")["end"].clone();
-    assert_eq!(hints(&mut client, &document), [(" ∈ {64, 128}".to_owned(), end.clone())]);
+    let labels = |hints: &[(String, Value)]| hints.iter().map(|(label, _)| label.clone()).collect::<Vec<_>>();
+    let shown = hints(&mut client, &document);
+    assert_eq!(labels(&shown), [" ∈ {64, 128}", ": int32[BLOCK]", ": int1[BLOCK]"]);
+    assert_eq!(shown[0].1, end);
+    // The column behind `mask` counts an emoji as the two units that it has in UTF-16.
+    assert_eq!(shown[2].1, range(&document, "mask = offsets", "mask")["end"]);
     client.replace(&mut document, "{\"BLOCK\": 128}", "{\"BLOCK\": 64}");
-    assert_eq!(hints(&mut client, &document), [(" = 64".to_owned(), end)]);
+    assert_eq!(labels(&hints(&mut client, &document)), [" = 64", ": int32[64]", ": int1[64]"]);
     client.published(&document);
     for (settings, shown) in
-        [(json!({ "inlayHints": { "values": false } }), 0), (json!({ "inlay-hints": { "types": false } }), 1)]
+        [(json!({ "inlayHints": { "values": false } }), 2), (json!({ "inlay-hints": { "types": false } }), 1)]
     {
         client.set_configuration(settings);
         client.notify("workspace/didChangeConfiguration", json!({ "settings": null }));

@@ -82,7 +82,7 @@ proptest! {
         }
         let tokens = tokens(&source, &module, all);
         prop_assert!(tokens.is_sorted_by(|a, b| a.span.end <= b.span.start), "{tokens:?}");
-        prop_assert!(hints(&module, all, &|_| true).iter().all(|hint| text.is_char_boundary(hint.offset)));
+        prop_assert!(hints(&module, &text, Target::newest(), all, &|_| true).iter().all(|hint| text.is_char_boundary(hint.offset)));
         prop_assert!(outline(&source, &module).iter().all(|entry| is_of_text(entry.span) && entry.span.contains(entry.name_span)));
     }
 }

@@ -1,6 +1,7 @@
 //! Where names lead, what they are, and what is shown between them.
 
 use super::kernel;
+use crate::api::Target;
 use crate::features::classify;
 use crate::features::hints::{HintKind, hints};
 use crate::features::names::{self, definitions};
@@ -186,7 +187,7 @@ fn tokens_are_in_order_and_know_their_names() {
 fn labels(text: &str, wanted: &dyn Fn(HintKind) -> bool) -> Vec<String> {
     let source = Source::parse(text);
     let module = Module::build(&source);
-    let hints = hints(&module, Span::new(0, text.len()), wanted);
+    let hints = hints(&module, text, Target::newest(), Span::new(0, text.len()), wanted);
     hints
         .into_iter()
         .map(|hint| format!("{}{}", &text[..hint.offset].rsplit(['(', ',']).next().unwrap().trim(), hint.label))
