@@ -29,6 +29,12 @@ macro_rules! rules {
 
 rules! {
     launch_arguments,
+    tuned_update,
+    tuner_names,
+    launch_grid,
+    tuned_grid,
+    undecorated_helper,
+    plain_call,
     unknown_member,
     dtype_called,
     loop_exit,
