@@ -7,12 +7,12 @@ use warpsmith::syntax::{Document, Encoding, Position, Source};
 
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n, BLOCK: tl.constexpr):\n    \
     \"\"\"Docs.\"\"\"\n    i = tl.arange(0, BLOCK)\n    if n > 0:\n        tl.store(x + i, i, mask=i < n)\n    # é😀\n\n\n\
-    def run(x):\n    k[(1,)](x, 3, BLOCK=64)\n\n\nlanguage = tl\n\n\nclass Op:\n    def __call__(self, x):\n        \
+    def run(x):\n    k[(1,)](x, 3, BLOCK=[2 * i for i in (32, 64) if i][0])\n\n\nlanguage = tl\n\n\nclass Op:\n    def __call__(self, x):\n        \
     k[(2,)](x, 4)\n        return k[(1,)](x, 5), lambda: k[1](x)\n\n\n@triton.jit\ndef helper(x):\n    return language.abs(x)\n\n\n\
     if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
-const PIECES: [&str; 28] = [
+const PIECES: [&str; 30] = [
     "",
     "x",
     "é",
@@ -41,6 +41,8 @@ const PIECES: [&str; 28] = [
     "k[(1,)](x)\n",
     "import triton.language as tl\n",
     "\u{c}",
+    "def configs():\n    return [triton.Config({'B': b}) for b in [1, 2]]\n",
+    "@triton.autotune(configs=[triton.Config({'B': b}) for b in [1, 2]], key=['n'])\n",
 ];
 
 #[derive(Clone, Debug)]

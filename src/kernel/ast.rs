@@ -110,16 +110,14 @@ pub enum ExprKind {
     },
     /// A string with interpolated expressions.
     FString(Vec<Expr>),
-    /// `[element for target in iter]`
+    /// `[element for target in iter if condition …]`
     Comprehension {
-        /// What each round gives.
+        /// What each item is.
         element: Box<Expr>,
-        /// What each round binds.
-        target: Box<Expr>,
-        /// What it runs over.
-        iter: Box<Expr>,
-        /// Whether that is all: one `for` and no `if`.
-        is_simple: bool,
+        /// Targets with what they run over, outermost first.
+        clauses: Vec<(Expr, Expr)>,
+        /// Whether conditions leave items out.
+        filtered: bool,
     },
     /// `*x` or `**x`
     Starred(Box<Expr>),
@@ -290,7 +288,6 @@ impl Expr {
             ExprKind::Slice(parts) | ExprKind::Tuple(parts) | ExprKind::List(parts) | ExprKind::FString(parts) => {
                 parts.iter().collect()
             }
-            ExprKind::Comprehension { element, target, iter, .. } => vec![element, target, iter],
             ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => vec![left, right],
             ExprKind::Unary { operand, .. } => vec![operand],
             ExprKind::Compare { left, rest } => {
@@ -299,6 +296,9 @@ impl Expr {
             ExprKind::IfExp { test, body, orelse } => vec![body, test, orelse],
             ExprKind::Dict { items, .. } => items.iter().flat_map(|(key, value)| [key, value]).collect(),
             ExprKind::Lambda { body, .. } => vec![body],
+            ExprKind::Comprehension { element, clauses, .. } => std::iter::once(element.as_ref())
+                .chain(clauses.iter().flat_map(|(target, iter)| [target, iter]))
+                .collect(),
             ExprKind::Name(_)
             | ExprKind::Int(_)
             | ExprKind::Float(_)

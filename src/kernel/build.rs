@@ -7,7 +7,9 @@ use tree_sitter::Node;
 use super::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use super::lower::Lower;
 use super::query::Found;
-use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, bindings, query};
+use super::{
+    Autotune, Config, Decorator, Function, Global, Host, Imports, Kernel, Launch, Module, Param, bindings, query,
+};
 use crate::syntax::{Source, node_span};
 
 impl Module {
@@ -19,12 +21,19 @@ impl Module {
         if imports.is_empty() && found.launches.is_empty() {
             return Self::default();
         }
-        let (globals, uncertain) = top_level(source, Some(&mut imports));
+        let TopLevel { globals, functions, uncertain } = top_level(source, Some(&mut imports));
         let (bindings, has_star_import) = bindings::read(source);
-        let mut module = Self { imports, globals, uncertain, bindings, has_star_import, ..Self::default() };
+        let mut module = Self { imports, globals, functions, uncertain, bindings, has_star_import, ..Self::default() };
         module.add(source, &found);
         module.note_calls();
         module
+    }
+
+    /// The innermost function around byte `offset`, whether or not it launches a kernel.
+    #[must_use]
+    pub fn function_around(source: &Source, offset: usize) -> Option<Host> {
+        let node = source.tree().root_node().descendant_for_byte_range(offset, offset)?;
+        Some(host(enclosing_function(node)?, Lower::new(source.text())))
     }
 
     /// Adds the kernels and launches of one node below the root, which comes after those that were added.
@@ -48,11 +57,19 @@ impl Module {
     }
 }
 
-/// Assignments of the top level, and the names that it binds more than once or under a condition. Aliases that it makes
-/// for what is imported go into `imports`.
-pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> (Vec<Global>, HashSet<String>) {
+/// What the top level binds.
+pub(super) struct TopLevel {
+    pub(super) globals: Vec<Global>,
+    pub(super) functions: Vec<Function>,
+    /// The names bound more than once or under a condition.
+    pub(super) uncertain: HashSet<String>,
+}
+
+/// Assignments and plain functions of the top level. Aliases that it makes for what is imported go into `imports`.
+pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> TopLevel {
     let lower = Lower::new(source.text());
-    let (mut globals, mut bound, mut uncertain) = (Vec::new(), HashSet::new(), HashSet::new());
+    let (mut globals, mut functions) = (Vec::new(), Vec::new());
+    let (mut bound, mut uncertain) = (HashSet::new(), HashSet::new());
     let root = source.tree().root_node();
     let mut cursor = root.walk();
     for node in root.named_children(&mut cursor) {
@@ -62,6 +79,9 @@ pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> (
         );
         if conditional && is_main_guard(node, lower) {
             continue;
+        }
+        if node.kind() == "function_definition" {
+            functions.extend(function(node, lower));
         }
         // Functions and classes are not entered: their bodies bind nothing here.
         let stmt = lower.stmt(node);
@@ -84,7 +104,25 @@ pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> (
             }
         });
     }
-    (globals, uncertain)
+    TopLevel { globals, functions, uncertain }
+}
+
+fn function(node: Node<'_>, lower: Lower<'_>) -> Option<Function> {
+    let name = node.child_by_field_name("name")?;
+    let body = node.child_by_field_name("body")?;
+    let mut cursor = body.walk();
+    let is_docstring = |child: &Node<'_>| {
+        child.kind() == "expression_statement" && child.named_child(0).is_some_and(|inner| inner.kind() == "string")
+    };
+    let mut statements =
+        body.named_children(&mut cursor).filter(|child| child.kind() != "comment" && !is_docstring(child));
+    let only = statements.next().filter(|first| first.kind() == "return_statement" && statements.next().is_none());
+    Some(Function {
+        name: lower.str(name).to_owned(),
+        name_span: node_span(name),
+        span: node_span(node),
+        result: only.and_then(|only| only.named_child(0)).map(|value| lower.expr(value)),
+    })
 }
 
 fn is_main_guard(node: Node<'_>, lower: Lower<'_>) -> bool {
@@ -218,10 +256,15 @@ fn collect_locals(body: &[super::ast::Stmt], locals: &mut HashSet<String>) {
         }
         _ => {}
     });
-    walk_expressions(body, &mut |expr| {
-        if let ExprKind::Named { name, .. } = &expr.kind {
+    walk_expressions(body, &mut |expr| match &expr.kind {
+        ExprKind::Named { name, .. } => {
             locals.insert(name.clone());
         }
+        // Bound for the comprehension alone; that it hides the name everywhere errs towards silence.
+        ExprKind::Comprehension { clauses, .. } => {
+            clauses.iter().for_each(|(target, _)| target_names(target, locals));
+        }
+        _ => {}
     });
 }
 

@@ -334,20 +334,16 @@ impl<'a> Lower<'a> {
     }
 
     fn comprehension(self, node: Node<'_>) -> ExprKind {
+        let (mut clauses, mut filtered) = (Vec::new(), false);
         let mut cursor = node.walk();
-        let clauses: Vec<Node<'_>> = node
-            .named_children(&mut cursor)
-            .filter(|child| matches!(child.kind(), "for_in_clause" | "if_clause"))
-            .collect();
-        let Some(first) = clauses.first().filter(|clause| clause.kind() == "for_in_clause") else {
-            return ExprKind::Other("list_comprehension".to_owned());
-        };
-        ExprKind::Comprehension {
-            element: Box::new(self.field(node, "body")),
-            target: Box::new(self.field(*first, "left")),
-            iter: Box::new(self.field(*first, "right")),
-            is_simple: clauses.len() == 1,
+        for child in node.named_children(&mut cursor) {
+            match child.kind() {
+                "for_in_clause" => clauses.push((self.field(child, "left"), self.field(child, "right"))),
+                "if_clause" => filtered = true,
+                _ => {}
+            }
         }
+        ExprKind::Comprehension { element: Box::new(self.field(node, "body")), clauses, filtered }
     }
 
     fn lambda(self, node: Node<'_>) -> ExprKind {

@@ -34,6 +34,8 @@ pub struct Module {
     pub hosts: Vec<Host>,
     /// Assignments `name = value` at the top level, in source order.
     pub globals: Vec<Global>,
+    /// Functions of the top level without decorators, in source order.
+    pub functions: Vec<Function>,
     /// Names that the top level binds more than once or under a condition: what they are is not certain.
     pub uncertain: HashSet<String>,
     /// How the top level binds each of its names.
@@ -180,6 +182,19 @@ pub struct Global {
     pub span: Span,
 }
 
+/// A function of the top level without decorators.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Where the name stands.
+    pub name_span: Span,
+    /// The definition.
+    pub span: Span,
+    /// What it returns, when that is all its body does.
+    pub result: Option<Expr>,
+}
+
 impl Module {
     /// The kernel of this name, when the file defines exactly one and does not bind the name otherwise.
     #[must_use]
@@ -187,6 +202,14 @@ impl Module {
         let mut of_name = self.kernels.iter().filter(|kernel| kernel.name == name);
         let kernel = of_name.next()?;
         (of_name.next().is_none() && !self.uncertain.contains(name)).then_some(kernel)
+    }
+
+    /// The function of the top level of this name, when it has no decorators and the name is not bound otherwise.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        let mut of_name = self.functions.iter().filter(|function| function.name == name);
+        let function = of_name.next()?;
+        (of_name.next().is_none() && !self.uncertain.contains(name)).then_some(function)
     }
 
     /// The innermost kernel whose definition (with decorators) holds byte `offset`.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use tree_sitter::Node;
 
 use super::ast::{Expr, StmtKind};
-use super::build::top_level;
+use super::build::{TopLevel, top_level};
 use super::lower::Lower;
 use super::shift::Shift;
 use super::{Host, Imports, Kernel, Launch, Module, bindings};
@@ -49,9 +49,9 @@ impl Module {
             return Self::build(source);
         }
         let (mut items, imports) = take_apart(before, &old);
-        let (globals, uncertain) = top_level(source, None);
+        let TopLevel { globals, functions, uncertain } = top_level(source, None);
         let (bindings, has_star_import) = bindings::read(source);
-        let mut module = Self { imports, globals, uncertain, bindings, has_star_import, ..Self::default() };
+        let mut module = Self { imports, globals, functions, uncertain, bindings, has_star_import, ..Self::default() };
         for (node, same) in new.iter().zip(same) {
             match same {
                 Some(at) => {

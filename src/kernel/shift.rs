@@ -66,11 +66,6 @@ impl Shift for Expr {
             ExprKind::Slice(items) | ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::FString(items) => {
                 items.shift(by);
             }
-            ExprKind::Comprehension { element, target, iter, .. } => {
-                element.shift(by);
-                target.shift(by);
-                iter.shift(by);
-            }
             ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => {
                 left.shift(by);
                 right.shift(by);
@@ -85,6 +80,10 @@ impl Shift for Expr {
                 orelse.shift(by);
             }
             ExprKind::Dict { items, .. } => items.shift(by),
+            ExprKind::Comprehension { element, clauses, .. } => {
+                element.shift(by);
+                clauses.shift(by);
+            }
             ExprKind::Unary { operand: inner, .. }
             | ExprKind::Lambda { body: inner, .. }
             | ExprKind::Named { value: inner, .. }

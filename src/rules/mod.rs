@@ -29,12 +29,25 @@ macro_rules! rules {
 
 rules! {
     launch_arguments,
+    tuned_update,
+    tuner_names,
+    launch_grid,
+    tuned_grid,
+    undecorated_helper,
+    plain_call,
+    host_tensor,
+    varying_constexpr,
+    borrowed_stride,
+    unchecked_assert,
+    pointer_cache,
+    changed_global,
     unknown_member,
     dtype_called,
     loop_exit,
     arange_bounds,
     incompatible_shapes,
     unfilled_reduction,
+    untuned_launch,
 }
 
 /// The pages of all rules, one after the other.

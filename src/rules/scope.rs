@@ -7,7 +7,12 @@ use crate::syntax::Source;
 
 /// Whether the name of a kernel is bound once at the top level of the file, by the kernel.
 pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
-    let is = |node: Node<'_>| binds_to(node, source, &kernel.name);
+    name_is_bound_once(source, &kernel.name)
+}
+
+/// Whether a name is bound once at the top level of the file, and by no function.
+pub(super) fn name_is_bound_once(source: &Source, name: &str) -> bool {
+    let is = |node: Node<'_>| binds_to(node, source, name);
     let root = source.tree().root_node();
     let mut bindings = 0;
     walk(root, &mut |node| {
@@ -22,6 +27,17 @@ pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
     let is_global =
         |node: Node<'_>| is(node) && node.parent().is_some_and(|parent| parent.kind() == "global_statement");
     bindings == 1 && !any(root, &is_global)
+}
+
+/// Where `name` stands in the text as a word of its own.
+pub(super) fn places_of<'a>(source: &'a Source, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let bytes = source.text().as_bytes();
+    let is_word = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80)
+    };
+    memchr::memmem::find_iter(bytes, name)
+        .filter(move |at| !is_word(at.checked_sub(1)) && !is_word(Some(at + name.len())))
 }
 
 /// The innermost function (or comprehension) around a launch.

@@ -97,14 +97,15 @@ impl<'a> Engine<'a> {
     }
 
     fn comprehension(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
-        let ExprKind::Comprehension { element, target, iter, is_simple } = &expr.kind else { return Value::Unknown };
+        let ExprKind::Comprehension { element, clauses, filtered } = &expr.kind else { return Value::Unknown };
+        let Some((target, iter)) = clauses.first() else { return Value::Unknown };
         if self.since(5) == Some(false) {
             self.problem(Kind::Syntax, expr.span, "a kernel cannot contain a list comprehension before Triton 3.5");
             return Value::Unknown;
         }
         let iterated = self.eval(iter, frame);
         match iterated {
-            Value::Tuple(parts) if *is_simple => {
+            Value::Tuple(parts) if clauses.len() == 1 && !filtered => {
                 let results = parts.iter().map(|part| {
                     self.assign(target, part.clone(), expr.span, frame);
                     self.eval(element, frame)
