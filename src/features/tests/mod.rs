@@ -225,6 +225,13 @@ fn launches_show_the_kernels_parameters() {
     );
     let found = ask(&tuned, Target::newest(), signature::at).unwrap();
     assert!(found.params[2].about.as_deref().unwrap().contains("triton.autotune"));
+    // What comes behind a star has no position.
+    for (arguments, marked) in [("x, |", None), ("x, BLOCK=|", Some("BLOCK: tl.constexpr"))] {
+        let text = kernel("pass").replace("x, 3, BLOCK=64)", arguments).replace("x_ptr, n,", "x_ptr, *, n,");
+        let (label, found) = signature_at(&text).unwrap();
+        assert_eq!(label, "scale[grid](x_ptr, *, n, BLOCK: tl.constexpr)");
+        assert_eq!(found.as_deref(), marked);
+    }
     // While the parameters are defined there is no call.
     assert_eq!(signature_at(&kernel("pass").replace("def scale(", "def scale(|")), None);
 }
