@@ -6,9 +6,9 @@ use super::cursor::{Bracket, Inside};
 use super::describe;
 use super::place::{Callee, Place, is_callable};
 use crate::api::{Member, MemberKind};
-use crate::kernel::ast::{StmtKind, walk_statements};
+use crate::kernel::ast::{Expr, StmtKind, walk_statements};
 use crate::kernel::{Kernel, Module};
-use crate::syntax::{Source, Span};
+use crate::syntax::Span;
 
 /// What can be typed.
 #[derive(Clone, Debug, PartialEq)]
@@ -161,7 +161,8 @@ fn keywords_of(member: &Member, positional: usize, place: &Place<'_>) -> Vec<Ite
 }
 
 fn params_of(kernel: &Kernel, positional: usize, is_launch: bool, place: &Place<'_>) -> Vec<Item> {
-    let params = kernel.params.iter().skip(positional).filter(|param| {
+    let free = kernel.params.iter().enumerate().filter(|(at, param)| *at >= positional || param.keyword_only);
+    let params = free.map(|(_, param)| param).filter(|param| {
         // Passing what `@triton.autotune` or `@triton.heuristics` sets is an error.
         let is_set = is_launch && set_by(kernel, &param.name).is_some();
         !param.variadic && !is_set
@@ -227,7 +228,7 @@ fn names(place: &Place<'_>, kernel: &Kernel) -> Vec<Item> {
     }
     let module = place.module();
     let is_visible = |name: &str| !kernel.locals.contains(name);
-    for name in constexpr_globals(module, place.source).filter(|name| is_visible(name)) {
+    for name in constexpr_globals(module).filter(|name| is_visible(name)) {
         items.push(item(name, Kind::Constexpr, "constexpr of this file".to_owned(), 5));
     }
     // A kernel that the host launches and nobody calls is no helper; one that nobody launches may be.
@@ -263,13 +264,11 @@ pub(super) fn constexpr_locals(kernel: &Kernel) -> HashSet<&str> {
 }
 
 /// Names of the top level that are assigned a constexpr, once: kernels may read them.
-pub(super) fn constexpr_globals<'a>(module: &'a Module, source: &'a Source) -> impl Iterator<Item = &'a str> {
-    let globals = module.globals.iter().filter(move |global| {
-        let is_called = global.value.as_call().is_some_and(|call| {
-            module.imports.resolve(&call.func).is_some_and(|resolved| resolved.path == "triton.language.constexpr")
-        });
-        let target = source.slice(global.span).split('=').next().unwrap_or("");
-        is_called || target.split_once(':').is_some_and(|(_, annotation)| annotation.trim().ends_with("constexpr"))
-    });
+pub(super) fn constexpr_globals(module: &Module) -> impl Iterator<Item = &str> {
+    let is_called = |value: &Expr| {
+        let path = value.as_call().and_then(|call| module.imports.resolve(&call.func));
+        path.is_some_and(|resolved| resolved.path == "triton.language.constexpr")
+    };
+    let globals = module.globals.iter().filter(move |global| global.is_constexpr || is_called(&global.value));
     globals.map(|global| global.name.as_str()).filter(|name| !module.uncertain.contains(*name))
 }

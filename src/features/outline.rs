@@ -57,7 +57,7 @@ pub fn outline(source: &Source, module: &Module) -> Vec<Entry> {
     }
     let at_top = module.launches.iter().filter(|launch| launch.host.is_none());
     entries.extend(at_top.map(|launch| of_launch(source, launch)));
-    for name in super::complete::constexpr_globals(module, source) {
+    for name in super::complete::constexpr_globals(module) {
         let globals = module.globals.iter().filter(|global| global.name == name);
         entries.extend(globals.map(|global| Entry {
             name: name.to_owned(),

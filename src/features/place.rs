@@ -137,11 +137,13 @@ fn dotted(text: &str, span: Span) -> Option<Expr> {
 
 /// The text with the statement at the cursor blank, when it has errors that may come from there. Nothing else moves.
 fn without_statement(source: &Source, cursor: &Cursor) -> Option<Source> {
-    if !source.tree().root_node().has_error() {
-        return None;
-    }
     let text = source.text();
     let line_end = text[cursor.offset..].find(['\n', '\r']).map_or(text.len(), |length| cursor.offset + length);
+    // Behind a dot or an operator the parser takes the next line for what is missing, and finds no error.
+    let is_cut_off = cursor.word.start == cursor.word.end && text[cursor.offset..line_end].trim().is_empty();
+    if !is_cut_off && !source.tree().root_node().has_error() {
+        return None;
+    }
     // A call may be closed on a later line. Or it is not closed at all, and takes other statements for arguments.
     let long = blanked(text, Span::new(cursor.statement, statement_end(text, cursor).max(line_end)));
     let short = blanked(text, Span::new(cursor.statement, line_end));
@@ -150,7 +152,9 @@ fn without_statement(source: &Source, cursor: &Cursor) -> Option<Source> {
         return Some(short);
     }
     let long = Source::parse(long?);
-    Some(if errors(&long) < errors(&short) { long } else { short })
+    let best = if errors(&long) < errors(&short) { long } else { short };
+    // Without its head a definition is no better.
+    (errors(&best) <= errors(source)).then_some(best)
 }
 
 /// How much of a text the parser did not understand.

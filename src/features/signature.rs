@@ -59,12 +59,19 @@ pub fn at(place: &Place<'_>) -> Option<Signature> {
 }
 
 fn of_kernel(kernel: &Kernel, name: &str, place: &Place<'_>, is_launch: bool) -> Signature {
-    let params = kernel.params.iter().map(|param| {
-        let stars = if param.variadic { "*" } else { "" };
-        (format!("{stars}{}", param.name), describe::source_param(param, place.source), about(kernel, param, is_launch))
-    });
+    let mut params = Vec::new();
+    let mut has_star = false;
+    for param in &kernel.params {
+        if param.keyword_only && !has_star {
+            params.push(("*".to_owned(), "*".to_owned(), None));
+        }
+        has_star |= param.variadic || param.keyword_only;
+        let text = describe::source_param(param, place.source);
+        let stars = &text[..text.len() - text.trim_start_matches('*').len()];
+        params.push((format!("{stars}{}", param.name), text.clone(), about(kernel, param, is_launch)));
+    }
     let about = if is_launch { "launch of a kernel" } else { "Triton function of this file" };
-    Signature::new(name, params, about.to_owned())
+    Signature::new(name, params.into_iter(), about.to_owned())
 }
 
 /// What a caller must know about a parameter of a kernel.

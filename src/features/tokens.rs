@@ -36,7 +36,7 @@ pub enum TokenKind {
 /// stand in `within`.
 #[must_use]
 pub fn tokens(source: &Source, module: &Module, within: Span) -> Vec<Token> {
-    let constants: HashSet<&str> = constexpr_globals(module, source).collect();
+    let constants: HashSet<&str> = constexpr_globals(module).collect();
     let mut tokens = Vec::new();
     for kernel in module.kernels.iter().filter(|kernel| kernel.def_span.meets(within)) {
         of_kernel(source, module, kernel, &constants, &mut tokens);

@@ -96,6 +96,52 @@ fn members_are_offered_while_the_text_is_broken() {
 }
 
 #[test]
+fn what_stands_around_a_broken_statement_stays_known() {
+    for body in [
+        "x = tl.|",
+        "x += |",
+        "x = tl.load(|",
+        "x = tl.load(x_ptr + (offsets, |",
+        "x = tl.load(x_ptr, other=|\n    )",
+        "x = tl.load(x_ptr, mask=offsets < n and |",
+        "tl.store(x_ptr + tl.|",
+        "y = helper(|",
+        "if |",
+        "if tl.load(|:\n    y = 1",
+        "for i in range(|",
+        "for i in range(|:\n    y = 1",
+        "return helper(|",
+        "x = offsets[:, |",
+        "x = not |",
+        "x = 'abc|",
+        "x = f'|",
+        "@|",
+        "def |",
+    ] {
+        let text = kernel(&format!("{body}\nlate = 1\nlater = late"));
+        ask(&text, Target::newest(), |place| {
+            let module = place.module();
+            let scale = module.kernel("scale").unwrap();
+            assert_eq!(place.kernel().map(|kernel| kernel.name.as_str()), Some("scale"), "{body}");
+            for name in ["offsets", "late", "later"] {
+                assert!(scale.locals.contains(name), "{body}: {:?}", scale.locals);
+            }
+            assert!(module.kernel("after").is_some_and(|after| after.locals.len() == 1), "{body}");
+            assert_eq!(module.launches_of("scale").count(), 1, "{body}");
+        });
+    }
+}
+
+#[test]
+fn what_parses_is_not_taken_for_broken() {
+    let text = kernel("pass");
+    let text = text.replace("def scale(x_ptr, n,", "def scale(x_ptr,|\n          n,");
+    ask(&text, Target::newest(), |place| {
+        assert_eq!(place.module().kernel("scale").map(|kernel| kernel.params.len()), Some(3));
+    });
+}
+
+#[test]
 fn nothing_is_offered_where_nothing_is_known() {
     for body in [
         "x = n.|",
@@ -225,6 +271,13 @@ fn launches_show_the_kernels_parameters() {
     );
     let found = ask(&tuned, Target::newest(), signature::at).unwrap();
     assert!(found.params[2].about.as_deref().unwrap().contains("triton.autotune"));
+    // What comes behind a star has no position.
+    for (arguments, marked) in [("x, |", None), ("x, BLOCK=|", Some("BLOCK: tl.constexpr"))] {
+        let text = kernel("pass").replace("x, 3, BLOCK=64)", arguments).replace("x_ptr, n,", "x_ptr, *, n,");
+        let (label, found) = signature_at(&text).unwrap();
+        assert_eq!(label, "scale[grid](x_ptr, *, n, BLOCK: tl.constexpr)");
+        assert_eq!(found.as_deref(), marked);
+    }
     // While the parameters are defined there is no call.
     assert_eq!(signature_at(&kernel("pass").replace("def scale(", "def scale(|")), None);
 }
