@@ -165,7 +165,7 @@ impl<'a> Names<'a> {
                 match call.func.as_name() {
                     Some("min") => Some(left.min(right)),
                     Some("max") => Some(left.max(right)),
-                    _ if self.is_cdiv(call) && right > 0 => Some(-(-left).div_euclid(right)),
+                    _ if self.is_cdiv(call) && right > 0 => left.checked_neg().map(|left| -left.div_euclid(right)),
                     _ => None,
                 }
             }

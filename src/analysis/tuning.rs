@@ -11,6 +11,9 @@ use crate::syntax::Span;
 /// Lists of configurations that refer to each other deeper than this are not followed.
 const DEEP: usize = 8;
 
+/// Nobody counts further than this.
+const MANY: i128 = 1 << 20;
+
 /// `@triton.autotune` of one kernel.
 #[derive(Clone, Debug)]
 pub struct Tuner<'a> {
@@ -76,15 +79,17 @@ impl<'a> Tuner<'a> {
         let source = match &list.kind {
             _ if depth > DEEP => None,
             ExprKind::List(items) | ExprKind::Tuple(items) => {
-                return items.iter().map(|item| self.item(item, clauses, depth)).sum();
+                return items.iter().map(|item| self.item(item, clauses, depth)).fold(0, usize::saturating_add);
             }
             ExprKind::Comprehension { element, clauses: more, filtered } => {
                 let clauses: Vec<_> = clauses.iter().copied().chain(more).collect();
-                let times = more.iter().map(|(_, iter)| length(module, iter, 0)).product::<usize>();
-                return self.item(element, &clauses, depth) * if *filtered { 0 } else { times };
+                let times =
+                    more.iter().fold(1, |times: usize, (_, iter)| times.saturating_mul(length(module, iter, 0)));
+                return self.item(element, &clauses, depth).saturating_mul(if *filtered { 0 } else { times });
             }
             ExprKind::Binary { op, left, right } if op == "+" => {
-                return self.collect(left, clauses, depth + 1) + self.collect(right, clauses, depth + 1);
+                let count = self.collect(left, clauses, depth + 1);
+                return count.saturating_add(self.collect(right, clauses, depth + 1));
             }
             ExprKind::IfExp { body, orelse, .. } => {
                 return self.collect(body, clauses, depth + 1).min(self.collect(orelse, clauses, depth + 1));
@@ -205,10 +210,10 @@ fn length(module: &Module, sequence: &Expr, depth: usize) -> usize {
             let number = |at: usize| call.args.get(at).and_then(|arg| arg.value.as_int());
             let span = match (call.args.len(), number(0), number(1)) {
                 (1, Some(end), _) => end,
-                (2, Some(start), Some(end)) => end - start,
+                (2, Some(start), Some(end)) => end.saturating_sub(start),
                 _ => 0,
             };
-            usize::try_from(span).unwrap_or(0)
+            usize::try_from(span.min(MANY)).unwrap_or(0)
         }
         _ => 0,
     }
@@ -258,6 +263,12 @@ mod tests {
             ("", "made()", (0, false, None)),
             ("C = []\nC = [1]", "C", (0, false, None)),
             ("C = D\nD = C", "C", (0, false, None)),
+            ("", "[triton.Config({'B': 8}) for i in range(-9**9, 9) for j in range(1)]", (0, true, Some(vec![8]))),
+            (
+                "",
+                "[triton.Config({'B': 8}) for i in range(9999999999) for j in range(2)]",
+                (1 << 21, true, Some(vec![8])),
+            ),
         ] {
             assert_eq!(tuned(before, configs), expected, "{before} {configs}");
         }

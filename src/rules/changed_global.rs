@@ -78,11 +78,13 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         if !is_constexpr {
             continue;
         }
-        let Some(kernel) = module.kernels.iter().find(|kernel| reads(kernel, &global.name)) else { continue };
         let declared = scope::places_of(context.source, &global.name).filter(|at| {
             let line = text[..*at].rsplit('\n').next().unwrap_or_default();
             line.trim_start().starts_with("global ")
         });
+        let declared: Vec<usize> = declared.collect();
+        let reader = || module.kernels.iter().find(|kernel| reads(kernel, &global.name));
+        let Some(kernel) = (if declared.is_empty() { None } else { reader() }) else { continue };
         for at in declared {
             findings.extend(assigned(context, at, &global.name).map(|span| {
                 let message = format!(

@@ -52,7 +52,7 @@ fn look<'a>(context: &Context<'a>, launch: &'a Launch, names: &Names<'a>) -> Opt
     }
     match &grid.kind {
         ExprKind::Tuple(items) => dimensions(grid, items, names),
-        _ => number(grid, names).then(|| {
+        _ => number(grid, names, 0).then(|| {
             let report = Diagnostic::new(
                 &RULE.declaration,
                 grid.span,
@@ -113,13 +113,15 @@ fn dimensions<'a>(grid: &'a Expr, items: &'a [Expr], names: &Names<'a>) -> Optio
 }
 
 /// Whether an expression is certainly a number.
-fn number<'a>(expr: &'a Expr, names: &Names<'a>) -> bool {
+fn number<'a>(expr: &'a Expr, names: &Names<'a>, depth: usize) -> bool {
     match &expr.kind {
+        // `n = n + 1` is its own value.
+        _ if depth > 8 => false,
         ExprKind::Int(_) => true,
         ExprKind::Binary { op, left, right } => {
             matches!(op.as_str(), "+" | "-" | "*" | "//")
-                && number(names.resolve(left), names)
-                && number(names.resolve(right), names)
+                && number(names.resolve(left), names, depth + 1)
+                && number(names.resolve(right), names, depth + 1)
         }
         ExprKind::Call(call) => {
             let method = |name| matches!(&call.func.kind, ExprKind::Attribute { name: of, .. } if of == name);
@@ -130,5 +132,24 @@ fn number<'a>(expr: &'a Expr, names: &Names<'a>) -> bool {
             shape && index.len() == 1 && index[0].as_int().is_some()
         }
         _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Target;
+    use crate::kernel::Module;
+    use crate::rules::{Selection, check};
+    use crate::syntax::Source;
+
+    #[test]
+    fn a_name_that_stands_for_itself_is_no_number() {
+        let text = "import triton\n@triton.jit\ndef k(x):\n    pass\ndef run(x):\n    n = n + 1\n    k[n](x)\n    m = m\n    k[m](x)\n";
+        let source = Source::parse(text);
+        let module = Module::build(&source);
+        let context = Context::new(&source, &module, Target::newest());
+        let selection = Selection { select: vec!["H004".to_owned()], ignore: Vec::new() };
+        assert_eq!(check(&context, &selection), []);
     }
 }

@@ -1,6 +1,6 @@
 //! H006: a kernel calls a function that is not under `@triton.jit`.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, scope};
 use crate::analysis::flow::live;
@@ -84,6 +84,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     if module.functions.is_empty() {
         return;
     }
+    let mut certain: HashMap<&str, bool> = HashMap::new();
     for kernel in module.kernels.iter().filter(|kernel| !kernel.has_error && !kernel.nested && is_triton(context, kernel)) {
         let mut called: Vec<&Expr> = Vec::new();
         live(&kernel.body, &mut |stmt| {
@@ -95,10 +96,10 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             let Some(name) = func.as_name().filter(|name| !kernel.locals.contains(*name) && !BUILTIN.contains(name)) else {
                 continue;
             };
-            if let Some(function) = module.function(name)
-                && is_only_called(context, function)
-                && scope::name_is_bound_once(context.source, name)
-            {
+            let Some(function) = module.function(name) else { continue };
+            let is_certain =
+                || is_only_called(context, function) && scope::name_is_bound_once(context.source, name);
+            if *certain.entry(name).or_insert_with(is_certain) {
                 findings.push(report(context, func, function));
             }
         }
