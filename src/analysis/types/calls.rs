@@ -16,12 +16,16 @@ const MAX_CALLS: usize = 12;
 impl<'a> Engine<'a> {
     pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, frame: &mut Frame<'a>) -> Value<'a> {
         let function = self.eval(&call.func, frame);
+        self.launch_inside(expr, call);
         let mut is_open = false;
         let mut values = Vec::with_capacity(call.args.len());
         for arg in &call.args {
             if let ExprKind::Starred(inner) = &arg.value.kind {
                 self.eval(inner, frame);
                 is_open = true;
+                if self.since(3) == Some(false) {
+                    self.problem(Kind::Syntax, arg.value.span, "`*` in a call in a kernel needs Triton 3.3");
+                }
                 values.push(Value::Unknown);
             } else {
                 values.push(self.eval(&arg.value, frame));
@@ -39,7 +43,29 @@ impl<'a> Engine<'a> {
                 self.method_call(expr, name, &given)
             }
             Value::Builtin(name) => self.builtin_call(expr, name, &values),
+            Value::Tile(_)
+            | Value::Tuple(_)
+            | Value::Const(Const::Int(_) | Const::Bool(_) | Const::Float(_) | Const::Str(_) | Const::None) => {
+                let text = &self.text[call.func.span.start..call.func.span.end];
+                let message = format!("`{}` is a value (`{function}`) and cannot be called", text.lines().next().unwrap_or(""));
+                self.problem(Kind::Attribute, expr.span, message);
+                Value::Unknown
+            }
+            Value::Const(Const::Type(_)) if matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "type") => {
+                self.problem(Kind::Attribute, expr.span, "`type` is an attribute; use `.to(…)` to convert");
+                Value::Unknown
+            }
             _ => Value::Unknown,
+        }
+    }
+
+    /// `helper[grid](…)`
+    fn launch_inside(&mut self, expr: &Expr, call: &Call) {
+        if let ExprKind::Subscript { value, .. } = &call.func.kind
+            && let Some(name) = value.as_name()
+            && self.module.kernels.iter().any(|kernel| kernel.name == name && !kernel.nested)
+        {
+            self.problem(Kind::Nesting, expr.span, format!("a kernel cannot launch a kernel; call `{name}(…)` without a grid"));
         }
     }
 
@@ -126,8 +152,17 @@ impl<'a> Engine<'a> {
                 self.problem(Kind::Conversion, span, message);
                 Value::Unknown
             }
+            ("min" | "max", [_]) => {
+                self.problem(Kind::Argument, span, format!("`{name}` in a kernel needs two values at least; use `tl.{name}` for a tile"));
+                Value::Unknown
+            }
+            ("min" | "max", [Value::Const(_), rest @ ..])
+                if self.since(6).is_none() && rest.iter().all(|value| value.constant().is_some()) =>
+            {
+                Value::Unknown
+            }
             ("min" | "max", [Value::Const(first), rest @ ..])
-                if rest.iter().all(|value| value.constant().is_some()) =>
+                if self.since(6) == Some(true) && rest.iter().all(|value| value.constant().is_some()) =>
             {
                 let mut best = first.clone();
                 for value in rest.iter().filter_map(Value::constant) {
@@ -182,16 +217,6 @@ impl<'a> Engine<'a> {
         if !kernel.plain || kernel.autotune.is_some() {
             return Value::Unknown;
         }
-        if self.running.contains(&index) {
-            if frame.regions > 0 || self.uncertain == 0 {
-                self.problem(
-                    Kind::Nesting,
-                    span,
-                    format!("`{}` calls itself, and functions of a kernel cannot", kernel.name),
-                );
-            }
-            return Value::Unknown;
-        }
         let arguments: Vec<Value<'a>> = kernel
             .params
             .iter()
@@ -201,6 +226,29 @@ impl<'a> Engine<'a> {
                 (None, None) => Value::Unknown,
             })
             .collect();
+        if self.running.contains(&index) {
+            // With other constants it may end; with the same ones it never does.
+            let is_open = arguments.iter().any(|value| matches!(value, Value::Const(Const::Unknown | Const::Symbol(_))));
+            let is_same = !self.calls.iter().any(|(of, _)| *of == index)
+                || self.calls.iter().any(|(of, with)| *of == index && with.iter().zip(&arguments).all(|(a, b)| a.same_type(b)));
+            if is_same && (frame.regions > 0 || self.uncertain == 0) {
+                let message = format!("`{}` calls itself, and functions of a kernel cannot", kernel.name);
+                self.problem(Kind::Nesting, span, message);
+            }
+            if is_same || is_open {
+                return Value::Unknown;
+            }
+        }
+        let is_noinline = kernel.decorators.iter().filter_map(|decorator| decorator.expr.as_call()).any(|call| {
+            call.args.iter().any(|arg| {
+                arg.keyword.as_ref().is_some_and(|(name, _)| name == "noinline") && arg.value.kind == ExprKind::Bool(true)
+            })
+        });
+        if is_noinline && let Some(tile) = arguments.iter().filter_map(Value::tile).find(|tile| tile.is_block()) {
+            let message = format!("`{}` is `noinline`, which takes scalars only, and this passes `{tile}`", kernel.name);
+            self.problem(Kind::Argument, span, message);
+            return Value::Unknown;
+        }
         self.run_helper(index, kernel, arguments)
     }
 
@@ -217,8 +265,11 @@ impl<'a> Engine<'a> {
         for (param, value) in kernel.params.iter().zip(&arguments) {
             inner.names.insert(&param.name, value.clone());
         }
+        self.facts.coverage.functions.insert(index);
         self.running.push(index);
+        self.calls.push((index, arguments.clone()));
         self.body(&kernel.body, &mut inner);
+        self.calls.pop();
         self.running.pop();
         let result = match inner.returned {
             Some(value) => value,

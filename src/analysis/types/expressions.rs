@@ -161,16 +161,15 @@ impl<'a> Engine<'a> {
                     _ => self.member(&full, direct),
                 }
             }
-            Value::Const(Const::Type(element)) => self.type_attribute(*element, name, &value),
+            Value::Const(Const::Type(element)) => {
+                self.wrapped_attribute(expr, name, frame);
+                self.type_attribute(expr, *element, name, &value)
+            }
             Value::Const(_) if matches!(name, "value") => value,
-            Value::Const(Const::Str(_) | Const::Int(_) | Const::Float(_)) if self.since(4) == Some(false) => {
-                if name != "type" {
-                    let message = format!("a compile-time value has no `{name}` before Triton 3.4");
-                    self.problem(Kind::Attribute, expr.span, message);
-                }
+            Value::Const(constant) => {
+                self.constant_attribute(expr, constant, name);
                 Value::Const(Const::Unknown)
             }
-            Value::Const(_) => Value::Const(Const::Unknown),
             Value::Tile(tile) => self.tile_attribute(expr, tile, name, &value),
             Value::Descriptor(tile) => match name {
                 "dtype" => Value::Const(Const::Type(tile.element)),
@@ -201,7 +200,50 @@ impl<'a> Engine<'a> {
         Value::Unknown
     }
 
-    fn type_attribute(&self, element: Element, name: &'a str, value: &Value<'a>) -> Value<'a> {
+    /// An attribute of a compile-time value: that of the Python value, since 3.4.
+    fn constant_attribute(&mut self, expr: &Expr, constant: &Const, name: &str) {
+        let is_python = match &expr.kind {
+            ExprKind::Attribute { value, .. } => matches!(&value.kind, ExprKind::Attribute { name, .. } if name == "value"),
+            _ => false,
+        };
+        let known = match constant {
+            _ if name.starts_with("__") || matches!(name, "type" | "value") => return,
+            Const::Str(_) => None,
+            Const::Int(_) | Const::Bool(_) => Some(INT_ATTRIBUTES),
+            Const::Float(_) => Some(FLOAT_ATTRIBUTES),
+            _ => return,
+        };
+        if !is_python && self.since(4) == Some(false) {
+            let message = format!("a compile-time value has no `{name}` before Triton 3.4");
+            self.problem(Kind::Attribute, expr.span, message);
+        } else if known.is_some_and(|known| !known.contains(&name)) {
+            let message = format!("`{constant}` is a compile-time number, which has no `{name}`");
+            self.problem(Kind::Attribute, expr.span, message);
+        }
+    }
+
+    /// Before 3.4 a parameter that holds a dtype has only `.value`.
+    fn wrapped_attribute(&mut self, expr: &Expr, name: &str, frame: &Frame<'a>) {
+        let ExprKind::Attribute { value, .. } = &expr.kind else { return };
+        let is_param = |of: &str| frame.kernel.params.iter().any(|param| param.constexpr && param.name == of);
+        if self.since(4) == Some(false) && !matches!(name, "value" | "type") && value.as_name().is_some_and(is_param) {
+            let message = format!("a `tl.constexpr` parameter has no `{name}` before Triton 3.4; write `.value.{name}`");
+            self.problem(Kind::Attribute, expr.span, message);
+        }
+    }
+
+    fn type_attribute(&mut self, expr: &Expr, element: Element, name: &'a str, value: &Value<'a>) -> Value<'a> {
+        let is_of_type = match &expr.kind {
+            ExprKind::Attribute { value, .. } => matches!(&value.kind, ExprKind::Attribute { name, .. } if name == "type"),
+            _ => false,
+        };
+        if let ("element_ty", Element::Number(number), false) = (name, element, is_of_type) {
+            self.problem(Kind::Attribute, expr.span, format!("`{number}` is no pointer type and has no `element_ty`"));
+            return Value::Unknown;
+        }
+        if name == "itemsize" && self.since(4) == Some(false) {
+            self.problem(Kind::Attribute, expr.span, "dtypes have no `itemsize` before Triton 3.4; use `primitive_bitwidth // 8`");
+        }
         match (name, element) {
             ("scalar" | "dtype", _) => value.clone(),
             ("element_ty", Element::Pointer(pointee)) => {
@@ -274,8 +316,17 @@ impl<'a> Engine<'a> {
                         }
                     }
                 }
+                [Value::Tile(at)] if self.since(3) == Some(true) => {
+                    let message = format!("a tuple can only be subscripted by a compile-time value, and this is `{at}`; unroll with `tl.static_range`");
+                    self.problem(Kind::Subscript, expr.span, message);
+                    Value::Unknown
+                }
                 _ => Value::Unknown,
             },
+            Value::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_)) => {
+                self.problem(Kind::Subscript, expr.span, "a compile-time number cannot be subscripted");
+                Value::Unknown
+            }
             Value::Const(_) => {
                 if matches!(indices.as_slice(), [Value::Const(Const::Str(_))]) {
                     self.problem(
@@ -302,6 +353,15 @@ impl<'a> Engine<'a> {
     fn expand(&mut self, expr: &Expr, tile: &Tile, parts: &[Expr], indices: &[Value<'a>]) -> Value<'a> {
         let mut sizes: Option<Vec<Dim>> = tile.shape.as_ref().map(|shape| shape.to_vec());
         let mut about = tile.about.clone();
+        let axes = parts.iter().filter(|part| matches!(part.kind, ExprKind::Slice(_))).count();
+        if let Some(sizes) = &sizes
+            && axes > sizes.len()
+            && self.since(9) == Some(true)
+        {
+            let message = format!("{axes} axes are taken, and `{tile}` has {}", sizes.len());
+            self.problem(Kind::Subscript, expr.span, message);
+            return Value::Unknown;
+        }
         for (at, (part, value)) in parts.iter().zip(indices).enumerate() {
             match (&part.kind, value) {
                 (ExprKind::None, _) | (_, Value::Const(Const::None)) => match &mut sizes {
@@ -358,6 +418,12 @@ impl<'a> Engine<'a> {
         })
     }
 }
+
+const INT_ATTRIBUTES: &[&str] = &[
+    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "imag", "is_integer",
+    "numerator", "real", "to_bytes",
+];
+const FLOAT_ATTRIBUTES: &[&str] = &["as_integer_ratio", "conjugate", "fromhex", "hex", "imag", "is_integer", "real"];
 
 /// A member of a module of the host: numbers are compile-time values.
 fn host_member<'a>(path: &str) -> Value<'a> {

@@ -17,7 +17,7 @@ impl<'a> Engine<'a> {
             return Value::Unknown;
         }
         match (left, right) {
-            (Value::Const(a), Value::Const(b)) => Value::Const(fold::binary(op, a, b).unwrap_or(Const::Unknown)),
+            (Value::Const(a), Value::Const(b)) => self.folded(span, op, a, b),
             (Value::Tuple(a), Value::Tuple(b)) if op == "+" => {
                 Value::tuple(a.iter().chain(b.iter()).cloned().collect())
             }
@@ -37,6 +37,17 @@ impl<'a> Engine<'a> {
             About::Nothing if matches!(op, "//" | "%") => self.quotient(op, left, right),
             about => about,
         }
+    }
+
+    /// Arithmetic of compile-time values; reports what Python itself refuses.
+    fn folded(&mut self, span: Span, op: &str, a: &Const, b: &Const) -> Value<'a> {
+        let divides = matches!(op, "/" | "//" | "%");
+        let is_number = |value: &Const| matches!(value, Const::Bool(_) | Const::Int(_) | Const::Float(_));
+        if divides && is_number(a) && matches!(b, Const::Int(0) | Const::Bool(false)) {
+            self.problem(Kind::Operand, span, format!("`{a} {op} {b}` divides by zero while compiling"));
+            return Value::Unknown;
+        }
+        Value::Const(fold::binary(op, a, b).unwrap_or(Const::Unknown))
     }
 
     fn tile_binary(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) -> Value<'a> {
@@ -82,6 +93,16 @@ impl<'a> Engine<'a> {
             }
             Value::Const(constant @ (Const::Str(_) | Const::Type(_) | Const::None)) => {
                 self.problem(Kind::Operand, span, format!("`{constant}` cannot be an operand beside a run-time value"));
+                None
+            }
+            Value::Tuple(_) => {
+                let message = "a tuple or list cannot be an operand beside a run-time value; take one part of it";
+                self.problem(Kind::Operand, span, message);
+                None
+            }
+            Value::Member(path) if self.is_function(path) => {
+                let name = path.rsplit('.').next().unwrap_or(path);
+                self.problem(Kind::Operand, span, format!("`{name}` is a function and no operand; call it"));
                 None
             }
             _ => None,
@@ -231,7 +252,7 @@ impl<'a> Engine<'a> {
                     ("not", Element::Number(number)) if number.bits() != 1 => {
                         Some(format!("`{number}`, only conditions"))
                     }
-                    ("+", _) if self.since(3) == Some(false) => None,
+                    ("+", _) => Some("a run-time value; leave it out".to_owned()),
                     _ => None,
                 };
                 if let Some(refused) = refused {
@@ -276,9 +297,21 @@ impl<'a> Engine<'a> {
 
     fn compared(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) -> Value<'a> {
         match (left, right) {
-            (Value::Const(a), Value::Const(b)) => Value::Const(fold::compare(op, a, b)),
+            (Value::Const(a), Value::Const(b)) => {
+                let is_number = |value: &Const| matches!(value, Const::Int(_) | Const::Float(_) | Const::Bool(_));
+                let has_none = *a == Const::None && is_number(b) || *b == Const::None && is_number(a);
+                if has_none && !matches!(op, "==" | "!=") {
+                    self.problem(Kind::Operand, span, format!("`{op}` cannot compare `{a}` with `{b}`"));
+                }
+                Value::Const(fold::compare(op, a, b))
+            }
             (Value::Tile(_), Value::Const(Const::None | Const::Str(_) | Const::Type(_)))
-            | (Value::Const(Const::None | Const::Str(_) | Const::Type(_)), Value::Tile(_)) => Value::Unknown,
+            | (Value::Const(Const::None | Const::Str(_) | Const::Type(_)), Value::Tile(_)) => {
+                let hint = if *right == Value::none() { "; use `is`" } else { "" };
+                let message = format!("`{op}` cannot compare a run-time value with `{}`{hint}", if left.is_runtime() { right } else { left });
+                self.problem(Kind::Operand, span, message);
+                Value::Unknown
+            }
             (Value::Tile(_), _) | (_, Value::Tile(_)) => {
                 let (left, right) = (&left.scalarized(), &right.scalarized());
                 let (Some(a), Some(b)) = (self.operand(span, left), self.operand(span, right)) else {
@@ -313,14 +346,25 @@ impl<'a> Engine<'a> {
         let decisive = op == "or";
         if let Value::Const(constant) = &first
             && constant.truth() == Some(decisive)
+            && self.since(4) != Some(false)
         {
+            self.prune(right.span);
             return first;
         }
+        self.enter(right.span);
         let is_open = matches!(&first, Value::Const(constant) if constant.truth().is_none()) || first == Value::Unknown;
         self.uncertain += u32::from(is_open);
         let second = self.eval(right, frame);
         self.uncertain -= u32::from(is_open);
         match (&first, &second) {
+            (Value::Const(constant), Value::Const(_)) if constant.truth() == Some(decisive) => first,
+            (Value::Const(constant), Value::Tile(_)) if self.since(4) == Some(false) => {
+                if let Some(number) = Self::number_of(&first).filter(|number| number.bits() != 1) {
+                    let message = format!("`{op}` takes conditions, and `{constant}` is `{number}`; compare it first");
+                    self.problem(Kind::Operand, expr.span, message);
+                }
+                second
+            }
             (Value::Const(constant), _) if constant.truth().is_some() => second,
             (Value::Const(_), Value::Const(_)) => Value::Const(Const::Unknown),
             (Value::Tile(_), Value::Const(constant)) => match (constant.truth(), self.since(4)) {
