@@ -126,6 +126,9 @@ impl<'a> Engine<'a> {
                 functions::apply(self, expr.span, name, bound)
             }
             Some(Value::Descriptor(tile)) if matches!(name, "load" | "gather") => {
+                if name == "load" {
+                    super::blocks::check_access(self, expr.span, tile, name, given.call, given.values);
+                }
                 functions::descriptor_load(name, tile, given.values)
             }
             Some(Value::Descriptor(_)) if matches!(name, "store" | "scatter") => Value::none(),

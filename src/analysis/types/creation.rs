@@ -62,8 +62,18 @@ pub(super) fn full<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
             engine.problem(Kind::Argument, call.span, message);
             Element::Unknown
         }
+        Some(Value::Builtin(name @ ("int" | "float"))) => {
+            let message = format!("`{name}` is no dtype of Triton's; write `tl.{name}32`");
+            engine.problem(Kind::Argument, call.span, message);
+            Element::Unknown
+        }
         _ => Element::Unknown,
     };
+    if let (Element::Number(number), Some(Value::Const(value @ Const::Float(_)))) = (element, call.bound.get("value"))
+        && number.is_int()
+    {
+        engine.problem(Kind::Argument, call.span, format!("a tile of `{number}` cannot be filled with `{value}`"));
+    }
     if let Some(Value::Tile(value)) = call.bound.get("value")
         && value.is_block()
         && value.shape.as_ref().is_some_and(|shape| shape::lanes(shape).known().is_some_and(|lanes| lanes > 1))
@@ -136,7 +146,8 @@ pub(super) fn check_lanes(engine: &mut Engine<'_>, span: Span, sizes: &[Dim]) ->
 pub(super) fn program<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     match call.bound.get("axis") {
         Some(Value::Const(constant)) => {
-            if constant.int().is_some_and(|axis| !(0..3).contains(&axis)) {
+            let is_none = matches!(constant, Const::Str(_) | Const::None | Const::Float(_));
+            if is_none || constant.int().is_some_and(|axis| !(0..3).contains(&axis)) {
                 let message = format!("a grid has the axes 0, 1 and 2, and this asks for {constant}");
                 engine.problem(Kind::Argument, call.span, message);
             }

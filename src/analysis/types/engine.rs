@@ -195,6 +195,11 @@ impl<'a> Engine<'a> {
         }
     }
 
+    /// Whether a member of Triton is a function of the compiler, which is not written in Triton.
+    pub(super) fn is_builtin(&self, path: &str) -> bool {
+        matches!(self.target.lookup(path), Lookup::Found(member) if member.kind == MemberKind::Builtin)
+    }
+
     /// Whether a member of Triton is a function or a module.
     pub(super) fn is_function(&self, path: &str) -> bool {
         let kinds = [MemberKind::Builtin, MemberKind::Jit, MemberKind::Function, MemberKind::Module];

@@ -5,7 +5,7 @@ use super::dtype::Number;
 use super::engine::Engine;
 use super::shape::{Dim, Shape};
 use super::value::{Element, Tile, Value};
-use super::{creation, linear, memory, reductions, reshaping, transfer};
+use super::{blocks, creation, linear, memory, reductions, reshaping, transfer};
 use crate::syntax::Span;
 
 /// What a function makes of its arguments: how the shape and the type of its result come about.
@@ -159,7 +159,7 @@ const TABLE: &[(&[&str], Transfer)] = &[
     (&["reduce"], T::Reduce),
     (&["cumsum", "cumprod"], T::Cumulative),
     (&["associative_scan"], T::Scan),
-    (&["sort", "flip"], T::Reorder),
+    (&["sort", "flip", "topk"], T::Reorder),
     (&["histogram"], T::Histogram),
     (&["gather"], T::Gather),
     (&["debug_barrier", "device_print", "device_assert", "static_print", "assume"], T::Nothing),
@@ -178,7 +178,7 @@ pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: 
         T::Clamp => transfer::clamp(engine, &call),
         T::Fma => transfer::fma(engine, &call),
         T::Where => transfer::choose(engine, &call),
-        T::Umulhi => transfer::two(engine, &call),
+        T::Umulhi => transfer::umulhi(engine, &call),
         T::Hint => transfer::hint(engine, &call),
         T::Cdiv => transfer::cdiv(engine, &call),
         T::Cast => transfer::cast(engine, &call),
@@ -203,15 +203,15 @@ pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: 
         T::Store => memory::store(engine, &call),
         T::Atomic => memory::atomic(engine, &call),
         T::AtomicCas => memory::atomic_cas(engine, &call),
-        T::BlockPointer => memory::block_pointer(engine, &call),
-        T::Advance => call.first().clone(),
-        T::Descriptor => memory::descriptor(engine, &call),
+        T::BlockPointer => blocks::block_pointer(engine, &call),
+        T::Advance => blocks::advance(engine, &call),
+        T::Descriptor => blocks::descriptor(engine, &call),
         T::Dot => linear::dot(engine, &call),
-        T::DotScaled => linear::dot_scaled(&call),
+        T::DotScaled => linear::dot_scaled(engine, &call),
         T::Sum | T::Extreme | T::Position | T::Bits | T::Reduce => reductions::reduce(engine, &call, *transfer),
         T::Cumulative | T::Scan => reductions::scan(engine, &call, *transfer),
         T::Reorder => reductions::reorder(engine, &call),
-        T::Histogram => reductions::histogram(&call),
+        T::Histogram => reductions::histogram(engine, &call),
         T::Gather => reductions::gather(engine, &call),
     }
 }

@@ -12,6 +12,7 @@
 
 pub mod access;
 mod arguments;
+mod blocks;
 mod calls;
 mod control;
 mod coverage;
