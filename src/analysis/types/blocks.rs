@@ -99,9 +99,21 @@ pub(super) fn advance<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
 }
 
 /// Checks what a descriptor loads from or stores to.
-pub(super) fn check_access<'a>(engine: &mut Engine<'a>, span: Span, tile: &Tile, name: &str, call: &Call, values: &[Value<'a>]) {
-    if let Some((keyword, _)) = call.args.iter().filter_map(|arg| arg.keyword.as_ref()).find(|(name, _)| name == "mask") {
-        engine.problem(Kind::Keyword, span, format!("a descriptor's `.{name}()` takes no `{keyword}`; it knows the bounds"));
+pub(super) fn check_access<'a>(
+    engine: &mut Engine<'a>,
+    span: Span,
+    tile: &Tile,
+    name: &str,
+    call: &Call,
+    values: &[Value<'a>],
+) {
+    if let Some((keyword, _)) = call.args.iter().filter_map(|arg| arg.keyword.as_ref()).find(|(name, _)| name == "mask")
+    {
+        engine.problem(
+            Kind::Keyword,
+            span,
+            format!("a descriptor's `.{name}()` takes no `{keyword}`; it knows the bounds"),
+        );
         return;
     }
     let (Some(Value::Tuple(offsets)), Some(shape)) = (values.first(), &tile.shape) else { return };

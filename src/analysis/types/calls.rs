@@ -13,6 +13,12 @@ use crate::syntax::Span;
 /// How many helpers may be inside each other.
 const MAX_CALLS: usize = 12;
 
+/// Functions of libdevice that take one float.
+const FLOATS: &[&str] = &[
+    "acos", "asin", "atan", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "floor",
+    "log", "log10", "log1p", "log2", "rint", "round", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
+];
+
 impl<'a> Engine<'a> {
     pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, frame: &mut Frame<'a>) -> Value<'a> {
         let function = self.eval(&call.func, frame);
@@ -47,11 +53,13 @@ impl<'a> Engine<'a> {
             | Value::Tuple(_)
             | Value::Const(Const::Int(_) | Const::Bool(_) | Const::Float(_) | Const::Str(_) | Const::None) => {
                 let text = &self.text[call.func.span.start..call.func.span.end];
-                let message = format!("`{}` is a value (`{function}`) and cannot be called", text.lines().next().unwrap_or(""));
+                let message =
+                    format!("`{}` is a value (`{function}`) and cannot be called", text.lines().next().unwrap_or(""));
                 self.problem(Kind::Attribute, expr.span, message);
                 Value::Unknown
             }
-            Value::Const(Const::Type(_)) if matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "type") => {
+            Value::Const(Const::Type(_)) if matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "type") =>
+            {
                 self.problem(Kind::Attribute, expr.span, "`type` is an attribute; use `.to(…)` to convert");
                 Value::Unknown
             }
@@ -65,7 +73,11 @@ impl<'a> Engine<'a> {
             && let Some(name) = value.as_name()
             && self.module.kernels.iter().any(|kernel| kernel.name == name && !kernel.nested)
         {
-            self.problem(Kind::Nesting, expr.span, format!("a kernel cannot launch a kernel; call `{name}(…)` without a grid"));
+            self.problem(
+                Kind::Nesting,
+                expr.span,
+                format!("a kernel cannot launch a kernel; call `{name}(…)` without a grid"),
+            );
         }
     }
 
@@ -86,8 +98,17 @@ impl<'a> Engine<'a> {
 
     /// A function of the host.
     fn host_call(&mut self, span: Span, path: &str, given: &Given<'a, '_>) -> Value<'a> {
+        let is_float = |value: &Value<'a>| matches!(value, Value::Const(Const::Float(_)));
+        let is_of_numpy = path.starts_with("numpy.float") || path.starts_with("numpy.int");
+        let is_wrapped = path.starts_with("math.") && self.since(6) == Some(false);
+        if (is_of_numpy || is_wrapped) && given.values.iter().any(is_float) {
+            let message = format!("`{path}` does not take a compile-time float of a kernel; compute it outside");
+            self.problem(Kind::Argument, span, message);
+            return Value::Unknown;
+        }
         let of_host = ["math.", "numpy.", "torch."].iter().any(|module| path.starts_with(module));
-        let is_host = of_host || matches!(path, "triton.cdiv" | "triton.next_power_of_2");
+        let is_operator = path.starts_with("operator.");
+        let is_host = of_host || is_operator || matches!(path, "triton.cdiv" | "triton.next_power_of_2");
         let Some(run_time) = given.values.iter().find(|value| value.is_runtime()).filter(|_| is_host) else {
             return Value::Const(Const::Unknown);
         };
@@ -156,7 +177,11 @@ impl<'a> Engine<'a> {
                 Value::Unknown
             }
             ("min" | "max", [_]) => {
-                self.problem(Kind::Argument, span, format!("`{name}` in a kernel needs two values at least; use `tl.{name}` for a tile"));
+                self.problem(
+                    Kind::Argument,
+                    span,
+                    format!("`{name}` in a kernel needs two values at least; use `tl.{name}` for a tile"),
+                );
                 Value::Unknown
             }
             ("min" | "max", [Value::Const(_), rest @ ..])
@@ -202,14 +227,23 @@ impl<'a> Engine<'a> {
     fn helper_call(&mut self, span: Span, index: usize, given: &Given<'a, '_>, frame: &Frame<'a>) -> Value<'a> {
         let module = self.module;
         let Some(kernel) = module.kernels.get(index) else { return Value::Unknown };
-        if kernel.params.iter().any(|param| param.variadic) {
-            return Value::Unknown;
+        let variadic = kernel.params.iter().find(|param| param.variadic);
+        if let Some(param) = variadic {
+            let is_dict = self.text[param.span.start..].starts_with("**");
+            let (since_3, since_7) = (self.since(3), self.since(7));
+            if is_dict && since_3 == Some(true) && since_7 == Some(false) {
+                let message = format!("`{}` takes `**{}`, which needs Triton 3.7", kernel.name, param.name);
+                self.problem(Kind::Keyword, span, message);
+            }
+            if is_dict || self.since(8) != Some(false) {
+                return Value::Unknown;
+            }
         }
         let params: Vec<Parameter> = kernel
             .params
             .iter()
             .map(|param| Parameter {
-                name: param.name.clone(),
+                name: if param.variadic { format!("*{}", param.name) } else { param.name.clone() },
                 default: param
                     .default
                     .as_ref()
@@ -224,16 +258,31 @@ impl<'a> Engine<'a> {
             .params
             .iter()
             .map(|param| match (bound.get(&param.name), &param.default) {
+                (Some(Value::Tuple(_)), _) if self.since(3) == Some(false) => Value::Const(Const::Object),
                 (Some(value), _) => value.clone(),
                 (None, Some(default)) => super::signature::literal(default).map_or(Value::Unknown, Value::Const),
                 (None, None) => Value::Unknown,
             })
             .collect();
+        let is_function = |value: &&Value<'a>| matches!(value, Value::Member(path) if self.is_builtin(path));
+        if arguments.iter().any(|value| is_function(&value))
+            && self.since(3) == Some(true)
+            && self.since(7) == Some(false)
+        {
+            let message =
+                "functions of Triton's cannot be passed to a function before Triton 3.7; wrap it in one of yours";
+            self.problem(Kind::Argument, span, message);
+            return Value::Unknown;
+        }
         if self.running.contains(&index) {
             // With other constants it may end; with the same ones it never does.
-            let is_open = arguments.iter().any(|value| matches!(value, Value::Const(Const::Unknown | Const::Symbol(_))));
+            let is_open =
+                arguments.iter().any(|value| matches!(value, Value::Const(Const::Unknown | Const::Symbol(_))));
             let is_same = !self.calls.iter().any(|(of, _)| *of == index)
-                || self.calls.iter().any(|(of, with)| *of == index && with.iter().zip(&arguments).all(|(a, b)| a.same_type(b)));
+                || self
+                    .calls
+                    .iter()
+                    .any(|(of, with)| *of == index && with.iter().zip(&arguments).all(|(a, b)| a.same_type(b)));
             if is_same && (frame.regions > 0 || self.uncertain == 0) {
                 let message = format!("`{}` calls itself, and functions of a kernel cannot", kernel.name);
                 self.problem(Kind::Nesting, span, message);
@@ -244,11 +293,13 @@ impl<'a> Engine<'a> {
         }
         let is_noinline = kernel.decorators.iter().filter_map(|decorator| decorator.expr.as_call()).any(|call| {
             call.args.iter().any(|arg| {
-                arg.keyword.as_ref().is_some_and(|(name, _)| name == "noinline") && arg.value.kind == ExprKind::Bool(true)
+                arg.keyword.as_ref().is_some_and(|(name, _)| name == "noinline")
+                    && arg.value.kind == ExprKind::Bool(true)
             })
         });
         if is_noinline && let Some(tile) = arguments.iter().filter_map(Value::tile).find(|tile| tile.is_block()) {
-            let message = format!("`{}` is `noinline`, which takes scalars only, and this passes `{tile}`", kernel.name);
+            let message =
+                format!("`{}` is `noinline`, which takes scalars only, and this passes `{tile}`", kernel.name);
             self.problem(Kind::Argument, span, message);
             return Value::Unknown;
         }
@@ -256,7 +307,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Runs a helper for arguments; what it gave for the same ones before is taken from memory.
-    fn run_helper(&mut self, index: usize, kernel: &'a Kernel, arguments: Vec<Value<'a>>) -> Value<'a> {
+    pub(super) fn run_helper(&mut self, index: usize, kernel: &'a Kernel, arguments: Vec<Value<'a>>) -> Value<'a> {
         let known = self.results.get(&index).and_then(|known| known.iter().find(|(of, _)| *of == arguments));
         if let Some((_, result)) = known {
             return result.clone();
@@ -265,7 +316,8 @@ impl<'a> Engine<'a> {
             return Value::Unknown;
         }
         let mut inner = Frame::new(kernel, false);
-        for (param, value) in kernel.params.iter().zip(&arguments) {
+        let hidden = self.positional_only(kernel);
+        for (param, value) in kernel.params.iter().zip(&arguments).skip(hidden).filter(|(param, _)| !param.variadic) {
             inner.names.insert(&param.name, value.clone());
         }
         self.facts.coverage.functions.insert(index);
@@ -283,8 +335,26 @@ impl<'a> Engine<'a> {
         result
     }
 
+    /// How many parameters stand before a `/`: the front end does not bind them.
+    pub(super) fn positional_only(&self, kernel: &Kernel) -> usize {
+        let ends = kernel.params.iter().map(|param| param.span.end);
+        let body = kernel.body.first().map_or(kernel.def_span.end, |stmt| stmt.span.start);
+        let starts = kernel.params.iter().skip(1).map(|param| param.span.start).chain([body]);
+        let has_slash = |(end, start): (usize, usize)| {
+            let between = self.text.get(end..start).unwrap_or("").trim_start();
+            between.strip_prefix(',').is_some_and(|rest| rest.trim_start().starts_with('/'))
+        };
+        ends.zip(starts).position(has_slash).map_or(0, |at| at + 1)
+    }
+
     /// Looks at decorators and defaults.
     pub(super) fn header(&mut self, kernel: &'a Kernel) {
+        let has_rest =
+            kernel.params.iter().any(|param| param.variadic && !self.text[param.span.start..].starts_with("**"));
+        if has_rest && self.facts.coverage.signed && self.since(3) == Some(true) && self.since(5) == Some(false) {
+            let at = self.first_line(kernel.def_span);
+            self.problem(Kind::Keyword, at, "a kernel cannot have `*` parameters in Triton 3.3 and 3.4");
+        }
         let calls = kernel.decorators.iter().filter(|decorator| decorator.path.as_deref() == Some("triton.jit"));
         for call in calls.filter_map(|decorator| decorator.expr.as_call()) {
             self.check_arguments(call.func.span, "triton.jit", call);
@@ -332,6 +402,11 @@ impl<'a> Engine<'a> {
         if INTEGERS.contains(&name) || OTHERS.contains(&name) || name.contains('2') || name.contains("_r") {
             return Value::Unknown;
         }
+        let takes_two = ["atan2", "fmod", "pow", "hypot", "copysign", "nextafter", "fdim"].contains(&name);
+        if takes_two && tiles.len() != 2 {
+            self.problem(Kind::Keyword, span, format!("`libdevice.{name}` takes two values, and gets {}", tiles.len()));
+            return Value::Unknown;
+        }
         let mut shape = first.shape.clone();
         for tile in &tiles[1..] {
             let joined = Tile::new(first.element, shape.clone());
@@ -340,7 +415,9 @@ impl<'a> Engine<'a> {
         let numbers: Option<Vec<Number>> = tiles.iter().map(|tile| tile.element.number()).collect();
         let Some(numbers) = numbers else { return Value::Tile(Tile::new(Element::Unknown, shape)) };
         let wide = if numbers.contains(&Number::Fp64) { Number::Fp64 } else { Number::Fp32 };
-        if let [Number::Fp16 | Number::Bf16] = numbers.as_slice() {
+        if let [number] = numbers.as_slice()
+            && (matches!(number, Number::Fp16 | Number::Bf16) || number.is_int() && FLOATS.contains(&name))
+        {
             let message = format!(
                 "`libdevice.{name}` takes `fp32` and `fp64`, not `{}`; cast with `.to(tl.float32)`",
                 numbers[0]

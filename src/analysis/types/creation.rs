@@ -62,6 +62,10 @@ pub(super) fn full<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
             engine.problem(Kind::Argument, call.span, message);
             Element::Unknown
         }
+        Some(Value::Member(path)) if path.starts_with("numpy.") || path.starts_with("torch.") => {
+            engine.problem(Kind::Argument, call.span, format!("`{path}` is no dtype of Triton's"));
+            Element::Unknown
+        }
         Some(Value::Builtin(name @ ("int" | "float"))) => {
             let message = format!("`{name}` is no dtype of Triton's; write `tl.{name}32`");
             engine.problem(Kind::Argument, call.span, message);
@@ -164,7 +168,21 @@ pub(super) fn program<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
 }
 
 /// `tl.rand(seed, offset)`
-pub(super) fn random<'a>(call: &Application<'a, '_>) -> Value<'a> {
+pub(super) fn random<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+    let seed = call.bound.get("seed").and_then(Engine::number_of);
+    if let Some(number) = seed.filter(|number| number.is_float() && engine.since(3) == Some(true)) {
+        engine.problem(Kind::Argument, call.span, format!("the seed must be an integer, not `{number}`"));
+        return Value::Unknown;
+    }
+    if let Some(Value::Const(offset @ (Const::Int(_) | Const::Float(_) | Const::Bool(_)))) = call.bound.get("offset") {
+        let message =
+            format!("the offset must be a run-time value, not `{offset}`; pass a tile, such as a `tl.arange`");
+        engine.problem(Kind::Argument, call.span, message);
+        return Value::Unknown;
+    }
+    if matches!(call.name, "randint" | "randint4x") {
+        return Value::Unknown;
+    }
     let shapes: Vec<Option<shape::Shape>> = ["seed", "offset"]
         .iter()
         .map(|name| match call.bound.get(name) {

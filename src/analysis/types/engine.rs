@@ -63,7 +63,7 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
     let mut frame = Frame::new(kernel, true);
     let signature = signature::of(module, kernel, text);
     engine.facts.coverage.signed = signature.is_some();
-    for param in &kernel.params {
+    for param in &kernel.params[engine.positional_only(kernel)..] {
         // Up to 3.8 the front end does not see these at all.
         if param.keyword_only && engine.since(9) == Some(false) {
             continue;

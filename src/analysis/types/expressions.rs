@@ -126,8 +126,11 @@ impl<'a> Engine<'a> {
         }
         if frame.kernel.locals.contains(name) {
             // Bound somewhere, not here; a global of the same name is what the front end takes.
-            if frame.is_opaque || self.module.bindings.contains_key(name) || self.module.has_star_import {
+            if frame.is_opaque || self.module.has_star_import {
                 return Value::Unknown;
+            }
+            if self.module.bindings.contains_key(name) {
+                return if self.uncertain > 0 { Value::Unknown } else { self.global_name(name, span, frame) };
             }
             if frame.kernel.nested || self.uncertain > 0 && frame.regions == 0 {
                 return Value::Unknown;
@@ -203,7 +206,9 @@ impl<'a> Engine<'a> {
     /// An attribute of a compile-time value: that of the Python value, since 3.4.
     fn constant_attribute(&mut self, expr: &Expr, constant: &Const, name: &str) {
         let is_python = match &expr.kind {
-            ExprKind::Attribute { value, .. } => matches!(&value.kind, ExprKind::Attribute { name, .. } if name == "value"),
+            ExprKind::Attribute { value, .. } => {
+                matches!(&value.kind, ExprKind::Attribute { name, .. } if name == "value")
+            }
             _ => false,
         };
         let known = match constant {
@@ -227,14 +232,17 @@ impl<'a> Engine<'a> {
         let ExprKind::Attribute { value, .. } = &expr.kind else { return };
         let is_param = |of: &str| frame.kernel.params.iter().any(|param| param.constexpr && param.name == of);
         if self.since(4) == Some(false) && !matches!(name, "value" | "type") && value.as_name().is_some_and(is_param) {
-            let message = format!("a `tl.constexpr` parameter has no `{name}` before Triton 3.4; write `.value.{name}`");
+            let message =
+                format!("a `tl.constexpr` parameter has no `{name}` before Triton 3.4; write `.value.{name}`");
             self.problem(Kind::Attribute, expr.span, message);
         }
     }
 
     fn type_attribute(&mut self, expr: &Expr, element: Element, name: &'a str, value: &Value<'a>) -> Value<'a> {
         let is_of_type = match &expr.kind {
-            ExprKind::Attribute { value, .. } => matches!(&value.kind, ExprKind::Attribute { name, .. } if name == "type"),
+            ExprKind::Attribute { value, .. } => {
+                matches!(&value.kind, ExprKind::Attribute { name, .. } if name == "type")
+            }
             _ => false,
         };
         if let ("element_ty", Element::Number(number), false) = (name, element, is_of_type) {
@@ -242,7 +250,11 @@ impl<'a> Engine<'a> {
             return Value::Unknown;
         }
         if name == "itemsize" && self.since(4) == Some(false) {
-            self.problem(Kind::Attribute, expr.span, "dtypes have no `itemsize` before Triton 3.4; use `primitive_bitwidth // 8`");
+            self.problem(
+                Kind::Attribute,
+                expr.span,
+                "dtypes have no `itemsize` before Triton 3.4; use `primitive_bitwidth // 8`",
+            );
         }
         match (name, element) {
             ("scalar" | "dtype", _) => value.clone(),
@@ -317,7 +329,9 @@ impl<'a> Engine<'a> {
                     }
                 }
                 [Value::Tile(at)] if self.since(3) == Some(true) => {
-                    let message = format!("a tuple can only be subscripted by a compile-time value, and this is `{at}`; unroll with `tl.static_range`");
+                    let message = format!(
+                        "a tuple can only be subscripted by a compile-time value, and this is `{at}`; unroll with `tl.static_range`"
+                    );
                     self.problem(Kind::Subscript, expr.span, message);
                     Value::Unknown
                 }
@@ -375,6 +389,14 @@ impl<'a> Engine<'a> {
                     None => {}
                 },
                 (ExprKind::Slice(bounds), _) if bounds.is_empty() => {}
+                (ExprKind::Other(kind), _) if kind == "ellipsis" => {
+                    self.problem(
+                        Kind::Subscript,
+                        expr.span,
+                        "a tile cannot be subscripted with `...`; write a `:` for each axis",
+                    );
+                    return Value::Unknown;
+                }
                 (_, Value::Unknown | Value::Const(Const::Unknown | Const::Symbol(_))) => return Value::Unknown,
                 _ => {
                     let hint = if tile.element.is_pointer() {
@@ -420,8 +442,17 @@ impl<'a> Engine<'a> {
 }
 
 const INT_ATTRIBUTES: &[&str] = &[
-    "as_integer_ratio", "bit_count", "bit_length", "conjugate", "denominator", "from_bytes", "imag", "is_integer",
-    "numerator", "real", "to_bytes",
+    "as_integer_ratio",
+    "bit_count",
+    "bit_length",
+    "conjugate",
+    "denominator",
+    "from_bytes",
+    "imag",
+    "is_integer",
+    "numerator",
+    "real",
+    "to_bytes",
 ];
 const FLOAT_ATTRIBUTES: &[&str] = &["as_integer_ratio", "conjugate", "fromhex", "hex", "imag", "is_integer", "real"];
 

@@ -101,6 +101,8 @@ pub(super) enum Transfer {
     Gather,
     /// `None`
     Nothing,
+    /// `tl.range` outside the head of a loop.
+    Range,
     /// The argument, as a compile-time value.
     Constexpr,
     /// A condition that is checked while compiling.
@@ -131,7 +133,7 @@ const TABLE: &[(&[&str], Transfer)] = &[
     (&["zeros", "full"], T::Full),
     (&["zeros_like"], T::Like),
     (&["program_id", "num_programs"], T::Program),
-    (&["rand", "randn"], T::Random),
+    (&["rand", "randn", "randint", "randint4x"], T::Random),
     (&["cast"], T::Cast),
     (&["reshape", "view"], T::Reshape),
     (&["expand_dims"], T::ExpandDims),
@@ -163,6 +165,7 @@ const TABLE: &[(&[&str], Transfer)] = &[
     (&["histogram"], T::Histogram),
     (&["gather"], T::Gather),
     (&["debug_barrier", "device_print", "device_assert", "static_print", "assume"], T::Nothing),
+    (&["range"], T::Range),
     (&["constexpr"], T::Constexpr),
     (&["static_assert"], T::StaticAssert),
 ];
@@ -184,12 +187,13 @@ pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: 
         T::Cast => transfer::cast(engine, &call),
         T::Constexpr => transfer::constexpr(&call),
         T::StaticAssert => transfer::static_assert(engine, &call),
+        T::Range => Value::Builtin("tl.range()"),
         T::Nothing => transfer::nothing(engine, &call),
         T::Arange => creation::arange(engine, &call),
         T::Full => creation::full(engine, &call),
         T::Like => call.first().tile().map_or(Value::Unknown, |tile| Value::Tile(tile.clone())),
         T::Program => creation::program(engine, &call),
-        T::Random => creation::random(&call),
+        T::Random => creation::random(engine, &call),
         T::Reshape => reshaping::reshape(engine, &call),
         T::ExpandDims => reshaping::expand_dims(engine, &call),
         T::BroadcastTo => reshaping::broadcast_to(engine, &call),

@@ -66,10 +66,7 @@ fn allowed_precisions(engine: &Engine<'_>) -> &'static [&'static str] {
 fn operands(engine: &Engine<'_>, a: Number, b: Number) -> Option<String> {
     let accepted = |number: Number| {
         number.is_fp8()
-            || matches!(
-                number,
-                Number::Int8 | Number::UInt8 | Number::Fp16 | Number::Bf16 | Number::Fp32
-            )
+            || matches!(number, Number::Int8 | Number::UInt8 | Number::Fp16 | Number::Bf16 | Number::Fp32)
             || number == Number::Fp64 && engine.since(5) != Some(false)
     };
     if let Some(number) = [a, b].into_iter().find(|&number| !accepted(number)) {
@@ -142,6 +139,7 @@ fn too_small(engine: &Engine<'_>, sizes: [&Dim; 3], numbers: Option<(Number, Num
         (Some(32), None) | (None, Some(true) | None) => 1,
         (Some(64), _) => 1,
         (Some(8), _) if engine.since(3) == Some(true) => 32,
+        (Some(8), _) if engine.since(2) == Some(false) && numbers.is_some_and(|(a, _)| a.is_int()) => 32,
         _ => 16,
     };
     let least = if engine.since(5) == Some(false) { 16 } else { 1 };

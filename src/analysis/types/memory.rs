@@ -17,20 +17,22 @@ const SCOPE: &[&str] = &["gpu", "cta", "sys"];
 
 /// Reports an option whose value does not exist.
 fn check_option<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, name: &str, allowed: &[&str]) -> bool {
-    // Since 3.9 not every cache modifier that is written is looked at.
-    if name == "cache_modifier" && engine.since(9) == Some(true) {
-        return true;
-    }
+    // Since 3.9 a cache modifier needs no dot.
+    let dotless = name == "cache_modifier" && engine.since(9) != Some(false);
+    let is_allowed = |text: &str| {
+        allowed.contains(&text) || dotless && allowed.iter().any(|option| option.strip_prefix('.') == Some(text))
+    };
     let is_later = |text: &str| {
         let later = LATER.iter().find(|(option, _)| call.name == "load" && *option == text);
         later.is_some_and(|(_, since)| engine.since(*since) == Some(false))
     };
     let wrong = match call.bound.get(name) {
-        Some(Value::Const(Const::Str(text))) => !text.is_empty() && (!allowed.contains(&text.as_ref()) || is_later(text)),
+        Some(Value::Const(Const::Str(text))) => !text.is_empty() && (!is_allowed(text) || is_later(text)),
         _ => false,
     };
     if wrong && let Some(value) = call.bound.get(name) {
-        let known: Vec<String> = allowed.iter().filter(|one| !one.is_empty() && !is_later(one)).map(|one| format!("'{one}'")).collect();
+        let known: Vec<String> =
+            allowed.iter().filter(|one| !one.is_empty() && !is_later(one)).map(|one| format!("'{one}'")).collect();
         let message = format!("`{name}` cannot be {value}; it is one of {}", known.join(", "));
         engine.problem(Kind::Argument, call.span, message);
     }
@@ -83,7 +85,8 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
         guarded_store(engine, call, "mask", &pointer, mask);
         let ranks = mask.shape.as_ref().zip(pointer.shape.as_ref()).map(|(mask, pointer)| (mask.len(), pointer.len()));
         if ranks.is_some_and(|(mask, pointer)| mask > 0 && mask < pointer) {
-            let message = format!("`mask` (`{mask}`) must have as many axes as the pointer (`{pointer}`) before Triton 3.5");
+            let message =
+                format!("`mask` (`{mask}`) must have as many axes as the pointer (`{pointer}`) before Triton 3.5");
             engine.problem(Kind::Broadcast, call.span, message);
         }
     }
@@ -160,7 +163,11 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
         engine.problem(Kind::MemoryAccess, call.span, format!("`{constant}` cannot be stored"));
     }
     if matches!(&value, Value::Tuple(_)) {
-        engine.problem(Kind::MemoryAccess, call.span, format!("`{value}` cannot be stored; store each part of the tuple"));
+        engine.problem(
+            Kind::MemoryAccess,
+            call.span,
+            format!("`{value}` cannot be stored; store each part of the tuple"),
+        );
     }
     check_mask(engine, call);
     if let Some(Value::Tile(mask)) = call.bound.given("mask").cloned() {

@@ -152,6 +152,13 @@ impl<'a> Engine<'a> {
                 return None;
             }
         };
+        let is_3_2 = self.since(2) == Some(true) && self.since(3) == Some(false);
+        if let Some(value) = b.constant.as_ref().and_then(Const::int).filter(|value| *value < 0 && is_3_2)
+            && number.is_int()
+            && !number.is_signed()
+        {
+            self.problem(Kind::Overflow, span, format!("{value} is combined with an unsigned `{number}`; cast it"));
+        }
         for constant in [&a.constant, &b.constant].into_iter().flatten() {
             self.check_range(span, number, constant);
         }
@@ -308,7 +315,10 @@ impl<'a> Engine<'a> {
             (Value::Tile(_), Value::Const(Const::None | Const::Str(_) | Const::Type(_)))
             | (Value::Const(Const::None | Const::Str(_) | Const::Type(_)), Value::Tile(_)) => {
                 let hint = if *right == Value::none() { "; use `is`" } else { "" };
-                let message = format!("`{op}` cannot compare a run-time value with `{}`{hint}", if left.is_runtime() { right } else { left });
+                let message = format!(
+                    "`{op}` cannot compare a run-time value with `{}`{hint}",
+                    if left.is_runtime() { right } else { left }
+                );
                 self.problem(Kind::Operand, span, message);
                 Value::Unknown
             }

@@ -171,12 +171,29 @@ fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> boo
     };
     let message = match function {
         Some(Value::Kernel(index)) => match engine.module.kernels.get(index) {
-            Some(kernel) if kernel.plain && kernel.params.len() != 2 * count && !kernel.params.iter().any(|param| param.variadic || param.default.is_some()) => {
-                format!("`{}` takes {} values, and combining {count} pairs needs {}", kernel.name, kernel.params.len(), 2 * count)
+            Some(kernel)
+                if kernel.plain
+                    && kernel.params.len() != 2 * count
+                    && !kernel.params.iter().any(|param| param.variadic || param.default.is_some()) =>
+            {
+                format!(
+                    "`{}` takes {} values, and combining {count} pairs needs {}",
+                    kernel.name,
+                    kernel.params.len(),
+                    2 * count
+                )
+            }
+            Some(kernel) if kernel.plain && kernel.params.len() == 2 * count => {
+                match combined(engine, call, index, count) {
+                    Some(message) => message,
+                    None => return true,
+                }
             }
             _ => return true,
         },
-        Some(Value::Const(Const::Int(_) | Const::None)) => "`combine_fn` must be a function under `@triton.jit`; the axis comes before it".to_owned(),
+        Some(Value::Const(Const::Int(_) | Const::None)) => {
+            "`combine_fn` must be a function under `@triton.jit`; the axis comes before it".to_owned()
+        }
         Some(Value::Builtin(_)) => "`combine_fn` must be a function under `@triton.jit`".to_owned(),
         Some(Value::Member(path)) if engine.is_builtin(&path) => {
             "`combine_fn` must be a function under `@triton.jit`; wrap this one".to_owned()
@@ -185,6 +202,32 @@ fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> boo
     };
     engine.problem(Kind::Reduction, call.span, message);
     false
+}
+
+/// Runs a combining function for the lanes that it gets; since 3.4 what it returns must be of their types.
+fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, index: usize, count: usize) -> Option<String> {
+    let kernel = engine.module.kernels.get(index)?;
+    let parts: Vec<Value<'a>> = match call.first() {
+        Value::Tuple(parts) => parts.to_vec(),
+        tile => vec![tile.clone()],
+    };
+    let lanes: Option<Vec<Value<'a>>> =
+        parts.iter().map(|part| Some(Value::scalar(part.tile()?.element.number()?))).collect();
+    let lanes = lanes?;
+    let arguments = lanes.iter().chain(&lanes).cloned().collect();
+    let result = engine.run_helper(index, kernel, arguments);
+    if engine.since(4) != Some(true) {
+        return None;
+    }
+    match &result {
+        Value::Tuple(results) if results.len() != count => {
+            Some(format!("`{}` returns {} values, and must return {count}", kernel.name, results.len()))
+        }
+        Value::Tile(tile) if count > 1 || lanes[0].tile().is_some_and(|lane| lane.differs(tile)) => {
+            Some(format!("`{}` returns `{tile}`, and must return what it gets: `{}`", kernel.name, Value::tuple(lanes)))
+        }
+        _ => None,
+    }
 }
 
 fn without(shape: &[Dim], axis: &Axis, keeps: bool) -> Option<Vec<Dim>> {
@@ -270,7 +313,11 @@ pub(super) fn reorder<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
         && (count <= 0 || count & (count - 1) != 0)
         && engine.since(9) == Some(true)
     {
-        engine.problem(Kind::Reduction, call.span, format!("`tl.topk` gives a power of 2 of values, and {count} is none"));
+        engine.problem(
+            Kind::Reduction,
+            call.span,
+            format!("`tl.topk` gives a power of 2 of values, and {count} is none"),
+        );
         return Value::Unknown;
     }
     let is_power = count.known().is_some_and(|count| count > 0 && count & (count - 1) == 0);

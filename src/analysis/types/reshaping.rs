@@ -154,7 +154,11 @@ pub(super) fn permute<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
 pub(super) fn join<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     for name in ["a", "b"] {
         if let Some(Value::Const(value @ (Const::Int(_) | Const::Float(_) | Const::Bool(_)))) = call.bound.get(name) {
-            engine.problem(Kind::Argument, call.span, format!("`tl.{}` takes tiles, and `{value}` is a number", call.name));
+            engine.problem(
+                Kind::Argument,
+                call.span,
+                format!("`tl.{}` takes tiles, and `{value}` is a number", call.name),
+            );
             return Value::Unknown;
         }
     }

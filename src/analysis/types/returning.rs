@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, Frame};
 use super::value::{Const, Kind, Value};
-use crate::kernel::ast::{Expr, ExprKind, Stmt};
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 
 impl<'a> Engine<'a> {
     pub(super) fn give_back(&mut self, stmt: &Stmt, returned: Option<&'a Expr>, frame: &mut Frame<'a>) {
@@ -11,14 +11,17 @@ impl<'a> Engine<'a> {
             Some(ExprKind::List(_)) if self.since(3) == Some(false) => {
                 self.problem(Kind::Return, stmt.span, "a function cannot return a list; return a tuple");
             }
-            Some(ExprKind::None) if self.since(7) == Some(false) => {
+            // A function of nothing else stands in for one that the release does not have.
+            Some(ExprKind::None) if self.since(7) == Some(false) && !is_stub(&frame.kernel.body) => {
                 self.problem(Kind::Return, stmt.span, "`return None` needs Triton 3.7; write `return`");
             }
             Some(ExprKind::Call(call)) if frame.is_launched => {
                 let member = self.module.language_member(frame.kernel, &call.func);
                 if member.as_deref() == Some("store") {
                     let message = "this kernel returns what `tl.store` gives; write the `return` behind it";
-                    self.problem(Kind::Return, self.first_line(frame.kernel.def_span), message);
+                    let at =
+                        if self.since(7) == Some(true) { self.first_line(frame.kernel.def_span) } else { stmt.span };
+                    self.problem(Kind::Return, at, message);
                 }
             }
             _ => {}
@@ -57,4 +60,13 @@ impl<'a> Engine<'a> {
         }
         known.either(&value)
     }
+}
+
+fn is_stub(body: &[Stmt]) -> bool {
+    let says_nothing = |stmt: &Stmt| match &stmt.kind {
+        StmtKind::Expr(expr) => matches!(expr.kind, ExprKind::Str(_)),
+        StmtKind::Return(_) | StmtKind::Pass => true,
+        _ => false,
+    };
+    body.iter().all(says_nothing)
 }

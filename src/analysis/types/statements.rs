@@ -125,7 +125,7 @@ impl<'a> Engine<'a> {
             targets.iter().for_each(|target| self.assign(target, Value::none(), stmt.span, frame));
             return;
         };
-        if value.is_some_and(|value| matches!(value.kind, ExprKind::FString(_))) {
+        if value.is_some_and(is_text) {
             let message = "a local name cannot hold a string; annotate it with `: tl.constexpr`";
             self.problem(Kind::Conversion, stmt.span, message);
         }
@@ -155,7 +155,7 @@ impl<'a> Engine<'a> {
         }
         let value = match value {
             None => Value::none(),
-            Some(value @ (Value::Const(_) | Value::Tuple(_))) => value,
+            Some(value @ (Value::Const(_) | Value::Tuple(_) | Value::Tile(_))) => value,
             Some(_) => Value::Unknown,
         };
         frame.names.insert(name, value);
@@ -194,6 +194,10 @@ impl<'a> Engine<'a> {
             }
             Value::Method(ref receiver, name) if receiver.is_runtime() => {
                 self.problem(Kind::Conversion, span, format!("a local name cannot hold the method `{name}`; call it"));
+                Value::Unknown
+            }
+            Value::Builtin("tl.range()") if self.since(5) == Some(false) => {
+                self.problem(Kind::Conversion, span, "`tl.range` can only stand in the head of a loop");
                 Value::Unknown
             }
             Value::Builtin("range()") => {
@@ -302,6 +306,15 @@ impl<'a> Engine<'a> {
                 None => {}
             }
         }
+    }
+}
+
+/// Whether an expression is a string that is put together.
+fn is_text(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::FString(_) => true,
+        ExprKind::Binary { op, left, .. } => op == "%" && matches!(left.kind, ExprKind::Str(_)),
+        _ => false,
     }
 }
 

@@ -38,6 +38,14 @@ pub(super) fn map<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, numbe
 pub(super) fn two<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     let (x, y) = (call.bound.any(&["x", "input"]).cloned(), call.bound.any(&["y", "other"]).cloned());
     let (Some(x), Some(y)) = (x, y) else { return Value::Unknown };
+    if call.bound.get("propagate_nan").is_some_and(Value::is_runtime) {
+        let message = format!(
+            "`tl.{0}` takes two values, and the third is an option; write `tl.{0}(tl.{0}(a, b), c)`",
+            call.name
+        );
+        engine.problem(Kind::Argument, call.span, message);
+        return Value::Unknown;
+    }
     match call.name {
         "add" => engine.binary(call.span, "+", &x, &y),
         "sub" => engine.binary(call.span, "-", &x, &y),
@@ -162,7 +170,8 @@ pub(super) fn hint<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
         Some(value) => std::slice::from_ref(value),
         None => &[],
     };
-    let is_wrong = |part: &&Value<'a>| part.is_runtime() || matches!(part, Value::Const(Const::Float(_) | Const::Str(_)));
+    let is_wrong =
+        |part: &&Value<'a>| part.is_runtime() || matches!(part, Value::Const(Const::Float(_) | Const::Str(_)));
     if let Some(part) = parts.iter().find(is_wrong) {
         let message = format!("`tl.{}` needs compile-time integers, not `{part}`", call.name);
         engine.problem(Kind::Argument, call.span, message);
@@ -217,6 +226,14 @@ pub(super) fn cast<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
             engine.problem(Kind::Argument, call.span, message);
             return Value::Unknown;
         }
+        Value::Member(path) if path.starts_with("numpy.") || path.starts_with("torch.") => {
+            engine.problem(
+                Kind::Argument,
+                call.span,
+                format!("`{path}` is no dtype of Triton's; use that of `triton.language`"),
+            );
+            return Value::Unknown;
+        }
         Value::Builtin(name @ ("int" | "float")) => {
             let message = format!("`{name}` is no dtype of Triton's; write `tl.{name}32`");
             engine.problem(Kind::Argument, call.span, message);
@@ -237,7 +254,10 @@ pub(super) fn cast<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
         };
         if !is_open && !is_known || is_known && !narrows {
             let message = if is_known {
-                format!("`fp_downcast_rounding` is for narrower floats, and this casts `{}` to `{element}`", tile.element)
+                format!(
+                    "`fp_downcast_rounding` is for narrower floats, and this casts `{}` to `{element}`",
+                    tile.element
+                )
             } else {
                 format!("the rounding cannot be {mode}; it is 'rtne' or 'rtz'")
             };
