@@ -1,10 +1,9 @@
 //! Calls: functions of Triton, helpers of the file, methods, and the few functions of Python.
 
 use super::arguments::Given;
-use super::dtype::Number;
 use super::engine::{Engine, Frame};
 use super::functions;
-use super::value::{Const, Element, Kind, Tile, Value};
+use super::value::{Const, Kind, Value};
 use crate::api::{Lookup, MemberKind, Parameter};
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, Expr, ExprKind};
@@ -12,12 +11,6 @@ use crate::syntax::Span;
 
 /// How many helpers may be inside each other.
 const MAX_CALLS: usize = 12;
-
-/// Functions of libdevice that take one float.
-const FLOATS: &[&str] = &[
-    "acos", "asin", "atan", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "floor",
-    "log", "log10", "log1p", "log2", "rint", "round", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
-];
 
 impl<'a> Engine<'a> {
     pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, frame: &mut Frame<'a>) -> Value<'a> {
@@ -157,73 +150,6 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn builtin_call(&mut self, expr: &Expr, name: &str, values: &[Value<'a>]) -> Value<'a> {
-        let span = expr.span;
-        match (name, values) {
-            ("float" | "int", [Value::Tile(tile)]) => {
-                let dtype = if name == "float" { "tl.float32" } else { "tl.int32" };
-                let message = format!(
-                    "`{name}()` is computed while compiling, and `{tile}` is a run-time value; use `.to({dtype})`"
-                );
-                self.problem(Kind::Conversion, span, message);
-                Value::Unknown
-            }
-            ("float", [Value::Const(constant)]) => Value::Const(to_float(constant)),
-            ("int", [Value::Const(constant)]) => Value::Const(to_int(constant)),
-            ("len", [Value::Tuple(parts)]) => Value::int(i128::try_from(parts.len()).unwrap_or(0)),
-            ("len", [Value::Tile(tile)]) => {
-                let message = format!("`{tile}` has no `len()`; use `.shape[0]`");
-                self.problem(Kind::Conversion, span, message);
-                Value::Unknown
-            }
-            ("min" | "max", [_]) => {
-                self.problem(
-                    Kind::Argument,
-                    span,
-                    format!("`{name}` in a kernel needs two values at least; use `tl.{name}` for a tile"),
-                );
-                Value::Unknown
-            }
-            ("min" | "max", [Value::Const(_), rest @ ..])
-                if self.since(6).is_none() && rest.iter().all(|value| value.constant().is_some()) =>
-            {
-                Value::Unknown
-            }
-            ("min" | "max", [Value::Const(first), rest @ ..])
-                if self.since(6) == Some(true) && rest.iter().all(|value| value.constant().is_some()) =>
-            {
-                let mut best = first.clone();
-                for value in rest.iter().filter_map(Value::constant) {
-                    let better = super::fold::compare(if name == "min" { "<" } else { ">" }, value, &best);
-                    match better {
-                        Const::Bool(true) => best = value.clone(),
-                        Const::Bool(false) => {}
-                        _ => return Value::Const(Const::Unknown),
-                    }
-                }
-                Value::Const(best)
-            }
-            ("min" | "max", [first, rest @ ..]) if !rest.is_empty() => {
-                // Before 3.6 only the first two count.
-                let rest = if self.since(6) == Some(true) { rest } else { &rest[..1] };
-                rest.iter().fold(first.clone(), |best, value| functions::elementwise(self, span, &best, value))
-            }
-            ("print", [first, ..]) => {
-                let is_text =
-                    matches!(first, Value::Const(Const::Str(_) | Const::Unknown | Const::Symbol(_)) | Value::Unknown);
-                if !is_text {
-                    self.problem(Kind::Argument, span, "the first argument of `print` must be a string");
-                }
-                Value::none()
-            }
-            ("list", [Value::Tuple(_)]) if self.since(3) == Some(true) => Value::Builtin("list()"),
-            ("list", [Value::Tuple(parts)]) if self.since(3) == Some(false) => Value::Tuple(parts.clone()),
-            ("range", _) => Value::Builtin("range()"),
-            ("isinstance" | "hasattr", _) => Value::Const(Const::Unknown),
-            _ => Value::Unknown,
-        }
-    }
-
     fn helper_call(&mut self, span: Span, index: usize, given: &Given<'a, '_>, frame: &Frame<'a>) -> Value<'a> {
         let module = self.module;
         let Some(kernel) = module.kernels.get(index) else { return Value::Unknown };
@@ -359,96 +285,5 @@ impl<'a> Engine<'a> {
         for call in calls.filter_map(|decorator| decorator.expr.as_call()) {
             self.check_arguments(call.func.span, "triton.jit", call);
         }
-    }
-
-    /// A function of libdevice: floats of 32 and 64 bits, lane by lane.
-    fn libdevice(&mut self, span: Span, name: &str, values: &[Value<'a>]) -> Value<'a> {
-        const INTEGERS: &[&str] = &[
-            "abs",
-            "brev",
-            "byte_perm",
-            "clz",
-            "ffs",
-            "hadd",
-            "ilogb",
-            "max",
-            "min",
-            "mul24",
-            "mulhi",
-            "popc",
-            "rhadd",
-            "sad",
-        ];
-        const OTHERS: &[&str] = &[
-            "finitef",
-            "isfinited",
-            "isinf",
-            "isnan",
-            "signbit",
-            "ldexp",
-            "scalbn",
-            "powi",
-            "pow",
-            "jn",
-            "yn",
-            "cyl_bessel_i0",
-        ];
-        let mut tiles = Vec::new();
-        for value in values {
-            let Some(operand) = self.operand(span, value) else { return Value::Unknown };
-            tiles.push(operand.tile);
-        }
-        let Some(first) = tiles.first().cloned() else { return Value::Unknown };
-        if INTEGERS.contains(&name) || OTHERS.contains(&name) || name.contains('2') || name.contains("_r") {
-            return Value::Unknown;
-        }
-        let takes_two = ["atan2", "fmod", "pow", "hypot", "copysign", "nextafter", "fdim"].contains(&name);
-        if takes_two && tiles.len() != 2 {
-            self.problem(Kind::Keyword, span, format!("`libdevice.{name}` takes two values, and gets {}", tiles.len()));
-            return Value::Unknown;
-        }
-        let mut shape = first.shape.clone();
-        for tile in &tiles[1..] {
-            let joined = Tile::new(first.element, shape.clone());
-            shape = self.common_shape(span, &joined, tile);
-        }
-        let numbers: Option<Vec<Number>> = tiles.iter().map(|tile| tile.element.number()).collect();
-        let Some(numbers) = numbers else { return Value::Tile(Tile::new(Element::Unknown, shape)) };
-        let wide = if numbers.contains(&Number::Fp64) { Number::Fp64 } else { Number::Fp32 };
-        if let [number] = numbers.as_slice()
-            && (matches!(number, Number::Fp16 | Number::Bf16) || number.is_int() && FLOATS.contains(&name))
-        {
-            let message = format!(
-                "`libdevice.{name}` takes `fp32` and `fp64`, not `{}`; cast with `.to(tl.float32)`",
-                numbers[0]
-            );
-            self.problem(Kind::Argument, span, message);
-            return Value::Unknown;
-        }
-        if !numbers.iter().all(|number| *number == wide) {
-            return Value::Unknown;
-        }
-        Value::Tile(Tile::new(Element::Number(wide), shape))
-    }
-}
-
-pub(super) fn to_float(constant: &Const) -> Const {
-    #[expect(clippy::cast_precision_loss, reason = "Python rounds, too")]
-    match constant {
-        Const::Float(_) => constant.clone(),
-        Const::Int(value) => Const::Float(*value as f64),
-        Const::Bool(value) => Const::Float(f64::from(*value)),
-        Const::Str(text) => text.trim().replace('_', "").parse().map_or(Const::Unknown, Const::Float),
-        _ => Const::Unknown,
-    }
-}
-
-pub(super) fn to_int(constant: &Const) -> Const {
-    match constant {
-        Const::Int(_) | Const::Symbol(_) => constant.clone(),
-        Const::Bool(value) => Const::Int(i128::from(*value)),
-        #[expect(clippy::cast_possible_truncation, reason = "that is what `int()` does")]
-        Const::Float(value) if value.abs() < 1e18 => Const::Int(value.trunc() as i128),
-        _ => Const::Unknown,
     }
 }

@@ -12,8 +12,11 @@
 
 pub mod access;
 mod arguments;
+mod attributes;
 mod blocks;
+mod builtins;
 mod calls;
+mod comparisons;
 mod control;
 mod coverage;
 mod creation;
@@ -23,6 +26,7 @@ mod expressions;
 mod fold;
 mod functions;
 pub mod index;
+mod libdevice;
 mod linear;
 mod loops;
 mod memory;
@@ -34,6 +38,7 @@ mod returning;
 pub mod shape;
 pub mod signature;
 mod statements;
+mod subscripts;
 mod transfer;
 mod value;
 

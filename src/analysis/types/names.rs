@@ -295,8 +295,10 @@ impl<'a> Engine<'a> {
                 let [arg] = call.args.as_slice() else { return None };
                 let inner = self.global_literal(&arg.value, depth + 1)?;
                 match (of_python, &inner) {
-                    ("float", Const::Str(_) | Const::Int(_) | Const::Float(_)) => Some(super::calls::to_float(&inner)),
-                    ("int", Const::Int(_) | Const::Float(_)) => Some(super::calls::to_int(&inner)),
+                    ("float", Const::Str(_) | Const::Int(_) | Const::Float(_)) => {
+                        Some(super::builtins::to_float(&inner))
+                    }
+                    ("int", Const::Int(_) | Const::Float(_)) => Some(super::builtins::to_int(&inner)),
                     _ => None,
                 }
             }
