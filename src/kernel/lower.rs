@@ -35,7 +35,7 @@ impl<'a> Lower<'a> {
         }
         let mut cursor = node.walk();
         node.named_children(&mut cursor)
-            .filter(|child| child.kind() != "comment")
+            .filter(|child| !is_extra(child.kind()))
             .map(|child| self.deeper().stmt(child))
             .collect()
     }
@@ -173,10 +173,7 @@ impl<'a> Lower<'a> {
 
     fn named_exprs(self, node: Node<'_>) -> Vec<Expr> {
         let mut cursor = node.walk();
-        node.named_children(&mut cursor)
-            .filter(|child| child.kind() != "comment")
-            .map(|child| self.expr(child))
-            .collect()
+        node.named_children(&mut cursor).filter(|child| !is_extra(child.kind())).map(|child| self.expr(child)).collect()
     }
 
     pub(crate) fn expr(self, node: Node<'_>) -> Expr {
@@ -273,10 +270,7 @@ impl<'a> Lower<'a> {
         let func = self.field(node, "function");
         let args = if list.kind() == "argument_list" {
             let mut cursor = list.walk();
-            list.named_children(&mut cursor)
-                .filter(|child| child.kind() != "comment")
-                .map(|arg| self.arg(arg))
-                .collect()
+            list.named_children(&mut cursor).filter(|child| !is_extra(child.kind())).map(|arg| self.arg(arg)).collect()
         } else {
             // A call with a bare generator expression.
             vec![Arg { keyword: None, value: self.expr(list), span: node_span(list) }]
@@ -326,7 +320,7 @@ impl<'a> Lower<'a> {
         for child in node.named_children(&mut cursor) {
             match child.kind() {
                 "pair" => items.push((self.field(child, "key"), self.field(child, "value"))),
-                "comment" => {}
+                "comment" | "line_continuation" => {}
                 _ => open = true,
             }
         }
@@ -356,9 +350,14 @@ impl<'a> Lower<'a> {
     }
 }
 
+/// What may stand between any two parts.
+fn is_extra(kind: &str) -> bool {
+    matches!(kind, "comment" | "line_continuation")
+}
+
 fn first_expression(node: Node<'_>) -> Option<Node<'_>> {
     let mut cursor = node.walk();
-    node.named_children(&mut cursor).find(|child| child.kind() != "comment")
+    node.named_children(&mut cursor).find(|child| !is_extra(child.kind()))
 }
 
 fn parse_int(text: &str) -> Option<i128> {

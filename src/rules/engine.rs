@@ -11,7 +11,7 @@ use crate::analysis::dialect;
 use crate::analysis::types::{self, Facts};
 use crate::api::Target;
 use crate::kernel::Module;
-use crate::syntax::Source;
+use crate::syntax::{Source, Span};
 
 /// What a rule looks at.
 #[derive(Clone, Debug)]
@@ -24,6 +24,7 @@ pub struct Context<'a> {
     pub target: Target,
     path: Option<&'a Path>,
     facts: OnceCell<Vec<Facts>>,
+    dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
 }
 
@@ -31,8 +32,8 @@ impl<'a> Context<'a> {
     /// A file that is checked against a version.
     #[must_use]
     pub fn new(source: &'a Source, module: &'a Module, target: Target) -> Self {
-        let (facts, other_compiler) = (OnceCell::new(), OnceCell::new());
-        Self { source, module, target, path: None, facts, other_compiler }
+        let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { source, module, target, path: None, facts, dead, other_compiler }
     }
 
     /// The same, with the place of the file, which may tell for whose compiler it is written.
@@ -49,6 +50,13 @@ impl<'a> Context<'a> {
             let (module, text) = (self.module, self.source.text());
             (0..module.kernels.len()).map(|at| types::infer(module, text, self.target, at, false)).collect()
         })
+    }
+
+    /// Whether nothing here is compiled, under the signatures that comments of the file give.
+    #[must_use]
+    pub fn is_dead(&self, span: Span) -> bool {
+        let dead = self.dead.get_or_init(|| types::dead(self.module, self.facts()));
+        dead.iter().any(|dead| dead.start <= span.start && span.end <= dead.end)
     }
 
     /// Whether the file is written for another compiler than Triton's own: by its text, or by its place.
@@ -137,6 +145,8 @@ pub fn check(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
     if !out.is_empty() {
         let suppressions = Suppressions::read(context.source);
         out.retain(|diagnostic| !suppressions.cover(diagnostic, context.source));
+        // What no kernel compiles cannot break the language's rules.
+        out.retain(|diagnostic| !diagnostic.code.starts_with('L') || !context.is_dead(diagnostic.span));
     }
     out.sort_by(|a, b| (a.span, a.code).cmp(&(b.span, b.code)));
     out.dedup();

@@ -1,18 +1,14 @@
-//! Branches and loops.
+//! Branches.
 
 use std::collections::HashMap;
 
-use super::dtype::Number;
 use super::engine::{Engine, Frame};
-use super::statements::{bound, returns};
-use super::value::{Const, Kind, Tile, Value};
-use crate::kernel::ast::{Call, Expr, ExprKind, Stmt};
+use super::statements::{block_span, returns};
+use super::value::{Const, Kind, Value};
+use crate::kernel::ast::{Expr, ExprKind, Stmt};
 use crate::syntax::Span;
 
-type Names<'a> = HashMap<&'a str, Value<'a>>;
-
-/// Loops of compile-time counts up to this are run round by round.
-const MAX_UNROLLED: i128 = 128;
+pub(super) type Names<'a> = HashMap<&'a str, Value<'a>>;
 
 /// When a branch is taken.
 #[derive(Clone, Copy, PartialEq)]
@@ -41,8 +37,15 @@ impl<'a> Engine<'a> {
         let condition = self.eval(test, frame);
         let taken = self.decide(&condition, at);
         match taken {
-            Taken::Always => self.body(body, frame),
-            Taken::Never => self.branches(stmt, rest, orelse, frame),
+            Taken::Always => {
+                let others = rest.iter().map(|(_, body)| body.as_slice()).chain([orelse]);
+                others.filter(|body| !body.is_empty()).for_each(|body| self.prune(block_span(body)));
+                self.body(body, frame);
+            }
+            Taken::Never => {
+                self.prune(block_span(body));
+                self.branches(stmt, rest, orelse, frame);
+            }
             Taken::AtRunTime | Taken::Unknown => {
                 if taken == Taken::AtRunTime && frame.loops > 0 && (returns(body) || self.else_returns(rest, orelse)) {
                     self.problem(Kind::Return, at, "a run-time branch inside a loop cannot return");
@@ -130,10 +133,16 @@ impl<'a> Engine<'a> {
                         let side = if differs(&then) { &then } else { otherwise };
                         clashes.push((name, format!("`{name}` is `{old}` before the branch and `{side}` in it")));
                     }
+                    let new = [&then, otherwise].into_iter().find(|side| side.is_runtime());
+                    if let (Value::Const(Const::None), Some(new), Some(false)) = (old, new, self.since(5)) {
+                        clashes.push((name, format!("`{name}` is None before the branch and `{new}` in it")));
+                    }
                     // What is not a run-time value is only changed when both sides change it.
                     let keeps = !old.is_runtime() && *old != Value::Unknown && (then == *old || otherwise == old);
                     joined.insert(name, if keeps { old.clone() } else { then.either(otherwise) });
                 }
+                // What is annotated as a constant lives in its branch only.
+                (None, Some(Value::Const(other))) if is_annotated(&then) && *other != Const::None => {}
                 (None, Some(otherwise)) => {
                     if certainly_differ(&then, otherwise) {
                         clashes
@@ -152,271 +161,6 @@ impl<'a> Engine<'a> {
         joined
     }
 
-    pub(super) fn for_loop(
-        &mut self,
-        stmt: &'a Stmt,
-        target: &'a Expr,
-        iter: &'a Expr,
-        body: &'a [Stmt],
-        orelse: &'a [Stmt],
-        frame: &mut Frame<'a>,
-    ) {
-        let at = Span::new(stmt.span.start, iter.span.end);
-        let Some(call) = iter.as_call() else {
-            self.eval(iter, frame);
-            self.problem(Kind::LoopBounds, at, "a kernel can only loop over `range`, `tl.range` and `tl.static_range`");
-            return self.run_loop(at, Some((target, Value::Unknown)), None, body, frame);
-        };
-        let function = self.eval(&call.func, frame);
-        let Some((is_static, bounds)) = self.bounds(at, &function, call, frame) else {
-            self.uncertain += 1;
-            self.run_loop(at, Some((target, Value::Unknown)), None, body, frame);
-            self.uncertain -= 1;
-            return;
-        };
-        if target.as_name().is_none() {
-            self.problem(Kind::LoopBounds, at, "the loop variable must be one name");
-        }
-        if is_static {
-            return self.static_loop(at, &bounds, target, body, frame);
-        }
-        if !orelse.is_empty() {
-            self.problem(Kind::Syntax, at, "a loop in a kernel cannot have an `else`");
-        }
-        let counter = self.counter(at, &bounds);
-        let counter = self.known_counter(at, &bounds, counter);
-        self.run_loop(at, Some((target, counter)), None, body, frame);
-    }
-
-    /// Start, end and step; and whether the loop is unrolled. `None` when nobody can tell what is iterated.
-    fn bounds(
-        &mut self,
-        at: Span,
-        function: &Value<'a>,
-        call: &'a Call,
-        frame: &mut Frame<'a>,
-    ) -> Option<(bool, [Value<'a>; 3])> {
-        let path = match function {
-            Value::Builtin("range") => "range",
-            Value::Member(path) => match path.as_ref() {
-                "triton.language.range" => "tl.range",
-                "triton.language.static_range" => "tl.static_range",
-                _ => "",
-            },
-            Value::Builtin(_) | Value::Kernel(_) | Value::Method(..) => "",
-            _ => {
-                call.args.iter().for_each(|arg| drop(self.eval(&arg.value, frame)));
-                return None;
-            }
-        };
-        if path.is_empty() {
-            call.args.iter().for_each(|arg| drop(self.eval(&arg.value, frame)));
-            self.problem(Kind::LoopBounds, at, "a kernel can only loop over `range`, `tl.range` and `tl.static_range`");
-            return None;
-        }
-        if path != "range" {
-            self.check_arguments(at, &format!("triton.language.{}", &path[3..]), call);
-        }
-        let values: Vec<Value<'a>> = call.args.iter().map(|arg| self.eval(&arg.value, frame)).collect();
-        if call.has_star() {
-            return None;
-        }
-        let named = |name: &str| {
-            let at = call.args.iter().position(|arg| arg.keyword.as_ref().is_some_and(|(known, _)| known == name))?;
-            values.get(at).cloned()
-        };
-        let plain: Vec<&Value<'a>> =
-            values.iter().zip(&call.args).filter(|(_, arg)| arg.keyword.is_none()).map(|(value, _)| value).collect();
-        let first = plain.first().copied().cloned().or_else(|| named("arg1"));
-        let second = plain.get(1).copied().cloned().or_else(|| named("arg2"));
-        let step = plain.get(2).copied().cloned().or_else(|| named("step")).unwrap_or_else(|| Value::int(1));
-        let (start, end) = match second {
-            Some(second) if second.is_none() != Some(true) => (first?, second),
-            _ => (Value::int(0), first?),
-        };
-        let bounds = [start, end, step];
-        if path == "tl.static_range" {
-            let run_time = bounds.iter().find(|bound| bound.is_runtime());
-            if let Some(bound) = run_time {
-                let message = format!(
-                    "`tl.static_range` is unrolled while compiling, and `{bound}` is a run-time value; use `range` or `tl.range`"
-                );
-                self.problem(Kind::LoopBounds, at, message);
-            }
-        }
-        Some((path == "tl.static_range", bounds))
-    }
-
-    /// The loop variable of a loop at run time.
-    fn counter(&mut self, at: Span, bounds: &[Value<'a>; 3]) -> Value<'a> {
-        let mut number: Option<Number> = None;
-        for bound in bounds {
-            if let Value::Tile(tile) = bound
-                && tile.is_block()
-            {
-                self.problem(Kind::LoopBounds, at, format!("a bound of a loop must be a scalar, not `{tile}`"));
-                return Value::Unknown;
-            }
-            let is_pointer = bound.tile().is_some_and(|tile| tile.element.is_pointer());
-            match Self::number_of(bound) {
-                Some(of_bound) if of_bound.is_int() => {
-                    number = Some(number.map_or(of_bound, |number| number.promoted(of_bound)));
-                }
-                Some(_) => {
-                    self.problem(Kind::LoopBounds, at, format!("a bound of a loop must be an integer, not `{bound}`"));
-                    return Value::Unknown;
-                }
-                None if is_pointer => {
-                    self.problem(Kind::LoopBounds, at, "a bound of a loop must be an integer, not a pointer");
-                    return Value::Unknown;
-                }
-                None => return Value::Tile(Tile::new(super::Element::Unknown, Some(super::shape::Shape::default()))),
-            }
-        }
-        number.map_or(Value::Unknown, Value::scalar)
-    }
-
-    fn static_loop(
-        &mut self,
-        at: Span,
-        bounds: &[Value<'a>; 3],
-        target: &'a Expr,
-        body: &'a [Stmt],
-        frame: &mut Frame<'a>,
-    ) {
-        let number = |value: &Value<'a>| value.constant().and_then(Const::int);
-        let (start, end, step) = (number(&bounds[0]), number(&bounds[1]), number(&bounds[2]));
-        let (Some(start), Some(end), Some(step)) = (start, end, step) else {
-            return self.rounds_unknown(target, body, frame);
-        };
-        if step == 0 {
-            return self.problem(Kind::LoopBounds, at, "the step of a loop cannot be 0");
-        }
-        let mut round = start;
-        while (step > 0 && round < end) || (step < 0 && round > end) {
-            if (round - start).abs() / step.abs() >= MAX_UNROLLED || self.budget == 0 {
-                return self.rounds_unknown(target, body, frame);
-            }
-            if let Some(name) = target.as_name() {
-                frame.names.insert(name, Value::int(round));
-            }
-            self.body(body, frame);
-            round += step;
-        }
-    }
-
-    /// An unrolled loop of which nobody knows how many rounds it has: two stand for all of them.
-    fn rounds_unknown(&mut self, target: &'a Expr, body: &'a [Stmt], frame: &mut Frame<'a>) {
-        self.uncertain += 1;
-        for _ in 0..2 {
-            let before = frame.names.clone();
-            if let Some(name) = target.as_name() {
-                frame.names.insert(name, Value::Const(Const::Unknown));
-            }
-            self.body(body, frame);
-            let after = std::mem::take(&mut frame.names);
-            frame.names = join_uncertain(before, after);
-        }
-        self.uncertain -= 1;
-    }
-
-    pub(super) fn while_loop(
-        &mut self,
-        stmt: &'a Stmt,
-        test: &'a Expr,
-        body: &'a [Stmt],
-        orelse: &'a [Stmt],
-        frame: &mut Frame<'a>,
-    ) {
-        let at = Span::new(stmt.span.start, test.span.end);
-        if !orelse.is_empty() {
-            self.problem(Kind::Syntax, at, "a loop in a kernel cannot have an `else`");
-        }
-        self.run_loop(at, None, Some(test), body, frame);
-    }
-
-    /// A loop at run time: what its body changes must keep its type.
-    fn run_loop(
-        &mut self,
-        at: Span,
-        counter: Option<(&'a Expr, Value<'a>)>,
-        test: Option<&'a Expr>,
-        body: &'a [Stmt],
-        frame: &mut Frame<'a>,
-    ) {
-        let counter_name = counter.as_ref().and_then(|(target, _)| target.as_name());
-        if let Some((target, value)) = counter {
-            self.assign(target, value, at, frame);
-        }
-        self.enter_loop(at, body, frame);
-        let before = frame.names.clone();
-        if let Some(test) = test {
-            let condition = self.eval(test, frame);
-            if let Value::Const(value) = &condition
-                && value.truth().is_some()
-                && self.uncertain == 0
-            {
-                self.problem(Kind::Condition, test.span, "the condition of `while` must be a run-time value");
-            }
-        }
-        frame.loops += 1;
-        frame.regions += 1;
-        self.body(body, frame);
-        frame.loops -= 1;
-        frame.regions -= 1;
-        self.around.pop();
-        let after = std::mem::take(&mut frame.names);
-        frame.names = if frame.is_opaque {
-            join_uncertain(before, after)
-        } else {
-            self.join_rounds(at, counter_name, before, &after, body)
-        };
-    }
-
-    fn join_rounds(
-        &mut self,
-        at: Span,
-        counter: Option<&str>,
-        before: Names<'a>,
-        after: &Names<'a>,
-        body: &'a [Stmt],
-    ) -> Names<'a> {
-        let bound = bound(body);
-        let mut clashes = Vec::new();
-        let joined = before.into_iter().map(|(name, old)| {
-            let Some(new) = after.get(name).filter(|_| Some(name) != counter) else { return (name, old) };
-            let place = bound.get(name).copied();
-            match (&old, new) {
-                (Value::Const(_), Value::Tile(_)) if place.is_some() => {
-                    clashes.push((
-                        place,
-                        name,
-                        format!("`{name}` is a compile-time value before the loop and cannot be assigned in it"),
-                    ));
-                    (name, Value::Unknown)
-                }
-                _ if certainly_differ(&old, new) => {
-                    clashes.push((
-                        place,
-                        name,
-                        format!("`{name}` is `{old}` before the loop and `{new}` after a round; it must keep its type"),
-                    ));
-                    (name, old.either(new))
-                }
-                // The body sees what the loop is entered with, so a known type stays.
-                (Value::Tile(tile), Value::Tile(_)) if tile.is_known() => (name, old),
-                _ => (name, old.either(new)),
-            }
-        });
-        let joined: Names<'a> = joined.collect();
-        clashes.sort_unstable_by_key(|(place, name, _)| (*place, *name));
-        for (place, _, message) in clashes {
-            let related = place.map(|place| (place, "it is assigned here".to_owned())).into_iter().collect();
-            self.problem_with(Kind::LoopCarried, at, message, related);
-        }
-        joined
-    }
-
     /// `body if test else orelse`
     pub(super) fn choice(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
         let ExprKind::IfExp { test, body, orelse } = &expr.kind else { return Value::Unknown };
@@ -426,15 +170,27 @@ impl<'a> Engine<'a> {
             _ => self.decide(&condition, expr.span),
         };
         match taken {
-            Taken::Always => self.eval(body, frame),
-            Taken::Never => self.eval(orelse, frame),
+            Taken::Always => {
+                self.prune(orelse.span);
+                self.enter(body.span);
+                self.eval(body, frame)
+            }
+            Taken::Never => {
+                self.prune(body.span);
+                self.enter(orelse.span);
+                self.eval(orelse, frame)
+            }
             Taken::Unknown => {
+                self.enter(body.span);
+                self.enter(orelse.span);
                 self.uncertain += 1;
                 let (yes, no) = (self.eval(body, frame), self.eval(orelse, frame));
                 self.uncertain -= 1;
                 yes.either(&no)
             }
             Taken::AtRunTime => {
+                self.enter(body.span);
+                self.enter(orelse.span);
                 let (yes, no) = (self.eval(body, frame), self.eval(orelse, frame));
                 let (yes, no) = (self.to_run_time(yes), self.to_run_time(no));
                 if certainly_differ(&yes, &no) {
@@ -454,8 +210,12 @@ impl<'a> Engine<'a> {
     }
 }
 
+fn is_annotated(value: &Value<'_>) -> bool {
+    matches!(value, Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::Str(_) | Const::Symbol(_)))
+}
+
 /// Whether two values certainly have different types.
-fn certainly_differ(a: &Value<'_>, b: &Value<'_>) -> bool {
+pub(super) fn certainly_differ(a: &Value<'_>, b: &Value<'_>) -> bool {
     match (a, b) {
         (Value::Tile(a), Value::Tile(b)) => a.differs(b),
         (Value::Tile(_), Value::Const(Const::None)) | (Value::Const(Const::None), Value::Tile(_)) => true,
@@ -465,7 +225,7 @@ fn certainly_differ(a: &Value<'_>, b: &Value<'_>) -> bool {
 }
 
 /// Joins two paths of which nobody knows which is taken: a name of only one of them may be bound.
-fn join_uncertain<'a>(mut names: Names<'a>, other: Names<'a>) -> Names<'a> {
+pub(super) fn join_uncertain<'a>(mut names: Names<'a>, other: Names<'a>) -> Names<'a> {
     for (name, value) in &mut names {
         match other.get(name) {
             Some(known) if known == value => {}

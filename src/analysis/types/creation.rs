@@ -62,8 +62,22 @@ pub(super) fn full<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
             engine.problem(Kind::Argument, call.span, message);
             Element::Unknown
         }
+        Some(Value::Member(path)) if path.starts_with("numpy.") || path.starts_with("torch.") => {
+            engine.problem(Kind::Argument, call.span, format!("`{path}` is no dtype of Triton's"));
+            Element::Unknown
+        }
+        Some(Value::Builtin(name @ ("int" | "float"))) => {
+            let message = format!("`{name}` is no dtype of Triton's; write `tl.{name}32`");
+            engine.problem(Kind::Argument, call.span, message);
+            Element::Unknown
+        }
         _ => Element::Unknown,
     };
+    if let (Element::Number(number), Some(Value::Const(value @ Const::Float(_)))) = (element, call.bound.get("value"))
+        && number.is_int()
+    {
+        engine.problem(Kind::Argument, call.span, format!("a tile of `{number}` cannot be filled with `{value}`"));
+    }
     if let Some(Value::Tile(value)) = call.bound.get("value")
         && value.is_block()
         && value.shape.as_ref().is_some_and(|shape| shape::lanes(shape).known().is_some_and(|lanes| lanes > 1))
@@ -136,7 +150,8 @@ pub(super) fn check_lanes(engine: &mut Engine<'_>, span: Span, sizes: &[Dim]) ->
 pub(super) fn program<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     match call.bound.get("axis") {
         Some(Value::Const(constant)) => {
-            if constant.int().is_some_and(|axis| !(0..3).contains(&axis)) {
+            let is_none = matches!(constant, Const::Str(_) | Const::None | Const::Float(_));
+            if is_none || constant.int().is_some_and(|axis| !(0..3).contains(&axis)) {
                 let message = format!("a grid has the axes 0, 1 and 2, and this asks for {constant}");
                 engine.problem(Kind::Argument, call.span, message);
             }
@@ -153,7 +168,21 @@ pub(super) fn program<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
 }
 
 /// `tl.rand(seed, offset)`
-pub(super) fn random<'a>(call: &Application<'a, '_>) -> Value<'a> {
+pub(super) fn random<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+    let seed = call.bound.get("seed").and_then(Engine::number_of);
+    if let Some(number) = seed.filter(|number| number.is_float() && engine.since(3) == Some(true)) {
+        engine.problem(Kind::Argument, call.span, format!("the seed must be an integer, not `{number}`"));
+        return Value::Unknown;
+    }
+    if let Some(Value::Const(offset @ (Const::Int(_) | Const::Float(_) | Const::Bool(_)))) = call.bound.get("offset") {
+        let message =
+            format!("the offset must be a run-time value, not `{offset}`; pass a tile, such as a `tl.arange`");
+        engine.problem(Kind::Argument, call.span, message);
+        return Value::Unknown;
+    }
+    if matches!(call.name, "randint" | "randint4x") {
+        return Value::Unknown;
+    }
     let shapes: Vec<Option<shape::Shape>> = ["seed", "offset"]
         .iter()
         .map(|name| match call.bound.get(name) {

@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::access::{Access, Product};
+use super::coverage::Coverage;
 use super::dtype::Number;
 use super::index::{About, Atom, Index, Lane, Loop, Poly};
 use super::signature::{self, Signature};
 use super::value::{Const, Element, Kind, Problem, Tile, Value};
 use crate::analysis::launches;
-use crate::api::{Certainty, Target};
+use crate::api::{Certainty, Lookup, MemberKind, Target};
 use crate::kernel::ast::Expr;
 use crate::kernel::{Kernel, Module, Param};
 use crate::syntax::Span;
@@ -33,6 +34,8 @@ pub struct Facts {
     pub lanes: Vec<Lane>,
     /// Each loop at run time, by the number in [`Atom::Loop`](super::index::Atom::Loop).
     pub loops: Vec<Loop>,
+    /// Which code was compiled.
+    pub coverage: Coverage,
 }
 
 /// Runs over the kernel `module.kernels[index]` of the file `text`. With `trace`, the facts hold the types of all
@@ -49,6 +52,7 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
         trace,
         budget: BUDGET,
         running: vec![index],
+        calls: Vec::new(),
         results: HashMap::new(),
         uncertain: 0,
         branches: 0,
@@ -58,7 +62,8 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
     };
     let mut frame = Frame::new(kernel, true);
     let signature = signature::of(module, kernel, text);
-    for param in &kernel.params {
+    engine.facts.coverage.signed = signature.is_some();
+    for param in &kernel.params[engine.positional_only(kernel)..] {
         // Up to 3.8 the front end does not see these at all.
         if param.keyword_only && engine.since(9) == Some(false) {
             continue;
@@ -140,6 +145,8 @@ pub(super) struct Engine<'a> {
     pub(super) budget: u32,
     /// The kernels that are being run, by index, outermost first.
     pub(super) running: Vec<usize>,
+    /// What the helpers that are being run were called with.
+    pub(super) calls: Vec<(usize, Vec<Value<'a>>)>,
     /// What helpers gave for arguments that they were called with.
     pub(super) results: HashMap<usize, Vec<(Vec<Value<'a>>, Value<'a>)>>,
     /// How many branches are around that may or may not be compiled.
@@ -172,6 +179,32 @@ impl<'a> Engine<'a> {
         if self.budget > 0 && self.facts.problems.iter().all(is_new) {
             self.facts.problems.push(Problem { kind, span, message: message.into(), related });
         }
+    }
+
+    /// Notes that Triton compiles a branch or an operand that it might have skipped.
+    pub(super) fn enter(&mut self, span: Span) {
+        if self.facts.coverage.signed {
+            self.facts.coverage.entered.insert(span);
+        }
+    }
+
+    /// Notes that Triton skips a branch or an operand.
+    pub(super) fn prune(&mut self, span: Span) {
+        if self.facts.coverage.signed && self.uncertain == 0 {
+            self.facts.coverage.pruned.insert(span);
+        }
+    }
+
+    /// Whether a member of Triton is a function of the compiler, which is not written in Triton.
+    pub(super) fn is_builtin(&self, path: &str) -> bool {
+        matches!(self.target.lookup(path), Lookup::Found(member) if member.kind == MemberKind::Builtin)
+    }
+
+    /// Whether a member of Triton is a function or a module.
+    pub(super) fn is_function(&self, path: &str) -> bool {
+        let kinds = [MemberKind::Builtin, MemberKind::Jit, MemberKind::Function, MemberKind::Module];
+        path.starts_with("triton.language.")
+            && matches!(self.target.lookup(path), Lookup::Found(member) if kinds.contains(&member.kind))
     }
 
     /// Counts one step. Returns whether there is budget left.

@@ -5,7 +5,7 @@ use super::dtype::Number;
 use super::engine::Engine;
 use super::shape::{Dim, Shape};
 use super::value::{Element, Tile, Value};
-use super::{creation, linear, memory, reductions, reshaping, transfer};
+use super::{blocks, creation, linear, memory, reductions, reshaping, transfer};
 use crate::syntax::Span;
 
 /// What a function makes of its arguments: how the shape and the type of its result come about.
@@ -101,6 +101,8 @@ pub(super) enum Transfer {
     Gather,
     /// `None`
     Nothing,
+    /// `tl.range` outside the head of a loop.
+    Range,
     /// The argument, as a compile-time value.
     Constexpr,
     /// A condition that is checked while compiling.
@@ -131,7 +133,7 @@ const TABLE: &[(&[&str], Transfer)] = &[
     (&["zeros", "full"], T::Full),
     (&["zeros_like"], T::Like),
     (&["program_id", "num_programs"], T::Program),
-    (&["rand", "randn"], T::Random),
+    (&["rand", "randn", "randint", "randint4x"], T::Random),
     (&["cast"], T::Cast),
     (&["reshape", "view"], T::Reshape),
     (&["expand_dims"], T::ExpandDims),
@@ -159,10 +161,11 @@ const TABLE: &[(&[&str], Transfer)] = &[
     (&["reduce"], T::Reduce),
     (&["cumsum", "cumprod"], T::Cumulative),
     (&["associative_scan"], T::Scan),
-    (&["sort", "flip"], T::Reorder),
+    (&["sort", "flip", "topk"], T::Reorder),
     (&["histogram"], T::Histogram),
     (&["gather"], T::Gather),
     (&["debug_barrier", "device_print", "device_assert", "static_print", "assume"], T::Nothing),
+    (&["range"], T::Range),
     (&["constexpr"], T::Constexpr),
     (&["static_assert"], T::StaticAssert),
 ];
@@ -178,18 +181,19 @@ pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: 
         T::Clamp => transfer::clamp(engine, &call),
         T::Fma => transfer::fma(engine, &call),
         T::Where => transfer::choose(engine, &call),
-        T::Umulhi => transfer::two(engine, &call),
+        T::Umulhi => transfer::umulhi(engine, &call),
         T::Hint => transfer::hint(engine, &call),
         T::Cdiv => transfer::cdiv(engine, &call),
         T::Cast => transfer::cast(engine, &call),
         T::Constexpr => transfer::constexpr(&call),
         T::StaticAssert => transfer::static_assert(engine, &call),
+        T::Range => Value::Builtin("tl.range()"),
         T::Nothing => transfer::nothing(engine, &call),
         T::Arange => creation::arange(engine, &call),
         T::Full => creation::full(engine, &call),
         T::Like => call.first().tile().map_or(Value::Unknown, |tile| Value::Tile(tile.clone())),
         T::Program => creation::program(engine, &call),
-        T::Random => creation::random(&call),
+        T::Random => creation::random(engine, &call),
         T::Reshape => reshaping::reshape(engine, &call),
         T::ExpandDims => reshaping::expand_dims(engine, &call),
         T::BroadcastTo => reshaping::broadcast_to(engine, &call),
@@ -203,15 +207,15 @@ pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: 
         T::Store => memory::store(engine, &call),
         T::Atomic => memory::atomic(engine, &call),
         T::AtomicCas => memory::atomic_cas(engine, &call),
-        T::BlockPointer => memory::block_pointer(engine, &call),
-        T::Advance => call.first().clone(),
-        T::Descriptor => memory::descriptor(engine, &call),
+        T::BlockPointer => blocks::block_pointer(engine, &call),
+        T::Advance => blocks::advance(engine, &call),
+        T::Descriptor => blocks::descriptor(engine, &call),
         T::Dot => linear::dot(engine, &call),
-        T::DotScaled => linear::dot_scaled(&call),
+        T::DotScaled => linear::dot_scaled(engine, &call),
         T::Sum | T::Extreme | T::Position | T::Bits | T::Reduce => reductions::reduce(engine, &call, *transfer),
         T::Cumulative | T::Scan => reductions::scan(engine, &call, *transfer),
         T::Reorder => reductions::reorder(engine, &call),
-        T::Histogram => reductions::histogram(&call),
+        T::Histogram => reductions::histogram(engine, &call),
         T::Gather => reductions::gather(engine, &call),
     }
 }

@@ -19,6 +19,10 @@ pub(super) fn dot<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Va
         engine.problem(Kind::Dot, call.span, message);
         return Value::Unknown;
     }
+    if call.bound.given("input_precision").is_some() && call.bound.given("allow_tf32").is_some() {
+        engine.problem(Kind::Dot, call.span, "`input_precision` and `allow_tf32` exclude each other");
+        return Value::Unknown;
+    }
     let (Some(left), Some(right)) = (left, right) else { return Value::Unknown };
     for tile in [&left, &right] {
         if tile.is_scalar() == Some(true) || tile.element.is_pointer() {
@@ -28,8 +32,19 @@ pub(super) fn dot<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Va
     }
     engine.record_product(call, &left, &right);
     let numbers = left.element.number().zip(right.element.number());
-    if let Some(refused) = numbers.and_then(|(a, b)| operands(a, b)) {
+    if let Some(refused) = numbers.and_then(|(a, b)| operands(engine, a, b)) {
         engine.problem(Kind::Dot, call.span, refused);
+        return Value::Unknown;
+    }
+    let asks_bf16 = call.bound.constant("out_dtype") == Some(&Const::Type(Element::Number(Number::Bf16)));
+    if asks_bf16 && numbers.is_some_and(|(a, _)| a.is_float()) {
+        let message = "`tl.dot` cannot give `bf16`; leave `out_dtype` out and cast with `.to(tl.bfloat16)`";
+        engine.problem(Kind::Dot, call.span, message);
+        return Value::Unknown;
+    }
+    if let Some(Value::Const(acc @ (Const::Int(_) | Const::Float(_) | Const::Bool(_)))) = call.bound.given("acc") {
+        let message = format!("the accumulator must be a tile, not `{acc}`; leave it out, or pass `tl.zeros`");
+        engine.problem(Kind::Dot, call.span, message);
         return Value::Unknown;
     }
     let element = result_type(engine, call, numbers);
@@ -48,13 +63,11 @@ fn allowed_precisions(engine: &Engine<'_>) -> &'static [&'static str] {
 }
 
 /// Why two types cannot be multiplied.
-fn operands(a: Number, b: Number) -> Option<String> {
+fn operands(engine: &Engine<'_>, a: Number, b: Number) -> Option<String> {
     let accepted = |number: Number| {
         number.is_fp8()
-            || matches!(
-                number,
-                Number::Int8 | Number::UInt8 | Number::Fp16 | Number::Bf16 | Number::Fp32 | Number::Fp64 | Number::Int1
-            )
+            || matches!(number, Number::Int8 | Number::UInt8 | Number::Fp16 | Number::Bf16 | Number::Fp32)
+            || number == Number::Fp64 && engine.since(5) != Some(false)
     };
     if let Some(number) = [a, b].into_iter().find(|&number| !accepted(number)) {
         return Some(format!("`tl.dot` does not take `{number}`; cast it"));
@@ -69,9 +82,9 @@ fn result_type<'a>(engine: &Engine<'a>, call: &Application<'a, '_>, numbers: Opt
         Some(Value::Const(Const::Type(Element::Number(number)))) => Some(*number),
         Some(_) => None,
     };
-    // Since 3.9 the accumulator decides.
+    // Since 3.8 the accumulator decides.
     let out = match (call.bound.given("acc"), call.bound.get("out_dtype")) {
-        (Some(acc), None) if engine.since(9) != Some(false) => acc.tile().and_then(|tile| tile.element.number()),
+        (Some(acc), None) if engine.since(8) != Some(false) => acc.tile().and_then(|tile| tile.element.number()),
         _ => out,
     };
     let number = match numbers {
@@ -125,7 +138,8 @@ fn too_small(engine: &Engine<'_>, sizes: [&Dim; 3], numbers: Option<(Number, Num
         (Some(32), Some(true)) => 8,
         (Some(32), None) | (None, Some(true) | None) => 1,
         (Some(64), _) => 1,
-        (Some(8), _) if engine.since(5) == Some(true) => 32,
+        (Some(8), _) if engine.since(3) == Some(true) => 32,
+        (Some(8), _) if engine.since(2) == Some(false) && numbers.is_some_and(|(a, _)| a.is_int()) => 32,
         _ => 16,
     };
     let least = if engine.since(5) == Some(false) { 16 } else { 1 };
@@ -162,9 +176,15 @@ fn check_accumulator<'a>(
 }
 
 /// `tl.dot_scaled(lhs, lhs_scale, lhs_format, rhs, …)`
-pub(super) fn dot_scaled<'a>(call: &Application<'a, '_>) -> Value<'a> {
+pub(super) fn dot_scaled<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     let rows = call.bound.get("lhs").and_then(Value::tile).and_then(|tile| tile.shape.as_ref());
     let columns = call.bound.get("rhs").and_then(Value::tile).and_then(|tile| tile.shape.as_ref());
+    if let (Some(Value::Const(Const::Str(format))), Some(false)) = (call.bound.get("rhs_format"), engine.since(3))
+        && format.as_ref() == "e2m1"
+    {
+        engine.problem(Kind::Dot, call.span, "`rhs_format` cannot be 'e2m1' before Triton 3.3");
+        return Value::Unknown;
+    }
     let is_default = call.bound.get("lhs_k_pack").is_none() && call.bound.get("rhs_k_pack").is_none();
     let element = match call.bound.get("out_dtype") {
         None => Element::Number(Number::Fp32),

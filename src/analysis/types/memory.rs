@@ -1,27 +1,38 @@
 //! Functions that read and write memory.
 
-use super::creation::checked_shape;
 use super::dtype::Number;
 use super::engine::Engine;
-use super::functions::{Application, tile_of};
+use super::functions::Application;
 use super::shape::{self, Dim};
 use super::value::{Const, Element, Kind, Tile, Value};
 
-const LOAD_CACHE: &[&str] = &["", ".ca", ".cg", ".cv"];
+const LOAD_CACHE: &[&str] = &["", ".ca", ".cg", ".cv", ".cs"];
 const STORE_CACHE: &[&str] = &["", ".wb", ".cg", ".cs", ".wt"];
 const EVICTION: &[&str] = &["", "evict_last", "evict_first", "evict_normal"];
+/// Options that are not there before a minor release.
+const LATER: &[(&str, u32)] = &[(".cv", 2), (".cs", 8), ("evict_normal", 9)];
 const PADDING: &[&str] = &["", "zero", "nan"];
 const ORDER: &[&str] = &["acquire", "release", "acq_rel", "relaxed"];
 const SCOPE: &[&str] = &["gpu", "cta", "sys"];
 
 /// Reports an option whose value does not exist.
 fn check_option<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, name: &str, allowed: &[&str]) -> bool {
+    // Since 3.9 a cache modifier needs no dot.
+    let dotless = name == "cache_modifier" && engine.since(9) != Some(false);
+    let is_allowed = |text: &str| {
+        allowed.contains(&text) || dotless && allowed.iter().any(|option| option.strip_prefix('.') == Some(text))
+    };
+    let is_later = |text: &str| {
+        let later = LATER.iter().find(|(option, _)| call.name == "load" && *option == text);
+        later.is_some_and(|(_, since)| engine.since(*since) == Some(false))
+    };
     let wrong = match call.bound.get(name) {
-        Some(Value::Const(Const::Str(text))) => !text.is_empty() && !allowed.contains(&text.as_ref()),
+        Some(Value::Const(Const::Str(text))) => !text.is_empty() && (!is_allowed(text) || is_later(text)),
         _ => false,
     };
     if wrong && let Some(value) = call.bound.get(name) {
-        let known: Vec<String> = allowed.iter().filter(|one| !one.is_empty()).map(|one| format!("'{one}'")).collect();
+        let known: Vec<String> =
+            allowed.iter().filter(|one| !one.is_empty() && !is_later(one)).map(|one| format!("'{one}'")).collect();
         let message = format!("`{name}` cannot be {value}; it is one of {}", known.join(", "));
         engine.problem(Kind::Argument, call.span, message);
     }
@@ -39,13 +50,7 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
         return Value::Unknown;
     }
     if let Value::BlockPointer(tile) = &call.first().clone() {
-        if given(call, "mask").or(given(call, "other")).is_some_and(|value| *value != Value::Unknown) {
-            let message = "a block pointer takes no `mask` and no `other`; use `boundary_check` and `padding_option`";
-            engine.problem(Kind::MemoryAccess, call.span, message);
-            return Value::Unknown;
-        }
-        engine.record(call, super::access::AccessKind::Load, tile);
-        return Value::Tile(tile.clone());
+        return super::blocks::load(engine, call, tile);
     }
     let Some((pointer, number)) = pointer(engine, call) else { return Value::Unknown };
     let has_check = match call.bound.get("boundary_check") {
@@ -71,6 +76,25 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
         return Value::Unknown;
     }
     engine.record(call, super::access::AccessKind::Load, &pointer);
+    check_mask(engine, call);
+    if let Some(Value::Const(text @ Const::Str(_))) = &other {
+        engine.problem(Kind::MemoryAccess, call.span, format!("`other` must be a number, and {text} is a string"));
+    }
+    // Up to 3.4 the pointer itself is not broadcast.
+    if let (Some(Value::Tile(mask)), Some(false)) = (&mask, engine.since(5)) {
+        guarded_store(engine, call, "mask", &pointer, mask);
+        let ranks = mask.shape.as_ref().zip(pointer.shape.as_ref()).map(|(mask, pointer)| (mask.len(), pointer.len()));
+        if ranks.is_some_and(|(mask, pointer)| mask > 0 && mask < pointer) {
+            let message =
+                format!("`mask` (`{mask}`) must have as many axes as the pointer (`{pointer}`) before Triton 3.5");
+            engine.problem(Kind::Broadcast, call.span, message);
+        }
+    }
+    let number = match (number, engine.since(2)) {
+        (Some(Number::Int1), Some(false)) => Some(Number::Int8),
+        (Some(Number::Int1), None) => None,
+        _ => number,
+    };
     let mut shape = pointer.shape.clone();
     for (name, value) in [("mask", mask), ("other", other)] {
         let Some(Value::Tile(tile)) = value else { continue };
@@ -91,6 +115,7 @@ fn pointer<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Option<(T
         Value::Const(constant @ (Const::Int(_) | Const::Float(_) | Const::None | Const::Str(_))) => {
             format!("`tl.{}` needs a pointer, and this is `{constant}`", call.name)
         }
+        Value::Tuple(_) => format!("`tl.{}` needs one pointer or a tile of pointers, not a tuple", call.name),
         Value::Descriptor(_) if call.name == "load" => "a descriptor is read with its own `.load(…)`".to_owned(),
         _ => return None,
     };
@@ -126,7 +151,7 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
     }
     let value = call.bound.get("value").cloned().unwrap_or(Value::Unknown);
     if let Value::BlockPointer(tile) = call.first().clone() {
-        store_block(engine, call, &tile, &value);
+        super::blocks::store(engine, call, &tile, &value);
         return Value::none();
     }
     let Some((pointer, number)) = pointer(engine, call) else { return Value::none() };
@@ -137,10 +162,31 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
     if let Value::Const(constant @ (Const::Str(_) | Const::None | Const::Type(_))) = &value {
         engine.problem(Kind::MemoryAccess, call.span, format!("`{constant}` cannot be stored"));
     }
+    if matches!(&value, Value::Tuple(_)) {
+        engine.problem(
+            Kind::MemoryAccess,
+            call.span,
+            format!("`{value}` cannot be stored; store each part of the tuple"),
+        );
+    }
+    check_mask(engine, call);
     if let Some(Value::Tile(mask)) = call.bound.given("mask").cloned() {
         guarded_store(engine, call, "mask", &pointer, &mask);
     }
     Value::none()
+}
+
+/// A mask is made of conditions.
+fn check_mask<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) {
+    let number = match call.bound.given("mask") {
+        Some(Value::Tile(tile)) => tile.element.number(),
+        Some(value @ Value::Const(Const::Int(_) | Const::Float(_))) => Engine::number_of(value),
+        _ => None,
+    };
+    if let Some(number) = number.filter(|number| number.bits() != 1) {
+        let message = format!("`mask` must be a condition, and this is `{number}`; compare it, such as with `!= 0`");
+        engine.problem(Kind::MemoryAccess, call.span, message);
+    }
 }
 
 fn check_stored<'a>(
@@ -170,21 +216,6 @@ fn guarded_store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, name: 
     if rank_differs || !from.iter().rev().zip(to.iter().rev()).all(fits) {
         let message = format!("`{name}` (`{argument}`) does not fit the pointer (`{pointer}`)");
         engine.problem(Kind::Broadcast, call.span, message);
-    }
-}
-
-fn store_block<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, block: &Tile, value: &Value<'a>) {
-    if call.bound.given("mask").is_some_and(|mask| *mask != Value::Unknown) {
-        let message = "a block pointer takes no `mask`; use `boundary_check`";
-        engine.problem(Kind::MemoryAccess, call.span, message);
-        return;
-    }
-    let Value::Tile(value) = value else { return };
-    if value.is_block() && block.differs(value) {
-        let shapes_differ = Tile::new(Element::Unknown, block.shape.clone()).differs(value);
-        let what = if shapes_differ { "shape" } else { "type" };
-        let message = format!("the {what} of the value (`{value}`) and of the block (`{block}`) differ");
-        engine.problem(Kind::MemoryAccess, call.span, message);
     }
 }
 
@@ -238,85 +269,6 @@ pub(super) fn atomic_cas<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>
         Some(Value::Const(_)) => {
             Value::Tile(Tile::new(number.map_or(Element::Unknown, Element::Number), pointer.shape))
         }
-        _ => Value::Unknown,
-    }
-}
-
-/// `tl.make_block_ptr(base, shape, strides, offsets, block_shape, order)`
-pub(super) fn block_pointer<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    if engine.since(9) == Some(true) {
-        let message = "block pointers were removed in Triton 3.9; use `tl.make_tensor_descriptor`";
-        engine.problem(Kind::BlockPointerRemoved, call.span, message);
-        return Value::Unknown;
-    }
-    let number = match call.bound.get("base") {
-        Some(Value::Tile(tile)) => match (tile.element, tile.is_scalar()) {
-            (Element::Pointer(number), Some(true)) => number,
-            (Element::Number(_), _) | (Element::Pointer(_), Some(false)) => {
-                engine.problem(Kind::MemoryAccess, call.span, format!("`base` must be one pointer, not `{tile}`"));
-                return Value::Unknown;
-            }
-            _ => None,
-        },
-        _ => None,
-    };
-    let lengths: Vec<Option<usize>> = ["shape", "strides", "offsets", "block_shape", "order"]
-        .iter()
-        .map(|name| match call.bound.get(name) {
-            Some(Value::Tuple(parts)) => Some(parts.len()),
-            _ => None,
-        })
-        .collect();
-    let known: Vec<usize> = lengths.iter().copied().flatten().collect();
-    if known.len() == lengths.len() && known.windows(2).any(|pair| pair[0] != pair[1]) {
-        let message = "`shape`, `strides`, `offsets`, `block_shape` and `order` must have the same length";
-        engine.problem(Kind::MemoryAccess, call.span, message);
-        return Value::Unknown;
-    }
-    let element = number.map_or(Element::Unknown, Element::Number);
-    let Some(block_shape) = call.bound.get("block_shape").cloned() else { return Value::Unknown };
-    if let Value::Tuple(parts) = &block_shape
-        && let Some(part) = parts.iter().find(|part| part.is_runtime())
-    {
-        let message = format!("`block_shape` must be known while compiling, and `{part}` is a run-time value");
-        engine.problem(Kind::MemoryAccess, call.span, message);
-        return Value::Unknown;
-    }
-    match super::functions::shape_of(&block_shape) {
-        Some(sizes) => Value::BlockPointer(Tile::new(element, Some(sizes.into()))),
-        None => Value::BlockPointer(Tile::new(element, None)),
-    }
-}
-
-/// `tl.make_tensor_descriptor(base, shape, strides, block_shape)`
-pub(super) fn descriptor<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
-    let number = match call.bound.get("base") {
-        Some(Value::Tile(Tile { element: Element::Pointer(number), .. })) => *number,
-        _ => None,
-    };
-    let element = number.map_or(Element::Unknown, Element::Number);
-    let Some(given) = call.bound.get("block_shape").cloned() else { return Value::Unknown };
-    let Some(sizes) = checked_shape(engine, call.span, &given) else {
-        return Value::Descriptor(Tile::new(element, None));
-    };
-    if let (Some(number), Some(last)) = (number, sizes.last().and_then(Dim::known)) {
-        let bytes = last * i64::from(number.bits()) / 8;
-        if bytes < 16 {
-            let message = format!("the last axis of a descriptor's block must have 16 bytes at least, and has {bytes}");
-            engine.problem(Kind::MemoryAccess, call.span, message);
-            return Value::Unknown;
-        }
-    }
-    if let Some(Value::Tuple(strides)) = call.bound.get("strides") {
-        let last = strides.last().and_then(Value::constant).and_then(Const::int);
-        if strides.len() != sizes.len() || last.is_some_and(|last| last != 1) {
-            let message = "a descriptor needs a stride for each axis, and 1 for the last";
-            engine.problem(Kind::MemoryAccess, call.span, message);
-            return Value::Unknown;
-        }
-    }
-    match tile_of(element, sizes) {
-        Value::Tile(tile) => Value::Descriptor(tile),
         _ => Value::Unknown,
     }
 }

@@ -12,8 +12,13 @@
 
 pub mod access;
 mod arguments;
+mod attributes;
+mod blocks;
+mod builtins;
 mod calls;
+mod comparisons;
 mod control;
+mod coverage;
 mod creation;
 pub mod dtype;
 mod engine;
@@ -21,17 +26,22 @@ mod expressions;
 mod fold;
 mod functions;
 pub mod index;
+mod libdevice;
 mod linear;
+mod loops;
 mod memory;
 mod names;
 mod operators;
 mod reductions;
 mod reshaping;
+mod returning;
 pub mod shape;
 pub mod signature;
 mod statements;
+mod subscripts;
 mod transfer;
 mod value;
 
+pub use coverage::{Coverage, dead};
 pub use engine::{Facts, infer};
 pub use value::{Const, Element, Kind, Problem, Tile, Value};

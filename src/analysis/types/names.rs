@@ -118,6 +118,16 @@ impl<'a> Engine<'a> {
                 );
                 Value::Unknown
             }
+            Some(Binding::Class) if self.is_tuple_class(name) => {
+                if self.since(3) == Some(false) {
+                    self.problem(
+                        Kind::Global,
+                        span,
+                        format!("kernels cannot use the named tuple `{name}` before Triton 3.3"),
+                    );
+                }
+                Value::Unknown
+            }
             Some(Binding::Class) => {
                 self.problem(
                     Kind::Global,
@@ -127,12 +137,30 @@ impl<'a> Engine<'a> {
                 Value::Unknown
             }
             Some(Binding::Import(path)) => match path.split('.').next() {
-                Some("math" | "numpy" | "torch") => Value::Member(Arc::from(path.as_str())),
+                Some("math") if path != "math" => {
+                    let message = format!(
+                        "kernels cannot use `{name}` when it is imported by name; write `import math` and `math.{name}`"
+                    );
+                    self.problem(Kind::Global, span, message);
+                    Value::Unknown
+                }
+                Some("math" | "numpy" | "torch" | "operator" | "functools") => Value::Member(Arc::from(path.as_str())),
                 _ => Value::Unknown,
             },
             Some(Binding::Other) => Value::Unknown,
             None => self.builtin(name, span),
         }
+    }
+
+    /// Whether a class of the file is, by its head, a named tuple, or something that is made for kernels.
+    fn is_tuple_class(&self, name: &str) -> bool {
+        let head = format!("class {name}");
+        self.text.match_indices(&head).any(|(at, _)| {
+            let rest = &self.text[at + head.len()..];
+            let bases = rest.split(':').next().unwrap_or("");
+            let before = self.text[..at].trim_end().lines().next_back().unwrap_or("");
+            bases.contains("uple") || bases.contains("tl.") || before.contains("aggregate")
+        })
     }
 
     fn member_named(&self, name: &'a str) -> Option<Value<'a>> {
@@ -239,24 +267,38 @@ impl<'a> Engine<'a> {
         Some(Value::Const(Const::Type(Element::Number(number))))
     }
 
+    /// A number type of numpy makes a number of numpy.
+    fn is_of_numpy(&self, function: &Expr) -> bool {
+        let Some([module, kind]) = function.dotted().and_then(|path| <[&str; 2]>::try_from(path).ok()) else {
+            return false;
+        };
+        let is_kind = ["float", "int", "uint"].iter().any(|prefix| kind.starts_with(prefix));
+        is_kind && matches!(self.module.bindings.get(module), Some(Binding::Import(path)) if path == "numpy")
+    }
+
     /// The value of a global that is spelled out; `None` when nobody can tell what it is.
     fn global_literal(&self, value: &Expr, depth: u32) -> Option<Const> {
         match &value.kind {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_) | ExprKind::None => {
                 fold::literal(value)
             }
-            ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Dict { .. } => Some(Const::Object),
+            ExprKind::Tuple(_) | ExprKind::List(_) | ExprKind::Dict { .. } | ExprKind::Lambda { .. } => {
+                Some(Const::Object)
+            }
             ExprKind::Unary { op, operand } => fold::unary(op, &self.global_literal(operand, depth)?),
             ExprKind::Binary { op, left, right } if depth < 20 => {
                 fold::binary(op, &self.global_literal(left, depth + 1)?, &self.global_literal(right, depth + 1)?)
             }
+            ExprKind::Call(call) if self.is_of_numpy(&call.func) => Some(Const::Object),
             ExprKind::Call(call) => {
                 let of_python = call.func.as_name().filter(|name| !self.module.bindings.contains_key(*name))?;
                 let [arg] = call.args.as_slice() else { return None };
                 let inner = self.global_literal(&arg.value, depth + 1)?;
                 match (of_python, &inner) {
-                    ("float", Const::Str(_) | Const::Int(_) | Const::Float(_)) => Some(super::calls::to_float(&inner)),
-                    ("int", Const::Int(_) | Const::Float(_)) => Some(super::calls::to_int(&inner)),
+                    ("float", Const::Str(_) | Const::Int(_) | Const::Float(_)) => {
+                        Some(super::builtins::to_float(&inner))
+                    }
+                    ("int", Const::Int(_) | Const::Float(_)) => Some(super::builtins::to_int(&inner)),
                     _ => None,
                 }
             }

@@ -1,12 +1,11 @@
 //! Operators.
 
 use super::dtype::{self, Kind as Sort, Mismatch, Number};
-use super::engine::{Engine, Frame};
+use super::engine::Engine;
 use super::fold;
 use super::index::{self, About};
 use super::shape::{self, Shape};
 use super::value::{Const, Element, Kind, Tile, Value};
-use crate::kernel::ast::{Expr, ExprKind};
 use crate::syntax::Span;
 
 impl<'a> Engine<'a> {
@@ -17,7 +16,7 @@ impl<'a> Engine<'a> {
             return Value::Unknown;
         }
         match (left, right) {
-            (Value::Const(a), Value::Const(b)) => Value::Const(fold::binary(op, a, b).unwrap_or(Const::Unknown)),
+            (Value::Const(a), Value::Const(b)) => self.folded(span, op, a, b),
             (Value::Tuple(a), Value::Tuple(b)) if op == "+" => {
                 Value::tuple(a.iter().chain(b.iter()).cloned().collect())
             }
@@ -37,6 +36,17 @@ impl<'a> Engine<'a> {
             About::Nothing if matches!(op, "//" | "%") => self.quotient(op, left, right),
             about => about,
         }
+    }
+
+    /// Arithmetic of compile-time values; reports what Python itself refuses.
+    fn folded(&mut self, span: Span, op: &str, a: &Const, b: &Const) -> Value<'a> {
+        let divides = matches!(op, "/" | "//" | "%");
+        let is_number = |value: &Const| matches!(value, Const::Bool(_) | Const::Int(_) | Const::Float(_));
+        if divides && is_number(a) && matches!(b, Const::Int(0) | Const::Bool(false)) {
+            self.problem(Kind::Operand, span, format!("`{a} {op} {b}` divides by zero while compiling"));
+            return Value::Unknown;
+        }
+        Value::Const(fold::binary(op, a, b).unwrap_or(Const::Unknown))
     }
 
     fn tile_binary(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) -> Value<'a> {
@@ -84,6 +94,16 @@ impl<'a> Engine<'a> {
                 self.problem(Kind::Operand, span, format!("`{constant}` cannot be an operand beside a run-time value"));
                 None
             }
+            Value::Tuple(_) => {
+                let message = "a tuple or list cannot be an operand beside a run-time value; take one part of it";
+                self.problem(Kind::Operand, span, message);
+                None
+            }
+            Value::Member(path) if self.is_function(path) => {
+                let name = path.rsplit('.').next().unwrap_or(path);
+                self.problem(Kind::Operand, span, format!("`{name}` is a function and no operand; call it"));
+                None
+            }
             _ => None,
         }
     }
@@ -109,7 +129,7 @@ impl<'a> Engine<'a> {
     }
 
     /// The common type of two numbers, with the checks that the front end makes on the way.
-    fn computed(
+    pub(super) fn computed(
         &mut self,
         span: Span,
         op: &str,
@@ -131,6 +151,13 @@ impl<'a> Engine<'a> {
                 return None;
             }
         };
+        let is_3_2 = self.since(2) == Some(true) && self.since(3) == Some(false);
+        if let Some(value) = b.constant.as_ref().and_then(Const::int).filter(|value| *value < 0 && is_3_2)
+            && number.is_int()
+            && !number.is_signed()
+        {
+            self.problem(Kind::Overflow, span, format!("{value} is combined with an unsigned `{number}`; cast it"));
+        }
         for constant in [&a.constant, &b.constant].into_iter().flatten() {
             self.check_range(span, number, constant);
         }
@@ -231,7 +258,7 @@ impl<'a> Engine<'a> {
                     ("not", Element::Number(number)) if number.bits() != 1 => {
                         Some(format!("`{number}`, only conditions"))
                     }
-                    ("+", _) if self.since(3) == Some(false) => None,
+                    ("+", _) => Some("a run-time value; leave it out".to_owned()),
                     _ => None,
                 };
                 if let Some(refused) = refused {
@@ -242,107 +269,6 @@ impl<'a> Engine<'a> {
                     "not" => Value::Tile(tile.with(Element::Number(Number::Int1))),
                     _ => operand.clone(),
                 }
-            }
-            _ => Value::Unknown,
-        }
-    }
-
-    /// `left op right`, and chains of it.
-    pub(super) fn compare(
-        &mut self,
-        expr: &'a Expr,
-        left: &'a Expr,
-        rest: &'a [(String, Expr)],
-        frame: &mut Frame<'a>,
-    ) -> Value<'a> {
-        let first = self.eval(left, frame);
-        let [(op, right)] = rest else {
-            rest.iter().for_each(|(_, right)| drop(self.eval(right, frame)));
-            if self.since(9) == Some(false) {
-                self.problem(Kind::Syntax, expr.span, "comparisons cannot be chained before Triton 3.9; use `and`");
-            }
-            return Value::Unknown;
-        };
-        let second = self.eval(right, frame);
-        match op.as_str() {
-            "in" | "not in" => {
-                self.problem(Kind::Syntax, expr.span, format!("a kernel has no `{op}`; compare with each value"));
-                Value::Unknown
-            }
-            "is" | "is not" => identity(op == "is", &first, &second),
-            _ => self.compared(expr.span, op, &first, &second),
-        }
-    }
-
-    fn compared(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) -> Value<'a> {
-        match (left, right) {
-            (Value::Const(a), Value::Const(b)) => Value::Const(fold::compare(op, a, b)),
-            (Value::Tile(_), Value::Const(Const::None | Const::Str(_) | Const::Type(_)))
-            | (Value::Const(Const::None | Const::Str(_) | Const::Type(_)), Value::Tile(_)) => Value::Unknown,
-            (Value::Tile(_), _) | (_, Value::Tile(_)) => {
-                let (left, right) = (&left.scalarized(), &right.scalarized());
-                let (Some(a), Some(b)) = (self.operand(span, left), self.operand(span, right)) else {
-                    return Value::Unknown;
-                };
-                if a.tile.element.is_pointer() || b.tile.element.is_pointer() {
-                    let message = format!("`{op}` does not take a pointer; cast it to `tl.int64`");
-                    self.problem(Kind::Operand, span, message);
-                    return Value::Unknown;
-                }
-                if let Some(pair) = a.tile.element.number().zip(b.tile.element.number()) {
-                    self.computed(span, op, &a, &b, pair, false);
-                }
-                let shape = self.common_shape(span, &a.tile, &b.tile);
-                let about = index::comparison(op, left, right, span);
-                Value::Tile(Tile::new(Element::Number(Number::Int1), shape).knowing(about))
-            }
-            _ => Value::Unknown,
-        }
-    }
-
-    /// `a and b`, `a or b`, and chains of them.
-    pub(super) fn bool_op(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
-        let ExprKind::BoolOp { op, left, right } = &expr.kind else { return Value::Unknown };
-        let is_chain = matches!(&left.kind, ExprKind::BoolOp { op: inner, .. } if inner == op)
-            && left.span.start == expr.span.start;
-        if is_chain && self.since(4) == Some(false) {
-            let message = format!("`{op}` cannot be chained before Triton 3.4; write parentheses");
-            self.problem(Kind::Syntax, expr.span, message);
-        }
-        let first = self.eval(left, frame);
-        let decisive = op == "or";
-        if let Value::Const(constant) = &first
-            && constant.truth() == Some(decisive)
-        {
-            return first;
-        }
-        let is_open = matches!(&first, Value::Const(constant) if constant.truth().is_none()) || first == Value::Unknown;
-        self.uncertain += u32::from(is_open);
-        let second = self.eval(right, frame);
-        self.uncertain -= u32::from(is_open);
-        match (&first, &second) {
-            (Value::Const(constant), _) if constant.truth().is_some() => second,
-            (Value::Const(_), Value::Const(_)) => Value::Const(Const::Unknown),
-            (Value::Tile(_), Value::Const(constant)) => match (constant.truth(), self.since(4)) {
-                (Some(truth), Some(true)) if truth == decisive => second,
-                (Some(_), Some(true)) => first,
-                _ => Value::Unknown,
-            },
-            (Value::Tile(a), Value::Tile(b)) => {
-                for tile in [a, b] {
-                    let wrong = match tile.element {
-                        Element::Number(number) => number.bits() != 1,
-                        _ => false,
-                    };
-                    if wrong {
-                        let message = format!("`{op}` takes conditions, and this is `{tile}`; compare it first");
-                        self.problem(Kind::Operand, expr.span, message);
-                        return Value::Unknown;
-                    }
-                }
-                let shape = self.common_shape(expr.span, a, b);
-                let about = if op == "and" { index::binary(op, &first, &second) } else { About::Nothing };
-                Value::Tile(Tile::new(Element::Number(Number::Int1), shape).knowing(about))
             }
             _ => Value::Unknown,
         }
@@ -367,15 +293,4 @@ fn half_known(op: &str, a: &Operand, b: &Operand) -> Element {
         }
     }
     Element::Unknown
-}
-
-fn identity<'a>(is: bool, left: &Value<'a>, right: &Value<'a>) -> Value<'a> {
-    let same = match (left.is_none(), right.is_none()) {
-        (Some(true), Some(true)) => Some(true),
-        (Some(a), Some(b)) if a != b => Some(false),
-        _ => None,
-    };
-    // Another thing than None may be anything.
-    let same = same.filter(|_| !matches!((left, right), (Value::Const(Const::Symbol(_) | Const::Object), _)));
-    Value::Const(same.map_or(Const::Unknown, |same| Const::Bool(same == is)))
 }

@@ -117,17 +117,33 @@ fn bf16_promoted(engine: &Engine<'_>) -> Element {
 /// A reduction along an axis, or along all.
 pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> Value<'a> {
     if matches!(transfer, Transfer::Reduce) && matches!(call.first(), Value::Tuple(_)) {
+        if !check_combine(engine, call) {
+            return Value::Unknown;
+        }
         return reduce_several(engine, call);
+    }
+    if matches!(transfer, Transfer::Reduce) && !check_combine(engine, call) {
+        return Value::Unknown;
+    }
+    if let value @ (Value::Tuple(_) | Value::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_))) = call.first() {
+        engine.problem(Kind::Reduction, call.span, format!("`tl.{}` reduces a tile, and `{value}` is none", call.name));
+        return Value::Unknown;
     }
     let Some(tile) = call.tile().cloned() else { return Value::Unknown };
     let Some(shape) = &tile.shape else { return Value::Unknown };
-    if shape.is_empty() && engine.since(1) == Some(true) {
-        let axis_given = call.bound.given("axis").is_some();
-        if axis_given {
-            let message = format!("`tl.{}` reduces a tile, and `{tile}` is a scalar", call.name);
-            engine.problem(Kind::Reduction, call.span, message);
-        }
+    if shape.is_empty() {
+        let message = format!("`tl.{}` reduces a tile, and `{tile}` is a scalar", call.name);
+        engine.problem(Kind::Reduction, call.span, message);
         return Value::Unknown;
+    }
+    let wants_indices = matches!(transfer, Transfer::Extreme) && call.bound.flag("return_indices", false) == Some(true);
+    if (wants_indices || matches!(transfer, Transfer::Position)) && call.bound.given("axis").is_none() {
+        let is_told = call.bound.get("axis").is_none_or(|axis| *axis == Value::none());
+        if is_told && wants_indices && shape.len() > 0 {
+            let message = format!("`tl.{}` needs an `axis` to give positions", call.name);
+            engine.problem(Kind::Reduction, call.span, message);
+            return Value::Unknown;
+        }
     }
     let Some(axis) = axis(engine, call, shape.len(), None) else { return Value::Unknown };
     let Some(element) = reduced_type(engine, call, transfer, tile.element) else {
@@ -142,6 +158,75 @@ pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, tr
         (Transfer::Extreme, Some(true)) => Value::tuple(vec![result, tile_of(Element::Number(Number::Int32), sizes)]),
         (Transfer::Extreme, None) => Value::Unknown,
         _ => result,
+    }
+}
+
+/// Reports a combining function that is none of the file's, or that takes another number of arguments.
+fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> bool {
+    let function = call.bound.get("combine_fn").cloned();
+    let count = match call.first() {
+        Value::Tuple(parts) => parts.len(),
+        Value::Tile(_) => 1,
+        _ => return true,
+    };
+    let message = match function {
+        Some(Value::Kernel(index)) => match engine.module.kernels.get(index) {
+            Some(kernel)
+                if kernel.plain
+                    && kernel.params.len() != 2 * count
+                    && !kernel.params.iter().any(|param| param.variadic || param.default.is_some()) =>
+            {
+                format!(
+                    "`{}` takes {} values, and combining {count} pairs needs {}",
+                    kernel.name,
+                    kernel.params.len(),
+                    2 * count
+                )
+            }
+            Some(kernel) if kernel.plain && kernel.params.len() == 2 * count => {
+                match combined(engine, call, index, count) {
+                    Some(message) => message,
+                    None => return true,
+                }
+            }
+            _ => return true,
+        },
+        Some(Value::Const(Const::Int(_) | Const::None)) => {
+            "`combine_fn` must be a function under `@triton.jit`; the axis comes before it".to_owned()
+        }
+        Some(Value::Builtin(_)) => "`combine_fn` must be a function under `@triton.jit`".to_owned(),
+        Some(Value::Member(path)) if engine.is_builtin(&path) => {
+            "`combine_fn` must be a function under `@triton.jit`; wrap this one".to_owned()
+        }
+        _ => return true,
+    };
+    engine.problem(Kind::Reduction, call.span, message);
+    false
+}
+
+/// Runs a combining function for the lanes that it gets; since 3.4 what it returns must be of their types.
+fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, index: usize, count: usize) -> Option<String> {
+    let kernel = engine.module.kernels.get(index)?;
+    let parts: Vec<Value<'a>> = match call.first() {
+        Value::Tuple(parts) => parts.to_vec(),
+        tile => vec![tile.clone()],
+    };
+    let lanes: Option<Vec<Value<'a>>> =
+        parts.iter().map(|part| Some(Value::scalar(part.tile()?.element.number()?))).collect();
+    let lanes = lanes?;
+    let arguments = lanes.iter().chain(&lanes).cloned().collect();
+    let result = engine.run_helper(index, kernel, arguments);
+    if engine.since(4) != Some(true) {
+        return None;
+    }
+    match &result {
+        Value::Tuple(results) if results.len() != count => {
+            Some(format!("`{}` returns {} values, and must return {count}", kernel.name, results.len()))
+        }
+        Value::Tile(tile) if count > 1 || lanes[0].tile().is_some_and(|lane| lane.differs(tile)) => {
+            Some(format!("`{}` returns `{tile}`, and must return what it gets: `{}`", kernel.name, Value::tuple(lanes)))
+        }
+        _ => None,
     }
 }
 
@@ -186,7 +271,7 @@ pub(super) fn scan<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, tran
     }
     let Some(tile) = call.tile().cloned() else { return Value::Unknown };
     let Some(shape) = &tile.shape else { return Value::Unknown };
-    if !shape.is_empty() && axis(engine, call, shape.len(), Some(0)).is_none() {
+    if axis(engine, call, shape.len(), Some(0)).is_none() {
         return Value::Unknown;
     }
     let element = match transfer {
@@ -196,24 +281,75 @@ pub(super) fn scan<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, tran
     element.map_or(Value::Unknown, |element| Value::Tile(tile.with(element)))
 }
 
-/// `tl.sort(x)`, `tl.flip(x)`
+/// `tl.sort(x)`, `tl.flip(x)`, `tl.topk(x, k)`
 pub(super) fn reorder<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     let Some(tile) = call.tile().cloned() else { return Value::Unknown };
-    let rank = tile.shape.as_ref().map(|shape| shape.len());
-    if let (Some(Value::Const(Const::Int(dim))), Some(rank)) = (call.bound.given("dim"), rank) {
-        let last = i128::try_from(rank).unwrap_or(0) - 1;
-        if call.name == "sort" && *dim != last {
-            let message = format!("`tl.sort` sorts along the last axis only, which is {last}");
-            engine.problem(Kind::Reduction, call.span, message);
-            return Value::Unknown;
+    let Some(rank) = tile.shape.as_ref().map(|shape| shape.len()) else { return Value::Unknown };
+    let dim = call.bound.given("dim").and_then(Value::constant).and_then(Const::int);
+    let last = i128::try_from(rank).unwrap_or(0) - 1;
+    let flips_last_only = call.name == "flip" && engine.since(4) == Some(false);
+    let refused = match dim {
+        Some(dim) if dim != last && (call.name != "flip" || flips_last_only) => {
+            Some(format!("`tl.{}` works along the last axis only, which is {last}", call.name))
         }
+        None if call.name == "flip"
+            && call.bound.given("dim").is_none()
+            && engine.since(4) == Some(true)
+            && engine.since(9) == Some(false) =>
+        {
+            Some(format!("`tl.flip` needs `dim={last}` from Triton 3.4 to 3.8"))
+        }
+        _ => None,
+    };
+    if let Some(message) = refused {
+        engine.problem(Kind::Reduction, call.span, message);
+        return Value::Unknown;
     }
-    Value::Tile(tile)
+    if call.name != "topk" {
+        return Value::Tile(tile);
+    }
+    let count = call.bound.constant("k").map_or(Dim::Unknown, Const::dim);
+    if let Some(count) = count.known()
+        && (count <= 0 || count & (count - 1) != 0)
+        && engine.since(9) == Some(true)
+    {
+        engine.problem(
+            Kind::Reduction,
+            call.span,
+            format!("`tl.topk` gives a power of 2 of values, and {count} is none"),
+        );
+        return Value::Unknown;
+    }
+    let is_power = count.known().is_some_and(|count| count > 0 && count & (count - 1) == 0);
+    let Some(mut sizes) = tile.shape.as_ref().map(|shape| shape.to_vec()) else { return Value::Unknown };
+    if let Some(size) = sizes.last_mut() {
+        *size = if is_power { count } else { Dim::Unknown };
+    }
+    tile_of(tile.element, sizes)
 }
 
 /// `tl.histogram(x, num_bins)`
-pub(super) fn histogram<'a>(call: &Application<'a, '_>) -> Value<'a> {
+pub(super) fn histogram<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     let bins = call.bound.constant("num_bins").map_or(Dim::Unknown, Const::dim);
+    let mut refused = None;
+    if let Some(tile) = call.tile() {
+        if tile.shape.as_ref().is_some_and(|shape| shape.len() != 1) {
+            refused = Some(format!("`tl.histogram` counts a tile of one axis, not `{tile}`"));
+        } else if tile.element.number().is_some_and(Number::is_float) {
+            refused = Some(format!("`tl.histogram` counts integers, not `{tile}`"));
+        }
+    }
+    if call.bound.get("num_bins").is_some_and(Value::is_runtime) {
+        refused = Some("`num_bins` must be a compile-time value".to_owned());
+    }
+    let is_power = bins.known().is_none_or(|bins| bins > 0 && bins & (bins - 1) == 0);
+    if !is_power && engine.since(2) == Some(true) {
+        refused = Some(format!("`num_bins` must be a power of 2, and {bins} is none"));
+    }
+    if let Some(message) = refused {
+        engine.problem(Kind::Argument, call.span, message);
+        return Value::Unknown;
+    }
     tile_of(Element::Number(Number::Int32), vec![bins])
 }
 
@@ -232,6 +368,14 @@ pub(super) fn gather<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) ->
         let message = format!("source and index must have as many axes, and these are `{source}` and `{index}`");
         engine.problem(Kind::Argument, call.span, message);
         return Value::Unknown;
+    }
+    if let (Some(shape), Some(axis)) = (&source.shape, call.bound.constant("axis").and_then(Const::int)) {
+        let rank = i128::try_from(shape.len()).unwrap_or(0);
+        if !(-rank..rank).contains(&axis) {
+            let message = format!("axis {axis} does not exist in a value of {rank} axes");
+            engine.problem(Kind::Reduction, call.span, message);
+            return Value::Unknown;
+        }
     }
     Value::Tile(Tile::new(source.element, index.shape))
 }

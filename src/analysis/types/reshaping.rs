@@ -19,6 +19,11 @@ fn target<'a>(bound: &Bound<'a>) -> Value<'a> {
 /// `tl.reshape(x, shape)`, `tl.view`
 pub(super) fn reshape<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     let Some(tile) = call.tile().cloned() else { return Value::Unknown };
+    if tile.is_scalar() == Some(true) {
+        let message = format!("`tl.{}` takes a tile, and `{tile}` is a scalar; use `tl.full`", call.name);
+        engine.problem(Kind::ShapeChange, call.span, message);
+        return Value::Unknown;
+    }
     let given = target(&call.bound);
     let Some(sizes) = checked_shape(engine, call.span, &given) else {
         return Value::Tile(Tile::new(tile.element, None));
@@ -118,8 +123,8 @@ pub(super) fn permute<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
             engine.problem(Kind::ShapeChange, call.span, message);
             return Value::Unknown;
         }
-        if call.name == "permute" || rank > 2 && engine.since(9) != Some(true) {
-            if rank > 2 && engine.since(9) == Some(false) {
+        if call.name == "permute" || rank > 2 && engine.since(6) != Some(true) {
+            if rank > 2 && engine.since(6) == Some(false) {
                 let message = format!("the order of {rank} axes must be given");
                 engine.problem(Kind::ShapeChange, call.span, message);
             }
@@ -147,6 +152,16 @@ pub(super) fn permute<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
 
 /// `tl.join(a, b)`, `tl.interleave(a, b)`
 pub(super) fn join<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+    for name in ["a", "b"] {
+        if let Some(Value::Const(value @ (Const::Int(_) | Const::Float(_) | Const::Bool(_)))) = call.bound.get(name) {
+            engine.problem(
+                Kind::Argument,
+                call.span,
+                format!("`tl.{}` takes tiles, and `{value}` is a number", call.name),
+            );
+            return Value::Unknown;
+        }
+    }
     let (Some(Value::Tile(a)), Some(Value::Tile(b))) = (call.bound.get("a").cloned(), call.bound.get("b").cloned())
     else {
         return Value::Unknown;

@@ -10,12 +10,17 @@ use crate::syntax::Span;
 impl<'a> Engine<'a> {
     /// Runs statements up to a `return` among them: Triton compiles nothing behind it.
     pub(super) fn body(&mut self, body: &'a [Stmt], frame: &mut Frame<'a>) {
-        for stmt in body {
+        self.enter(block_span(body));
+        for (at, stmt) in body.iter().enumerate() {
             if !self.step() {
                 return;
             }
             self.statement(stmt, frame);
             if matches!(stmt.kind, StmtKind::Return(_)) {
+                let rest = &body[at + 1..];
+                if !rest.is_empty() {
+                    self.prune(block_span(rest));
+                }
                 return;
             }
         }
@@ -39,7 +44,12 @@ impl<'a> Engine<'a> {
             StmtKind::For { target, iter, body, orelse } => self.for_loop(stmt, target, iter, body, orelse, frame),
             StmtKind::While { test, body, orelse } => self.while_loop(stmt, test, body, orelse, frame),
             StmtKind::Return(value) => self.give_back(stmt, value.as_ref(), frame),
-            StmtKind::Assert(parts) => parts.iter().for_each(|part| drop(self.eval(part, frame))),
+            StmtKind::Assert(parts) => {
+                if matches!(parts.first(), Some(Expr { kind: ExprKind::Tuple(_), .. })) && self.since(2) == Some(true) {
+                    self.problem(Kind::Condition, stmt.span, "a tuple is no condition; leave the parentheses out");
+                }
+                parts.iter().for_each(|part| drop(self.eval(part, frame)));
+            }
             StmtKind::Pass | StmtKind::Break | StmtKind::Continue => {}
             StmtKind::Raise | StmtKind::Import | StmtKind::Definition(_) | StmtKind::Block(_) | StmtKind::Other(_) => {
                 self.unsupported_statement(stmt, frame);
@@ -107,12 +117,18 @@ impl<'a> Engine<'a> {
         {
             return self.constant_assignment(stmt, name, result, frame);
         }
+        if annotation.is_some() && self.since(2) == Some(false) {
+            self.problem(Kind::Syntax, stmt.span, "before Triton 3.2 a name can only be annotated with `tl.constexpr`");
+        }
         let Some(result) = result else {
-            if !is_constexpr && annotation.is_some() {
-                self.problem(Kind::Syntax, stmt.span, "a kernel cannot declare a name without a value");
-            }
+            // Without a value the name is `None`.
+            targets.iter().for_each(|target| self.assign(target, Value::none(), stmt.span, frame));
             return;
         };
+        if value.is_some_and(is_text) {
+            let message = "a local name cannot hold a string; annotate it with `: tl.constexpr`";
+            self.problem(Kind::Conversion, stmt.span, message);
+        }
         if targets.len() > 1 {
             self.problem(Kind::Syntax, stmt.span, "a kernel cannot assign to several targets at once");
         }
@@ -133,26 +149,20 @@ impl<'a> Engine<'a> {
 
     /// `name: tl.constexpr = value`
     fn constant_assignment(&mut self, stmt: &Stmt, name: &'a str, value: Option<Value<'a>>, frame: &mut Frame<'a>) {
-        if value.is_none() {
-            if self.since(8) == Some(false) {
-                self.problem(Kind::Syntax, stmt.span, format!("`{name}` needs a value"));
-            }
-            frame.names.entry(name).or_insert(Value::Unknown);
-            return;
-        }
         if frame.names.get(name).is_some_and(|known| *known != Value::Unknown) && self.uncertain == 0 {
             let message = format!("`{name}` has a value already, and a `tl.constexpr` cannot be assigned twice");
             self.problem(Kind::Syntax, stmt.span, message);
         }
         let value = match value {
-            Some(value @ (Value::Const(_) | Value::Tuple(_))) => value,
-            _ => Value::Unknown,
+            None => Value::none(),
+            Some(value @ (Value::Const(_) | Value::Tuple(_) | Value::Tile(_))) => value,
+            Some(_) => Value::Unknown,
         };
         frame.names.insert(name, value);
     }
 
     /// What assigning makes of a value: constants become run-time values.
-    fn stored(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
+    pub(super) fn stored(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
         match value {
             Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_)) => match Self::number_of(&value) {
                 Some(number) => Value::scalar(number),
@@ -175,6 +185,24 @@ impl<'a> Engine<'a> {
             Value::Tuple(parts) => {
                 let parts = parts.iter().map(|part| self.stored(part.clone(), span)).collect();
                 Value::tuple(parts)
+            }
+            Value::Member(ref path) if self.is_function(path) => {
+                let name = path.rsplit('.').next().unwrap_or(path);
+                let message = format!("a local name cannot hold the function or module `{name}`; use it directly");
+                self.problem(Kind::Conversion, span, message);
+                Value::Unknown
+            }
+            Value::Method(ref receiver, name) if receiver.is_runtime() => {
+                self.problem(Kind::Conversion, span, format!("a local name cannot hold the method `{name}`; call it"));
+                Value::Unknown
+            }
+            Value::Builtin("tl.range()") if self.since(5) == Some(false) => {
+                self.problem(Kind::Conversion, span, "`tl.range` can only stand in the head of a loop");
+                Value::Unknown
+            }
+            Value::Builtin("range()") => {
+                self.problem(Kind::Conversion, span, "`range` can only stand in the head of a loop");
+                Value::Unknown
             }
             value => value,
         }
@@ -234,6 +262,12 @@ impl<'a> Engine<'a> {
 
     fn unpack(&mut self, targets: &'a [Expr], value: &Value<'a>, span: Span, frame: &mut Frame<'a>) {
         let starred = targets.iter().any(|target| matches!(target.kind, ExprKind::Starred(_)));
+        if starred {
+            self.problem(Kind::Unpacking, span, "a kernel cannot unpack with `*`; name each part");
+        }
+        if self.since(3) == Some(false) && !starred {
+            return self.zip(targets, value, span, frame);
+        }
         let parts = match value {
             Value::Tuple(parts) if !starred => {
                 let few = parts.len() < targets.len();
@@ -256,29 +290,38 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn give_back(&mut self, stmt: &Stmt, value: Option<&'a Expr>, frame: &mut Frame<'a>) {
-        let value = value.map_or_else(Value::none, |value| self.eval(value, frame));
-        let is_list = matches!(&stmt.kind, StmtKind::Return(Some(Expr { kind: ExprKind::List(_), .. })));
-        if is_list && self.since(3) == Some(false) {
-            self.problem(Kind::Return, stmt.span, "a function cannot return a list; return a tuple");
-        }
-        let value = if frame.is_launched { value } else { self.stored(value, stmt.span) };
-        frame.returned = Some(match frame.returned.take() {
-            Some(known) => {
-                let differ = match (&known, &value) {
-                    (Value::Tile(a), Value::Tile(b)) => a.differs(b),
-                    (Value::Tile(_), Value::Const(Const::None)) | (Value::Const(Const::None), Value::Tile(_)) => true,
-                    _ => false,
-                };
-                if differ && self.uncertain == 0 && !frame.is_opaque {
-                    let message = format!("returns `{value}` here and `{known}` before; both must be of one type");
-                    self.problem(Kind::Return, stmt.span, message);
-                }
-                known.either(&value)
+    /// Up to 3.2 names are paired with values, and what is left over on either side is ignored.
+    fn zip(&mut self, targets: &'a [Expr], value: &Value<'a>, span: Span, frame: &mut Frame<'a>) {
+        let parts: &[Value<'a>] = match value {
+            Value::Tuple(parts) => parts,
+            Value::Tile(_) | Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None) => {
+                std::slice::from_ref(value)
             }
-            None => value,
-        });
+            _ => &[],
+        };
+        for (at, target) in targets.iter().enumerate() {
+            match parts.get(at) {
+                Some(part) => self.assign(target, part.clone(), span, frame),
+                None if parts.is_empty() => self.assign(target, Value::Unknown, span, frame),
+                None => {}
+            }
+        }
     }
+}
+
+/// Whether an expression is a string that is put together.
+fn is_text(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::FString(_) => true,
+        ExprKind::Binary { op, left, .. } => op == "%" && matches!(left.kind, ExprKind::Str(_)),
+        _ => false,
+    }
+}
+
+/// From the first statement to the last.
+pub(super) fn block_span(body: &[Stmt]) -> Span {
+    let start = body.first().map_or(0, |stmt| stmt.span.start);
+    Span::new(start, body.last().map_or(start, |stmt| stmt.span.end))
 }
 
 /// Whether a statement returns, from any depth.

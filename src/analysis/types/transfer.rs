@@ -38,6 +38,14 @@ pub(super) fn map<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, numbe
 pub(super) fn two<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     let (x, y) = (call.bound.any(&["x", "input"]).cloned(), call.bound.any(&["y", "other"]).cloned());
     let (Some(x), Some(y)) = (x, y) else { return Value::Unknown };
+    if call.bound.get("propagate_nan").is_some_and(Value::is_runtime) {
+        let message = format!(
+            "`tl.{0}` takes two values, and the third is an option; write `tl.{0}(tl.{0}(a, b), c)`",
+            call.name
+        );
+        engine.problem(Kind::Argument, call.span, message);
+        return Value::Unknown;
+    }
     match call.name {
         "add" => engine.binary(call.span, "+", &x, &y),
         "sub" => engine.binary(call.span, "-", &x, &y),
@@ -75,7 +83,11 @@ pub(super) fn quotient<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, 
     let (Some(x), Some(y)) = (call.bound.get("x").map(run_time), call.bound.get("y").map(run_time)) else {
         return Value::Unknown;
     };
-    for value in [&x, &y] {
+    // A constant takes the type of the other.
+    let is_constant = |name: &str| matches!(call.bound.get(name), Some(Value::Const(_)));
+    let both = is_constant("x") && is_constant("y");
+    let looked_at = [("x", &x), ("y", &y)].into_iter().filter(|(name, _)| both || !is_constant(name));
+    for (_, value) in looked_at {
         let number = value.tile().and_then(|tile| tile.element.number());
         let wrong =
             number.is_some_and(|number| if numbers.is_empty() { number.is_int() } else { !numbers.contains(&number) });
@@ -88,12 +100,29 @@ pub(super) fn quotient<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, 
     combined(engine, call.span, &x, &y)
 }
 
+/// The upper half of a product of integers.
+pub(super) fn umulhi<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+    let values = ["x", "y"].map(|name| call.bound.get(name).map_or(Value::Unknown, run_time));
+    let wide = |number: &Number| number.is_int() && number.bits() >= 32;
+    let number = |value: &Value<'a>| value.tile().and_then(|tile| tile.element.number());
+    let is_constant = |name: &str| matches!(call.bound.get(name), Some(Value::Const(_)));
+    for (name, value) in ["x", "y"].into_iter().zip(&values) {
+        if !is_constant(name) && number(value).is_some_and(|number| !wide(&number)) {
+            let message = format!("`tl.umulhi` takes integers of 32 and 64 bits, not `{value}`");
+            engine.problem(Kind::Argument, call.span, message);
+            return Value::Unknown;
+        }
+    }
+    two(engine, call)
+}
+
 pub(super) fn clamp<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     let get = |name: &str| call.bound.get(name).map_or(Value::Unknown, run_time);
     let (x, low, high) = (get("x"), get("min"), get("max"));
     let bounds = combined(engine, call.span, &low, &high);
     let value = combined(engine, call.span, &x, &bounds);
-    if value.tile().and_then(|tile| tile.element.number()).is_some_and(Number::is_int) {
+    let is_int = value.tile().and_then(|tile| tile.element.number()).is_some_and(Number::is_int);
+    if is_int && engine.since(9) == Some(false) {
         engine.problem(Kind::Argument, call.span, "`tl.clamp` takes floats; use `tl.minimum` and `tl.maximum`");
         return Value::Unknown;
     }
@@ -136,10 +165,26 @@ pub(super) fn hint<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
         Some(Value::Const(constant)) if constant.int().is_some() => Some(1),
         _ => None,
     };
+    let parts: &[Value<'a>] = match call.bound.get("values") {
+        Some(Value::Tuple(parts)) => parts,
+        Some(value) => std::slice::from_ref(value),
+        None => &[],
+    };
+    let is_wrong =
+        |part: &&Value<'a>| part.is_runtime() || matches!(part, Value::Const(Const::Float(_) | Const::Str(_)));
+    if let Some(part) = parts.iter().find(is_wrong) {
+        let message = format!("`tl.{}` needs compile-time integers, not `{part}`", call.name);
+        engine.problem(Kind::Argument, call.span, message);
+    }
     let rank = value.tile().and_then(|tile| tile.shape.as_ref()).map(|shape| shape.len());
     if let (Some(count), Some(rank)) = (count, rank) {
         let wanted = if call.name == "multiple_of" { rank.max(1) } else { rank };
-        if count != wanted && engine.since(3) == Some(true) && rank > 0 {
+        let is_bad = match engine.since(3) {
+            Some(true) => rank > 0,
+            Some(false) => call.name == "multiple_of" && rank > 1 || rank > 0,
+            None => false,
+        };
+        if count != wanted && is_bad {
             let message = format!("`tl.{}` needs one number for each of {rank} axes, and gets {count}", call.name);
             engine.problem(Kind::Argument, call.span, message);
         }
@@ -155,8 +200,8 @@ pub(super) fn cdiv<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
     let less = engine.binary(call.span, "-", &sum, &Value::int(1));
     let quotient = engine.binary(call.span, "//", &less, &y);
     match &quotient {
-        // A function written in Triton gave run-time values only, before 3.8.
-        Value::Const(constant) => match engine.since(8) {
+        // A function written in Triton gave run-time values only, before 3.7.
+        Value::Const(constant) => match engine.since(7) {
             Some(true) => {
                 let exact = fold::binary("//", constant, &Const::Int(1));
                 Value::Const(exact.unwrap_or(Const::Unknown))
@@ -181,6 +226,14 @@ pub(super) fn cast<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
             engine.problem(Kind::Argument, call.span, message);
             return Value::Unknown;
         }
+        Value::Member(path) if path.starts_with("numpy.") || path.starts_with("torch.") => {
+            engine.problem(
+                Kind::Argument,
+                call.span,
+                format!("`{path}` is no dtype of Triton's; use that of `triton.language`"),
+            );
+            return Value::Unknown;
+        }
         Value::Builtin(name @ ("int" | "float")) => {
             let message = format!("`{name}` is no dtype of Triton's; write `tl.{name}32`");
             engine.problem(Kind::Argument, call.span, message);
@@ -190,6 +243,27 @@ pub(super) fn cast<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
     };
     if element == Element::Unknown {
         return Value::Tile(tile.with(Element::Unknown));
+    }
+    let rounding = call.bound.given("fp_downcast_rounding").cloned();
+    if let (Some(Value::Const(mode)), false) = (rounding, tile.element == element) {
+        let is_known = matches!(&mode, Const::Str(text) if matches!(text.as_ref(), "rtne" | "rtz"));
+        let is_open = matches!(mode, Const::Unknown | Const::Symbol(_));
+        let narrows = match (tile.element, element) {
+            (Element::Number(from), Element::Number(to)) => from.is_float() && to.is_float() && to.bits() < from.bits(),
+            _ => true,
+        };
+        if !is_open && !is_known || is_known && !narrows {
+            let message = if is_known {
+                format!(
+                    "`fp_downcast_rounding` is for narrower floats, and this casts `{}` to `{element}`",
+                    tile.element
+                )
+            } else {
+                format!("the rounding cannot be {mode}; it is 'rtne' or 'rtz'")
+            };
+            engine.problem(Kind::Conversion, call.span, message);
+            return Value::Unknown;
+        }
     }
     match call.bound.flag("bitcast", false) {
         Some(true) => bitcast(engine, call.span, tile, element),

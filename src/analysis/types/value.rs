@@ -286,8 +286,16 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is `None`; `None` when nobody can tell.
+    /// Whether the two have the same type, and the same value where that is known while compiling.
+    #[must_use]
+    pub fn same_type(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Tile(a), Self::Tile(b)) => a.element == b.element && a.shape == b.shape,
+            _ => self == other,
+        }
+    }
 
+    /// Whether it is `None`; `None` when nobody can tell.
     #[must_use]
     pub fn is_none(&self) -> Option<bool> {
         match self {
