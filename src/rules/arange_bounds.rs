@@ -1,6 +1,6 @@
 //! L004: bounds that `tl.arange` does not accept.
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, language};
+use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, language, rewrite};
 use crate::analysis::constants::{self, binary};
 use crate::analysis::flow::live;
 use crate::analysis::launches::{self, Passed, Setting, certainly_launched, passed};
@@ -60,11 +60,26 @@ struct Kinds<'a> {
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let found = by_bounds(context);
     let covered = |span: Span| found.iter().any(|known| span.contains(known.span));
-    let inferred = language::problems(context, &[Kind::Arange]).into_iter().filter(|problem| !covered(problem.span));
+    let inferred = language::problems(context, &[Kind::Arange]).into_iter();
+    let inferred = inferred.filter(|problem| !covered(problem.span) && is_certain(context, problem.span));
     let inferred: Vec<Diagnostic> =
         inferred.map(|problem| language::diagnostic(&RULE.declaration, problem)).collect();
     findings.extend(found);
     findings.extend(inferred);
+}
+
+/// Whether a call of `tl.arange` is certainly Triton's, and takes no name that is declared (`M: tl.constexpr`) before it
+/// is assigned.
+fn is_certain(context: &Context<'_>, span: Span) -> bool {
+    let Some((kernel, call)) = rewrite::call_at(context, span) else { return false };
+    let mut declared = false;
+    walk_statements(&kernel.body, &mut |stmt| {
+        if let StmtKind::Assign { targets, annotation: Some(_), value: None } = &stmt.kind {
+            let mut names = targets.iter().filter_map(Expr::as_name);
+            declared |= names.any(|name| context.source.slice(call.args_span).contains(name));
+        }
+    });
+    !declared && context.module.resolve_in(kernel, &call.func).is_some_and(|found| found.direct)
 }
 
 /// What the bounds themselves and the launches tell; it says more than the types do.

@@ -3,7 +3,7 @@
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
 use super::engine::{Context, Findings};
-use super::{language, rewrite};
+use super::{language, rewrite, undecorated_helper};
 use crate::analysis::types::{Kind, Problem};
 use crate::kernel::Global;
 use crate::kernel::ast::{Expr, ExprKind};
@@ -23,7 +23,15 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    language::report_with(context, &RULE.declaration, &[Kind::Global], fix, findings);
+    for problem in language::problems(context, &[Kind::Global]) {
+        // A helper that lacks its decorator has a rule of its own.
+        let is_function = context.module.functions.iter().any(|it| it.name == context.source.slice(problem.span));
+        if !(is_function && undecorated_helper::is_found_at(context, problem.span)) {
+            let mut diagnostic = language::diagnostic(&RULE.declaration, problem);
+            diagnostic.fix = fix(context, problem);
+            findings.push(diagnostic);
+        }
+    }
 }
 
 /// `X = 4` → `X = tl.constexpr(4)`, where nothing but kernels uses the name: what the host does with a number it may not
