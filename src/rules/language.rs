@@ -1,14 +1,27 @@
 //! What the rules of the language family share: each reports problems of some kinds that the type analysis found.
 
 use super::declaration::Declaration;
-use super::diagnostic::Diagnostic;
+use super::diagnostic::{Diagnostic, Fix};
 use super::engine::{Context, Findings};
 use crate::analysis::types::{Kind, Problem};
 
 /// Reports all problems of these kinds. Files for other compilers are left alone: their language differs.
 pub(super) fn report(context: &Context<'_>, declaration: &Declaration, kinds: &[Kind], findings: &mut Findings<'_>) {
+    report_with(context, declaration, kinds, |_, _| None, findings);
+}
+
+/// The same, with the change that `fix` knows for a problem.
+pub(super) fn report_with(
+    context: &Context<'_>,
+    declaration: &Declaration,
+    kinds: &[Kind],
+    fix: impl Fn(&Context<'_>, &Problem) -> Option<Fix>,
+    findings: &mut Findings<'_>,
+) {
     for problem in problems(context, kinds) {
-        findings.push(diagnostic(declaration, problem));
+        let mut diagnostic = diagnostic(declaration, problem);
+        diagnostic.fix = fix(context, problem);
+        findings.push(diagnostic);
     }
 }
 

@@ -9,6 +9,7 @@ mod diagnostic;
 mod engine;
 mod language;
 mod page;
+mod rewrite;
 mod scope;
 mod suppression;
 #[cfg(test)]
@@ -46,6 +47,26 @@ rules! {
     loop_exit,
     arange_bounds,
     incompatible_shapes,
+    undefined_name,
+    global_not_constexpr,
+    unknown_attribute,
+    mismatched_arguments,
+    invalid_argument,
+    invalid_operands,
+    loop_type_change,
+    branch_type_mismatch,
+    invalid_return,
+    invalid_condition,
+    invalid_subscript,
+    invalid_tile_size,
+    invalid_reshape,
+    invalid_memory_access,
+    invalid_dot,
+    invalid_reduction,
+    invalid_conversion,
+    invalid_loop_bounds,
+    unsupported_syntax,
+    unpacking_mismatch,
     unfilled_reduction,
     untuned_launch,
 }

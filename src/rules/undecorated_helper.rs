@@ -80,9 +80,19 @@ const BUILTIN: [&str; 12] =
     ["bool", "float", "getattr", "hasattr", "int", "isinstance", "len", "list", "max", "min", "print", "range"];
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    findings.extend(found(context));
+}
+
+/// Whether this rule reports the name that stands there.
+pub(super) fn is_found_at(context: &Context<'_>, span: Span) -> bool {
+    found(context).iter().any(|known| known.span == span)
+}
+
+fn found(context: &Context<'_>) -> Vec<Diagnostic> {
     let module = context.module;
+    let mut findings = Vec::new();
     if module.functions.is_empty() {
-        return;
+        return findings;
     }
     let mut certain: HashMap<&str, bool> = HashMap::new();
     for kernel in module.kernels.iter().filter(|kernel| !kernel.has_error && !kernel.nested && is_triton(context, kernel)) {
@@ -104,6 +114,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             }
         }
     }
+    findings
 }
 
 /// Under another module's `triton.jit` another compiler may run.

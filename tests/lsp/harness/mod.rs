@@ -28,7 +28,7 @@ import triton.language as tl
 def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
-    é = "😀"; factor = tl.float32(n)
+    é=1; "😀";factor = tl.float32(n)
     tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
 
 
