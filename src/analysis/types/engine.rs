@@ -285,7 +285,11 @@ impl<'a> Engine<'a> {
         {
             return Value::int(first);
         }
-        Value::Const(Const::Symbol(super::shape::Symbol::of(&param.name)))
+        if super::access::is_size(self.module, kernel, &param.name) {
+            return Value::Const(Const::Symbol(super::shape::Symbol::of(&param.name)));
+        }
+        // It may be a flag, a dtype, a name.
+        Value::Opaque(About::scalar(Poly::atom(Atom::Param(param.name.as_str().into()))))
     }
 
     /// Whether the kernel passes this parameter itself, or a sum with it, as the pointer of a load or store.
