@@ -183,6 +183,13 @@ impl<'a> Lower<'a> {
         }
         let this = self.deeper();
         let kind = match node.kind() {
+            // `(a) = b` has parentheses around a name, and no tuple.
+            "tuple_pattern" if node.named_child_count() == 1 && !this.str(node).contains(',') => {
+                match first_expression(node) {
+                    Some(inner) => return this.expr(inner),
+                    None => ExprKind::Other("empty".to_owned()),
+                }
+            }
             "parenthesized_expression" | "type" => match first_expression(node) {
                 Some(inner) => return this.expr(inner),
                 None => ExprKind::Other("empty".to_owned()),

@@ -125,7 +125,7 @@ impl<'a> Engine<'a> {
                     Lookup::Found(member) => bind(given, &member.params).is_ok(),
                     _ => false,
                 };
-                if self.target.certainty == Certainty::Known || !Table::all().iter().any(|table| fits(table)) {
+                if self.target.certainty == Certainty::Known || !Table::all().iter().any(fits) {
                     let name = path.strip_prefix("triton.language.").map_or(path.to_owned(), |name| {
                         name.strip_prefix("tensor.").map_or_else(|| format!("tl.{name}"), str::to_owned)
                     });

@@ -294,7 +294,7 @@ impl<'a> Engine<'a> {
 
     /// Whether the kernel passes this parameter itself, or a sum with it, as the pointer of a load or store.
     fn is_dereferenced(&self, kernel: &'a Kernel, name: &str) -> bool {
-        fn leftmost<'e>(expr: &'e Expr) -> Option<&'e str> {
+        fn leftmost(expr: &Expr) -> Option<&str> {
             use crate::kernel::ast::ExprKind;
             match &expr.kind {
                 ExprKind::Name(name) => Some(name),

@@ -3,7 +3,7 @@
 use super::control::{Names, certainly_differ, join_uncertain};
 use super::dtype::Number;
 use super::engine::{Engine, Frame};
-use super::statements::bound;
+use super::statements::{block_span, bound};
 use super::value::{Const, Kind, Tile, Value};
 use crate::kernel::ast::{Call, Expr, Stmt};
 use crate::syntax::Span;
@@ -156,6 +156,9 @@ impl<'a> Engine<'a> {
         };
         if step == 0 {
             return self.problem(Kind::LoopBounds, at, "the step of a loop cannot be 0");
+        }
+        if (step > 0 && start >= end) || (step < 0 && start <= end) {
+            return self.prune(block_span(body));
         }
         let mut round = start;
         while (step > 0 && round < end) || (step < 0 && round > end) {

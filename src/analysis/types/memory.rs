@@ -211,7 +211,9 @@ fn guarded_store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, name: 
         guarded(engine, call, name, pointer, argument);
         return;
     }
-    let rank_differs = from.len() > to.len();
+    // Since 3.6 axes are added in front.
+    let lacks_axes = !from.is_empty() && from.len() < to.len() && engine.since(6) == Some(false);
+    let rank_differs = from.len() > to.len() || lacks_axes;
     let fits = |(from, to): (&Dim, &Dim)| *from == Dim::Known(1) || !from.differs(to);
     if rank_differs || !from.iter().rev().zip(to.iter().rev()).all(fits) {
         let message = format!("`{name}` (`{argument}`) does not fit the pointer (`{pointer}`)");

@@ -39,6 +39,8 @@ pub mod shape;
 pub mod signature;
 mod statements;
 mod subscripts;
+#[cfg(test)]
+mod tests;
 mod transfer;
 mod value;
 

@@ -115,7 +115,9 @@ impl<'a> Engine<'a> {
             return self.pointer_arithmetic(span, op, left, right);
         }
         let divides = matches!(op, "/" | "//" | "%");
-        let Some((x, y)) = left.number().zip(right.number()) else { return Some(half_known(op, a, b)) };
+        let Some((x, y)) = left.number().zip(right.number()) else {
+            return Some(if self.since(2) == Some(true) { half_known(op, a, b) } else { Element::Unknown });
+        };
         let number = self.computed(span, op, a, b, (x, y), divides)?;
         match op {
             "/" => Some(Element::Number(if number.is_int() { Number::Fp32 } else { number })),
@@ -138,7 +140,9 @@ impl<'a> Engine<'a> {
         (x, y): (Number, Number),
         divides: bool,
     ) -> Option<Number> {
-        let constants = (a.constant.is_some(), b.constant.is_some());
+        // Up to 3.1 a constant is a value like any other.
+        let is_weak = self.since(2) != Some(false);
+        let constants = (is_weak && a.constant.is_some(), is_weak && b.constant.is_some());
         let number = match dtype::computation((x, constants.0), (y, constants.1), divides) {
             Ok(number) => number,
             Err(Mismatch::Signedness) => {

@@ -139,7 +139,7 @@ pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, tr
     let wants_indices = matches!(transfer, Transfer::Extreme) && call.bound.flag("return_indices", false) == Some(true);
     if (wants_indices || matches!(transfer, Transfer::Position)) && call.bound.given("axis").is_none() {
         let is_told = call.bound.get("axis").is_none_or(|axis| *axis == Value::none());
-        if is_told && wants_indices && shape.len() > 0 {
+        if is_told && wants_indices && !shape.is_empty() {
             let message = format!("`tl.{}` needs an `axis` to give positions", call.name);
             engine.problem(Kind::Reduction, call.span, message);
             return Value::Unknown;

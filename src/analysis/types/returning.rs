@@ -48,6 +48,8 @@ impl<'a> Engine<'a> {
         };
         let differ = match (&known, &value) {
             (Value::Tile(a), Value::Tile(b)) => a.differs(b),
+            (Value::Tuple(a), Value::Tuple(b)) => a.len() != b.len(),
+            (Value::Tile(_), Value::Tuple(_)) | (Value::Tuple(_), Value::Tile(_)) => true,
             (Value::Tile(_), Value::Const(Const::None)) | (Value::Const(Const::None), Value::Tile(_)) => true,
             _ => false,
         };

@@ -250,10 +250,8 @@ impl<'a> Engine<'a> {
                     self.problem(Kind::Subscript, span, message);
                 }
             }
-            ExprKind::Attribute { .. } => {
-                if self.since(4) == Some(false) || self.since(5) == Some(true) {
-                    self.problem(Kind::Attribute, span, "a kernel cannot assign to attributes");
-                }
+            ExprKind::Attribute { .. } if self.since(4) == Some(false) || self.since(5) == Some(true) => {
+                self.problem(Kind::Attribute, span, "a kernel cannot assign to attributes");
             }
             ExprKind::Starred(inner) => self.assign(inner, Value::Unknown, span, frame),
             _ => {}
@@ -332,7 +330,7 @@ pub(super) fn returns(body: &[Stmt]) -> bool {
 }
 
 /// The names that statements may bind.
-pub(super) fn bound<'a>(body: &'a [Stmt]) -> HashMap<&'a str, Span> {
+pub(super) fn bound(body: &[Stmt]) -> HashMap<&str, Span> {
     fn targets<'a>(target: &'a Expr, names: &mut HashMap<&'a str, Span>) {
         match &target.kind {
             ExprKind::Name(name) => drop(names.insert(name, target.span)),
