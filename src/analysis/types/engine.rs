@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::access::{Access, Product};
+use super::access::{Access, Division, NamedMask, Product};
 use super::dtype::Number;
 use super::index::{About, Atom, Index, Lane, Loop, Poly};
 use super::signature::{self, Signature};
@@ -29,6 +29,12 @@ pub struct Facts {
     pub accesses: Vec<Access>,
     /// Uses of `tl.dot`.
     pub products: Vec<Product>,
+    /// Names that are given a mask.
+    pub masks: Vec<NamedMask>,
+    /// Uses of `//` and `%` on run-time integers.
+    pub divisions: Vec<Division>,
+    /// Where the variable of a loop at run time is read behind the loop, with the head of the loop.
+    pub stale: Vec<(Span, Span)>,
     /// Each `tl.arange`, by the number in [`Atom::Lane`](super::index::Atom::Lane).
     pub lanes: Vec<Lane>,
     /// Each loop at run time, by the number in [`Atom::Loop`](super::index::Atom::Loop).
@@ -54,6 +60,7 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
         branches: 0,
         around: Vec::new(),
         others: 0,
+        has_left: false,
         pointers: super::access::pointers(module, kernel),
     };
     let mut frame = Frame::new(kernel, true);
@@ -104,6 +111,8 @@ pub(super) struct Frame<'a> {
     pub(super) kernel: &'a Kernel,
     /// Values of local names. A name that is not there is not bound; one that may be bound is [`Value::Unknown`].
     pub(super) names: HashMap<&'a str, Value<'a>>,
+    /// Variables of loops at run time that have ended, with the head of the loop.
+    pub(super) stale: HashMap<&'a str, Span>,
     /// How many run-time loops are around.
     pub(super) loops: u32,
     /// How many branches and loops whose condition is known at run time only are around.
@@ -121,6 +130,7 @@ impl<'a> Frame<'a> {
         Self {
             kernel,
             names: HashMap::new(),
+            stale: HashMap::new(),
             loops: 0,
             regions: 0,
             returned: None,
@@ -150,6 +160,8 @@ pub(super) struct Engine<'a> {
     pub(super) around: Vec<u32>,
     /// How many integers have no other name.
     pub(super) others: u32,
+    /// Whether a `return` that only some programs reach was passed.
+    pub(super) has_left: bool,
     /// Parameters that are, or become by adding offsets, pointers of loads and stores.
     pub(super) pointers: HashSet<&'a str>,
 }

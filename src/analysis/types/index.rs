@@ -393,6 +393,20 @@ pub(super) fn binary(op: &str, left: &Value<'_>, right: &Value<'_>) -> About {
     }
 }
 
+/// What `op operand` is.
+#[must_use]
+pub(super) fn unary(op: &str, about: &About) -> About {
+    match (op, about) {
+        ("+", about) => about.clone(),
+        ("-", About::Index(index)) if index.base.is_none() => match Poly::default().plus(&index.poly, -1) {
+            Some(poly) => About::Index(Arc::new(Index { poly, ..(**index).clone() })),
+            None => About::Nothing,
+        },
+        (_, About::Guard(_)) => About::Guard(Arc::new(Guard { conditions: Vec::new(), is_partial: true })),
+        _ => About::Nothing,
+    }
+}
+
 /// What `left op right` lets through.
 #[must_use]
 pub(super) fn comparison(op: &str, left: &Value<'_>, right: &Value<'_>, span: Span) -> About {

@@ -193,6 +193,8 @@ impl<'a> Engine<'a> {
                 if self.trace {
                     self.facts.types.push((target.span, value.detached()));
                 }
+                self.record_mask(name, target.span, &value);
+                frame.stale.remove(name.as_str());
                 frame.names.insert(name, value);
             }
             ExprKind::Tuple(parts) => {
@@ -258,6 +260,7 @@ impl<'a> Engine<'a> {
 
     fn give_back(&mut self, stmt: &Stmt, value: Option<&'a Expr>, frame: &mut Frame<'a>) {
         let value = value.map_or_else(Value::none, |value| self.eval(value, frame));
+        self.has_left |= self.branches > 0 || self.uncertain > 0 || frame.loops > 0;
         let is_list = matches!(&stmt.kind, StmtKind::Return(Some(Expr { kind: ExprKind::List(_), .. })));
         if is_list && self.since(3) == Some(false) {
             self.problem(Kind::Return, stmt.span, "a function cannot return a list; return a tuple");
