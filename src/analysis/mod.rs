@@ -7,6 +7,7 @@
 //! - [`expressions`]: whether two expressions are written alike,
 //! - [`flow`]: which statements Triton compiles at all,
 //! - [`launches`]: what the launches and configurations of the file pass for a parameter,
+//! - [`grid`]: how many programs a launch starts,
 //! - [`host`]: what the names of host functions stand for,
 //! - [`strides`]: which parameters have a part in which addresses,
 //! - [`tuning`]: what `@triton.autotune` does to a kernel,
@@ -22,6 +23,7 @@ pub mod constants;
 pub mod dialect;
 pub mod expressions;
 pub mod flow;
+pub mod grid;
 pub mod host;
 pub mod interpret;
 pub mod lanes;

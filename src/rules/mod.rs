@@ -8,6 +8,7 @@ mod declaration;
 mod diagnostic;
 mod engine;
 mod language;
+mod memory;
 mod page;
 mod scope;
 mod suppression;
@@ -47,6 +48,12 @@ rules! {
     arange_bounds,
     incompatible_shapes,
     unfilled_reduction,
+    unused_mask,
+    local_mask,
+    negative_offset,
+    stale_counter,
+    negative_division,
+    unguarded_tail,
     untuned_launch,
 }
 

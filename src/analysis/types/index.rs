@@ -189,6 +189,33 @@ impl Poly {
         Some(factor)
     }
 
+    /// The number when each atom has the number that `of` gives; what is multiplied with zero need have none.
+    #[must_use]
+    pub fn value(&self, of: &dyn Fn(&Atom) -> Option<i128>) -> Option<i128> {
+        let mut sum = self.constant;
+        for (atoms, factor) in &self.terms {
+            let values: Vec<Option<i128>> = atoms.iter().map(of).collect();
+            if values.contains(&Some(0)) {
+                continue;
+            }
+            let product = values.into_iter().try_fold(*factor, |product, value| product.checked_mul(value?));
+            sum = sum.checked_add(product?)?;
+        }
+        Some(sum)
+    }
+
+    /// The name, when it is one parameter.
+    #[must_use]
+    pub fn as_param(&self) -> Option<&str> {
+        match self.terms.as_slice() {
+            [(atoms, 1)] if self.constant == 0 => match atoms.as_slice() {
+                [Atom::Param(name)] => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The least and the greatest value when each atom is within the bounds that `of` gives; `None` when a bound is missing.
     /// Both are reached when the atoms are independent and no atom stands in two terms with different signs.
     #[must_use]
