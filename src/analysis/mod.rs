@@ -10,8 +10,10 @@
 //! - [`grid`]: how many programs a launch starts,
 //! - [`host`]: what the names of host functions stand for,
 //! - [`strides`]: which parameters have a part in which addresses,
+//! - [`tensors`]: the shapes of tensors that host functions make,
 //! - [`tuning`]: what `@triton.autotune` does to a kernel,
 //! - [`updates`]: which tensors a kernel reads and writes back changed,
+//! - [`witness`]: which program and lane an index is largest in,
 //! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
 //! - [`interpret`]: runs a kernel's body over that domain,
 //! - [`types`]: runs a kernel's body as Triton's front end would: types, shapes, compile-time values.
@@ -29,9 +31,11 @@ pub mod interpret;
 pub mod lanes;
 pub mod launches;
 pub mod strides;
+pub mod tensors;
 pub mod tuning;
 pub mod types;
 pub mod updates;
+pub mod witness;
 
 #[cfg(test)]
 mod tests;

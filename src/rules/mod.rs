@@ -48,6 +48,7 @@ rules! {
     arange_bounds,
     incompatible_shapes,
     unfilled_reduction,
+    offset_overflow,
     unused_mask,
     local_mask,
     negative_offset,

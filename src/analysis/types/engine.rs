@@ -46,6 +46,25 @@ pub struct Facts {
 #[must_use]
 pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, trace: bool) -> Facts {
     let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
+    run(module, text, target, (index, kernel), trace, signature::of(module, kernel, text).as_ref(), false)
+}
+
+/// The same for parameters of the types and values that `signature` says, noting what is computed in 32 bits.
+#[must_use]
+pub fn infer_as<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, signature: &Signature) -> Facts {
+    let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
+    run(module, text, target, (index, kernel), false, Some(signature), true)
+}
+
+fn run<'a>(
+    module: &'a Module,
+    text: &'a str,
+    target: Target,
+    (index, kernel): (usize, &'a Kernel),
+    trace: bool,
+    signature: Option<&Signature>,
+    notes_width: bool,
+) -> Facts {
     let mut engine = Engine {
         module,
         text,
@@ -61,16 +80,16 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
         around: Vec::new(),
         others: 0,
         has_left: false,
+        notes_width,
         pointers: super::access::pointers(module, kernel),
     };
     let mut frame = Frame::new(kernel, true);
-    let signature = signature::of(module, kernel, text);
     for param in &kernel.params {
         // Up to 3.8 the front end does not see these at all.
         if param.keyword_only && engine.since(9) == Some(false) {
             continue;
         }
-        let value = engine.parameter(kernel, param, signature.as_ref());
+        let value = engine.parameter(kernel, param, signature);
         frame.names.insert(&param.name, value);
     }
     engine.header(kernel);
@@ -162,6 +181,8 @@ pub(super) struct Engine<'a> {
     pub(super) others: u32,
     /// Whether a `return` that only some programs reach was passed.
     pub(super) has_left: bool,
+    /// Whether indices note which parts of them are computed in 32 bits.
+    pub(super) notes_width: bool,
     /// Parameters that are, or become by adding offsets, pointers of loads and stores.
     pub(super) pointers: HashSet<&'a str>,
 }
@@ -232,7 +253,12 @@ impl<'a> Engine<'a> {
     fn about_parameter(&self, name: &str) -> About {
         let name: Arc<str> = name.into();
         if self.pointers.contains(&*name) {
-            return About::Index(Arc::new(Index { base: Some(name), poly: Poly::default(), axes: Vec::new() }));
+            return About::Index(Arc::new(Index {
+                base: Some(name),
+                poly: Poly::default(),
+                axes: Vec::new(),
+                narrow: Vec::new(),
+            }));
         }
         About::scalar(Poly::atom(Atom::Param(name)))
     }

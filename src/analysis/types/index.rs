@@ -293,7 +293,21 @@ pub struct Index {
     pub poly: Poly,
     /// For each axis the `tl.arange`s along it.
     pub axes: Vec<Vec<u32>>,
+    /// What on the way to it is computed in 32 bits, innermost first; kept on demand only.
+    pub narrow: Vec<Narrow>,
 }
+
+/// A sum or product that is computed in 32 bits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Narrow {
+    /// The operation.
+    pub span: Span,
+    /// Its result, if nothing wrapped around.
+    pub poly: Poly,
+}
+
+/// More operations than this on the way to one index are not kept.
+const MAX_NARROW: usize = 16;
 
 /// Which lanes a mask lets through.
 #[derive(Clone, Debug, PartialEq)]
@@ -320,7 +334,7 @@ impl About {
     /// An integer that is the same in all lanes.
     #[must_use]
     pub fn scalar(poly: Poly) -> Self {
-        Self::Index(Arc::new(Index { base: None, poly, axes: Vec::new() }))
+        Self::Index(Arc::new(Index { base: None, poly, axes: Vec::new(), narrow: Vec::new() }))
     }
 
     /// The index, if it is one.
@@ -338,6 +352,19 @@ impl About {
         match self {
             Self::Guard(guard) => Some(guard),
             _ => None,
+        }
+    }
+
+    /// Noting that the last operation on the way to it is computed in 32 bits.
+    #[must_use]
+    pub(super) fn noting(self, span: Span) -> Self {
+        match self {
+            Self::Index(index) if index.base.is_none() && index.narrow.len() < MAX_NARROW => {
+                let mut index = Arc::unwrap_or_clone(index);
+                index.narrow.push(Narrow { span, poly: index.poly.clone() });
+                Self::Index(Arc::new(index))
+            }
+            other => other,
         }
     }
 
@@ -389,7 +416,9 @@ fn joined_axes(a: &[Vec<u32>], b: &[Vec<u32>]) -> Vec<Vec<u32>> {
 /// A value as an index.
 fn index_of(value: &Value<'_>) -> Option<Index> {
     match value {
-        Value::Const(constant) => Some(Index { base: None, poly: Poly::of_constant(constant)?, axes: Vec::new() }),
+        Value::Const(constant) => {
+            Some(Index { base: None, poly: Poly::of_constant(constant)?, axes: Vec::new(), narrow: Vec::new() })
+        }
         Value::Tile(tile) => tile.about.index().cloned(),
         _ => None,
     }
@@ -415,7 +444,11 @@ pub(super) fn binary(op: &str, left: &Value<'_>, right: &Value<'_>) -> About {
         _ => None,
     };
     match poly {
-        Some(poly) => About::Index(Arc::new(Index { base, poly, axes: joined_axes(&a.axes, &b.axes) })),
+        Some(poly) => {
+            let mut narrow = a.narrow;
+            narrow.extend(b.narrow);
+            About::Index(Arc::new(Index { base, poly, axes: joined_axes(&a.axes, &b.axes), narrow }))
+        }
         None => About::Nothing,
     }
 }

@@ -33,5 +33,5 @@ mod statements;
 mod transfer;
 mod value;
 
-pub use engine::{Facts, infer};
+pub use engine::{Facts, infer, infer_as};
 pub use value::{Const, Element, Kind, Problem, Tile, Value};

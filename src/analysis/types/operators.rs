@@ -56,7 +56,10 @@ impl<'a> Engine<'a> {
         };
         let Some(element) = element else { return Value::Unknown };
         let shape = self.common_shape(span, &a.tile, &b.tile);
-        let about = self.about_binary(span, op, left, right);
+        let mut about = self.about_binary(span, op, left, right);
+        if self.notes_width && element == Element::Number(Number::Int32) && matches!(op, "+" | "-" | "*") {
+            about = about.noting(span);
+        }
         Value::Tile(Tile::new(element, shape).knowing(about))
     }
 
