@@ -7,10 +7,13 @@
 //! - [`expressions`]: whether two expressions are written alike,
 //! - [`flow`]: which statements Triton compiles at all,
 //! - [`launches`]: what the launches and configurations of the file pass for a parameter,
+//! - [`grid`]: how many programs a launch starts,
 //! - [`host`]: what the names of host functions stand for,
 //! - [`strides`]: which parameters have a part in which addresses,
+//! - [`tensors`]: the shapes of tensors that host functions make,
 //! - [`tuning`]: what `@triton.autotune` does to a kernel,
 //! - [`updates`]: which tensors a kernel reads and writes back changed,
+//! - [`witness`]: which program and lane an index is largest in,
 //! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
 //! - [`interpret`]: runs a kernel's body over that domain,
 //! - [`types`]: runs a kernel's body as Triton's front end would: types, shapes, compile-time values.
@@ -22,14 +25,17 @@ pub mod constants;
 pub mod dialect;
 pub mod expressions;
 pub mod flow;
+pub mod grid;
 pub mod host;
 pub mod interpret;
 pub mod lanes;
 pub mod launches;
 pub mod strides;
+pub mod tensors;
 pub mod tuning;
 pub mod types;
 pub mod updates;
+pub mod witness;
 
 #[cfg(test)]
 mod tests;

@@ -8,6 +8,7 @@ mod declaration;
 mod diagnostic;
 mod engine;
 mod language;
+mod memory;
 mod page;
 mod rewrite;
 mod scope;
@@ -68,6 +69,13 @@ rules! {
     unsupported_syntax,
     unpacking_mismatch,
     unfilled_reduction,
+    offset_overflow,
+    unused_mask,
+    local_mask,
+    negative_offset,
+    stale_counter,
+    negative_division,
+    unguarded_tail,
     untuned_launch,
 }
 

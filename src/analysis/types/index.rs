@@ -189,6 +189,33 @@ impl Poly {
         Some(factor)
     }
 
+    /// The number when each atom has the number that `of` gives; what is multiplied with zero need have none.
+    #[must_use]
+    pub fn value(&self, of: &dyn Fn(&Atom) -> Option<i128>) -> Option<i128> {
+        let mut sum = self.constant;
+        for (atoms, factor) in &self.terms {
+            let values: Vec<Option<i128>> = atoms.iter().map(of).collect();
+            if values.contains(&Some(0)) {
+                continue;
+            }
+            let product = values.into_iter().try_fold(*factor, |product, value| product.checked_mul(value?));
+            sum = sum.checked_add(product?)?;
+        }
+        Some(sum)
+    }
+
+    /// The name, when it is one parameter.
+    #[must_use]
+    pub fn as_param(&self) -> Option<&str> {
+        match self.terms.as_slice() {
+            [(atoms, 1)] if self.constant == 0 => match atoms.as_slice() {
+                [Atom::Param(name)] => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// The least and the greatest value when each atom is within the bounds that `of` gives; `None` when a bound is missing.
     /// Both are reached when the atoms are independent and no atom stands in two terms with different signs.
     #[must_use]
@@ -266,7 +293,21 @@ pub struct Index {
     pub poly: Poly,
     /// For each axis the `tl.arange`s along it.
     pub axes: Vec<Vec<u32>>,
+    /// What on the way to it is computed in 32 bits, innermost first; kept on demand only.
+    pub narrow: Vec<Narrow>,
 }
+
+/// A sum or product that is computed in 32 bits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Narrow {
+    /// The operation.
+    pub span: Span,
+    /// Its result, if nothing wrapped around.
+    pub poly: Poly,
+}
+
+/// More operations than this on the way to one index are not kept.
+const MAX_NARROW: usize = 16;
 
 /// Which lanes a mask lets through.
 #[derive(Clone, Debug, PartialEq)]
@@ -293,7 +334,7 @@ impl About {
     /// An integer that is the same in all lanes.
     #[must_use]
     pub fn scalar(poly: Poly) -> Self {
-        Self::Index(Arc::new(Index { base: None, poly, axes: Vec::new() }))
+        Self::Index(Arc::new(Index { base: None, poly, axes: Vec::new(), narrow: Vec::new() }))
     }
 
     /// The index, if it is one.
@@ -311,6 +352,19 @@ impl About {
         match self {
             Self::Guard(guard) => Some(guard),
             _ => None,
+        }
+    }
+
+    /// Noting that the last operation on the way to it is computed in 32 bits.
+    #[must_use]
+    pub(super) fn noting(self, span: Span) -> Self {
+        match self {
+            Self::Index(index) if index.base.is_none() && index.narrow.len() < MAX_NARROW => {
+                let mut index = Arc::unwrap_or_clone(index);
+                index.narrow.push(Narrow { span, poly: index.poly.clone() });
+                Self::Index(Arc::new(index))
+            }
+            other => other,
         }
     }
 
@@ -362,7 +416,9 @@ fn joined_axes(a: &[Vec<u32>], b: &[Vec<u32>]) -> Vec<Vec<u32>> {
 /// A value as an index.
 fn index_of(value: &Value<'_>) -> Option<Index> {
     match value {
-        Value::Const(constant) => Some(Index { base: None, poly: Poly::of_constant(constant)?, axes: Vec::new() }),
+        Value::Const(constant) => {
+            Some(Index { base: None, poly: Poly::of_constant(constant)?, axes: Vec::new(), narrow: Vec::new() })
+        }
         Value::Tile(tile) => tile.about.index().cloned(),
         _ => None,
     }
@@ -388,8 +444,26 @@ pub(super) fn binary(op: &str, left: &Value<'_>, right: &Value<'_>) -> About {
         _ => None,
     };
     match poly {
-        Some(poly) => About::Index(Arc::new(Index { base, poly, axes: joined_axes(&a.axes, &b.axes) })),
+        Some(poly) => {
+            let mut narrow = a.narrow;
+            narrow.extend(b.narrow);
+            About::Index(Arc::new(Index { base, poly, axes: joined_axes(&a.axes, &b.axes), narrow }))
+        }
         None => About::Nothing,
+    }
+}
+
+/// What `op operand` is.
+#[must_use]
+pub(super) fn unary(op: &str, about: &About) -> About {
+    match (op, about) {
+        ("+", about) => about.clone(),
+        ("-", About::Index(index)) if index.base.is_none() => match Poly::default().plus(&index.poly, -1) {
+            Some(poly) => About::Index(Arc::new(Index { poly, ..(**index).clone() })),
+            None => About::Nothing,
+        },
+        (_, About::Guard(_)) => About::Guard(Arc::new(Guard { conditions: Vec::new(), is_partial: true })),
+        _ => About::Nothing,
     }
 }
 

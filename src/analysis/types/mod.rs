@@ -45,5 +45,5 @@ mod transfer;
 mod value;
 
 pub use coverage::{Coverage, dead};
-pub use engine::{Facts, infer};
+pub use engine::{Facts, infer, infer_as};
 pub use value::{Const, Element, Kind, Problem, Tile, Value};

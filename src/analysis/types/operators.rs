@@ -31,7 +31,10 @@ impl<'a> Engine<'a> {
     }
 
     /// What is known of the lanes of `left op right`.
-    fn about_binary(&mut self, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
+    fn about_binary(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
+        if matches!(op, "//" | "%") {
+            self.record_division(span, op, left, right);
+        }
         match index::binary(op, left, right) {
             About::Nothing if matches!(op, "//" | "%") => self.quotient(op, left, right),
             about => about,
@@ -63,7 +66,10 @@ impl<'a> Engine<'a> {
         };
         let Some(element) = element else { return Value::Unknown };
         let shape = self.common_shape(span, &a.tile, &b.tile);
-        let about = self.about_binary(op, left, right);
+        let mut about = self.about_binary(span, op, left, right);
+        if self.notes_width && element == Element::Number(Number::Int32) && matches!(op, "+" | "-" | "*") {
+            about = about.noting(span);
+        }
         Value::Tile(Tile::new(element, shape).knowing(about))
     }
 
@@ -269,10 +275,9 @@ impl<'a> Engine<'a> {
                     self.problem(Kind::Operand, span, format!("`{op}` does not take {refused}"));
                     return Value::Unknown;
                 }
-                match op {
-                    "not" => Value::Tile(tile.with(Element::Number(Number::Int1))),
-                    _ => operand.clone(),
-                }
+                let about = index::unary(op, &tile.about);
+                let element = if op == "not" { Element::Number(Number::Int1) } else { tile.element };
+                Value::Tile(tile.with(element).knowing(about))
             }
             _ => Value::Unknown,
         }
