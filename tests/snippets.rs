@@ -16,9 +16,9 @@ use warpsmith::syntax::Source;
 const PERCENT: usize = 95;
 /// How many rejections of the second set (one for each program and release) are flagged on the right line, at least. A
 /// better analysis raises the number; a change that loses some must say why here.
-const FLAGGED: usize = 4366;
+const FLAGGED: usize = 5345;
 /// How many errors there are in what a release accepts of the second set, at most. Each is a bug: the number only falls.
-const FALSE_ALARMS: usize = 103;
+const FALSE_ALARMS: usize = 0;
 
 /// What came out of one program, or of several.
 #[derive(Default)]
