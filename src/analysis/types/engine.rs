@@ -269,6 +269,10 @@ impl<'a> Engine<'a> {
         {
             return Value::Const(value);
         }
+        // A helper may get a tile for it all the same: the annotation alone is no promise there.
+        if param.constexpr && self.module.called_in_kernels().contains(&kernel.name) {
+            return Value::Unknown;
+        }
         if param.constexpr {
             return self.constant_parameter(kernel, param);
         }
