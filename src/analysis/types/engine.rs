@@ -330,6 +330,10 @@ impl<'a> Engine<'a> {
         if super::access::is_size(self.module, kernel, &param.name) {
             return Value::Const(Const::Symbol(super::shape::Symbol::of(&param.name)));
         }
+        // A helper may get a tile for what it calls `offsets: tl.constexpr`.
+        if !used_as_size && !launches::certainly_launched(self.module, kernel) {
+            return Value::Unknown;
+        }
         // It may be a flag, a dtype, a name.
         Value::Opaque(About::scalar(Poly::atom(Atom::Param(param.name.as_str().into()))))
     }

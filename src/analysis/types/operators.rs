@@ -121,6 +121,9 @@ impl<'a> Engine<'a> {
             return self.pointer_arithmetic(span, op, left, right);
         }
         let divides = matches!(op, "/" | "//" | "%");
+        if self.is_open(a, b) {
+            return Some(Element::Unknown);
+        }
         let Some((x, y)) = left.number().zip(right.number()) else {
             return Some(if self.since(2) == Some(true) { half_known(op, a, b) } else { Element::Unknown });
         };
@@ -134,6 +137,15 @@ impl<'a> Engine<'a> {
             }
             _ => Some(Element::Number(number)),
         }
+    }
+
+    /// Whether the type of a constant without a value, which may be a condition, decides the result.
+    fn is_open(&self, a: &Operand, b: &Operand) -> bool {
+        let is_symbol = |operand: &Operand| matches!(operand.constant, Some(Const::Symbol(_)));
+        let decides = |other: &Operand| {
+            self.since(2) == Some(false) || other.tile.element.number().is_none_or(|number| number.bits() == 1)
+        };
+        is_symbol(a) && decides(b) || is_symbol(b) && decides(a)
     }
 
     /// The common type of two numbers, with the checks that the front end makes on the way.
@@ -219,7 +231,7 @@ impl<'a> Engine<'a> {
                 return None;
             }
         }
-        let Some((x, y)) = left.number().zip(right.number()) else {
+        let Some((x, y)) = left.number().zip(right.number()).filter(|_| !self.is_open(a, b)) else {
             return Some(Element::Unknown);
         };
         let number = self.computed(span, op, a, b, (x, y), false)?;

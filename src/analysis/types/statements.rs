@@ -275,13 +275,15 @@ impl<'a> Engine<'a> {
         let parts = match value {
             Value::Tuple(parts) if !starred => {
                 let few = parts.len() < targets.len();
-                if few || (parts.len() > targets.len() && self.since(9) == Some(true)) {
+                if few && self.since(3) == Some(true) || parts.len() > targets.len() && self.since(9) == Some(true) {
                     let message = format!("{} names for {} values", targets.len(), parts.len());
                     self.problem(Kind::Unpacking, span, message);
                 }
                 Some(parts)
             }
-            Value::Tile(_) | Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None) => {
+            Value::Tile(_) | Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None)
+                if self.since(3) == Some(true) =>
+            {
                 let message = format!("{} names for one value (`{value}`)", targets.len());
                 self.problem(Kind::Unpacking, span, message);
                 None
