@@ -8,12 +8,23 @@ mod common;
 #[path = "common/packages.rs"]
 mod packages;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use packages::{package, python_files};
+use packages::package;
 use warpsmith::api::Target;
 use warpsmith::rules::Severity;
 use warpsmith::syntax::Source;
+
+fn python_files(folder: &Path, into: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            python_files(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "py") {
+            into.push(path);
+        }
+    }
+}
 
 /// `path:line code` of each finding of this severity.
 fn found(package: &Path, severity: Severity) -> Vec<String> {

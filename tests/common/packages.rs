@@ -37,14 +37,3 @@ fn python(args: &[&str], path: &Path, last: &str) {
     let status = Command::new(python).args(args).arg(path).arg(last).status().expect("python3 is installed");
     assert!(status.success(), "python3 {args:?} {} {last}: {status}", path.display());
 }
-
-pub(crate) fn python_files(folder: &Path, into: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            python_files(&path, into);
-        } else if path.extension().is_some_and(|extension| extension == "py") {
-            into.push(path);
-        }
-    }
-}
