@@ -102,7 +102,10 @@ fn narrow(facts: &Facts) -> Option<(usize, i64)> {
     }
     let along_row = |access| {
         let index = index(access)?;
-        let simple = lanes_in(index).is_empty() || index.poly.factor_of(&Atom::Lane(0)).is_some_and(|factor| factor.as_number() == Some(1));
+        let parts = (1..3).any(|axis| index.poly.has(&Atom::Program(axis)));
+        let alone = lanes_in(index).is_empty();
+        let steps = || index.poly.factor_of(&Atom::Lane(0)).is_some_and(|factor| factor.as_number() == Some(1));
+        let simple = !parts && (alone || steps());
         let of_row = index.poly.terms.iter().any(|(atoms, _)| atoms.len() > 1 && atoms.contains(&Atom::Program(0)));
         Some((simple, of_row && !lanes_in(index).is_empty()))
     };
