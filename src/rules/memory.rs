@@ -17,11 +17,7 @@ pub(super) fn kernels<'c>(context: &'c Context<'_>) -> impl Iterator<Item = (&'c
 
 /// The call that stands at `span`.
 pub(super) fn call_at<'c>(context: &Context<'c>, span: Span) -> Option<&'c Call> {
-    let kernel = context
-        .module
-        .kernels
-        .iter()
-        .find(|kernel| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end)?;
+    let kernel = kernel_around(context, span)?;
     let mut found = None;
     walk_expressions(&kernel.body, &mut |expr| {
         if expr.span == span {
@@ -154,4 +150,19 @@ pub(super) fn lanes_in(index: &Index) -> Vec<u32> {
     lanes.sort_unstable();
     lanes.dedup();
     lanes
+}
+
+/// Whether a polynomial is another number in other programs, or may be.
+pub(super) fn depends_on_program(poly: &Poly) -> bool {
+    poly.any(|atom| match atom {
+        Atom::Program(_) | Atom::Loop(_) | Atom::Other(_) => true,
+        Atom::Param(name) => name.contains("program_id") || name.contains("loop") || name.contains("other"),
+        Atom::Programs(_) | Atom::Lane(_) => false,
+    })
+}
+
+/// The kernel whose definition holds `span`.
+pub(super) fn kernel_around<'c>(context: &Context<'c>, span: Span) -> Option<&'c Kernel> {
+    let kernels = context.module.kernels.iter();
+    kernels.rev().find(|kernel| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end)
 }

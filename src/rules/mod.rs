@@ -75,8 +75,15 @@ rules! {
     negative_offset,
     stale_counter,
     negative_division,
+    unordered_exchange,
+    program_race,
+    truncated_row,
     unguarded_tail,
     untuned_launch,
+    strided_lanes,
+    repeated_pass,
+    unswizzled_tiles,
+    narrow_row,
 }
 
 /// The pages of all rules, one after the other.

@@ -1,6 +1,6 @@
 //! M005: an access in front of its tensor.
 
-use super::memory::{at_first, call_at, index, is_certain, kernels, upper_bound, verb};
+use super::memory::{at_first, call_at, index, is_certain, kernel_around, kernels, upper_bound, verb};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::analysis::launches::{Passed, passed};
 use crate::analysis::types::Facts;
@@ -157,7 +157,7 @@ fn is_passed_in_part(module: &Module, kernel: &Kernel, name: &str) -> bool {
 
 /// The `tl.where` around a call.
 fn chosen_at(context: &Context<'_>, span: Span) -> Option<Span> {
-    let kernel = context.module.kernels.iter().find(|kernel| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end)?;
+    let kernel = kernel_around(context, span)?;
     let mut found = None;
     walk_expressions(&kernel.body, &mut |expr| {
         if expr.span.start <= span.start

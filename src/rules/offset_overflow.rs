@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::memory::{call_at, index, is_certain, line};
+use super::memory::{index, is_certain, kernel_around, line};
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
 use crate::analysis::grid::{Extent, extents, is_passed};
 use crate::analysis::host::{Hosts, Names};
@@ -170,13 +170,12 @@ fn report(
         diagnostic = diagnostic
             .with_fix(format!("Compute it in 64 bits with `.to({int64})`"), vec![Edit { text: edit.1.replace("$", &int64), span: edit.0 }]);
     }
-    debug_assert!(call_at(context, access.span).is_some());
     diagnostic
 }
 
 /// Where to cast: the operand of the operation that is no plain parameter, with its new text.
 fn widen(context: &Context<'_>, span: Span) -> Option<(Span, String)> {
-    let kernel = context.module.kernels.iter().find(|kernel| kernel.def_span.start <= span.start && span.end <= kernel.def_span.end)?;
+    let kernel = kernel_around(context, span)?;
     let mut found: Option<&Expr> = None;
     walk_expressions(&kernel.body, &mut |expr| {
         if expr.span == span {

@@ -2,10 +2,12 @@
 
 use super::memory::{covers, global, guard, index, is_certain, kernels, lanes_in, tiled_by, upper_bound, verb};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
-use crate::analysis::launches::promises_full_tiles;
+use crate::analysis::grid::is_passed;
+use crate::analysis::host::Hosts;
+use crate::analysis::launches::{Passed, passed, promises_full_tiles};
 use crate::analysis::types::Facts;
 use crate::analysis::types::access::{Access, Mask};
-use crate::analysis::types::index::{Condition, Poly};
+use crate::analysis::types::index::{Atom, Condition, Poly};
 use crate::kernel::Kernel;
 use crate::syntax::Span;
 
@@ -20,10 +22,11 @@ pub(super) static RULE: Rule = Rule {
         doc: r#"
 ## What it does
 Finds accesses without a mask at `program · BLOCK + lane`, where another access of the kernel masks just this number with
-`< n` and the launch starts `triton.cdiv(n, BLOCK)` programs.
+`< n` and the launch starts `triton.cdiv(n, BLOCK)` programs; and accesses along `tl.arange(0, BLOCK)`, where another one masks
+the lane with `< n` and the launch passes `triton.next_power_of_2(n)` for `BLOCK`.
 
 ## Why is this bad?
-Unless `n` is a multiple of `BLOCK`, the last program reads or writes behind the end. The mask of the other access
+Unless `n` is a multiple of `BLOCK`, the last tile reads or writes behind the end. The mask of the other access
 says that this happens.
 
 ## Bad
@@ -45,6 +48,26 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
 def run(x, y, out):
     n = x.numel()
     add[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+```
+
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x, y, stride, n, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * stride
+    columns = tl.arange(0, BLOCK)
+    value = tl.load(x + start + columns)
+    #       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    tl.store(y + start + columns, value * 2, mask=columns < n)
+
+
+def run(x, y):
+    n = x.shape[1]
+    block = triton.next_power_of_2(n)
+    scale[(x.shape[0],)](x, y, x.stride(0), n, BLOCK=block)
 ```
 
 ## Good
@@ -100,11 +123,21 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
     let index = index(access)?;
     index.base.as_ref()?;
     lanes_in(index).into_iter().find_map(|lane| {
-        let axis = tiled_by(facts, &index.poly, lane)?;
-        let whole = global(facts, axis, lane)?;
         let block = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
-        let (condition, size) = bounded(facts, &whole)?;
-        let grid = covers(context, kernel, axis, size, &block)?;
+        let (condition, size, place, why) = match tiled_by(facts, &index.poly, lane) {
+            Some(axis) => {
+                let (condition, size) = bounded(facts, &global(facts, axis, lane)?)?;
+                (condition, size, covers(context, kernel, axis, size, &block)?, "the grid rounds up")
+            }
+            None => {
+                let steps = |atom: &Atom| matches!(atom, Atom::Loop(_) | Atom::Other(_));
+                if index.poly.any(steps) || facts.lanes.get(lane as usize)?.start != Some(0) {
+                    return None;
+                }
+                let (condition, size) = bounded(facts, &Poly::atom(Atom::Lane(lane)))?;
+                (condition, size, rounds_up(context, kernel, size, block.as_param()?)?, "the tile is rounded up")
+            }
+        };
         let message = format!(
             "without a mask this {} behind the end when `{size}` is no multiple of {block}; other accesses mask the same lanes with `< {size}`",
             verb(access)
@@ -112,8 +145,23 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
         Some(
             Diagnostic::new(&RULE.declaration, access.span, message)
                 .with_related(condition.span, "the mask of another access")
-                .with_related(grid, "the grid rounds up"),
+                .with_related(place, why),
         )
+    })
+}
+
+/// Where a launch passes `triton.next_power_of_2` of the parameter `size` for the parameter `block`.
+fn rounds_up(context: &Context<'_>, kernel: &Kernel, size: &str, block: &str) -> Option<Span> {
+    let mut hosts = Hosts::new(context.module);
+    context.module.launches_of(&kernel.name).find_map(|launch| {
+        let names = hosts.around(launch);
+        let Passed::Argument(value) = passed(launch, kernel, block) else { return None };
+        let value = names.resolve(value);
+        let call = value.as_call()?;
+        let path = context.module.imports.resolve(&call.func)?.path;
+        let [argument] = call.args.as_slice() else { return None };
+        let of_size = is_passed(&names, launch, kernel, size, &argument.value);
+        (path == "triton.next_power_of_2" && of_size).then_some(value.span)
     })
 }
 

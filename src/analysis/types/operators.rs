@@ -21,7 +21,7 @@ impl<'a> Engine<'a> {
                 Value::tuple(a.iter().chain(b.iter()).cloned().collect())
             }
             (Value::Opaque(_), Value::Opaque(_) | Value::Const(_)) | (Value::Const(_), Value::Opaque(_)) => {
-                Value::Opaque(index::binary(op, &left.scalarized(), &right.scalarized()))
+                Value::Opaque(self.about_binary(span, op, &left.scalarized(), &right.scalarized()))
             }
             (Value::Tile(_), _) | (_, Value::Tile(_)) => {
                 self.tile_binary(span, op, &left.scalarized(), &right.scalarized())
