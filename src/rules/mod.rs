@@ -11,6 +11,7 @@ mod language;
 mod memory;
 mod page;
 mod rewrite;
+mod reader;
 mod scope;
 mod suppression;
 #[cfg(test)]
@@ -76,6 +77,7 @@ rules! {
     stale_counter,
     negative_division,
     unguarded_tail,
+    padded_reduction,
     untuned_launch,
 }
 
