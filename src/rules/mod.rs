@@ -78,6 +78,12 @@ rules! {
     negative_division,
     unguarded_tail,
     padded_reduction,
+    implicit_tf32,
+    half_accumulator,
+    overflowing_exponential,
+    masked_row,
+    ignored_nan,
+    cancelling_variance,
     untuned_launch,
 }
 
