@@ -44,6 +44,7 @@ rules! {
     unchecked_assert,
     pointer_cache,
     changed_global,
+    unit_argument,
     unknown_member,
     dtype_called,
     loop_exit,
