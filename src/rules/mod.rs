@@ -10,8 +10,8 @@ mod engine;
 mod language;
 mod memory;
 mod page;
-mod rewrite;
 mod reader;
+mod rewrite;
 mod scope;
 mod suppression;
 #[cfg(test)]

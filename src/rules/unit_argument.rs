@@ -76,11 +76,10 @@ fn may_be_one(module: &Module, kernel: &Kernel, cast: &Cast<'_>) -> bool {
         ExprKind::Float(_) | ExprKind::None | ExprKind::Str(_) => true,
         _ => value.as_int().is_some_and(|value| value != 1),
     };
-    let mut launches = module.launches_of(&kernel.name).peekable();
-    let is_launched = launches.peek().is_some();
-    let all_others = is_launched
-        && launches.all(|launch| matches!(passed(launch, kernel, name), Passed::Argument(value) if never(value)));
-    !is_set && !is_bound && !all_others && is_specialized(kernel, name)
+    let values: Vec<_> = module.launches_of(&kernel.name).map(|launch| passed(launch, kernel, name)).collect();
+    let is_passed = values.iter().any(|value| matches!(value, Passed::Argument(_)));
+    let all_others = !values.is_empty() && values.iter().all(|value| matches!(value, Passed::Argument(value) if never(value)));
+    (is_passed || !is_set) && !is_bound && !all_others && is_specialized(kernel, name)
 }
 
 /// Whether `@triton.jit` is not told to leave the parameter alone.
