@@ -175,11 +175,14 @@ pub fn binary<'a>(
     rank: usize,
     is_square: bool,
 ) -> Option<Fill<'a>> {
-    if !left.undefined.is_empty() || !right.undefined.is_empty() {
-        return None;
-    }
     let of = |value: &Value<'a>| value.fill.as_ref().map(|fill| fill.in_rank(rank));
-    match (of(left), of(right)) {
+    let fills = (of(left), of(right));
+    if !left.undefined.is_empty() || !right.undefined.is_empty() {
+        // Zero times what nobody defined is zero or worse, so what follows is no better than of a zero.
+        let ((Some(fill), None) | (None, Some(fill))) = fills else { return None };
+        return (operation == Operation::Product && fill.is_zero()).then(|| fill.holding(Number(0.0), false));
+    }
+    match fills {
         (Some(a), Some(b)) => both(operation, a, b, is_square),
         (Some(fill), None) => one(operation, fill, right, rank, true),
         (None, Some(fill)) => one(operation, fill, left, rank, false),

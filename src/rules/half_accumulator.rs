@@ -141,3 +141,50 @@ fn report(context: &Context<'_>, zeros: &Zeros<'_>, total: &Stmt) -> Diagnostic 
     Diagnostic::new(&RULE.declaration, zeros.dtype, message)
         .with_related(total.span, format!("each round adds to it on line {line}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::messages;
+
+    fn found(body: &str) -> usize {
+        let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
+        messages(
+            &format!("import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, a, b, n, D: tl.constexpr):\n{body}"),
+            "N002",
+        )
+        .len()
+    }
+
+    #[test]
+    fn running_totals_in_half_precision_are_found() {
+        for round in [
+            "acc += tl.dot(a, b)",
+            "acc = acc + tl.dot(a, b)",
+            "acc = x + acc",
+            "acc = tl.dot(a, b, acc)",
+            "acc = tl.dot(a, b, acc=acc)",
+            "acc = acc * x\n    acc = tl.dot(a, b, acc)",
+            "acc *= x\n    acc += x",
+            "acc = acc * x + b",
+            "if n > 3:\n        acc += x",
+        ] {
+            for zeros in ["tl.zeros((16, 16), tl.float16)", "tl.full((16, 16), 0.0, dtype=tl.bfloat16)"] {
+                assert_eq!(found(&format!("acc = {zeros}\nfor i in range(n):\n    {round}")), 1, "{round}");
+            }
+        }
+        assert_eq!(found("acc = tl.zeros((16,), tl.float16)\nwhile n > 0:\n    acc += x"), 1);
+    }
+
+    #[test]
+    fn what_is_wide_or_no_total_is_silent() {
+        for dtype in ["tl.float32", "tl.int32", "D", "x.dtype.element_ty"] {
+            assert_eq!(found(&format!("acc = tl.zeros((16, 16), {dtype})\nfor i in range(n):\n    acc += x")), 0, "{dtype}");
+        }
+        for round in ["acc = x", "acc += x\n    acc = b", "acc = tl.maximum(acc, x)", "acc -= x", "b += acc"] {
+            let text = format!("acc = tl.zeros((16, 16), tl.float16)\nfor i in range(n):\n    {round}");
+            assert_eq!(found(&text), 0, "{round}");
+        }
+        assert_eq!(found("acc = tl.zeros((16, 16), tl.float16)\nacc += x"), 0, "no loop");
+        assert_eq!(found("for i in range(n):\n    acc = tl.zeros((16, 16), tl.float16)\n    acc += x"), 0);
+    }
+}

@@ -101,3 +101,49 @@ impl<'a> Reader<'a> {
         (is_infinite(&no.value) && is_loaded).then_some(value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::messages;
+
+    /// The findings in an online softmax with these changes made.
+    fn found(changes: &[(&str, &str)]) -> usize {
+        let mut text = "
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(q, keep, y, n, B: tl.constexpr):
+    c = tl.arange(0, B)
+    m = tl.full((1,), -float('inf'), tl.float32)
+    l = 0.0
+    for start in range(0, n, B):
+        s = tl.load(q + start + c)
+        a = tl.load(keep + start + c)
+        s = tl.where(a != 0, s, -float('inf'))
+        m_new = tl.maximum(m, tl.max(s, 0))
+        l = l * tl.exp(m - m_new)
+        m = m_new
+    tl.store(y, l)
+"
+        .to_owned();
+        for (old, new) in changes {
+            assert!(text.contains(old), "{old}");
+            text = text.replace(old, new);
+        }
+        messages(&text, "N004").len()
+    }
+
+    #[test]
+    fn only_a_loaded_mask_without_a_guard_is_found() {
+        assert_eq!(found(&[]), 1);
+        assert_eq!(found(&[("tl.full((1,), -float('inf'), tl.float32)", "tl.zeros((1,), tl.float32) - float('inf')")]), 1);
+        assert_eq!(found(&[("tl.exp(m", "tl.exp2(m")]), 1);
+        assert_eq!(found(&[("a != 0", "start + c < n")]), 0, "a mask of positions");
+        assert_eq!(found(&[("s, -float('inf')", "s, -1e30")]), 0, "a finite number");
+        assert_eq!(found(&[("(1,), -float('inf')", "(1,), 0.0")]), 0);
+        assert_eq!(found(&[("m = m_new\n", "m = tl.where(m_new == -float('inf'), 0.0, m_new)\n")]), 0, "a guard");
+        let branch = "if tl.max(a) > 0:\n            l = l * tl.exp(m - m_new)";
+        assert_eq!(found(&[("l = l * tl.exp(m - m_new)", branch)]), 0);
+    }
+}

@@ -143,3 +143,48 @@ impl<'a> Reader<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::messages;
+
+    fn found(body: &str) -> usize {
+        let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
+        let head = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, y, c, scale):\n    v = tl.load(x + c)\n";
+        messages(&format!("{head}{body}    tl.store(y, s)\n"), "N003").len()
+    }
+
+    #[test]
+    fn quotients_of_exponentials_without_a_bound_are_found() {
+        for body in [
+            "e = tl.exp(v)\ns = e / tl.sum(e)",
+            "e = tl.exp(v.to(tl.float32) * scale)\ns = e / tl.sum(e, axis=1)[:, None]",
+            "e = tl.exp(tl.where(c < 4, v, -float('inf')))\nd = tl.sum(e)\ns = e / d",
+            "e = tl.exp(tl.dot(v, v))\ns = e / tl.sum(e, 1)",
+            "e = tl.where(c < 4, tl.exp(v), 0.0)\ns = e / tl.sum(e)",
+            "e = tl.exp(2 * v)\ns = (e - 1) / (e + 1)",
+            "e = tl.math.exp(v)\ns = e / (1 + e)",
+            "e = tl.exp(v)\ns = tl.fdiv(e, tl.sum(e))",
+        ] {
+            assert_eq!(found(body), 1, "{body}");
+        }
+    }
+
+    #[test]
+    fn what_is_bounded_or_another_quotient_is_silent() {
+        for body in [
+            "e = tl.exp(v - tl.max(v))\ns = e / tl.sum(e)",
+            "v2 = v - tl.max(v)\ne = tl.exp(v2)\ns = e / tl.sum(e)",
+            "e = tl.exp(tl.minimum(v, 10.0))\ns = e / tl.sum(e)",
+            "e = tl.exp(helper(v))\ns = e / tl.sum(e)",
+            "e = tl.exp(v)\nv = v + 1\ns = 1 / (1 + tl.exp(-v))",
+            "e = tl.exp(-tl.abs(v))\ns = (1 - e) / (1 + e)",
+            "e = tl.exp(v)\ns = e / scale",
+            "e = tl.exp(v)\nf = tl.exp(v * 2)\ns = e / tl.sum(f)",
+            "e = tl.exp(v)\ne = e * 0.5\ns = e / tl.sum(e)",
+            "e = tl.exp(v)\nlow = e / (1 + e)\ns = tl.where(v > 0, 1 / (1 + tl.exp(-v)), low)",
+        ] {
+            assert_eq!(found(body), 0, "{body}");
+        }
+    }
+}

@@ -38,7 +38,8 @@ impl<'a> Reader<'a> {
             let inner = match &found.kind {
                 ExprKind::Call(call) => match &call.func.kind {
                     ExprKind::Attribute { value, name, .. }
-                        if name == "to" && self.module.resolve_in(self.kernel, &call.func).is_none() =>
+                        if (name == "to" || name == "cast")
+                            && self.module.resolve_in(self.kernel, &call.func).is_none() =>
                     {
                         value
                     }

@@ -112,3 +112,41 @@ fn report(context: &Context<'_>, kernel: &Kernel, cast: &Cast<'_>) -> Diagnostic
         .with_related(cast.param.name_span, "an integer parameter is specialized for 1")
         .with_fix(format!("Write `{replacement}`"), vec![Edit { span: cast.span, text: replacement }])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::messages;
+
+    /// What is found in a kernel with these decorators and parameters, launched so.
+    fn found(decorators: &str, params: &str, body: &str, launch: &str) -> usize {
+        let text = format!(
+            "import triton\nimport triton.language as tl\n\n{decorators}\ndef k({params}):\n    {body}\n    tl.store(x, s)\n\n\ndef run(x, n):\n    {launch}\n"
+        );
+        messages(&text, "H040").len()
+    }
+
+    #[test]
+    fn casts_of_integers_that_may_be_one_are_found() {
+        let (jit, cast, launch) = ("@triton.jit", "s = n.to(tl.int64)", "k[(1,)](x, n)");
+        assert_eq!(found(jit, "x, n", cast, launch), 1);
+        assert_eq!(found(jit, "x, n", "n = n.to(tl.int64); s = n", launch), 1);
+        assert_eq!(found("@other\n@triton.jit", "x, n", cast, launch), 1);
+        assert_eq!(found("@triton.jit(do_not_specialize=['x'])", "x, n", cast, launch), 1);
+        assert_eq!(found(jit, "x, n", cast, "k[(1,)](x, 1)"), 1);
+    }
+
+    #[test]
+    fn what_is_never_one_or_never_cast_is_silent() {
+        let (jit, cast, launch) = ("@triton.jit", "s = n.to(tl.int64)", "k[(1,)](x, n)");
+        assert_eq!(found(jit, "x, n: tl.constexpr", cast, launch), 0);
+        assert_eq!(found(jit, "x, n: int", cast, launch), 0);
+        assert_eq!(found(jit, "x, n", "s = n.to(tl.float32)", launch), 0, "it may be a float");
+        assert_eq!(found(jit, "x, n", "m = n; s = m.to(tl.int64)", launch), 0);
+        assert_eq!(found(jit, "x, n", "n = n + tl.program_id(0); s = n.to(tl.int64)", launch), 0);
+        assert_eq!(found(jit, "x, n", "s = tl.load(n) + n.to(tl.int64)", launch), 0, "a pointer");
+        assert_eq!(found(jit, "x, n", cast, "pass"), 0, "nothing launches it");
+        assert_eq!(found(jit, "x, n", cast, "k[(1,)](x, 4)"), 0);
+        assert_eq!(found("@triton.jit(do_not_specialize=['n'])", "x, n", cast, launch), 0);
+        assert_eq!(found("@triton.jit(do_not_specialize=NAMES)", "x, n", cast, launch), 0);
+    }
+}

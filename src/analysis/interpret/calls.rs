@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
         }
         let arguments = Arguments { call, values: &values, first: 1 };
         match name {
-            "to" => {
+            "to" | "cast" => {
                 let dtype = arguments.expr("dtype", 1);
                 cast(values.swap_remove(0), dtype)
             }
