@@ -18,7 +18,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// A tile of zeros in half precision that is assigned to a name.
+/// A tile in half precision that is assigned to a name and may start a total.
 struct Zeros<'a> {
     name: &'a str,
     statement: &'a Stmt,
@@ -51,7 +51,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
-/// Names that are assigned zeros in half precision, and nothing else outside of loops.
+/// Names that are assigned zeros, or another number, in half precision.
 fn zeros<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Zeros<'a>> {
     let mut found: Vec<Zeros<'a>> = Vec::new();
     walk_statements(&kernel.body, &mut |stmt| {
@@ -66,12 +66,12 @@ fn zeros<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Zeros<'a>> {
     found
 }
 
-/// `tl.zeros(…, tl.float16)` and `tl.full(…, 0.0, tl.float16)`: where the type stands, and which it is.
+/// `tl.zeros(…, tl.float16)` and `tl.full(…, 1.0, tl.float16)`: where the type stands, and which it is.
 fn half_zeros(module: &Module, kernel: &Kernel, value: &Expr) -> Option<(Span, &'static str)> {
     let call = value.as_call()?;
     let at = match module.language_member(kernel, &call.func)?.as_str() {
         "zeros" => 1,
-        "full" if matches!(call.argument("value", Some(1))?.kind, ExprKind::Int(0) | ExprKind::Float(0.0)) => 2,
+        "full" if matches!(call.argument("value", Some(1))?.kind, ExprKind::Int(_) | ExprKind::Float(_)) => 2,
         _ => return None,
     };
     let dtype = call.argument("dtype", Some(at))?;
@@ -168,7 +168,7 @@ mod tests {
             "acc = acc * x + b",
             "if n > 3:\n        acc += x",
         ] {
-            for zeros in ["tl.zeros((16, 16), tl.float16)", "tl.full((16, 16), 0.0, dtype=tl.bfloat16)"] {
+            for zeros in ["tl.zeros((16, 16), tl.float16)", "tl.full((16, 16), 1.0, dtype=tl.bfloat16)"] {
                 assert_eq!(found(&format!("acc = {zeros}\nfor i in range(n):\n    {round}")), 1, "{round}");
             }
         }

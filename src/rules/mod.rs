@@ -85,6 +85,7 @@ rules! {
     masked_row,
     ignored_nan,
     cancelling_variance,
+    half_sum,
     untuned_launch,
 }
 
