@@ -3,6 +3,7 @@
 //! Each module answers one kind of question, purely and on the kernel model alone:
 //!
 //! - [`constants`]: which integer or truth value an expression certainly has,
+//! - [`definitions`]: what a name stands for, where one assignment says it,
 //! - [`dialect`]: whether the file is written for another compiler than Triton's own,
 //! - [`expressions`]: whether two expressions are written alike,
 //! - [`flow`]: which statements Triton compiles at all,
@@ -15,6 +16,7 @@
 //! - [`updates`]: which tensors a kernel reads and writes back changed,
 //! - [`witness`]: which program and lane an index is largest in,
 //! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
+//! - [`fills`]: what is in the lanes that a load filled, and what arithmetic makes of it,
 //! - [`interpret`]: runs a kernel's body over that domain,
 //! - [`types`]: runs a kernel's body as Triton's front end would: types, shapes, compile-time values.
 //!
@@ -22,8 +24,10 @@
 //! ranges, tile sizes) join in: one more field of [`lanes::Value`] and its transfer function, on the same walk.
 
 pub mod constants;
+pub mod definitions;
 pub mod dialect;
 pub mod expressions;
+pub mod fills;
 pub mod flow;
 pub mod grid;
 pub mod host;

@@ -10,6 +10,7 @@ mod engine;
 mod language;
 mod memory;
 mod page;
+mod reader;
 mod rewrite;
 mod scope;
 mod suppression;
@@ -43,6 +44,7 @@ rules! {
     unchecked_assert,
     pointer_cache,
     changed_global,
+    unit_argument,
     unknown_member,
     dtype_called,
     loop_exit,
@@ -79,6 +81,14 @@ rules! {
     program_race,
     truncated_row,
     unguarded_tail,
+    padded_reduction,
+    implicit_tf32,
+    half_accumulator,
+    overflowing_exponential,
+    masked_row,
+    ignored_nan,
+    cancelling_variance,
+    half_sum,
     untuned_launch,
     strided_lanes,
     repeated_pass,

@@ -95,6 +95,11 @@ fn only(code: &str) -> Selection {
     Selection { select: vec![code.to_owned()], ignore: Vec::new() }
 }
 
+/// The messages of the findings of one rule, on the newest Triton.
+pub(super) fn messages(text: &str, code: &str) -> Vec<String> {
+    findings(text, Target::newest(), &only(code)).into_iter().map(|finding| finding.message).collect()
+}
+
 /// `line:column-column` of each span, for readable failures.
 fn places(text: &str, spans: impl IntoIterator<Item = Span>) -> Vec<String> {
     let source = Source::parse(text);

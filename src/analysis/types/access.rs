@@ -121,7 +121,8 @@ fn leftmost(expr: &Expr) -> Option<&str> {
 }
 
 /// The parameters that loads and stores start from, also through local names.
-pub(super) fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
+#[must_use]
+pub fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
     let mut origin: HashMap<&str, &str> = HashMap::new();
     walk_statements(&kernel.body, &mut |stmt| {
         if let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind
