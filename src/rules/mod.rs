@@ -79,6 +79,7 @@ rules! {
     negative_division,
     unordered_exchange,
     program_race,
+    unchecked_block,
     truncated_row,
     unguarded_tail,
     padded_reduction,

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
         fixable: false,
         doc: r#"
 ## What it does
-Finds a load in a loop that goes over the same addresses in the same steps as a load in an earlier loop of the same kernel.
+Finds a load in a loop that goes over a row tile by tile, as a load in an earlier loop of the same kernel has done.
 
 ## Why is this bad?
 What a program loads is gone when the loop ends. A kernel that reads its row once for the mean, once for the variance and
@@ -84,11 +84,16 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         let mut told: Vec<&str> = Vec::new();
         for (at, access) in facts.accesses.iter().enumerate() {
             let Some((base, own)) = swept(facts, access) else { continue };
-            let before = facts.accesses[..at].iter().find(|earlier| {
+            let before = facts.accesses[..at].iter().position(|earlier| {
                 earlier.loops != access.loops
                     && earlier.span.end <= access.span.start
                     && swept(facts, earlier).is_some_and(|other| other == (base, own.clone()))
             });
+            // What was written in between is not the same any more.
+            let writes = |other: &Access| {
+                other.kind != AccessKind::Load && index(other).is_none_or(|index| index.base.as_deref() == Some(base))
+            };
+            let before = before.filter(|from| !facts.accesses[*from..at].iter().any(writes)).map(|at| &facts.accesses[at]);
             if let Some(before) = before
                 && !told.contains(&base)
                 && !seen.contains(&access.span)
@@ -117,6 +122,16 @@ fn swept<'f>(facts: &Facts, access: &'f Access) -> Option<(&'f str, Vec<(String,
         return None;
     }
     let head = facts.loops.get(*around as usize)?;
+    // A pass over a row: each round takes the next tile.
+    let next_tile = index.axes.iter().flatten().any(|lane| {
+        let size = facts.lanes.get(*lane as usize).and_then(|lane| Poly::of_dim(&lane.size));
+        let (step, of_lane) = (head.step.as_ref(), index.poly.factor_of(&Atom::Lane(*lane)));
+        let round = index.poly.factor_of(&Atom::Loop(*around)).zip(step).and_then(|(factor, step)| factor.times(step));
+        size.zip(of_lane).and_then(|(size, factor)| factor.times(&size)).is_some_and(|tile| round == Some(tile))
+    });
+    if !next_tile {
+        return None;
+    }
     let fixed = |poly: &Option<Poly>| poly.as_ref().is_some_and(|poly| !poly.any(|atom| matches!(atom, Atom::Other(_))));
     if !fixed(&head.start) || !fixed(&head.end) || index.poly.any(|atom| matches!(atom, Atom::Other(_))) {
         return None;

@@ -58,8 +58,8 @@ def last(x, y, n):
 ```
 
 ## Sources
-[triton#11439](https://github.com/triton-lang/triton/pull/11439). In `triton/compiler/code_generator.py` of the releases from 3.1
-to 3.9, `visit_For` leaves the name bound to the placeholder that it made before the loop.
+[triton#11439](https://github.com/triton-lang/triton/pull/11439). Compiled with Triton 3.1.0, 3.2.0, 3.4.0, 3.6.0 and 3.9.0: all
+accept the first example, and add 1 to `ub.poison` (3.1.0: `llvm.mlir.undef`).
 "#,
     },
     check,

@@ -99,7 +99,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 /// Whether other accesses of the kernel go to what lies between, so that a cache may hold it.
 fn others_fill(facts: &Facts, access: &Access, step: i128) -> bool {
     let Some(own) = index(access) else { return true };
-    facts.accesses.iter().filter(|other| other.span != access.span && other.kind == access.kind).filter_map(index).any(|other| {
+    facts.accesses.iter().filter(|other| other.kind == access.kind).filter_map(index).any(|other| {
         let apart = other.poly.plus(&own.poly, -1).and_then(|difference| difference.as_number());
         // What is not followed may go anywhere.
         other.base == own.base && apart.is_none_or(|apart| apart != 0 && apart.abs() < step)

@@ -21,8 +21,8 @@ pub(super) static RULE: Rule = Rule {
         fixable: false,
         doc: r#"
 ## What it does
-Finds accesses without a mask at `program · BLOCK + lane`, where another access of the kernel masks just this number with
-`< n` and the launch starts `triton.cdiv(n, BLOCK)` programs; and accesses along `tl.arange(0, BLOCK)`, where another one masks
+Finds accesses without a mask at `program · BLOCK + lane`, where another access of the kernel at the same offset masks just this
+number with `< n` and the launch starts `triton.cdiv(n, BLOCK)` programs; and accesses along `tl.arange(0, BLOCK)`, where another one masks
 the lane with `< n` and the launch passes `triton.next_power_of_2(n)` for `BLOCK`.
 
 ## Why is this bad?
@@ -91,7 +91,7 @@ def run(x, y, out):
 ```
 
 ## When it is silent
-When no other access masks the number, when the host checks that a size is a multiple of a tile's, and when a branch, an
+When no other access at the same offset masks the number (the tensor may be larger than the others), when the host checks that a size is a multiple of a tile's, and when a branch, an
 early `return` or anything else that is not followed stands in between.
 
 ## Sources
@@ -126,7 +126,7 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
         let block = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
         let (condition, size, place, why) = match tiled_by(facts, &index.poly, lane) {
             Some(axis) => {
-                let (condition, size) = bounded(facts, &global(facts, axis, lane)?)?;
+                let (condition, size) = bounded(facts, &index.poly, &global(facts, axis, lane)?)?;
                 (condition, size, covers(context, kernel, axis, size, &block)?, "the grid rounds up")
             }
             None => {
@@ -134,7 +134,7 @@ fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) 
                 if index.poly.any(steps) || facts.lanes.get(lane as usize)?.start != Some(0) {
                     return None;
                 }
-                let (condition, size) = bounded(facts, &Poly::atom(Atom::Lane(lane)))?;
+                let (condition, size) = bounded(facts, &index.poly, &Poly::atom(Atom::Lane(lane)))?;
                 (condition, size, rounds_up(context, kernel, size, block.as_param()?)?, "the tile is rounded up")
             }
         };
@@ -165,9 +165,11 @@ fn rounds_up(context: &Context<'_>, kernel: &Kernel, size: &str, block: &str) ->
     })
 }
 
-/// The condition of an access that masks `whole < parameter`.
-fn bounded<'f>(facts: &'f Facts, whole: &Poly) -> Option<(&'f Condition, &'f str)> {
-    facts.accesses.iter().filter_map(guard).flat_map(|guard| &guard.conditions).find_map(|condition| {
+/// The condition `whole < parameter` in the mask of another access to the same places: of a tensor that is laid out otherwise,
+/// nobody knows whether it has room behind its end.
+fn bounded<'f>(facts: &'f Facts, offset: &Poly, whole: &Poly) -> Option<(&'f Condition, &'f str)> {
+    let alike = facts.accesses.iter().filter(|other| index(other).is_some_and(|index| index.poly == *offset));
+    alike.filter_map(guard).flat_map(|guard| &guard.conditions).find_map(|condition| {
         let (left, right) = upper_bound(condition)?;
         (left == whole).then_some((condition, right.as_param()?))
     })
