@@ -1,11 +1,19 @@
 //! What the rules that look for formulas share: reading an expression through names, casts and added axes.
 
+use super::Context;
 use crate::analysis::definitions::Definitions;
 use crate::kernel::ast::{Call, Expr, ExprKind};
 use crate::kernel::{Kernel, Module};
 
 /// How deep an expression is followed.
 pub(super) const MAX_DEPTH: usize = 24;
+
+/// The kernels whose text satisfies `may_be`: a quick look that spares most of them the reading.
+pub(super) fn kernels<'a>(context: &Context<'a>, may_be: &dyn Fn(&str) -> bool) -> Vec<&'a Kernel> {
+    let text = context.source.text();
+    let kernels = context.module.kernels.iter().filter(|kernel| !kernel.has_error);
+    kernels.filter(|kernel| may_be(&text[kernel.def_span.start..kernel.def_span.end])).collect()
+}
 
 /// Reads the expressions of one kernel.
 pub(super) struct Reader<'a> {
