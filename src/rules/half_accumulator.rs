@@ -1,5 +1,6 @@
 //! N002: a running total in half precision.
 
+use super::reader::MAX_FOUND;
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Kernel, Module};
@@ -30,7 +31,8 @@ struct Zeros<'a> {
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let mut found = Vec::new();
     for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        let zeros = zeros(context.module, kernel);
+        let mut zeros = zeros(context.module, kernel);
+        zeros.truncate(MAX_FOUND);
         if zeros.is_empty() {
             continue;
         }

@@ -1,6 +1,6 @@
 //! N007: a sum over lanes in half precision.
 
-use super::reader::Reader;
+use super::reader::{Reader, kernels};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::api::{Certainty, Target};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
@@ -21,7 +21,8 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let mut found: Vec<(Span, Span, &'static str)> = Vec::new();
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
+    let may_be = |text: &str| text.contains("float16") && text.contains("sum");
+    for kernel in kernels(context, &may_be) {
         let reader = Reader::new(context.module, kernel);
         walk_expressions(&kernel.body, &mut |expr| found.extend(reader.half_sum(expr, context.target)));
     }

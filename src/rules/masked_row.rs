@@ -1,6 +1,6 @@
 //! N004: a row that is masked altogether makes an online softmax NaN.
 
-use super::reader::{Reader, is_infinite};
+use super::reader::{MAX_FOUND, Reader, is_infinite, kernels};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use crate::syntax::Span;
@@ -20,11 +20,14 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let mut found = Vec::new();
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
+    let may_be = |text: &str| text.contains("exp") && text.contains("inf");
+    for kernel in kernels(context, &may_be) {
         let reader = Reader::new(context.module, kernel);
         let (mut rescales, mut is_guarded) = (Vec::new(), false);
         walk_expressions(&kernel.body, &mut |expr| {
-            rescales.extend(reader.rescale(expr).filter(|_| !is_conditional(&kernel.body, expr.span)));
+            if rescales.len() < MAX_FOUND {
+                rescales.extend(reader.rescale(expr).filter(|_| !is_conditional(&kernel.body, expr.span)));
+            }
             if let ExprKind::Compare { left, rest } = &expr.kind {
                 is_guarded |= is_infinite(left) || rest.iter().any(|(_, right)| is_infinite(right));
             }

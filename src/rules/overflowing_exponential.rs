@@ -1,8 +1,11 @@
 //! N003: a quotient of exponentials that overflow.
 
-use super::reader::{MAX_DEPTH, Reader, is_infinite};
+use std::collections::HashSet;
+
+use super::reader::{MAX_DEPTH, Reader, is_infinite, kernels};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
+use crate::syntax::Span;
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -19,11 +22,18 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let mut found = Vec::new();
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
+    let may_be = |text: &str| text.contains("exp(");
+    for kernel in kernels(context, &may_be) {
         let reader = Reader::new(context.module, kernel);
+        let mut quotients = Vec::new();
         walk_expressions(&kernel.body, &mut |expr| {
-            found.extend(reader.quotient(expr).filter(|_| !reader.is_chosen(expr)));
+            quotients.extend(reader.quotient(expr).map(|diagnostic| (expr.span, diagnostic)));
         });
+        if !quotients.is_empty() {
+            let chosen = reader.chosen();
+            let left = quotients.into_iter().filter(|(span, _)| !chosen.contains(span));
+            found.extend(left.map(|(_, diagnostic)| diagnostic));
+        }
     }
     found.sort_by_key(|diagnostic| diagnostic.span);
     found.dedup_by_key(|diagnostic| diagnostic.span);
@@ -66,13 +76,16 @@ impl<'a> Reader<'a> {
         )
     }
 
-    /// Whether a value is one side of a choice: the other may be there for large arguments.
-    fn is_chosen(&self, value: &'a Expr) -> bool {
-        let mut found = false;
+    /// What the sides of choices are made of: the other side may be there for large arguments.
+    fn chosen(&self) -> HashSet<Span> {
+        let (mut found, mut seen) = (HashSet::new(), HashSet::new());
         walk_expressions(&self.kernel.body, &mut |expr| {
             if let Some(call) = self.call_of(expr, &["where"]) {
-                let is_value = |part: &'a Expr| part.span == value.span;
-                found |= call.args.iter().skip(1).any(|arm| self.contains(&arm.value, &is_value));
+                for arm in call.args.iter().skip(1) {
+                    self.walk_through(&arm.value, &mut seen, &mut |part| {
+                        found.insert(part.span);
+                    });
+                }
             }
         });
         found

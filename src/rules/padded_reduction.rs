@@ -1,5 +1,6 @@
 //! M020: padding that arithmetic has made count reaches a reduction.
 
+use super::reader::MAX_FOUND;
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Fix, Rule, Severity};
 use crate::analysis::fills::Content;
 use crate::analysis::interpret::{PaddedReduction, lanes_that_count};
@@ -24,7 +25,8 @@ pub(super) static RULE: Rule = Rule {
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
         if has_filled_load(context, kernel) {
-            let found = lanes_that_count(context.module, kernel).padded;
+            let mut found = lanes_that_count(context.module, kernel).padded;
+            found.truncate(MAX_FOUND);
             if !found.is_empty() && !context.is_for_other_compiler() && !promises_full_tiles(context.module, kernel) {
                 findings.extend(found.iter().filter_map(|found| report(context, kernel, found)));
             }

@@ -1,11 +1,23 @@
 //! What the rules that look for formulas share: reading an expression through names, casts and added axes.
 
+use std::collections::HashSet;
+
+use super::Context;
 use crate::analysis::definitions::Definitions;
 use crate::kernel::ast::{Call, Expr, ExprKind};
 use crate::kernel::{Kernel, Module};
 
+/// More findings than this are not looked for in one kernel, where each costs a walk over all of it.
+pub(super) const MAX_FOUND: usize = 64;
 /// How deep an expression is followed.
 pub(super) const MAX_DEPTH: usize = 24;
+
+/// The kernels whose text satisfies `may_be`: a quick look that spares most of them the reading.
+pub(super) fn kernels<'a>(context: &Context<'a>, may_be: &dyn Fn(&str) -> bool) -> Vec<&'a Kernel> {
+    let text = context.source.text();
+    let kernels = context.module.kernels.iter().filter(|kernel| !kernel.has_error);
+    kernels.filter(|kernel| may_be(&text[kernel.def_span.start..kernel.def_span.end])).collect()
+}
 
 /// Reads the expressions of one kernel.
 pub(super) struct Reader<'a> {
@@ -53,24 +65,26 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Whether some part of an expression, or of what its names stand for, satisfies `wanted`.
-    pub(super) fn contains(&self, expr: &'a Expr, wanted: &dyn Fn(&'a Expr) -> bool) -> bool {
-        self.contains_within(expr, wanted, MAX_DEPTH)
+    /// Calls `visit` on each part of an expression, and of what its names stand for, each name once.
+    pub(super) fn walk_through(&self, expr: &'a Expr, seen: &mut HashSet<&'a str>, visit: &mut dyn FnMut(&'a Expr)) {
+        let mut waiting = vec![expr];
+        while let Some(expr) = waiting.pop() {
+            expr.walk(&mut |part| {
+                visit(part);
+                if let Some(name) = part.as_name()
+                    && seen.insert(name)
+                {
+                    waiting.extend(self.definitions.only(name));
+                }
+            });
+        }
     }
 
-    fn contains_within(&self, expr: &'a Expr, wanted: &dyn Fn(&'a Expr) -> bool, depth: usize) -> bool {
+    /// Whether some part of an expression, or of what its names stand for, satisfies `wanted`.
+    pub(super) fn contains(&self, expr: &'a Expr, wanted: &dyn Fn(&'a Expr) -> bool) -> bool {
         let mut found = false;
-        let mut names = Vec::new();
-        expr.walk(&mut |part| {
-            found |= wanted(part);
-            names.extend(part.as_name());
-        });
-        names.dedup();
+        self.walk_through(expr, &mut HashSet::new(), &mut |part| found |= wanted(part));
         found
-            || depth > 0
-                && names.into_iter().filter_map(|name| self.definitions.only(name)).any(|value| {
-                    !value.span.contains(expr.span) && self.contains_within(value, wanted, depth.saturating_sub(4))
-                })
     }
 }
 

@@ -1,5 +1,7 @@
 //! M001: undefined lanes of a masked load reach a reduction.
 
+use std::collections::HashSet;
+
 use super::reader::Reader;
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
 use crate::analysis::interpret::{UndefinedReduction, undefined_reductions};
@@ -27,7 +29,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             let found = undefined_reductions(context.module, kernel);
             if !found.is_empty() && !context.is_for_other_compiler() && !promises_full_tiles(context.module, kernel) {
                 let reader = Reader::new(context.module, kernel);
-                let found = found.iter().filter(|found| !reader.is_part_of_scan(found));
+                let scanned = reader.scanned();
+                let found = found.iter().filter(|found| !reader.is_part_of_scan(found, &scanned));
                 findings.extend(found.filter_map(|found| report(context, found)));
             }
         }
@@ -49,25 +52,27 @@ fn has_unfilled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
 }
 
 impl<'a> Reader<'a> {
+    /// The names that are given to a scan.
+    fn scanned(&self) -> HashSet<&'a str> {
+        let mut found = HashSet::new();
+        walk_expressions(&self.kernel.body, &mut |expr| {
+            let scan = self.call_of(expr, &["cumsum", "associative_scan"]);
+            found.extend(scan.and_then(|call| call.args.first()?.value.as_name()));
+        });
+        found
+    }
+
     /// Whether the sum is that of one part of a scan which the programs share: only the last program has lanes turned off,
     /// and what comes behind its part is nothing.
-    fn is_part_of_scan(&self, found: &UndefinedReduction<'a>) -> bool {
-        let summed = |expr: &'a Expr| expr.as_call()?.args.first()?.value.as_name();
-        let (Some(name), Some(mask)) =
-            (summed(found.reduction), found.load.as_call().and_then(|call| call.argument("mask", Some(1))))
-        else {
-            return false;
-        };
-        let mut is_scanned = false;
-        walk_expressions(&self.kernel.body, &mut |expr| {
-            is_scanned |= self.call_of(expr, &["cumsum", "associative_scan"]).is_some() && summed(expr) == Some(name);
-        });
+    fn is_part_of_scan(&self, found: &UndefinedReduction<'a>, scanned: &HashSet<&'a str>) -> bool {
+        let summed = found.reduction.as_call().and_then(|call| call.args.first()?.value.as_name());
+        let mask = found.load.as_call().and_then(|call| call.argument("mask", Some(1)));
         let is_program = |expr: &'a Expr| {
-            expr.as_call().is_some_and(|call| {
-                matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "program_id")
-            })
+            expr.as_call().is_some_and(
+                |call| matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "program_id"),
+            )
         };
-        is_scanned && self.contains(mask, &is_program)
+        summed.is_some_and(|name| scanned.contains(name)) && mask.is_some_and(|mask| self.contains(mask, &is_program))
     }
 }
 

@@ -1,5 +1,6 @@
 //! H040: a method of an integer parameter that has none when 1 is passed.
 
+use super::reader::MAX_FOUND;
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
 use crate::analysis::launches::{Passed, certainly_launched, passed};
 use crate::analysis::types::access::pointers;
@@ -23,7 +24,11 @@ pub(super) static RULE: Rule = Rule {
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
         let mut found = Vec::new();
-        walk_expressions(&kernel.body, &mut |expr| found.extend(cast_of_param(context.module, kernel, expr)));
+        walk_expressions(&kernel.body, &mut |expr| {
+            if found.len() < MAX_FOUND {
+                found.extend(cast_of_param(context.module, kernel, expr));
+            }
+        });
         if found.is_empty() || !certainly_launched(context.module, kernel) || context.is_for_other_compiler() {
             continue;
         }
