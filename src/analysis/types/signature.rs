@@ -171,9 +171,10 @@ fn constant(text: &str) -> Const {
         return Const::Float(value);
     }
     match text {
-        "True" => return Const::Bool(true),
-        "False" => return Const::Bool(false),
-        "None" => return Const::None,
+        // Also as JSON has them: signatures are made by scripts.
+        "True" | "true" => return Const::Bool(true),
+        "False" | "false" => return Const::Bool(false),
+        "None" | "null" => return Const::None,
         _ => {}
     }
     let of_module = ["tl.", "triton.language.", "__tl."].into_iter().find_map(|prefix| text.strip_prefix(prefix));
@@ -209,7 +210,7 @@ mod tests {
     #[test]
     fn values_of_all_kinds() {
         let text = format!(
-            "{HEAD}# warpsmith: signature x=*fp16:16 n=i32, EPS=1e-5 ACT=\"re lu\" T=[1, 2] M={{'a': 1}} F=True P=None \
+            "{HEAD}# warpsmith: signature x=*fp16:16 n=i32, EPS=1e-5 ACT=\"re lu\" T=[1, 2] M={{'a': 1}} F=True G=false P=None \
              DT=tl.bfloat16 d=tensordesc<fp16[64, 32]> B=1_024 k=*kfp32 m=i32=65_536\n\n@triton.jit\ndef k(x): pass\n"
         );
         for (name, expected) in [
@@ -220,6 +221,7 @@ mod tests {
             ("T", "?"),
             ("M", "?"),
             ("F", "True"),
+            ("G", "False"),
             ("P", "None"),
             ("DT", "bf16"),
             ("d", "descriptor of fp16[64, 32]"),
