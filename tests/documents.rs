@@ -1,7 +1,7 @@
 //! An edited document is what a fresh one of the same text would be: its text, its lines, its tree and its model.
 
 use proptest::prelude::*;
-use tree_sitter::TreeCursor;
+use tree_sitter::{Node, Parser, Tree, TreeCursor};
 use warpsmith::kernel::Module;
 use warpsmith::syntax::{Document, Encoding, Position, Source};
 
@@ -113,11 +113,14 @@ fn place(text: &str, (line, column): (f64, f64), encoding: Encoding) -> (Positio
 /// A node: kind, first and last byte, row and column, and whether it is an error or missing.
 type Facts = (u16, usize, usize, usize, usize, bool, bool);
 
-fn nodes(source: &Source) -> Vec<Facts> {
+/// All nodes but the roots.
+fn nodes<'a>(roots: impl Iterator<Item = Node<'a>>) -> Vec<Facts> {
     fn visit(cursor: &mut TreeCursor<'_>, out: &mut Vec<Facts>) {
         let (node, start) = (cursor.node(), cursor.node().start_position());
         let (first, last) = (node.start_byte(), node.end_byte());
-        out.push((node.kind_id(), first, last, start.row, start.column, node.is_error(), node.is_missing()));
+        if node.parent().is_some() {
+            out.push((node.kind_id(), first, last, start.row, start.column, node.is_error(), node.is_missing()));
+        }
         if cursor.goto_first_child() {
             visit(cursor, out);
             while cursor.goto_next_sibling() {
@@ -127,8 +130,15 @@ fn nodes(source: &Source) -> Vec<Facts> {
         }
     }
     let mut out = Vec::new();
-    visit(&mut source.tree().walk(), &mut out);
+    roots.for_each(|root| visit(&mut root.walk(), &mut out));
     out
+}
+
+/// The tree of the whole text in one piece.
+fn whole(text: &str) -> Tree {
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_python::LANGUAGE.into()).unwrap();
+    parser.parse(text, None).unwrap()
 }
 
 proptest! {
@@ -162,7 +172,11 @@ proptest! {
                 let (edited, fresh) = (document.source(), Source::parse(text.as_str()));
                 prop_assert_eq!(&**edited.text(), text.as_str());
                 prop_assert_eq!(edited.lines().count(), lines(&text).len());
-                prop_assert_eq!(nodes(&edited), nodes(&fresh), "{:?}", text);
+                prop_assert_eq!(nodes(edited.roots()), nodes(fresh.roots()), "{:?}", text);
+                if !fresh.has_error() {
+                    let whole = whole(&text);
+                    prop_assert_eq!(nodes(fresh.roots()), nodes([whole.root_node()].into_iter()), "{:?}", text);
+                }
                 let module = match last {
                     Some((source, module)) => Module::rebuild(&edited, module, &source),
                     None => Module::build(&edited),

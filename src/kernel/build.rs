@@ -7,32 +7,44 @@ use tree_sitter::Node;
 use super::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
 use super::lower::Lower;
 use super::query::Found;
-use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, query};
+use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, Part, query};
 use crate::syntax::{Source, node_span};
 
 impl Module {
     /// Reads the kernel model off a file.
     #[must_use]
     pub fn build(source: &Source) -> Self {
-        let found = query::find(source, source.tree().root_node());
-        let mut imports = Imports::collect(&found.imports, Lower::new(source.text()));
-        if imports.is_empty() && found.launches.is_empty() {
+        let lower = Lower::new(source.text());
+        let found: Vec<Found<'_>> = source.roots().map(|root| query::find(source, root)).collect();
+        let mut imports = Imports::default();
+        found.iter().for_each(|found| imports.collect(&found.imports, lower));
+        if imports.is_empty() && found.iter().all(|found| found.launches.is_empty()) {
             return Self::default();
         }
-        let (globals, uncertain) = top_level(source, Some(&mut imports));
-        let mut module = Self { imports, globals, uncertain, ..Self::default() };
-        module.add(source, &found);
-        module.note_calls();
+        let mut module = Self { imports, ..Self::default() };
+        for root in source.roots() {
+            module.add_top_level(root, lower);
+        }
+        for global in &module.globals {
+            module.imports.assign(&global.name, &global.value);
+        }
+        for (at, found) in found.iter().enumerate() {
+            module.add(at, found, lower);
+        }
+        module.conclude();
         module
     }
 
-    /// Adds the kernels and launches of one node below the root, which comes after those that were added.
-    pub(super) fn read(&mut self, source: &Source, node: Node<'_>) {
-        self.add(source, &query::find(source, node));
+    /// Adds what one segment, which comes after those that were added, has at its top level.
+    pub(super) fn add_top_level(&mut self, root: Node<'_>, lower: Lower<'_>) {
+        let before = self.globals.len();
+        let bound = top_level(root, lower, &mut self.globals);
+        self.parts.push(Part { bound, globals: self.globals.len() - before, ..Part::default() });
     }
 
-    fn add(&mut self, source: &Source, found: &Found<'_>) {
-        let lower = Lower::new(source.text());
+    /// Adds the kernels and launches of a segment, whose top level is known, and which comes after those that were added.
+    pub(super) fn add(&mut self, at: usize, found: &Found<'_>, lower: Lower<'_>) {
+        let (kernels, launches, first_host) = (self.kernels.len(), self.launches.len(), self.hosts.len());
         self.kernels.extend(found.decorated.iter().filter_map(|&node| kernel(node, lower, &self.imports)));
         let mut hosts = HashMap::new();
         for &node in &found.launches {
@@ -44,15 +56,30 @@ impl Module {
             });
             self.launches.extend(launch(node, lower, host));
         }
+        let part = &mut self.parts[at];
+        part.calls = calls(&self.kernels[kernels..]);
+        part.kernels = self.kernels.len() - kernels;
+        part.launches = self.launches.len() - launches;
+        part.hosts = self.hosts.len() - first_host;
+    }
+
+    /// Puts together what the segments say about names.
+    pub(super) fn conclude(&mut self) {
+        let (mut bound, mut uncertain) = (HashSet::new(), HashSet::new());
+        for (name, conditional) in self.parts.iter().flat_map(|part| &part.bound) {
+            if !bound.insert(name) || *conditional {
+                uncertain.insert(name.clone());
+            }
+        }
+        self.uncertain = uncertain;
+        self.called = self.parts.iter().flat_map(|part| &part.calls).cloned().collect();
     }
 }
 
-/// Assignments of the top level, and the names that it binds more than once or under a condition. Aliases that it makes
-/// for what is imported go into `imports`.
-pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> (Vec<Global>, HashSet<String>) {
-    let lower = Lower::new(source.text());
-    let (mut globals, mut bound, mut uncertain) = (Vec::new(), HashSet::new(), HashSet::new());
-    let root = source.tree().root_node();
+/// Adds the assignments of a segment's top level to `globals`. Returns the names that it binds, and whether that is
+/// under a condition.
+fn top_level(root: Node<'_>, lower: Lower<'_>, globals: &mut Vec<Global>) -> Vec<(String, bool)> {
+    let mut bound = Vec::new();
     let mut cursor = root.walk();
     for node in root.named_children(&mut cursor) {
         let conditional = matches!(
@@ -65,23 +92,31 @@ pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> (
         // Functions and classes are not entered: their bodies bind nothing here.
         let stmt = lower.stmt(node);
         walk_statements(std::slice::from_ref(&stmt), &mut |stmt| {
-            for name in bound_names(&stmt.kind) {
-                if conditional || !bound.insert(name.clone()) {
-                    uncertain.insert(name);
-                }
-            }
+            bound.extend(bound_names(&stmt.kind).into_iter().map(|name| (name, conditional)));
             if let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind
                 && let [target] = targets.as_slice()
                 && let Some(name) = target.as_name()
             {
-                if let Some(imports) = &mut imports {
-                    imports.assign(name, value);
-                }
                 globals.push(Global { name: name.to_owned(), value: value.clone(), span: stmt.span });
             }
         });
     }
-    (globals, uncertain)
+    bound
+}
+
+/// Names that kernels call.
+fn calls(kernels: &[Kernel]) -> HashSet<String> {
+    let mut calls = HashSet::new();
+    for kernel in kernels {
+        walk_expressions(&kernel.body, &mut |expr| {
+            if let Some(name) = expr.as_call().and_then(|call| call.func.as_name())
+                && !calls.contains(name)
+            {
+                calls.insert(name.to_owned());
+            }
+        });
+    }
+    calls
 }
 
 fn is_main_guard(node: Node<'_>, lower: Lower<'_>) -> bool {

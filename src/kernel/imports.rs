@@ -24,16 +24,14 @@ pub struct Imports {
 }
 
 impl Imports {
-    pub(super) fn collect(nodes: &[Node<'_>], lower: Lower<'_>) -> Self {
-        let mut imports = Self::default();
+    pub(super) fn collect(&mut self, nodes: &[Node<'_>], lower: Lower<'_>) {
         for &node in nodes {
             if node.kind() == "import_statement" {
-                imports.add_plain(node, lower);
+                self.add_plain(node, lower);
             } else {
-                imports.add_from(node, lower);
+                self.add_from(node, lower);
             }
         }
-        imports
     }
 
     /// `import triton`, `import triton.language`, `import triton.language as tl`

@@ -36,6 +36,21 @@ pub struct Module {
     pub uncertain: HashSet<String>,
     /// See [`Module::called_in_kernels`].
     called: HashSet<String>,
+    /// What comes from which segment of the source, in order.
+    parts: Vec<Part>,
+}
+
+/// What one segment of the source adds to the model.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Part {
+    kernels: usize,
+    launches: usize,
+    hosts: usize,
+    globals: usize,
+    /// Names that its top level binds, and whether that is under a condition.
+    bound: Vec<(String, bool)>,
+    /// Names that its kernels call.
+    calls: HashSet<String>,
 }
 
 /// A function that Triton compiles.
@@ -227,18 +242,6 @@ impl Module {
     #[must_use]
     pub fn called_in_kernels(&self) -> &HashSet<String> {
         &self.called
-    }
-
-    fn note_calls(&mut self) {
-        for kernel in &self.kernels {
-            ast::walk_expressions(&kernel.body, &mut |expr| {
-                if let Some(name) = expr.as_call().and_then(|call| call.func.as_name())
-                    && !self.called.contains(name)
-                {
-                    self.called.insert(name.to_owned());
-                }
-            });
-        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Moves what was read off a text to another place in it.
 
 use super::ast::{Arg, Expr, ExprKind, Stmt, StmtKind};
-use super::{Autotune, Config, Decorator, Host, Kernel, Launch, Param};
+use super::{Autotune, Config, Decorator, Global, Host, Kernel, Launch, Param};
 use crate::syntax::Span;
 
 /// Something with spans.
@@ -163,4 +163,5 @@ shift_fields! {
     Config { span, meta, options }
     Launch { target, grid, args, args_span, span }
     Host { name_span, span, body }
+    Global { value, span }
 }

@@ -412,7 +412,7 @@ mod tests {
         let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
         let text = format!("{imports}\n{decorator}\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n{body}\n{rest}\n");
         let source = Source::parse(text);
-        assert!(!source.tree().root_node().has_error(), "{}", source.text());
+        assert!(!source.has_error(), "{}", source.text());
         let (module, selection) = (Module::build(&source), Selection { select: vec!["L004".into()], ignore: vec![] });
         let context = Context { source: &source, module: &module, target: Target::newest() };
         check(&context, &selection).iter().map(|found| source.slice(found.span).to_owned()).collect()

@@ -81,8 +81,7 @@ fn is_clear(context: &Context<'_>, kernel: &Kernel) -> bool {
 
 /// Whether a `*` stands among the parameters, which the model leaves out.
 fn has_keyword_only(context: &Context<'_>, kernel: &Kernel) -> bool {
-    let root = context.source.tree().root_node();
-    let name = root.descendant_for_byte_range(kernel.name_span.start, kernel.name_span.end);
+    let name = context.source.node_at(kernel.name_span);
     let params = name.and_then(|name| name.parent()?.child_by_field_name("parameters"));
     params.is_none_or(|params| {
         let mut cursor = params.walk();

@@ -8,27 +8,26 @@ use crate::syntax::Source;
 /// Whether the name of a kernel is bound once at the top level of the file, by the kernel.
 pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
     let is = |node: Node<'_>| binds_to(node, source, &kernel.name);
-    let root = source.tree().root_node();
     let mut bindings = 0;
-    walk(root, &mut |node| {
-        bindings += usize::from(is(node));
-        if !matches!(node.kind(), "function_definition" | "class_definition" | "lambda") {
-            return true;
-        }
-        // What is bound inside a function or class is another name.
-        bindings += usize::from(node.child_by_field_name("name").is_some_and(is));
-        false
-    });
+    for root in source.roots() {
+        walk(root, &mut |node| {
+            bindings += usize::from(is(node));
+            if !matches!(node.kind(), "function_definition" | "class_definition" | "lambda") {
+                return true;
+            }
+            // What is bound inside a function or class is another name.
+            bindings += usize::from(node.child_by_field_name("name").is_some_and(is));
+            false
+        });
+    }
     let is_global =
         |node: Node<'_>| is(node) && node.parent().is_some_and(|parent| parent.kind() == "global_statement");
-    bindings == 1 && !any(root, &is_global)
+    bindings == 1 && !source.roots().any(|root| any(root, &is_global))
 }
 
 /// The innermost function (or comprehension) around a launch.
 pub(super) fn scope_of<'a>(source: &'a Source, launch: &Launch) -> Option<Node<'a>> {
-    let root = source.tree().root_node();
-    let at = root.descendant_for_byte_range(launch.span.start, launch.span.end)?;
-    scopes(Some(at)).next()
+    scopes(source.node_at(launch.span)).next()
 }
 
 /// Whether `scope` or a function around it binds the name of a kernel.
@@ -52,7 +51,7 @@ fn binds_to(node: Node<'_>, source: &Source, name: &str) -> bool {
 pub(super) fn imports_another(source: &Source, alias: &str) -> bool {
     let str = |node: Node<'_>| &source.text()[node.byte_range()];
     let is_triton = |module: Node<'_>| str(module).split('.').next() == Some("triton");
-    any(source.tree().root_node(), &|node| {
+    let is_another = |node: Node<'_>| {
         let mut cursor = node.walk();
         let mut items = node.children_by_field_name("name", &mut cursor);
         match node.kind() {
@@ -67,7 +66,8 @@ pub(super) fn imports_another(source: &Source, alias: &str) -> bool {
             }
             _ => false,
         }
-    })
+    };
+    source.roots().any(|root| any(root, &is_another))
 }
 
 /// Whether an identifier stands where it gives a value to a name.
