@@ -1,9 +1,12 @@
-//! An edited document is what a fresh one of the same text would be: its text, its lines, its tree and its model.
+//! An edited document is what a fresh one of the same text would be: its text, its lines, its trees, its model, what
+//! is known about its kernels, and its findings.
 
 use proptest::prelude::*;
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
-use warpsmith::kernel::Module;
-use warpsmith::syntax::{Document, Encoding, Position, Source};
+use warpsmith::api::Target;
+use warpsmith::kernel::{Kernel, Module, Shift};
+use warpsmith::rules::{self, Context, Diagnostic, Selection};
+use warpsmith::syntax::{Document, Encoding, Position, Source, Span};
 
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n, BLOCK: tl.constexpr):\n    \
     \"\"\"Docs.\"\"\"\n    i = tl.arange(0, BLOCK)\n    if n > 0:\n        tl.store(x + i, i, mask=i < n)\n    # é😀\n\n\n\
@@ -12,7 +15,7 @@ const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.j
     if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
-const PIECES: [&str; 28] = [
+const PIECES: [&str; 33] = [
     "",
     "x",
     "é",
@@ -41,6 +44,11 @@ const PIECES: [&str; 28] = [
     "k[(1,)](x)\n",
     "import triton.language as tl\n",
     "\u{c}",
+    "tl.cidv(x)",
+    "helper(x)",
+    "f'{x",
+    "}",
+    "# warpsmith: ignore\n",
 ];
 
 #[derive(Clone, Debug)]
@@ -141,6 +149,57 @@ fn whole(text: &str) -> Tree {
     parser.parse(text, None).unwrap()
 }
 
+fn findings(source: &Source, module: &Module) -> Vec<Diagnostic> {
+    rules::check(&Context { source, module, target: Target::newest() }, &Selection::default())
+}
+
+/// What an analysis of a kernel might look at.
+#[derive(Clone, Debug, PartialEq)]
+struct Fact {
+    spans: Vec<Span>,
+    texts: Vec<String>,
+}
+
+impl Shift for Fact {
+    fn shift(&mut self, by: isize) {
+        self.spans.shift(by);
+    }
+}
+
+fn fact(source: &Source, module: &Module, kernel: &Kernel) -> Fact {
+    let mut texts = Vec::new();
+    let mut seen: Vec<Span> = Vec::new();
+    let mut waiting: Vec<&Kernel> = vec![kernel];
+    let names =
+        |text: &str, name: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+    while let Some(kernel) = waiting.pop() {
+        if seen.contains(&kernel.span) {
+            continue;
+        }
+        seen.push(kernel.span);
+        let text = source.slice(kernel.span);
+        texts.push(text.to_owned());
+        texts.extend(module.launches_of(&kernel.name).map(|launch| source.slice(launch.span).to_owned()));
+        let hosts = module.launches_of(&kernel.name).filter_map(|launch| module.hosts.get(launch.host?));
+        texts.extend(hosts.map(|host| source.slice(host.span).to_owned()));
+        waiting.extend(module.kernels.iter().filter(|other| names(text, &other.name)));
+    }
+    texts.extend(module.globals.iter().map(|global| source.slice(global.span).to_owned()));
+    texts.extend(
+        module
+            .kernels
+            .iter()
+            .filter(|caller| names(source.slice(caller.span), &kernel.name))
+            .map(|caller| source.slice(caller.span).to_owned()),
+    );
+    texts.push(format!(
+        "{} {}",
+        module.uncertain.contains(&kernel.name),
+        module.called_in_kernels().contains(&kernel.name)
+    ));
+    Fact { spans: kernel.body.iter().map(|stmt| stmt.span).chain([kernel.span]).collect(), texts }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
@@ -181,7 +240,13 @@ proptest! {
                     Some((source, module)) => Module::rebuild(&edited, module, &source),
                     None => Module::build(&edited),
                 };
-                prop_assert_eq!(&module, &Module::build(&fresh), "{:?}", text);
+                let fresh_module = Module::build(&fresh);
+                prop_assert_eq!(&module, &fresh_module, "{:?}", text);
+                prop_assert_eq!(findings(&edited, &module), findings(&fresh, &fresh_module), "{:?}", text);
+                for (kernel, fresh_kernel) in module.kernels.iter().zip(&fresh_module.kernels) {
+                    let known = kernel.facts.get(0, || fact(&edited, &module, kernel));
+                    prop_assert_eq!(&*known, &fact(&fresh, &fresh_module, fresh_kernel), "{:?}", text);
+                }
                 last = Some((edited, module));
             }
         }

@@ -5,56 +5,104 @@ use std::collections::{HashMap, HashSet};
 use tree_sitter::Node;
 
 use super::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
+use super::facts::Facts;
+use super::find::{self, Found, Hints, Scope};
 use super::lower::Lower;
-use super::query::Found;
-use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, Part, query};
-use crate::syntax::{Source, node_span};
+use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, Part};
+use crate::syntax::{Segment, Source, Span, node_span};
+
+/// A segment that is read, step by step, no further than it must be.
+pub(super) struct Reading<'a> {
+    source: &'a Source,
+    segment: &'a Segment,
+    text: &'a str,
+    hints: Hints,
+    found: Option<Found<'a>>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(source: &'a Source, segment: &'a Segment) -> Self {
+        let text = source.slice(Span::new(segment.start(), segment.end()));
+        Self { source, segment, text, hints: Hints::of(text), found: None }
+    }
+
+    fn found(&mut self) -> &Found<'a> {
+        self.found.get_or_insert_with(|| find::find(self.source.text(), self.source.root(self.segment)))
+    }
+
+    /// The import statements.
+    pub(super) fn imports(&mut self) -> &[Node<'a>] {
+        if self.hints.imports { &self.found().imports } else { &[] }
+    }
+
+    fn launches(&mut self) -> &[find::Launch<'a>] {
+        if self.hints.launches { &self.found().launches } else { &[] }
+    }
+
+    fn decorated(&mut self, imports: &Imports) -> &[Node<'a>] {
+        let has = |name: &str| memchr::memmem::find(self.text.as_bytes(), name.as_bytes()).is_some();
+        if self.hints.decorators && imports.names().any(has) { &self.found().decorated } else { &[] }
+    }
+
+    /// The one name that is bound by a definition which need not be parsed for that.
+    fn plain_name(&self) -> Option<&'a str> {
+        let rest = self.text.strip_prefix("def").or_else(|| self.text.strip_prefix("class"))?;
+        let rest = rest.strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']);
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        (self.segment.is_plain_definition() && end > 0 && rest[end..].starts_with(['(', ':'])).then(|| &rest[..end])
+    }
+}
 
 impl Module {
     /// Reads the kernel model off a file.
     #[must_use]
     pub fn build(source: &Source) -> Self {
         let lower = Lower::new(source.text());
-        let found: Vec<Found<'_>> = source.roots().map(|root| query::find(source, root)).collect();
         let mut imports = Imports::default();
-        found.iter().for_each(|found| imports.collect(&found.imports, lower));
-        if imports.is_empty() && found.iter().all(|found| found.launches.is_empty()) {
+        let mut readings: Vec<_> = source.segments().iter().map(|segment| Reading::new(source, segment)).collect();
+        readings.iter_mut().for_each(|reading| imports.merge(&Imports::collect(reading.imports(), lower)));
+        if imports.is_empty() && readings.iter_mut().all(|reading| reading.launches().is_empty()) {
             return Self::default();
         }
         let mut module = Self { imports, ..Self::default() };
-        for root in source.roots() {
-            module.add_top_level(root, lower);
+        for reading in &mut readings {
+            module.add_top_level(reading, lower);
         }
         for global in &module.globals {
             module.imports.assign(&global.name, &global.value);
         }
-        for (at, found) in found.iter().enumerate() {
-            module.add(at, found, lower);
+        for (at, reading) in readings.iter_mut().enumerate() {
+            module.add(at, reading, lower);
         }
         module.conclude();
         module
     }
 
     /// Adds what one segment, which comes after those that were added, has at its top level.
-    pub(super) fn add_top_level(&mut self, root: Node<'_>, lower: Lower<'_>) {
+    pub(super) fn add_top_level(&mut self, reading: &mut Reading<'_>, lower: Lower<'_>) {
         let before = self.globals.len();
-        let bound = top_level(root, lower, &mut self.globals);
-        self.parts.push(Part { bound, globals: self.globals.len() - before, ..Part::default() });
+        let bound = match reading.plain_name() {
+            Some(name) => vec![(name.to_owned(), false)],
+            None => top_level(reading.source.root(reading.segment), lower, &mut self.globals),
+        };
+        let imports = Imports::collect(reading.imports(), lower);
+        self.parts.push(Part { bound, imports, globals: self.globals.len() - before, ..Part::default() });
     }
 
     /// Adds the kernels and launches of a segment, whose top level is known, and which comes after those that were added.
-    pub(super) fn add(&mut self, at: usize, found: &Found<'_>, lower: Lower<'_>) {
+    pub(super) fn add(&mut self, at: usize, reading: &mut Reading<'_>, lower: Lower<'_>) {
         let (kernels, launches, first_host) = (self.kernels.len(), self.launches.len(), self.hosts.len());
-        self.kernels.extend(found.decorated.iter().filter_map(|&node| kernel(node, lower, &self.imports)));
+        let decorated = reading.decorated(&self.imports);
+        self.kernels.extend(decorated.iter().filter_map(|&node| kernel(node, lower, &self.imports)));
         let mut hosts = HashMap::new();
-        for &node in &found.launches {
-            let host = enclosing_function(node).map(|function| {
-                *hosts.entry(function.id()).or_insert_with(|| {
+        for found in reading.launches() {
+            let host = found.function().map(|function| {
+                *hosts.entry(function.node.id()).or_insert_with(|| {
                     self.hosts.push(host(function, lower));
                     self.hosts.len() - 1
                 })
             });
-            self.launches.extend(launch(node, lower, host));
+            self.launches.extend(launch(found.node, lower, host));
         }
         let part = &mut self.parts[at];
         part.calls = calls(&self.kernels[kernels..]);
@@ -175,6 +223,7 @@ fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel>
         locals,
         nested: node.parent().is_some_and(|parent| parent.kind() != "module"),
         has_error: node.has_error(),
+        facts: Facts::default(),
     })
 }
 
@@ -335,7 +384,7 @@ fn launch(node: Node<'_>, lower: Lower<'_>, host: Option<usize>) -> Option<Launc
     let grid = if index.len() == 1 {
         index.remove(0)
     } else {
-        let span = crate::syntax::Span::new(index.first()?.span.start, index.last()?.span.end);
+        let span = Span::new(index.first()?.span.start, index.last()?.span.end);
         Expr { span, kind: ExprKind::Tuple(index) }
     };
     Some(Launch {
@@ -350,36 +399,23 @@ fn launch(node: Node<'_>, lower: Lower<'_>, host: Option<usize>) -> Option<Launc
     })
 }
 
-fn enclosing_function(node: Node<'_>) -> Option<Node<'_>> {
-    let mut at = node.parent();
-    while let Some(parent) = at {
-        if parent.kind() == "function_definition" {
-            return Some(parent);
-        }
-        at = parent.parent();
-    }
-    None
-}
-
-fn host(function: Node<'_>, lower: Lower<'_>) -> Host {
+fn host(scope: &Scope<'_>, lower: Lower<'_>) -> Host {
     let name_of = |node: Node<'_>| node.child_by_field_name("name").map_or("", |name| lower.str(name)).to_owned();
+    let function = scope.node;
     let name = name_of(function);
     let mut qualname = name.clone();
-    let mut at = function.parent();
-    while let Some(parent) = at {
-        match parent.kind() {
-            "class_definition" => qualname = format!("{}.{qualname}", name_of(parent)),
-            "function_definition" => qualname = format!("{}.<locals>.{qualname}", name_of(parent)),
-            _ => {}
-        }
-        at = parent.parent();
+    let mut outer = scope.outer.as_deref();
+    while let Some(scope) = outer {
+        let separator = if scope.is_function { ".<locals>." } else { "." };
+        qualname = format!("{}{separator}{qualname}", name_of(scope.node));
+        outer = scope.outer.as_deref();
     }
     Host {
         qualname,
         name,
         name_span: function.child_by_field_name("name").map_or(node_span(function), node_span),
         span: node_span(function),
-        line: lower.text[..function.start_byte()].matches('\n').count(),
+        line: function.start_position().row,
         params: params(function, lower, &Imports::default()).into_iter().map(|param| param.name).collect(),
         body: function.child_by_field_name("body").map_or_else(Vec::new, |body| lower.block(body)),
     }

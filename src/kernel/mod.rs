@@ -4,17 +4,21 @@
 
 pub mod ast;
 mod build;
+mod facts;
+mod find;
 mod imports;
 mod lower;
-mod query;
 mod rebuild;
 mod shift;
+mod surroundings;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
 
+pub use facts::{Fact, Facts};
 pub use imports::{Imports, Resolved};
+pub use shift::Shift;
 
 use crate::syntax::Span;
 use ast::{Arg, Expr, Stmt};
@@ -47,6 +51,9 @@ struct Part {
     launches: usize,
     hosts: usize,
     globals: usize,
+    /// What its import statements bind.
+    imports: Imports,
+    words: surroundings::Cached,
     /// Names that its top level binds, and whether that is under a condition.
     bound: Vec<(String, bool)>,
     /// Names that its kernels call.
@@ -82,6 +89,8 @@ pub struct Kernel {
     pub nested: bool,
     /// Whether the parser found an error inside.
     pub has_error: bool,
+    /// What analyses found out about it.
+    pub facts: Facts,
 }
 
 /// A parameter of a kernel.

@@ -1,12 +1,11 @@
 //! Reads the model off a text that differs little from one whose model is known.
 
-use tree_sitter::Node;
-
-use super::ast::{Expr, StmtKind};
+use super::ast::ExprKind;
+use super::build::Reading;
 use super::lower::Lower;
 use super::shift::Shift;
-use super::{Imports, Module, Part, query};
-use crate::syntax::{Segment, Source, node_span, unchanged};
+use super::{Global, Imports, Module, Part};
+use crate::syntax::{Source, unchanged};
 
 impl Module {
     /// The same as [`Module::build`] of `source`, in less time: takes over what stands unchanged in segments from
@@ -15,19 +14,25 @@ impl Module {
     pub fn rebuild(source: &Source, mut before: Self, before_source: &Source) -> Self {
         let (old, new) = (before_source.segments(), source.segments());
         let (first, last) = unchanged(old, new);
-        let (gone, come) = (&old[first..old.len() - last], &new[first..new.len() - last]);
-        let is_contained = |segments: &[Segment], source| {
-            segments.iter().all(|segment| is_contained(segment.root(), source, &before.imports))
-        };
-        if before.imports.is_empty() || !is_contained(gone, before_source) || !is_contained(come, source) {
+        if before.imports.is_empty() {
             return Self::build(source);
         }
+        if before.parts.iter().any(|part| !part.words.is_known()) {
+            before.set_surroundings(before_source);
+        }
         let mut rest = before.split_off(old.len() - last);
-        before.split_off(first);
+        let gone = before.split_off(first);
         let lower = Lower::new(source.text());
-        for segment in come {
-            before.add_top_level(segment.root(), lower);
-            before.add(before.parts.len() - 1, &query::find(source, segment.root()), lower);
+        let mut come = Self::default();
+        let mut readings: Vec<_> =
+            new[first..new.len() - last].iter().map(|segment| Reading::new(source, segment)).collect();
+        readings.iter_mut().for_each(|reading| come.add_top_level(reading, lower));
+        if gone.aliasing(&before.imports) != come.aliasing(&before.imports) {
+            return Self::build(source);
+        }
+        before.append(come);
+        for (at, reading) in readings.iter_mut().enumerate() {
+            before.add(first + at, reading, lower);
         }
         if let (Some(old), Some(new)) = (old[old.len() - last..].first(), new[new.len() - last..].first()) {
             rest.shift(new.start().wrapping_sub(old.start()).cast_signed());
@@ -35,6 +40,7 @@ impl Module {
         }
         before.append(rest);
         before.conclude();
+        before.set_surroundings(source);
         before
     }
 
@@ -76,23 +82,19 @@ impl Module {
             self.globals.shift(by);
         }
     }
-}
 
-/// Whether a change of these statements changes nothing for others: they neither import nor have to do with what is
-/// imported.
-fn is_contained(root: Node<'_>, source: &Source, imports: &Imports) -> bool {
-    let mut cursor = root.walk();
-    root.named_children(&mut cursor).all(|node| match node.kind() {
-        "comment" => true,
-        "expression_statement" => match Lower::new(source.text()).stmt(node).kind {
-            StmtKind::Assign { targets, value: Some(value), .. } => {
-                !targets.iter().filter_map(Expr::as_name).any(|name| imports.concern(name, &value))
-            }
-            _ => true,
-        },
-        "function_definition" | "class_definition" | "decorated_definition" => {
-            !source.slice(node_span(node)).contains("import")
-        }
-        _ => false,
-    })
+    /// What the segments say about names of what is imported. Where that does not change, nothing changes elsewhere.
+    fn aliasing(&self, imports: &Imports) -> (Vec<&Imports>, Vec<(&str, Option<String>, bool)>) {
+        let concerns = |global: &&Global| imports.concern(&global.name, &global.value);
+        let alias = |global: &Global| {
+            let path = global.value.dotted().map(|parts| parts.join("."));
+            (path, matches!(global.value.kind, ExprKind::None))
+        };
+        let assigned = self.globals.iter().filter(concerns).map(|global| {
+            let (path, is_none) = alias(global);
+            (global.name.as_str(), path, is_none)
+        });
+        let imported = self.parts.iter().map(|part| &part.imports).filter(|imports| !imports.says_nothing());
+        (imported.collect(), assigned.collect())
+    }
 }

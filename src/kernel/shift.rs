@@ -5,7 +5,7 @@ use super::{Autotune, Config, Decorator, Global, Host, Kernel, Launch, Param};
 use crate::syntax::Span;
 
 /// Something with spans.
-pub(super) trait Shift {
+pub trait Shift {
     /// Moves all spans by so many bytes.
     fn shift(&mut self, by: isize);
 }
@@ -156,7 +156,7 @@ macro_rules! shift_fields {
 
 // Fields without spans are left out. `Host::line` is moved by whoever knows the lines.
 shift_fields! {
-    Kernel { name_span, span, def_span, params, decorators, autotune, body }
+    Kernel { name_span, span, def_span, params, decorators, autotune, body, facts }
     Param { name_span, span, annotation, default }
     Decorator { expr }
     Autotune { span, configs }

@@ -2,11 +2,8 @@
 
 use std::sync::Arc;
 
-use ropey::Rope;
-use tree_sitter::Parser;
-
-use super::source::new_parser;
 use super::{Encoding, Position, Source};
+use ropey::Rope;
 
 /// Why an edit could not be applied as it was sent. The document stays as it was.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -27,7 +24,6 @@ pub enum EditError {
 /// parse.
 pub struct Document {
     rope: Rope,
-    parser: Parser,
     parsed: Option<Source>,
     is_current: bool,
 }
@@ -36,7 +32,7 @@ impl Document {
     /// A document that holds `text`.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        Self { rope: Rope::from_str(text), parser: new_parser(), parsed: None, is_current: false }
+        Self { rope: Rope::from_str(text), parsed: None, is_current: false }
     }
 
     /// Replaces the whole text.
@@ -74,7 +70,7 @@ impl Document {
             Some(parsed) if self.is_current => parsed,
             Some(parsed) => {
                 let text: Arc<str> = String::from(&self.rope).into();
-                parsed.parse_next(&mut self.parser, text)
+                parsed.parse_next(text)
             }
             None => Source::parse(String::from(&self.rope)),
         };

@@ -13,13 +13,20 @@ pub(super) struct Found {
     pub(super) end: usize,
     /// One past the last byte that had to be seen to know that; past the end of the text when its end was seen.
     pub(super) seen: usize,
+    /// Whether it is a function or class without decorators, and nothing else.
+    pub(super) is_plain: bool,
 }
 
 /// What the scan is inside of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     Bracket,
-    String { quote: u8, triple: bool, format: bool, raw: bool },
+    String {
+        quote: u8,
+        triple: bool,
+        format: bool,
+        raw: bool,
+    },
     /// `{…}` of an f-string.
     Field,
     /// What follows the `:` in there.
@@ -45,6 +52,7 @@ impl Scan<'_> {
     fn run(&mut self) -> Found {
         let mut line = Line::of(self.text, self.start);
         let is_definition = matches!(line, Line::Decorator | Line::Definition);
+        let mut is_plain = line == Line::Definition;
         while self.at < self.text.len() {
             let is_line_end = match self.frames.last() {
                 Some(&Frame::String { quote, triple, format, raw }) => self.string(quote, triple, format, raw),
@@ -56,19 +64,20 @@ impl Scan<'_> {
             }
             let (before, now) = (line, Line::of(self.text, self.at));
             if let Some(end) = self.recover(now) {
-                return Found { end, seen: self.at + SEEN };
+                return Found { end, seen: self.at + SEEN, is_plain: false };
             }
             if !self.frames.is_empty() || matches!(now, Line::Other | Line::Clause) {
+                is_plain &= !self.frames.is_empty() || b" \t\r\n#".contains(&self.text[self.at]);
                 continue;
             }
             line = now;
             let follows = before == Line::Decorator && matches!(now, Line::Decorator | Line::Definition);
             let begins = is_definition || matches!(now, Line::Decorator | Line::Definition);
             if !follows && (begins || self.at - self.start > LONG_RUN) {
-                return Found { end: self.at, seen: self.at + SEEN };
+                return Found { end: self.at, seen: self.at + SEEN, is_plain };
             }
         }
-        Found { end: self.text.len(), seen: self.text.len() + 1 }
+        Found { end: self.text.len(), seen: self.text.len() + 1, is_plain: is_plain && self.frames.is_empty() }
     }
 
     /// Inside brackets: where a definition begins all the same, with its decorators.
@@ -91,7 +100,9 @@ impl Scan<'_> {
 
     /// Steps over one thing in code. Returns whether that ended a line.
     fn code(&mut self) -> bool {
-        let plain = |&byte: &u8| !matches!(byte, b'\n' | b'\\' | b'#' | b'\'' | b'"' | b'(' | b'[' | b'{' | b')' | b']' | b'}' | b':');
+        let plain = |&byte: &u8| {
+            !matches!(byte, b'\n' | b'\\' | b'#' | b'\'' | b'"' | b'(' | b'[' | b'{' | b')' | b']' | b'}' | b':')
+        };
         while self.text.get(self.at).is_some_and(plain) {
             self.at += 1;
         }
@@ -149,7 +160,8 @@ impl Scan<'_> {
         match rest[0] {
             b'\\' => self.at += escape_length(rest, format, raw),
             b'\n' => {
-                let outermost = self.frames.iter().position(|frame| matches!(frame, Frame::String { triple: false, .. }));
+                let outermost =
+                    self.frames.iter().position(|frame| matches!(frame, Frame::String { triple: false, .. }));
                 self.frames.truncate(outermost.unwrap_or(0));
                 self.at += 1;
                 return true;

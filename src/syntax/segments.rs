@@ -1,11 +1,21 @@
 //! The segments of a text with their trees, and what of them stays through an edit.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use tree_sitter::{InputEdit, Node, Parser, Point, Tree};
 
 use super::segment;
+
+thread_local! {
+    /// A parser keeps what it has allocated from one text to the next.
+    static PARSER: RefCell<Parser> = RefCell::new({
+        let mut parser = Parser::new();
+        parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar is of a supported ABI");
+        parser
+    });
+}
 
 /// A run of whole top-level statements.
 #[derive(Clone, Debug)]
@@ -14,6 +24,7 @@ pub(crate) struct Segment {
     row: usize,
     /// How much of the text had to be seen to know where it ends.
     seen: usize,
+    is_plain: bool,
     parsed: Arc<Parsed>,
     /// The tree, moved to where the segment stands; made when first asked for.
     moved: OnceLock<Tree>,
@@ -22,12 +33,11 @@ pub(crate) struct Segment {
 /// What holds wherever the segment stands.
 #[derive(Debug)]
 struct Parsed {
-    /// As if the segment were the whole text.
-    tree: Tree,
+    /// As if the segment were the whole text; made when first asked for.
+    tree: OnceLock<Tree>,
     length: usize,
     /// Line breaks, as the parser counts them.
     rows: usize,
-    has_error: bool,
 }
 
 impl Segment {
@@ -46,18 +56,23 @@ impl Segment {
         self.row
     }
 
-    /// Whether the parser found an error in it.
-    pub(crate) fn has_error(&self) -> bool {
-        self.parsed.has_error
+    /// Whether it is one function or class without decorators, and nothing else.
+    pub(crate) fn is_plain_definition(&self) -> bool {
+        self.is_plain
     }
 
-    /// The root of its tree.
-    pub(crate) fn root(&self) -> Node<'_> {
+    /// The root of its tree; `text` is the text that it is of.
+    pub(super) fn root(&self, text: &str) -> Node<'_> {
+        let tree = self.parsed.tree.get_or_init(|| {
+            let text = text.as_bytes().get(self.start..self.end()).unwrap_or_default();
+            let tree = PARSER.with_borrow_mut(|parser| parser.parse(text, None));
+            tree.expect("a parser with a language and no time limit parses")
+        });
         if self.start == 0 {
-            return self.parsed.tree.root_node();
+            return tree.root_node();
         }
         let moved = self.moved.get_or_init(|| {
-            let mut tree = self.parsed.tree.clone();
+            let mut tree = tree.clone();
             tree.edit(&InputEdit {
                 start_byte: 0,
                 old_end_byte: 0,
@@ -75,15 +90,15 @@ impl Segment {
         if (start, row, seen) == (self.start, self.row, self.seen) {
             return self.clone();
         }
-        Self { start, row, seen, parsed: Arc::clone(&self.parsed), moved: OnceLock::new() }
+        let (is_plain, parsed) = (self.is_plain, Arc::clone(&self.parsed));
+        Self { start, row, seen, is_plain, parsed, moved: OnceLock::new() }
     }
 }
 
 impl Parsed {
-    fn of(parser: &mut Parser, text: &str) -> Self {
-        let tree = parser.parse(text.as_bytes(), None).expect("a parser with a language and no time limit parses");
+    fn new(text: &str) -> Self {
         let rows = memchr::memchr_iter(b'\n', text.as_bytes()).count();
-        Self { length: text.len(), rows, has_error: tree.root_node().has_error(), tree }
+        Self { tree: OnceLock::new(), length: text.len(), rows }
     }
 }
 
@@ -95,15 +110,15 @@ pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> (usize, usize) {
     (before, after)
 }
 
-/// Parses a text from scratch.
-pub(super) fn parse(parser: &mut Parser, text: &str) -> Vec<Segment> {
+/// The segments of a text. Each is parsed when its tree is first asked for.
+pub(super) fn parse(text: &str) -> Vec<Segment> {
     let mut segments = Vec::new();
-    read(&mut segments, text, |_| false, |text| Arc::new(Parsed::of(parser, text)));
+    read(&mut segments, text, |_| false, |text| Arc::new(Parsed::new(text)));
     segments
 }
 
-/// Parses a text of which an older version is parsed: the same as [`parse`] of it.
-pub(super) fn parse_next(parser: &mut Parser, old: &[Segment], old_text: &str, text: &str) -> Vec<Segment> {
+/// The segments of a text of which an older version is known: the same as [`parse`] of it.
+pub(super) fn parse_next(old: &[Segment], old_text: &str, text: &str) -> Vec<Segment> {
     let change = Change::between(old_text, text);
     // What was seen to find their ends has not changed.
     let kept = old.iter().take_while(|segment| segment.seen <= change.start).count();
@@ -126,7 +141,7 @@ pub(super) fn parse_next(parser: &mut Parser, old: &[Segment], old_text: &str, t
         },
         |text| match known.get(text) {
             Some(segment) => Arc::clone(&segment.parsed),
-            None => Arc::new(Parsed::of(parser, text)),
+            None => Arc::new(Parsed::new(text)),
         },
     );
     let (mut row, mut at) = end_of(&segments);
@@ -153,7 +168,14 @@ fn read(
         let found = segment::find(text.as_bytes(), start);
         let parsed = parsed(&text[start..found.end]);
         let rows = parsed.rows;
-        segments.push(Segment { start, row, seen: found.seen, parsed, moved: OnceLock::new() });
+        segments.push(Segment {
+            start,
+            row,
+            seen: found.seen,
+            is_plain: found.is_plain,
+            parsed,
+            moved: OnceLock::new(),
+        });
         (row, start) = (row + rows, found.end);
         if start == text.len() || is_known(start) {
             return;
@@ -178,7 +200,8 @@ impl Change {
         let (old, new) = (old.as_bytes(), new.as_bytes());
         let start = common(old.chunks(BLOCK), new.chunks(BLOCK), old.iter(), new.iter());
         let (old_rest, new_rest) = (&old[start..], &new[start..]);
-        let same = common(old_rest.rchunks(BLOCK), new_rest.rchunks(BLOCK), old_rest.iter().rev(), new_rest.iter().rev());
+        let same =
+            common(old_rest.rchunks(BLOCK), new_rest.rchunks(BLOCK), old_rest.iter().rev(), new_rest.iter().rev());
         Self { start, old_end: old.len() - same, by: new.len().wrapping_sub(old.len()).cast_signed() }
     }
 }

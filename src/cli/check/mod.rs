@@ -155,7 +155,8 @@ fn check_text(shown: &str, text: String, project: &Project, fix: bool) -> Report
     }));
     match checked {
         Ok(fix::Fixed { state: (source, findings), count }) => {
-            Report { path: shown.to_owned(), source: Some(source), findings, fixed: count, outcome: Outcome::Checked }
+            let source = (count > 0 || !findings.is_empty()).then_some(source);
+            Report { path: shown.to_owned(), source, findings, fixed: count, outcome: Outcome::Checked }
         }
         Err(_) => {
             let why = "checking it failed; this is a defect of Warpsmith, please report it".to_owned();

@@ -1,4 +1,0 @@
-; kernel[grid](arguments): a call of a subscript.
-(call
-  function: (subscript)
-  arguments: (argument_list)) @launch
