@@ -11,6 +11,9 @@ use super::lower::Lower;
 use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, Part};
 use crate::syntax::{Segment, Source, Span, node_span};
 
+/// Longer texts have no model: they take longer than anybody waits, and nobody writes kernels in them.
+pub const MAX_TEXT: usize = 2 << 20;
+
 /// A segment that is read, step by step, no further than it must be.
 pub(super) struct Reading<'a> {
     source: &'a Source,
@@ -57,6 +60,9 @@ impl Module {
     /// Reads the kernel model off a file.
     #[must_use]
     pub fn build(source: &Source) -> Self {
+        if source.text().len() > MAX_TEXT {
+            return Self::default();
+        }
         let lower = Lower::new(source.text());
         let mut imports = Imports::default();
         let mut readings: Vec<_> = source.segments().iter().map(|segment| Reading::new(source, segment)).collect();

@@ -114,9 +114,9 @@ impl Imports {
     /// The full name of `expr`, when it is a dotted name that starts at something of Triton's.
     #[must_use]
     pub fn resolve(&self, expr: &Expr) -> Option<Resolved> {
+        let base = self.bindings.get(expr.first_name()?)?;
         let parts = expr.dotted()?;
-        let (first, rest) = parts.split_first()?;
-        let base = self.bindings.get(*first)?;
+        let (_, rest) = parts.split_first()?;
         let path = std::iter::once(base.path.as_str()).chain(rest.iter().copied()).collect::<Vec<_>>().join(".");
         Some(Resolved { path, direct: base.direct })
     }

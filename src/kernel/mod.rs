@@ -16,6 +16,7 @@ mod tests;
 
 use std::collections::HashSet;
 
+pub use build::MAX_TEXT;
 pub use facts::{Fact, Facts};
 pub use imports::{Imports, Resolved};
 pub use shift::Shift;
@@ -217,11 +218,8 @@ impl Module {
     /// The full name of `expr` as written in `kernel`'s body, whose own names hide the file's.
     #[must_use]
     pub fn resolve_in(&self, kernel: &Kernel, expr: &Expr) -> Option<Resolved> {
-        let first = *expr.dotted()?.first()?;
-        if kernel.locals.contains(first) {
-            return None;
-        }
-        self.imports.resolve(expr)
+        let is_local = kernel.locals.contains(expr.first_name()?);
+        if is_local { None } else { self.imports.resolve(expr) }
     }
 
     /// `path` without its `triton.language.` prefix when `expr` resolves to a member of it.

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::{FAILED, FOUND};
 use crate::api::Version;
-use crate::kernel::Module;
+use crate::kernel::{self, Module};
 use crate::rules::{self, Diagnostic};
 use crate::settings;
 use crate::syntax::Source;
@@ -119,6 +119,9 @@ fn check_file(file: &files::File, project: &Project, fix: bool) -> Report {
     };
     if memchr::memmem::find(&bytes, b"triton").is_none() {
         return Report::without_findings(&file.shown, Outcome::Checked);
+    }
+    if bytes.len() > kernel::MAX_TEXT {
+        return skipped(format!("is longer than {} MiB", kernel::MAX_TEXT >> 20));
     }
     let Ok(text) = String::from_utf8(bytes) else { return skipped("is not UTF-8".to_owned()) };
     let mut report = check_text(&file.shown, text, project, fix);
