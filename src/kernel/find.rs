@@ -79,7 +79,7 @@ struct Kinds {
     containers: Vec<u16>,
 }
 
-const CONTAINERS: [&str; 19] = [
+const CONTAINERS: [&str; 18] = [
     "module",
     "block",
     "function_definition",
@@ -94,7 +94,6 @@ const CONTAINERS: [&str; 19] = [
     "elif_clause",
     "else_clause",
     "except_clause",
-    "except_group_clause",
     "finally_clause",
     "case_clause",
     "ERROR",
