@@ -1,7 +1,7 @@
 //! Warpsmith: a language server for people who write Triton GPU kernels.
 //!
 //! Three layers, one direction (see `docs/src/architecture.md`): the model ([`syntax`], [`kernel`], [`analysis`]) is pure;
-//! the features ([`rules`], [`explore`], …) build on it; [`server`] alone knows LSP and [`worker`] alone knows Python.
+//! the features ([`rules`], [`features`], [`explore`], …) build on it; [`server`] alone knows LSP and [`worker`] alone knows Python.
 
 pub mod protocol;
 
@@ -15,6 +15,8 @@ pub mod cli;
 pub mod evaluate;
 #[cfg(feature = "server")]
 pub mod explore;
+#[cfg(feature = "server")]
+pub mod features;
 #[cfg(feature = "server")]
 pub mod kernel;
 #[cfg(feature = "server")]

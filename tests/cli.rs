@@ -14,7 +14,7 @@ import triton.language as tl
 
 @triton.jit
 def k(x_ptr, n):
-    é = \"😀\"; b = tl.float32(n)
+    é: tl.constexpr = \"😀\"; b = tl.float32(n)
 ";
 
 /// The same with two mistakes in a launch-free file of its own; suppressed as the comments say.
@@ -110,8 +110,15 @@ impl Folder {
 fn text_is_for_people() {
     let ran = Folder::new(&[("a.py", BAD), ("b.py", "print()")]).run(&["check"]);
     assert_eq!((ran.code, ran.err.as_str()), (1, ""));
-    for piece in ["error[L002]: ", " --> a.py:7:18\n", "tl.float32(n)", "^^^^", "dtype-called", "help: ", "+     é ="]
-    {
+    for piece in [
+        "error[L002]: ",
+        " --> a.py:7:32\n",
+        "tl.float32(n)",
+        "^^^^",
+        "dtype-called",
+        "help: ",
+        "+     é: tl.constexpr =",
+    ] {
         assert!(ran.out.contains(piece), "{piece}\n{}", ran.out);
     }
     assert!(ran.out.ends_with("\nFound 1 error in 1 of 2 files; --fix mends 1.\n"), "{}", ran.out);

@@ -10,12 +10,12 @@ use warpsmith::syntax::{Document, Encoding, Position, Source, Span};
 
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n, BLOCK: tl.constexpr):\n    \
     \"\"\"Docs.\"\"\"\n    i = tl.arange(0, BLOCK)\n    if n > 0:\n        tl.store(x + i, i, mask=i < n)\n    # é😀\n\n\n\
-    def run(x):\n    k[(1,)](x, 3, BLOCK=64)\n\n\nlanguage = tl\n\n\nclass Op:\n    def __call__(self, x):\n        \
+    def run(x):\n    k[(1,)](x, 3, BLOCK=[2 * i for i in (32, 64) if i][0])\n\n\nlanguage = tl\n\n\nclass Op:\n    def __call__(self, x):\n        \
     k[(2,)](x, 4)\n        return k[(1,)](x, 5), lambda: k[1](x)\n\n\n@triton.jit\ndef helper(x):\n    return language.abs(x)\n\n\n\
     if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
-const PIECES: [&str; 33] = [
+const PIECES: [&str; 35] = [
     "",
     "x",
     "é",
@@ -49,6 +49,8 @@ const PIECES: [&str; 33] = [
     "f'{x",
     "}",
     "# warpsmith: ignore\n",
+    "def configs():\n    return [triton.Config({'B': b}) for b in [1, 2]]\n",
+    "@triton.autotune(configs=[triton.Config({'B': b}) for b in [1, 2]], key=['n'])\n",
 ];
 
 #[derive(Clone, Debug)]
@@ -145,12 +147,12 @@ fn nodes<'a>(roots: impl Iterator<Item = Node<'a>>) -> Vec<Facts> {
 /// The tree of the whole text in one piece.
 fn whole(text: &str) -> Tree {
     let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_python::LANGUAGE.into()).unwrap();
-    parser.parse(text, None).unwrap()
+    parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar fits");
+    parser.parse(text, None).expect("there is no time limit")
 }
 
 fn findings(source: &Source, module: &Module) -> Vec<Diagnostic> {
-    rules::check(&Context { source, module, target: Target::newest() }, &Selection::default())
+    rules::check(&Context::new(source, module, Target::newest()), &Selection::default())
 }
 
 /// What an analysis of a kernel might look at.

@@ -1,58 +1,153 @@
-//! Short programs with the verdicts of nine Triton releases: no rule may call an error what a release accepts.
+//! Short programs with the verdicts of nine Triton releases: no rule may call an error what a release accepts, and what a
+//! release rejects is found on the line that it names.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
 mod common;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use warpsmith::api::Target;
 use warpsmith::rules::Severity;
 use warpsmith::syntax::Source;
 
-/// How many of the rejected programs (one for each program and release) are flagged on the line of Triton's error.
-/// A better rule raises the number; a rule that loses some must say why here.
-const FLAGGED: usize = 492;
+/// How many percent of what a release rejects in the first set are flagged on the right line, at least.
+const PERCENT: usize = 95;
+/// How many rejections of the second set (one for each program and release) are flagged on the right line, at least. A
+/// better analysis raises the number; a change that loses some must say why here.
+const FLAGGED: usize = 0;
 
-fn snippets() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/frontend_snippets.json");
-    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+/// What came out of one program, or of several.
+#[derive(Default)]
+struct Score {
+    /// By release: rejections with a line, and those of them that are flagged there.
+    by_version: BTreeMap<String, (usize, usize)>,
+    /// Errors in what a release accepts.
+    false_alarms: Vec<String>,
+    /// Rejections that are not flagged where they should be.
+    missed: Vec<String>,
+}
+
+impl Score {
+    fn add(&mut self, other: Self) {
+        for (version, (rejected, flagged)) in other.by_version {
+            let sum = self.by_version.entry(version).or_default();
+            *sum = (sum.0 + rejected, sum.1 + flagged);
+        }
+        self.false_alarms.extend(other.false_alarms);
+        self.missed.extend(other.missed);
+    }
+
+    fn print(&self, name: &str) {
+        for (version, (rejected, flagged)) in &self.by_version {
+            println!("{name}, {version}: {flagged} of {rejected} rejections are flagged on the right line");
+        }
+        self.missed.iter().for_each(|missed| println!("  missed: {missed}"));
+    }
+}
+
+fn snippets(name: &str) -> Vec<Value> {
+    let path = format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
+    let mut data: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+    match data["snippets"].take() {
+        Value::Array(snippets) => snippets,
+        other => panic!("no list: {other}"),
+    }
+}
+
+/// The program with the types and values that it was compiled for, as the comment that says so.
+fn program(snippet: &Value) -> String {
+    let mut comment = "# warpsmith: signature k:".to_owned();
+    let parameters = |kind: &str| snippet[kind].as_object().unwrap().clone();
+    for (name, ty) in parameters("signature") {
+        comment += &format!(" {name}={}", ty.as_str().unwrap());
+    }
+    for (name, value) in parameters("constexprs") {
+        comment += &format!(" {name}={}", literal(&value));
+    }
+    format!("{}\n{comment}\n", snippet["source"].as_str().unwrap())
+}
+
+/// A value as Python writes it.
+fn literal(value: &Value) -> String {
+    match value {
+        Value::Null => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::String(text) => match text.strip_prefix("__tl.") {
+            Some(dtype) => format!("tl.{dtype}"),
+            None => format!("\"{text}\""),
+        },
+        other => other.to_string(),
+    }
+}
+
+fn judge(snippet: &Value) -> Score {
+    let id = snippet["id"].as_str().unwrap();
+    let source = Source::parse(program(snippet));
+    let mut score = Score::default();
+    // Releases that say the same may stand together.
+    let verdicts = snippet["results"].as_object().unwrap().iter();
+    for (version, verdict) in
+        verdicts.flat_map(|(versions, verdict)| versions.split(' ').map(move |one| (one, verdict)))
+    {
+        let found = common::findings(&source, Target::of(version.parse().unwrap()));
+        let errors = found.iter().filter(|found| found.severity == Severity::Error);
+        let mut lines = errors.map(|found| (source.lines().line_of(found.span.start) as u64 + 1, found));
+        if verdict["ok"] == Value::Bool(true) {
+            score.false_alarms.extend(
+                lines.map(|(line, found)| {
+                    format!("{id} on {version}: {} in line {line}: {}", found.code, found.message)
+                }),
+            );
+            continue;
+        }
+        // Some errors have no place.
+        let Some(expected) = verdict["line"].as_u64() else { continue };
+        let is_flagged = lines.any(|(line, _)| line == expected);
+        score.by_version.insert(version.to_owned(), (1, usize::from(is_flagged)));
+        if !is_flagged {
+            score.missed.push(format!("{id} on {version}, line {expected}: {}", verdict["message"]));
+        }
+    }
+    score
+}
+
+/// The programs are shared out between threads: there are many.
+fn judge_all(name: &str) -> Score {
+    let snippets = snippets(name);
+    assert!(snippets.len() > 300, "the data is there");
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let total = std::thread::scope(|scope| {
+        let share = |chunk| scope.spawn(move || judge_some(chunk));
+        let running: Vec<_> = snippets.chunks(snippets.len().div_ceil(threads)).map(share).collect();
+        let mut total = Score::default();
+        running.into_iter().for_each(|thread| total.add(thread.join().unwrap()));
+        total
+    });
+    total.print(name);
+    assert_eq!(total.false_alarms, [""; 0], "Triton accepts these programs");
+    total
+}
+
+fn judge_some(snippets: &[Value]) -> Score {
+    let mut total = Score::default();
+    snippets.iter().for_each(|snippet| total.add(judge(snippet)));
+    total
 }
 
 #[test]
 fn rules_agree_with_the_compiler() {
-    let data = snippets();
-    let (mut rejected, mut flagged, mut false_alarms) = (0, 0, Vec::new());
-    let mut by_code: BTreeMap<&str, (usize, BTreeSet<&str>)> = BTreeMap::new();
-    let snippets = data["snippets"].as_array().unwrap();
-    assert!(snippets.len() > 300, "the data is there");
-    for snippet in snippets {
-        let id = snippet["id"].as_str().unwrap();
-        let source = Source::parse(snippet["source"].as_str().unwrap());
-        for (version, verdict) in snippet["results"].as_object().unwrap() {
-            let found = common::findings(&source, Target::of(version.parse().unwrap()));
-            let errors = found.iter().filter(|found| found.severity == Severity::Error);
-            let lines = errors.map(|found| (found.code, source.lines().line_of(found.span.start) as u64 + 1));
-            if verdict["ok"] == Value::Bool(true) {
-                false_alarms.extend(lines.map(|(code, line)| format!("{id} on {version}: {code} in line {line}")));
-                continue;
-            }
-            rejected += 1;
-            let right = lines.filter(|(_, line)| verdict["line"].as_u64() == Some(*line)).map(|(code, _)| code);
-            let right: BTreeSet<&str> = right.collect();
-            flagged += usize::from(!right.is_empty());
-            for code in right {
-                let (count, ids) = by_code.entry(code).or_default();
-                *count += 1;
-                ids.insert(id);
-            }
-        }
+    let score = judge_all("frontend_snippets");
+    assert_eq!(score.by_version.len(), 9, "nine releases were asked");
+    for (version, (rejected, flagged)) in &score.by_version {
+        assert!(flagged * 100 >= rejected * PERCENT, "{version}: {flagged} of {rejected}");
     }
-    println!("{flagged} of {rejected} rejections are flagged on the right line");
-    for (code, (count, ids)) in &by_code {
-        println!("  {code}: {count} rejections, {} programs: {ids:?}", ids.len());
-    }
-    assert_eq!(false_alarms, [""; 0], "Triton accepts these programs");
+}
+
+#[test]
+fn rules_agree_with_the_compiler_about_more_programs() {
+    let flagged: usize = judge_all("frontend_more").by_version.values().map(|(_, flagged)| flagged).sum();
     assert!(flagged >= FLAGGED, "{flagged} rejections are flagged, {FLAGGED} were before");
 }

@@ -26,10 +26,11 @@ const ONLY_IN: &[(&str, &[&str])] = &[
     ("clap", &["src/cli/"]),
     ("crate::cli", &["src/cli/", "src/main.rs"]),
     ("crate::server", &["src/server/", "src/cli/mod.rs"]),
+    ("crate::features", &["src/features/", "src/server/"]),
 ];
 
 /// The model: pure functions of text.
-const MODEL: &[&str] = &["src/syntax/", "src/kernel/", "src/analysis/", "src/rules/", "src/api/"];
+const MODEL: &[&str] = &["src/syntax/", "src/kernel/", "src/analysis/", "src/rules/", "src/features/", "src/api/"];
 const IMPURE: &[&str] = &["std::fs", "std::process", "std::net", "std::env", "std::thread"];
 
 fn root() -> &'static Path {

@@ -43,7 +43,27 @@ def params(value):
     ]
 
 
+def tensor_members():
+    """Methods and attributes of run-time values."""
+    out = {name: {"kind": "value", "own": True, "params": None} for name in ("handle", "shape", "numel", "type", "dtype", "T")}
+    for attribute in dir(core.tensor):
+        value = inspect.getattr_static(core.tensor, attribute)
+        if attribute.startswith("_") or attribute in out:
+            continue
+        is_jit = isinstance(value, JITFunction)
+        is_value = isinstance(value, property) or not (callable(value) or is_jit)
+        told = None if is_value else params(value)
+        out[attribute] = {
+            "kind": "value" if is_value else "jit" if is_jit else "builtin",
+            "own": True,
+            "params": told and told[1:],
+        }
+    return out
+
+
 def described(name):
+    if name == "triton.language.tensor":
+        return tensor_members()
     module = importlib.import_module(name)
     out = {}
     for attribute in dir(module):

@@ -108,6 +108,17 @@ pub enum ExprKind {
         /// The body.
         body: Box<Expr>,
     },
+    /// A string with interpolated expressions.
+    FString(Vec<Expr>),
+    /// `[element for target in iter if condition …]`
+    Comprehension {
+        /// What each item is.
+        element: Box<Expr>,
+        /// Targets with what they run over, outermost first.
+        clauses: Vec<(Expr, Expr)>,
+        /// Whether conditions leave items out.
+        filtered: bool,
+    },
     /// `*x` or `**x`
     Starred(Box<Expr>),
     /// `name := value`
@@ -302,7 +313,9 @@ impl Expr {
                 visit(value);
                 index.iter().for_each(visit);
             }
-            ExprKind::Slice(parts) | ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.iter().for_each(visit),
+            ExprKind::Slice(parts) | ExprKind::Tuple(parts) | ExprKind::List(parts) | ExprKind::FString(parts) => {
+                parts.iter().for_each(visit);
+            }
             ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => {
                 visit(left);
                 visit(right);
@@ -322,6 +335,13 @@ impl Expr {
                 visit(value);
             }),
             ExprKind::Lambda { body, .. } => visit(body),
+            ExprKind::Comprehension { element, clauses, .. } => {
+                visit(element);
+                clauses.iter().for_each(|(target, iter)| {
+                    visit(target);
+                    visit(iter);
+                });
+            }
             ExprKind::Name(_)
             | ExprKind::Int(_)
             | ExprKind::Float(_)

@@ -1,5 +1,6 @@
 //! Source → [`Module`].
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use tree_sitter::Node;
@@ -8,7 +9,7 @@ use super::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statemen
 use super::facts::Facts;
 use super::find::{self, Found, Hints, Scope};
 use super::lower::Lower;
-use super::{Autotune, Config, Decorator, Global, Host, Imports, Kernel, Launch, Module, Param, Part};
+use super::{Autotune, Binding, Config, Decorator, Host, Imports, Kernel, Launch, Module, Param};
 use crate::syntax::{Segment, Source, Span, node_span};
 
 /// Longer texts have no model: they take longer than anybody waits, and nobody writes kernels in them.
@@ -30,7 +31,8 @@ impl<'a> Reading<'a> {
     }
 
     fn found(&mut self) -> &Found<'a> {
-        self.found.get_or_insert_with(|| find::find(self.source.text(), self.source.root(self.segment)))
+        let (source, segment) = (self.source, self.segment);
+        self.found.get_or_insert_with(|| find::find(source.text(), source.root(segment)))
     }
 
     /// The import statements.
@@ -47,12 +49,22 @@ impl<'a> Reading<'a> {
         if self.hints.decorators && imports.names().any(has) { &self.found().decorated } else { &[] }
     }
 
-    /// The one name that is bound by a definition which need not be parsed for that.
-    fn plain_name(&self) -> Option<&'a str> {
-        let rest = self.text.strip_prefix("def").or_else(|| self.text.strip_prefix("class"))?;
-        let rest = rest.strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']);
-        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
-        (self.segment.is_plain_definition() && end > 0 && rest[end..].starts_with(['(', ':'])).then(|| &rest[..end])
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Where it begins in the file.
+    pub(super) fn start(&self) -> usize {
+        self.segment.start()
+    }
+
+    pub(super) fn root(&self) -> Node<'a> {
+        self.source.root(self.segment)
+    }
+
+    /// Whether it is one function or class without decorators, and nothing else.
+    pub(super) fn is_plain_definition(&self) -> bool {
+        self.segment.is_plain_definition()
     }
 }
 
@@ -84,15 +96,11 @@ impl Module {
         module
     }
 
-    /// Adds what one segment, which comes after those that were added, has at its top level.
-    pub(super) fn add_top_level(&mut self, reading: &mut Reading<'_>, lower: Lower<'_>) {
-        let before = self.globals.len();
-        let bound = match reading.plain_name() {
-            Some(name) => vec![(name.to_owned(), false)],
-            None => top_level(reading.source.root(reading.segment), lower, &mut self.globals),
-        };
-        let imports = Imports::collect(reading.imports(), lower);
-        self.parts.push(Part { bound, imports, globals: self.globals.len() - before, ..Part::default() });
+    /// The innermost function around byte `offset`, whether or not it launches a kernel.
+    #[must_use]
+    pub fn function_around(source: &Source, offset: usize) -> Option<Host> {
+        let scope = find::scope_at(source.root_at(offset)?, offset)?;
+        Some(host(scope.function()?, Lower::new(source.text())))
     }
 
     /// Adds the kernels and launches of a segment, whose top level is known, and which comes after those that were added.
@@ -126,36 +134,16 @@ impl Module {
             }
         }
         self.uncertain = uncertain;
+        self.bindings.clear();
+        for (name, binding) in self.parts.iter().flat_map(|part| &part.bindings) {
+            match self.bindings.entry(name.clone()) {
+                Entry::Occupied(mut known) => *known.get_mut() = Binding::Other,
+                Entry::Vacant(free) => drop(free.insert(binding.clone())),
+            }
+        }
+        self.has_star_import = self.parts.iter().any(|part| part.has_star_import);
         self.called = self.parts.iter().flat_map(|part| &part.calls).cloned().collect();
     }
-}
-
-/// Adds the assignments of a segment's top level to `globals`. Returns the names that it binds, and whether that is
-/// under a condition.
-fn top_level(root: Node<'_>, lower: Lower<'_>, globals: &mut Vec<Global>) -> Vec<(String, bool)> {
-    let mut bound = Vec::new();
-    let mut cursor = root.walk();
-    for node in root.named_children(&mut cursor) {
-        let conditional = matches!(
-            node.kind(),
-            "if_statement" | "try_statement" | "with_statement" | "for_statement" | "while_statement"
-        );
-        if conditional && is_main_guard(node, lower) {
-            continue;
-        }
-        // Functions and classes are not entered: their bodies bind nothing here.
-        let stmt = lower.stmt(node);
-        walk_statements(std::slice::from_ref(&stmt), &mut |stmt| {
-            bound.extend(bound_names(&stmt.kind).into_iter().map(|name| (name, conditional)));
-            if let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind
-                && let [target] = targets.as_slice()
-                && let Some(name) = target.as_name()
-            {
-                globals.push(Global { name: name.to_owned(), value: value.clone(), span: stmt.span });
-            }
-        });
-    }
-    bound
 }
 
 /// Names that kernels call.
@@ -171,21 +159,6 @@ fn calls(kernels: &[Kernel]) -> HashSet<String> {
         });
     }
     calls
-}
-
-fn is_main_guard(node: Node<'_>, lower: Lower<'_>) -> bool {
-    node.child_by_field_name("condition").is_some_and(|test| lower.str(test).contains("__name__"))
-}
-
-fn bound_names(stmt: &StmtKind) -> Vec<String> {
-    match stmt {
-        StmtKind::Assign { targets, .. } => targets.iter().filter_map(Expr::as_name).map(str::to_owned).collect(),
-        StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => {
-            target.as_name().map(str::to_owned).into_iter().collect()
-        }
-        StmtKind::Definition(name) => vec![name.clone()],
-        _ => Vec::new(),
-    }
 }
 
 fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel> {
@@ -250,7 +223,17 @@ fn decorators(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Decora
 fn params(def: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Param> {
     let Some(list) = def.child_by_field_name("parameters") else { return Vec::new() };
     let mut cursor = list.walk();
-    list.named_children(&mut cursor).filter_map(|node| param(node, lower, imports)).collect()
+    let mut params: Vec<Param> = Vec::new();
+    let mut is_keyword_only = false;
+    for node in list.named_children(&mut cursor) {
+        if let Some(mut param) = param(node, lower, imports) {
+            param.keyword_only = is_keyword_only && !param.variadic;
+            is_keyword_only |= param.variadic;
+            params.push(param);
+        }
+        is_keyword_only |= node.kind() == "keyword_separator";
+    }
+    params
 }
 
 fn param(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Param> {
@@ -271,6 +254,7 @@ fn param(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Param> {
         annotation,
         default: node.child_by_field_name("value").map(|value| lower.expr(value)),
         variadic,
+        keyword_only: false,
     })
 }
 
@@ -294,10 +278,15 @@ fn collect_locals(body: &[super::ast::Stmt], locals: &mut HashSet<String>) {
         }
         _ => {}
     });
-    walk_expressions(body, &mut |expr| {
-        if let ExprKind::Named { name, .. } = &expr.kind {
+    walk_expressions(body, &mut |expr| match &expr.kind {
+        ExprKind::Named { name, .. } => {
             locals.insert(name.clone());
         }
+        // Bound for the comprehension alone; that it hides the name everywhere errs towards silence.
+        ExprKind::Comprehension { clauses, .. } => {
+            clauses.iter().for_each(|(target, _)| target_names(target, locals));
+        }
+        _ => {}
     });
 }
 

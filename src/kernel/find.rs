@@ -35,7 +35,33 @@ pub(super) struct Scope<'tree> {
 impl<'tree> Launch<'tree> {
     /// The innermost function around it.
     pub(super) fn function(&self) -> Option<&Scope<'tree>> {
-        std::iter::successors(self.scope.as_deref(), |scope| scope.outer.as_deref()).find(|scope| scope.is_function)
+        self.scope.as_deref()?.function()
+    }
+}
+
+impl<'tree> Scope<'tree> {
+    /// The innermost function of it and what it stands in.
+    pub(super) fn function(&self) -> Option<&Self> {
+        std::iter::successors(Some(self), |scope| scope.outer.as_deref()).find(|scope| scope.is_function)
+    }
+}
+
+/// The innermost function or class around byte `offset`, which is below `root`.
+pub(super) fn scope_at(root: Node<'_>, offset: usize) -> Option<Rc<Scope<'_>>> {
+    let mut scope = None;
+    let mut cursor = root.walk();
+    loop {
+        let node = cursor.node();
+        if node.start_byte() > offset {
+            return scope;
+        }
+        let is_function = node.kind_id() == KINDS.function;
+        if is_function || node.kind_id() == KINDS.class {
+            scope = Some(Rc::new(Scope { node, is_function, outer: scope }));
+        }
+        if cursor.goto_first_child_for_byte(offset).is_none() {
+            return scope;
+        }
     }
 }
 
@@ -195,12 +221,82 @@ impl<'tree> Walk<'_, 'tree> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use tree_sitter::{Query, QueryCursor, StreamingIterator};
+
     use super::*;
+    use crate::syntax::{Source, Span};
 
     #[test]
     fn the_kinds_are_those_of_the_grammar() {
         let kinds = &*KINDS;
         let single = [kinds.decorated, kinds.class, kinds.call, kinds.subscript, kinds.arguments, kinds.import];
         assert!(single.iter().chain([&kinds.import_from]).chain(&kinds.containers).all(|&kind| kind != 0));
+    }
+
+    /// What the walk looks for, said in the language of queries.
+    const QUERIES: [&str; 3] = [
+        include_str!("../../queries/kernels.scm"),
+        include_str!("../../queries/launches.scm"),
+        include_str!("../../queries/imports.scm"),
+    ];
+
+    const TEXT: &str = "import a, b.c as d\nfrom e import (f, g)\nk[1](x)\n@jit\ndef h(x):\n    import i\n    @j\n    \
+        class C:\n        @m\n        @n\n        async def o(self): return k[k[2](y)](lambda: [k[z](0) for z in q])\n\
+        if x:\n    try:\n        @r\n        def s(): k[0] (1); k[0]\\\n            (2)\n    except E:\n        from t import *\n\
+        with u[0]() as v:\n    match v:\n        case 1:\n            w = f'{k[3](1)}'\nk[4](x for x in y)\n";
+
+    fn of_queries(source: &Source) -> [Vec<Span>; 3] {
+        QUERIES.map(|text| {
+            let query = Query::new(&tree_sitter_python::LANGUAGE.into(), text).unwrap();
+            let mut spans = Vec::new();
+            for root in source.roots() {
+                let mut cursor = QueryCursor::new();
+                let mut captures = cursor.captures(&query, root, source.text().as_bytes());
+                while let Some((matched, index)) = captures.next() {
+                    spans.push(node_span(matched.captures()[*index].node));
+                }
+            }
+            spans.sort_unstable();
+            spans
+        })
+    }
+
+    fn of_walk(source: &Source) -> [Vec<Span>; 3] {
+        let (mut decorated, mut launches, mut imports) = (Vec::new(), Vec::new(), Vec::new());
+        for root in source.roots() {
+            let found = find(source.text(), root);
+            decorated.extend(found.decorated.into_iter().map(node_span));
+            launches.extend(found.launches.into_iter().map(|launch| node_span(launch.node)));
+            imports.extend(found.imports.into_iter().map(node_span));
+        }
+        [decorated, launches, imports].map(|mut spans: Vec<Span>| {
+            spans.sort_unstable();
+            spans
+        })
+    }
+
+    #[test]
+    fn the_walk_finds_what_the_queries_find() {
+        let source = Source::parse(TEXT);
+        let found = of_walk(&source);
+        assert_eq!(found, of_queries(&source));
+        assert_eq!(found.map(|spans| spans.len()), [3, 8, 4]);
+        let dir = concat!(env!("CARGO_MANIFEST_DIR"), "/queries");
+        assert_eq!(std::fs::read_dir(dir).unwrap().count(), QUERIES.len(), "a file in queries/ is not compared");
+    }
+
+    proptest! {
+        #[test]
+        fn the_walk_finds_nothing_else_in_broken_texts(from in 0..TEXT.len(), length in 0..40_usize) {
+            let mut text = TEXT.to_owned();
+            text.replace_range(from..(from + length).min(TEXT.len()), "");
+            let source = Source::parse(text);
+            // What stands where the parser found no statement may be passed over.
+            for (walked, queried) in of_walk(&source).iter().zip(of_queries(&source)) {
+                prop_assert!(walked.iter().all(|span| queried.contains(span)));
+                prop_assert!(source.has_error() || walked.len() == queried.len());
+            }
+        }
     }
 }

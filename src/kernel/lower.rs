@@ -35,7 +35,7 @@ impl<'a> Lower<'a> {
         }
         let mut cursor = node.walk();
         node.named_children(&mut cursor)
-            .filter(|child| child.kind() != "comment")
+            .filter(|child| !is_extra(child.kind()))
             .map(|child| self.deeper().stmt(child))
             .collect()
     }
@@ -70,7 +70,8 @@ impl<'a> Lower<'a> {
             "decorated_definition" => StmtKind::Definition(
                 node.child_by_field_name("definition").map_or_else(String::new, |n| self.name_of(n)),
             ),
-            "with_statement" | "try_statement" | "match_statement" => StmtKind::Block(self.blocks_below(node)),
+            "with_statement" => StmtKind::Block(self.with_statement(node)),
+            "try_statement" | "match_statement" => StmtKind::Block(self.blocks_below(node)),
             other => StmtKind::Other(other.to_owned()),
         };
         Stmt { span: node_span(node), kind }
@@ -93,6 +94,22 @@ impl<'a> Lower<'a> {
             }
         }
         blocks
+    }
+
+    /// The expressions of a `with` as statements, then its body.
+    fn with_statement(self, node: Node<'_>) -> Vec<Vec<Stmt>> {
+        let mut items = Vec::new();
+        let mut cursor = node.walk();
+        for clause in node.named_children(&mut cursor).filter(|child| child.kind() == "with_clause") {
+            let mut cursor = clause.walk();
+            for item in clause.named_children(&mut cursor).filter(|child| child.kind() == "with_item") {
+                if let Some(value) = item.child_by_field_name("value") {
+                    let inner = value.named_child(0).filter(|_| value.kind() == "as_pattern").unwrap_or(value);
+                    items.push(Stmt { span: node_span(inner), kind: StmtKind::Expr(self.expr(inner)) });
+                }
+            }
+        }
+        std::iter::once(items).chain(self.blocks_below(node)).collect()
     }
 
     fn if_statement(self, node: Node<'_>) -> StmtKind {
@@ -156,10 +173,7 @@ impl<'a> Lower<'a> {
 
     fn named_exprs(self, node: Node<'_>) -> Vec<Expr> {
         let mut cursor = node.walk();
-        node.named_children(&mut cursor)
-            .filter(|child| child.kind() != "comment")
-            .map(|child| self.expr(child))
-            .collect()
+        node.named_children(&mut cursor).filter(|child| !is_extra(child.kind())).map(|child| self.expr(child)).collect()
     }
 
     pub(crate) fn expr(self, node: Node<'_>) -> Expr {
@@ -169,6 +183,13 @@ impl<'a> Lower<'a> {
         }
         let this = self.deeper();
         let kind = match node.kind() {
+            // `(a) = b` has parentheses around a name, and no tuple.
+            "tuple_pattern" if node.named_child_count() == 1 && !this.str(node).contains(',') => {
+                match first_expression(node) {
+                    Some(inner) => return this.expr(inner),
+                    None => ExprKind::Other("empty".to_owned()),
+                }
+            }
             "parenthesized_expression" | "type" => match first_expression(node) {
                 Some(inner) => return this.expr(inner),
                 None => ExprKind::Other("empty".to_owned()),
@@ -208,6 +229,7 @@ impl<'a> Lower<'a> {
             "list" | "list_pattern" => ExprKind::List(this.named_exprs(node)),
             "dictionary" => this.dictionary(node),
             "lambda" => this.lambda(node),
+            "list_comprehension" => this.comprehension(node),
             "list_splat" | "dictionary_splat" | "list_splat_pattern" => match first_expression(node) {
                 Some(inner) => ExprKind::Starred(Box::new(this.expr(inner))),
                 None => ExprKind::Other("splat".to_owned()),
@@ -226,16 +248,19 @@ impl<'a> Lower<'a> {
     }
 
     fn string(self, node: Node<'_>) -> ExprKind {
-        let mut content = String::new();
+        let (mut content, mut parts, mut is_formatted) = (String::new(), Vec::new(), false);
         let mut cursor = node.walk();
         for child in node.named_children(&mut cursor) {
             match child.kind() {
                 "string_content" => content.push_str(self.str(child)),
-                "interpolation" => return ExprKind::Other("f-string".to_owned()),
+                "interpolation" => {
+                    parts.extend(child.child_by_field_name("expression").map(|inner| self.expr(inner)));
+                    is_formatted = true;
+                }
                 _ => {}
             }
         }
-        ExprKind::Str(content)
+        if is_formatted { ExprKind::FString(parts) } else { ExprKind::Str(content) }
     }
 
     fn attribute(self, node: Node<'_>) -> ExprKind {
@@ -252,10 +277,7 @@ impl<'a> Lower<'a> {
         let func = self.field(node, "function");
         let args = if list.kind() == "argument_list" {
             let mut cursor = list.walk();
-            list.named_children(&mut cursor)
-                .filter(|child| child.kind() != "comment")
-                .map(|arg| self.arg(arg))
-                .collect()
+            list.named_children(&mut cursor).filter(|child| !is_extra(child.kind())).map(|arg| self.arg(arg)).collect()
         } else {
             // A call with a bare generator expression.
             vec![Arg { keyword: None, value: self.expr(list), span: node_span(list) }]
@@ -305,11 +327,24 @@ impl<'a> Lower<'a> {
         for child in node.named_children(&mut cursor) {
             match child.kind() {
                 "pair" => items.push((self.field(child, "key"), self.field(child, "value"))),
-                "comment" => {}
+                "comment" | "line_continuation" => {}
                 _ => open = true,
             }
         }
         ExprKind::Dict { items, open }
+    }
+
+    fn comprehension(self, node: Node<'_>) -> ExprKind {
+        let (mut clauses, mut filtered) = (Vec::new(), false);
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            match child.kind() {
+                "for_in_clause" => clauses.push((self.field(child, "left"), self.field(child, "right"))),
+                "if_clause" => filtered = true,
+                _ => {}
+            }
+        }
+        ExprKind::Comprehension { element: Box::new(self.field(node, "body")), clauses, filtered }
     }
 
     fn lambda(self, node: Node<'_>) -> ExprKind {
@@ -322,9 +357,14 @@ impl<'a> Lower<'a> {
     }
 }
 
+/// What may stand between any two parts.
+fn is_extra(kind: &str) -> bool {
+    matches!(kind, "comment" | "line_continuation")
+}
+
 fn first_expression(node: Node<'_>) -> Option<Node<'_>> {
     let mut cursor = node.walk();
-    node.named_children(&mut cursor).find(|child| child.kind() != "comment")
+    node.named_children(&mut cursor).find(|child| !is_extra(child.kind()))
 }
 
 fn parse_int(text: &str) -> Option<i128> {

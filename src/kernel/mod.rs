@@ -3,6 +3,7 @@
 //! Pure: built from a [`Source`](crate::syntax::Source) alone, owned, comparable.
 
 pub mod ast;
+mod bindings;
 mod build;
 mod facts;
 mod find;
@@ -13,9 +14,11 @@ mod shift;
 mod surroundings;
 #[cfg(test)]
 mod tests;
+mod top_level;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
+pub use bindings::Binding;
 pub use build::MAX_TEXT;
 pub use facts::{Fact, Facts};
 pub use imports::{Imports, Resolved};
@@ -37,8 +40,14 @@ pub struct Module {
     pub hosts: Vec<Host>,
     /// Assignments `name = value` at the top level, in source order.
     pub globals: Vec<Global>,
+    /// Functions of the top level without decorators, in source order.
+    pub functions: Vec<Function>,
     /// Names that the top level binds more than once or under a condition: what they are is not certain.
     pub uncertain: HashSet<String>,
+    /// How the top level binds each of its names.
+    pub bindings: HashMap<String, Binding>,
+    /// Whether names may come from `from … import *`, or from a part that the parser could not read.
+    pub has_star_import: bool,
     /// See [`Module::called_in_kernels`].
     called: HashSet<String>,
     /// What comes from which segment of the source, in order.
@@ -52,11 +61,16 @@ struct Part {
     launches: usize,
     hosts: usize,
     globals: usize,
+    functions: usize,
     /// What its import statements bind.
     imports: Imports,
     words: surroundings::Cached,
     /// Names that its top level binds, and whether that is under a condition.
     bound: Vec<(String, bool)>,
+    /// How its top level binds names, in order.
+    bindings: Vec<(String, Binding)>,
+    /// See [`Module::has_star_import`].
+    has_star_import: bool,
     /// Names that its kernels call.
     calls: HashSet<String>,
 }
@@ -111,6 +125,8 @@ pub struct Param {
     pub default: Option<Expr>,
     /// Whether it is `*args` or `**kwargs`.
     pub variadic: bool,
+    /// Whether it comes behind `*`, so that it can be passed by name only.
+    pub keyword_only: bool,
 }
 
 /// A decorator.
@@ -191,8 +207,23 @@ pub struct Global {
     pub name: String,
     /// The value.
     pub value: Expr,
+    /// Whether it is annotated as `tl.constexpr`.
+    pub is_constexpr: bool,
     /// The statement.
     pub span: Span,
+}
+
+/// A function of the top level without decorators.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its name.
+    pub name: String,
+    /// Where the name stands.
+    pub name_span: Span,
+    /// The definition.
+    pub span: Span,
+    /// What it returns, when that is all its body does.
+    pub result: Option<Expr>,
 }
 
 impl Module {
@@ -202,6 +233,14 @@ impl Module {
         let mut of_name = self.kernels.iter().filter(|kernel| kernel.name == name);
         let kernel = of_name.next()?;
         (of_name.next().is_none() && !self.uncertain.contains(name)).then_some(kernel)
+    }
+
+    /// The function of the top level of this name, when it has no decorators and the name is not bound otherwise.
+    #[must_use]
+    pub fn function(&self, name: &str) -> Option<&Function> {
+        let mut of_name = self.functions.iter().filter(|function| function.name == name);
+        let function = of_name.next()?;
+        (of_name.next().is_none() && !self.uncertain.contains(name)).then_some(function)
     }
 
     /// The innermost kernel whose definition (with decorators) holds byte `offset`.

@@ -7,6 +7,14 @@ use super::shift::Shift;
 use super::{Global, Imports, Module, Part};
 use crate::syntax::{Source, unchanged};
 
+/// What segments say about names of what is imported.
+#[derive(PartialEq)]
+struct Aliasing<'a> {
+    imported: Vec<&'a Imports>,
+    /// Names with the dotted name that they are assigned, and whether that is `None`.
+    assigned: Vec<(&'a str, Option<String>, bool)>,
+}
+
 impl Module {
     /// The same as [`Module::build`] of `source`, in less time: takes over what stands unchanged in segments from
     /// `before`, the model of `before_source`.
@@ -50,6 +58,7 @@ impl Module {
         let count = |count: fn(&Part) -> usize| parts.iter().map(count).sum::<usize>();
         let (kernels, launches) = (count(|part| part.kernels), count(|part| part.launches));
         let (hosts, globals) = (count(|part| part.hosts), count(|part| part.globals));
+        let functions = count(|part| part.functions);
         let first_host = self.hosts.len() - hosts;
         let mut launches = self.launches.split_off(self.launches.len() - launches);
         launches.iter_mut().for_each(|launch| launch.host = launch.host.map(|host| host - first_host));
@@ -58,6 +67,7 @@ impl Module {
             launches,
             hosts: self.hosts.split_off(first_host),
             globals: self.globals.split_off(self.globals.len() - globals),
+            functions: self.functions.split_off(self.functions.len() - functions),
             parts,
             ..Self::default()
         }
@@ -71,6 +81,7 @@ impl Module {
         self.launches.append(&mut rest.launches);
         self.hosts.append(&mut rest.hosts);
         self.globals.append(&mut rest.globals);
+        self.functions.append(&mut rest.functions);
         self.parts.append(&mut rest.parts);
     }
 
@@ -80,11 +91,12 @@ impl Module {
             self.launches.shift(by);
             self.hosts.shift(by);
             self.globals.shift(by);
+            self.functions.shift(by);
         }
     }
 
     /// What the segments say about names of what is imported. Where that does not change, nothing changes elsewhere.
-    fn aliasing(&self, imports: &Imports) -> (Vec<&Imports>, Vec<(&str, Option<String>, bool)>) {
+    fn aliasing(&self, imports: &Imports) -> Aliasing<'_> {
         let concerns = |global: &&Global| imports.concern(&global.name, &global.value);
         let alias = |global: &Global| {
             let path = global.value.dotted().map(|parts| parts.join("."));
@@ -95,6 +107,6 @@ impl Module {
             (global.name.as_str(), path, is_none)
         });
         let imported = self.parts.iter().map(|part| &part.imports).filter(|imports| !imports.says_nothing());
-        (imported.collect(), assigned.collect())
+        Aliasing { imported: imported.collect(), assigned: assigned.collect() }
     }
 }

@@ -1,7 +1,7 @@
 //! Moves what was read off a text to another place in it.
 
 use super::ast::{Arg, Expr, ExprKind, Stmt, StmtKind};
-use super::{Autotune, Config, Decorator, Global, Host, Kernel, Launch, Param};
+use super::{Autotune, Config, Decorator, Function, Global, Host, Kernel, Launch, Param};
 use crate::syntax::Span;
 
 /// Something with spans.
@@ -63,7 +63,9 @@ impl Shift for Expr {
                 value.shift(by);
                 index.shift(by);
             }
-            ExprKind::Slice(items) | ExprKind::Tuple(items) | ExprKind::List(items) => items.shift(by),
+            ExprKind::Slice(items) | ExprKind::Tuple(items) | ExprKind::List(items) | ExprKind::FString(items) => {
+                items.shift(by);
+            }
             ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => {
                 left.shift(by);
                 right.shift(by);
@@ -78,6 +80,10 @@ impl Shift for Expr {
                 orelse.shift(by);
             }
             ExprKind::Dict { items, .. } => items.shift(by),
+            ExprKind::Comprehension { element, clauses, .. } => {
+                element.shift(by);
+                clauses.shift(by);
+            }
             ExprKind::Unary { operand: inner, .. }
             | ExprKind::Lambda { body: inner, .. }
             | ExprKind::Named { value: inner, .. }
@@ -164,4 +170,5 @@ shift_fields! {
     Launch { target, grid, args, args_span, span }
     Host { name_span, span, body }
     Global { value, span }
+    Function { name_span, span, result }
 }

@@ -54,7 +54,7 @@ impl Words {
 }
 
 /// `text` without the blank lines and comments at its end, where they stand at the beginning of a line.
-fn statements(text: &str) -> &str {
+pub(super) fn statements(text: &str) -> &str {
     let mut rest = text.trim_ascii_end();
     while let Some(line) = rest.rsplit('\n').next().filter(|line| line.starts_with('#')) {
         rest = rest[..rest.len() - line.len()].trim_ascii_end();
@@ -142,7 +142,7 @@ impl Module {
         let mut hasher = DefaultHasher::new();
         for part in &self.parts {
             let Some(words) = &part.words.0 else { continue };
-            (words.marks, &part.bound, &part.imports).hash(&mut hasher);
+            (words.marks, &part.bound, &part.imports, &part.bindings, part.has_star_import).hash(&mut hasher);
             // A definition with an error may have statements beside it.
             if !words.is_definition || part.globals > 0 {
                 words.hash.hash(&mut hasher);

@@ -1,10 +1,10 @@
 //! L004: bounds that `tl.arange` does not accept.
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, language, rewrite};
 use crate::analysis::constants::{self, binary};
-use crate::analysis::dialect::names_other_compiler;
 use crate::analysis::flow::live;
 use crate::analysis::launches::{self, Passed, Setting, certainly_launched, passed};
+use crate::analysis::types::Kind;
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use crate::kernel::{Kernel, Module, Param};
 use crate::syntax::Span;
@@ -58,7 +58,34 @@ struct Kinds<'a> {
 }
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    let found = by_bounds(context);
+    let covered = |span: Span| found.iter().any(|known| span.contains(known.span));
+    let inferred = language::problems(context, &[Kind::Arange]).into_iter();
+    let inferred = inferred.filter(|problem| !covered(problem.span) && is_certain(context, problem.span));
+    let inferred: Vec<Diagnostic> =
+        inferred.map(|problem| language::diagnostic(&RULE.declaration, problem)).collect();
+    findings.extend(found);
+    findings.extend(inferred);
+}
+
+/// Whether a call of `tl.arange` is certainly Triton's, and takes no name that is declared (`M: tl.constexpr`) before it
+/// is assigned.
+fn is_certain(context: &Context<'_>, span: Span) -> bool {
+    let Some((kernel, call)) = rewrite::call_at(context, span) else { return false };
+    let mut declared = false;
+    walk_statements(&kernel.body, &mut |stmt| {
+        if let StmtKind::Assign { targets, annotation: Some(_), value: None } = &stmt.kind {
+            let mut names = targets.iter().filter_map(Expr::as_name);
+            declared |= names.any(|name| context.source.slice(call.args_span).contains(name));
+        }
+    });
+    !declared && context.module.resolve_in(kernel, &call.func).is_some_and(|found| found.direct)
+}
+
+/// What the bounds themselves and the launches tell; it says more than the types do.
+fn by_bounds(context: &Context<'_>) -> Vec<Diagnostic> {
     let module = context.module;
+    let mut findings = Vec::new();
     for kernel in module.kernels.iter().filter(|kernel| !kernel.has_error) {
         let mut calls = Vec::new();
         live(&kernel.body, &mut |stmt| {
@@ -81,6 +108,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             findings.extend(check_call(context, &kinds, &settings, expr, call));
         }
     }
+    findings
 }
 
 fn check_call(
@@ -101,7 +129,7 @@ fn check_call(
         }
     }
     let conditional = is_conditional(&kinds.kernel.body, expr.span);
-    let other_compiler = || names_other_compiler(context.source.text());
+    let other_compiler = || context.is_for_other_compiler();
     let mut bad = None;
     for setting in settings.iter().map(Some).chain(settings.is_empty().then_some(None)) {
         let found = match (kinds.of(start, setting, 0), kinds.of(end, setting, 0)) {
@@ -401,86 +429,4 @@ fn binds(target: &Expr, name: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use crate::api::Target;
-    use crate::kernel::Module;
-    use crate::rules::{Context, Selection, check};
-    use crate::syntax::Source;
-
-    /// What is flagged when the kernel `k(x, n, B: tl.constexpr)` has this body, in a file that goes on like that.
-    fn flagged(imports: &str, decorator: &str, body: &str, rest: &str) -> Vec<String> {
-        let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
-        let text = format!("{imports}\n{decorator}\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n{body}\n{rest}\n");
-        let source = Source::parse(text);
-        assert!(!source.has_error(), "{}", source.text());
-        let (module, selection) = (Module::build(&source), Selection { select: vec!["L004".into()], ignore: vec![] });
-        let context = Context { source: &source, module: &module, target: Target::newest() };
-        check(&context, &selection).iter().map(|found| source.slice(found.span).to_owned()).collect()
-    }
-
-    const TRITON: &str = "import triton\nimport triton.language as tl";
-    const LAUNCH: &str = "k[(1,)](x, n, B=64)";
-
-    #[test]
-    fn what_the_launch_may_make_a_constant_is_none_of_its_business() {
-        let bound = |rest: &str| flagged(TRITON, "", "tl.arange(0, n)", rest);
-        for rest in [LAUNCH, "k[(1,)](x, y.numel(), B=64)", "k[(1,)](x, B=64, n=2)"] {
-            assert_eq!(bound(rest), ["n"], "{rest}");
-        }
-        for rest in [
-            "",
-            "k[(1,)](x, 1, 64)",
-            "k[(1,)](x, tl.constexpr(64), 64)",
-            "SIZE = tl.constexpr(64)\nk[(1,)](x, SIZE, 64)",
-            "k[(1,)](*args)",
-            "k[(1,)](x, B=64, **more)",
-            "k[(1,)](x, n, 64)\nk[(1,)](x, 1, 64)",
-            "k[(1,)](x, n, 64)\n@triton.jit\ndef other(x):\n    k(x, 64, 64)",
-        ] {
-            assert_eq!(bound(rest), [""; 0], "{rest}");
-        }
-        let decorated = |decorator: &str| flagged(TRITON, decorator, "tl.arange(0, n)", LAUNCH);
-        assert_eq!(decorated("@mine()"), [""; 0]);
-        assert_eq!(decorated("@triton.autotune([triton.Config({'B': 64})], key=[])"), ["n"]);
-        assert_eq!(decorated("@triton.autotune([triton.Config({'n': 1})], key=[])"), [""; 0]);
-    }
-
-    #[test]
-    fn variables_are_run_time_values_unless_something_says_otherwise() {
-        for body in ["M = B", "M = B\nM = 2 * B", "M = B\nM += 1", "if n:\n    M = B\nelse:\n    M = 2"] {
-            assert_eq!(flagged(TRITON, "", &format!("{body}\ntl.arange(0, M)"), ""), ["M"], "{body}");
-        }
-        assert_eq!(flagged(TRITON, "", "M: tl.constexpr = tl.program_id(0)\ntl.arange(0, M)", ""), ["M"]);
-        for body in [
-            "M: tl.constexpr = B * 2",
-            "M: tl.constexpr\nM = B * 2",
-            "M = B\nM: tl.constexpr = B",
-            "for M in tl.static_range(1, 3):\n    pass",
-            "M = B\nfor M in tl.static_range(1, 3):\n    pass",
-            "with y:\n    M = B",
-            "if (M := B) > 0:\n    pass",
-        ] {
-            assert_eq!(flagged(TRITON, "", &format!("{body}\ntl.arange(0, M)"), ""), [""; 0], "{body}");
-        }
-        assert_eq!(flagged(TRITON, "", "if n:\n    M = B\ntl.arange(0, M)", "M = tl.constexpr(64)"), [""; 0]);
-        assert_eq!(flagged(TRITON, "", "tl.arange(0, tl.cdiv(B, 2))", LAUNCH), [""; 0], "3.9 accepts it");
-        assert_eq!(flagged("from mine import tl\nimport triton", "", "M = B\ntl.arange(0, M)", LAUNCH), [""; 0]);
-    }
-
-    #[test]
-    fn sizes_are_judged_where_they_are_certain() {
-        let sized = |body: &str, rest: &str| flagged(TRITON, "", body, rest).len();
-        let launches = "k[(1,)](x, n, B=64)\nk[(1,)](x, n, B=48)";
-        assert_eq!(sized("tl.arange(0, B)", launches), 1);
-        assert_eq!(sized("if B > 50:\n    tl.arange(0, B)", launches), 0, "the other launch may not get there");
-        assert_eq!(sized("if B > 50:\n    tl.arange(0, B)", "k[(1,)](x, n, B=48)"), 1);
-        assert_eq!(sized("tl.arange(0, B * 2 - 32)", "k[(1,)](x, n, B=48)"), 0);
-        assert_eq!(sized("tl.arange(0, B)", "def run(x, n, size=48):\n    k[(1,)](x, n, B=size)"), 0);
-        assert_eq!(sized("tl.arange(B, 0)", ""), 1);
-        assert_eq!(sized("tl.arange(0, 100)", ""), 1);
-        assert_eq!(sized("tl.arange(0, 100)", "import torch_npu"), 0, "Triton-Ascend takes any size");
-        assert_eq!(sized("tl.arange(0, 1 << 20)\ntl.arange(0, 0x40)\ntl.arange(False, True)", ""), 0);
-        assert_eq!(sized("tl.arange(0, 1 << 21)", ""), 1);
-        assert_eq!(sized("tl.arange(0, SIZE)", "SIZE = tl.constexpr(48)\nif x:\n    SIZE = tl.constexpr(64)"), 0);
-    }
-}
+mod tests;

@@ -1,15 +1,20 @@
 //! Runs the selected rules over one file.
 
+use std::cell::OnceCell;
+use std::path::Path;
+
 use super::RULES;
 use super::declaration::{FAMILIES, Rule};
 use super::diagnostic::Diagnostic;
 use super::suppression::Suppressions;
+use crate::analysis::dialect;
+use crate::analysis::types::{self, Facts};
 use crate::api::Target;
 use crate::kernel::Module;
-use crate::syntax::Source;
+use crate::syntax::{Source, Span};
 
 /// What a rule looks at.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Context<'a> {
     /// The file.
     pub source: &'a Source,
@@ -17,6 +22,55 @@ pub struct Context<'a> {
     pub module: &'a Module,
     /// The Triton version it is checked against.
     pub target: Target,
+    path: Option<&'a Path>,
+    facts: OnceCell<Vec<Facts>>,
+    dead: OnceCell<Vec<Span>>,
+    other_compiler: OnceCell<bool>,
+}
+
+impl<'a> Context<'a> {
+    /// A file that is checked against a version.
+    #[must_use]
+    pub fn new(source: &'a Source, module: &'a Module, target: Target) -> Self {
+        let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        Self { source, module, target, path: None, facts, dead, other_compiler }
+    }
+
+    /// The same, with the place of the file, which may tell for whose compiler it is written.
+    #[must_use]
+    pub fn at(mut self, path: Option<&'a Path>) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// What the type analysis knows of each kernel, in the order of [`Module::kernels`]; computed when first asked for.
+    #[must_use]
+    pub fn facts(&self) -> &[Facts] {
+        self.facts.get_or_init(|| {
+            let (module, text) = (self.module, self.source.text());
+            (0..module.kernels.len()).map(|at| types::infer(module, text, self.target, at, false)).collect()
+        })
+    }
+
+    /// Whether nothing here is compiled, under the signatures that comments of the file give.
+    #[must_use]
+    pub fn is_dead(&self, span: Span) -> bool {
+        let dead = self.dead.get_or_init(|| types::dead(self.module, self.facts()));
+        dead.iter().any(|dead| dead.start <= span.start && span.end <= dead.end)
+    }
+
+    /// Whether the file is written for another compiler than Triton's own: by its text, or by its place.
+    #[must_use]
+    pub fn is_for_other_compiler(&self) -> bool {
+        *self.other_compiler.get_or_init(|| {
+            // The folders around the file: `_cambricon/ops/all.py`.
+            let near = |path: &Path| {
+                let parts = path.iter().rev().take(4);
+                parts.filter_map(|part| part.to_str()).any(dialect::names_other_compiler)
+            };
+            self.path.is_some_and(near) || dialect::names_other_compiler(self.source.text())
+        })
+    }
 }
 
 /// Where a rule puts its findings.
@@ -91,6 +145,8 @@ pub fn check(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
     if !out.is_empty() {
         let suppressions = Suppressions::read(context.source);
         out.retain(|diagnostic| !suppressions.cover(diagnostic, context.source));
+        // What no kernel compiles cannot break the language's rules.
+        out.retain(|diagnostic| !diagnostic.code.starts_with('L') || !context.is_dead(diagnostic.span));
     }
     out.sort_by(|a, b| (a.span, a.code).cmp(&(b.span, b.code)));
     out.dedup();

@@ -58,7 +58,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         let is_certain = || scope::is_bound_once(context.source, kernel);
-        let scopes = scope::scopes_of(context.source, launch);
+        let scopes = scope::scopes_of(context.source, launch.span);
         let is_hidden = || scope::is_hidden(context.source, kernel, &scopes);
         if *bound_once.entry(&kernel.name).or_insert_with(is_certain)
             && !*hidden.entry((&kernel.name, scopes.first().map(|scope| scope.id()))).or_insert_with(is_hidden)

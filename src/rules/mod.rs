@@ -7,7 +7,9 @@
 mod declaration;
 mod diagnostic;
 mod engine;
+mod language;
 mod page;
+mod rewrite;
 mod scope;
 mod suppression;
 #[cfg(test)]
@@ -28,11 +30,45 @@ macro_rules! rules {
 
 rules! {
     launch_arguments,
+    tuned_update,
+    tuner_names,
+    launch_grid,
+    tuned_grid,
+    undecorated_helper,
+    plain_call,
+    host_tensor,
+    varying_constexpr,
+    borrowed_stride,
+    unchecked_assert,
+    pointer_cache,
+    changed_global,
     unknown_member,
     dtype_called,
     loop_exit,
     arange_bounds,
+    incompatible_shapes,
+    undefined_name,
+    global_not_constexpr,
+    unknown_attribute,
+    mismatched_arguments,
+    invalid_argument,
+    invalid_operands,
+    loop_type_change,
+    branch_type_mismatch,
+    invalid_return,
+    invalid_condition,
+    invalid_subscript,
+    invalid_tile_size,
+    invalid_reshape,
+    invalid_memory_access,
+    invalid_dot,
+    invalid_reduction,
+    invalid_conversion,
+    invalid_loop_bounds,
+    unsupported_syntax,
+    unpacking_mismatch,
     unfilled_reduction,
+    untuned_launch,
 }
 
 /// The pages of all rules, one after the other.

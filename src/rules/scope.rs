@@ -2,12 +2,17 @@
 
 use tree_sitter::Node;
 
-use crate::kernel::{Kernel, Launch};
-use crate::syntax::{Source, node_span};
+use crate::kernel::Kernel;
+use crate::syntax::{Source, Span, node_span};
 
 /// Whether the name of a kernel is bound once at the top level of the file, by the kernel.
 pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
-    let is = |node: Node<'_>, above: &[Node<'_>]| binds_to(node, above, source, &kernel.name);
+    name_is_bound_once(source, &kernel.name)
+}
+
+/// Whether a name is bound once at the top level of the file, and by no function.
+pub(super) fn name_is_bound_once(source: &Source, name: &str) -> bool {
+    let is = |node: Node<'_>, above: &[Node<'_>]| binds_to(node, above, source, name);
     let mut bindings = 0;
     for root in source.roots() {
         walk(root, &mut |node, above| {
@@ -26,18 +31,29 @@ pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
     bindings == 1 && !source.roots().any(|root| any(root, &is_global))
 }
 
-/// The functions and comprehensions around a launch, innermost first.
-pub(super) fn scopes_of<'a>(source: &'a Source, launch: &Launch) -> Vec<Node<'a>> {
-    let Some(mut node) = source.root_at(launch.span.start) else { return Vec::new() };
+/// Where `name` stands in the text as a word of its own.
+pub(super) fn places_of<'a>(source: &'a Source, name: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let bytes = source.text().as_bytes();
+    let is_word = |at: Option<usize>| {
+        at.and_then(|at| bytes.get(at))
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80)
+    };
+    memchr::memmem::find_iter(bytes, name)
+        .filter(move |at| !is_word(at.checked_sub(1)) && !is_word(Some(at + name.len())))
+}
+
+/// The functions and comprehensions around what stands in `span`, innermost first.
+pub(super) fn scopes_of(source: &Source, span: Span) -> Vec<Node<'_>> {
+    let Some(mut node) = source.root_at(span.start) else { return Vec::new() };
     let mut scopes = Vec::new();
     let mut cursor = node.walk();
-    while node_span(node).contains(launch.span) {
+    while node_span(node).contains(span) {
         let is_scope = node.kind().ends_with("_comprehension")
             || matches!(node.kind(), "function_definition" | "lambda" | "generator_expression");
         if is_scope {
             scopes.push(node);
         }
-        if cursor.goto_first_child_for_byte(launch.span.start).is_none() {
+        if cursor.goto_first_child_for_byte(span.start).is_none() {
             break;
         }
         node = cursor.node();

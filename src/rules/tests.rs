@@ -88,7 +88,7 @@ fn every_target() -> Vec<Target> {
 fn findings(text: &str, target: Target, selection: &Selection) -> Vec<Diagnostic> {
     let source = Source::parse(text);
     let module = Module::build(&source);
-    check(&Context { source: &source, module: &module, target }, selection)
+    check(&Context::new(&source, &module, target), selection)
 }
 
 fn only(code: &str) -> Selection {

@@ -1,7 +1,6 @@
 //! M001: undefined lanes of a masked load reach a reduction.
 
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
-use crate::analysis::dialect::names_other_compiler;
 use crate::analysis::interpret::{UndefinedReduction, undefined_reductions};
 use crate::analysis::launches::promises_full_tiles;
 use crate::kernel::Kernel;
@@ -25,7 +24,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
         if has_unfilled_load(context, kernel) {
             let found = undefined_reductions(context.module, kernel);
-            if !found.is_empty() && !names_other_compiler(context.source.text()) && !promises_full_tiles(context.module, kernel) {
+            if !found.is_empty() && !context.is_for_other_compiler() && !promises_full_tiles(context.module, kernel) {
                 findings.extend(found.iter().filter_map(|found| report(context, found)));
             }
         }

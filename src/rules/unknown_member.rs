@@ -256,7 +256,7 @@ mod tests {
         let source = Source::parse(text);
         let module = Module::build(&source);
         let selection = Selection { select: vec!["L001".to_owned()], ignore: Vec::new() };
-        check_file(&Context { source: &source, module: &module, target }, &selection)
+        check_file(&Context::new(&source, &module, target), &selection)
     }
 
     fn kernel(body: &str) -> String {

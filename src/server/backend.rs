@@ -10,6 +10,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
 use super::event::{Event, Events, Reply};
+use super::feature::Question;
 
 /// The handlers of the protocol library. They run in the order of arrival up to their first await, so each sends its
 /// event before it awaits anything.
@@ -118,7 +119,49 @@ impl LanguageServer for Backend {
     }
 
     async fn hover(&self, params: lsp::HoverParams) -> Result<Option<lsp::Hover>> {
-        self.ask(|reply| Event::Hover(params, reply)).await
+        self.ask(|reply| Event::Question(Question::Hover(params, reply))).await
+    }
+
+    async fn completion(&self, params: lsp::CompletionParams) -> Result<Option<lsp::CompletionResponse>> {
+        self.ask(|reply| Event::Question(Question::Completion(params, reply))).await
+    }
+
+    async fn signature_help(&self, params: lsp::SignatureHelpParams) -> Result<Option<lsp::SignatureHelp>> {
+        self.ask(|reply| Event::Question(Question::Signature(params, reply))).await
+    }
+
+    async fn goto_definition(&self, params: lsp::DefinitionParams) -> Result<Option<lsp::DefinitionResponse>> {
+        self.ask(|reply| Event::Question(Question::Definition(params, reply))).await
+    }
+
+    async fn references(&self, params: lsp::ReferenceParams) -> Result<Option<Vec<lsp::Location>>> {
+        self.ask(|reply| Event::Question(Question::References(params, reply))).await
+    }
+
+    async fn document_highlight(
+        &self,
+        params: lsp::DocumentHighlightParams,
+    ) -> Result<Option<Vec<lsp::DocumentHighlight>>> {
+        self.ask(|reply| Event::Question(Question::Highlight(params, reply))).await
+    }
+
+    async fn document_symbol(&self, params: lsp::DocumentSymbolParams) -> Result<Option<lsp::DocumentSymbolResponse>> {
+        self.ask(|reply| Event::Question(Question::Symbols(params, reply))).await
+    }
+
+    async fn semantic_tokens_full(&self, params: lsp::SemanticTokensParams) -> Result<Option<lsp::SemanticTokens>> {
+        self.ask(|reply| Event::Question(Question::Tokens(params, reply))).await
+    }
+
+    async fn semantic_tokens_range(
+        &self,
+        params: lsp::SemanticTokensRangeParams,
+    ) -> Result<Option<lsp::SemanticTokens>> {
+        self.ask(|reply| Event::Question(Question::TokensOfRange(params, reply))).await
+    }
+
+    async fn inlay_hint(&self, params: lsp::InlayHintParams) -> Result<Option<Vec<lsp::InlayHint>>> {
+        self.ask(|reply| Event::Question(Question::Hints(params, reply))).await
     }
 
     async fn execute_command(&self, params: lsp::ExecuteCommandParams) -> Result<Option<Value>> {

@@ -2,8 +2,7 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use super::code_action;
-use super::optimize;
+use super::{code_action, completion, optimize, semantic_tokens, signature_help};
 use crate::syntax::Encoding;
 
 /// What the client can do.
@@ -41,6 +40,20 @@ pub(super) struct Client {
     pub(super) progress: bool,
     /// It renders Markdown in a hover.
     pub(super) markdown: bool,
+    /// It takes the characters that commit a completion.
+    pub(super) commit_characters: bool,
+    /// It lets the user choose whether a completion takes the place of the whole word.
+    pub(super) insert_or_replace: bool,
+    /// It shows the parameters beside a completion's name.
+    pub(super) completion_label_details: bool,
+    /// It takes the places of parameters in a signature.
+    pub(super) label_offsets: bool,
+    /// It can mark no parameter of a signature.
+    pub(super) no_active_parameter: bool,
+    /// It shows document symbols as a tree.
+    pub(super) symbol_trees: bool,
+    /// It can be told to ask for inlay hints again.
+    pub(super) refreshes_hints: bool,
 }
 
 impl Client {
@@ -58,6 +71,9 @@ impl Client {
             (_, push) => push.unwrap_or_default().diagnostics_capabilities,
         };
         let versioned_edits = edit.document_changes == Some(true);
+        let completion = text_document.completion.unwrap_or_default().completion_item.unwrap_or_default();
+        let signature = text_document.signature_help.unwrap_or_default().signature_information.unwrap_or_default();
+        let symbols = text_document.document_symbol.unwrap_or_default();
         let formats = text_document.hover.unwrap_or_default().content_format.unwrap_or_default();
         Self {
             pulls_diagnostics,
@@ -79,8 +95,19 @@ impl Client {
                 == Some(true),
             progress: window.work_done_progress == Some(true),
             markdown: formats.contains(&lsp::MarkupKind::Markdown),
+            commit_characters: completion.commit_characters_support == Some(true),
+            insert_or_replace: completion.insert_replace_support == Some(true),
+            completion_label_details: completion.label_details_support == Some(true),
+            label_offsets: signature.parameter_information.unwrap_or_default().label_offset_support == Some(true),
+            no_active_parameter: signature.no_active_parameter_support == Some(true),
+            symbol_trees: symbols.hierarchical_document_symbol_support == Some(true),
+            refreshes_hints: workspace.inlay_hint.unwrap_or_default().refresh_support == Some(true),
         }
     }
+}
+
+fn characters(characters: &[&str]) -> Vec<String> {
+    characters.iter().map(|character| (*character).to_owned()).collect()
 }
 
 /// What columns count: bytes when the client can, else UTF-16 code units, which every client can.
@@ -116,6 +143,29 @@ pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResu
             save: Some(true),
         })),
         hover_provider: Some(true.into()),
+        completion_provider: Some(lsp::CompletionOptions {
+            trigger_characters: Some(characters(&completion::TRIGGERS)),
+            resolve_provider: Some(false),
+            ..lsp::CompletionOptions::default()
+        }),
+        signature_help_provider: Some(lsp::SignatureHelpOptions {
+            trigger_characters: Some(characters(&signature_help::TRIGGERS)),
+            retrigger_characters: Some(characters(&signature_help::RETRIGGERS)),
+            ..lsp::SignatureHelpOptions::default()
+        }),
+        definition_provider: Some(true.into()),
+        references_provider: Some(true.into()),
+        document_highlight_provider: Some(true.into()),
+        document_symbol_provider: Some(true.into()),
+        semantic_tokens_provider: Some(lsp::SemanticTokensProvider::SemanticTokensOptions(
+            lsp::SemanticTokensOptions {
+                legend: semantic_tokens::legend(),
+                range: Some(true.into()),
+                full: Some(true.into()),
+                ..lsp::SemanticTokensOptions::default()
+            },
+        )),
+        inlay_hint_provider: Some(true.into()),
         code_action_provider: Some(lsp::CodeActionProvider::CodeActionOptions(lsp::CodeActionOptions {
             code_action_kinds: Some(code_action::KINDS.to_vec()),
             ..lsp::CodeActionOptions::default()

@@ -31,6 +31,8 @@ pub(super) enum Call {
     Configuration(Vec<Option<lsp::Uri>>),
     /// Have the client ask for diagnostics again.
     RefreshDiagnostics,
+    /// Have the client ask for inlay hints again.
+    RefreshHints,
     /// Have the client tell of something.
     Register(Vec<lsp::Registration>),
     /// Show the progress of a job until the sender of its states is gone.
@@ -114,6 +116,10 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
         Call::Configuration(folders) => Event::Configuration(configuration(&client, folders).await),
         Call::RefreshDiagnostics => {
             note("workspace/diagnostic/refresh", client.workspace_diagnostic_refresh().await);
+            return;
+        }
+        Call::RefreshHints => {
+            note("workspace/inlayHint/refresh", client.inlay_hint_refresh().await);
             return;
         }
         Call::Register(registrations) => {

@@ -6,6 +6,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::capabilities::Client;
 use super::diagnostics::{self, Data};
 use super::optimize;
+use super::owner::Owner;
 use super::unit::Unit;
 use super::{suppression, to_lsp};
 use crate::kernel::Kernel;
@@ -48,6 +49,35 @@ pub(super) fn wanted(kind: &lsp::CodeActionKind, only: Option<&[lsp::CodeActionK
             wanted.is_empty() || kind == wanted || kind.strip_prefix(&wanted).is_some_and(|rest| rest.starts_with('.'))
         })
     })
+}
+
+impl Owner {
+    /// The actions for a range.
+    pub(super) fn code_actions(&mut self, params: &lsp::CodeActionParams) -> Vec<lsp::CodeActionResponse> {
+        let uri = &params.text_document.uri;
+        let only = params.context.only.as_deref();
+        if !self.capabilities.code_actions {
+            return Vec::new();
+        }
+        let Some(unit) = self.documents.unit(uri) else { return Vec::new() };
+        let capabilities = self.capabilities.clone();
+        let place = Place { unit: &unit, uri, range: params.range, encoding: self.encoding, client: &capabilities };
+        let mut actions = Vec::new();
+        if wanted(&lsp::CodeActionKind::QuickFix, only) {
+            let known = place.known_diagnostics(&params.context).unwrap_or_else(|| {
+                self.checked(uri);
+                place.own_diagnostics()
+            });
+            actions.extend(place.quick_fixes(&known));
+        }
+        if wanted(&lsp::CodeActionKind::RefactorRewrite, only)
+            && let Some(kernel) = place.kernel()
+        {
+            let readiness = self.readiness(&unit, &kernel.name);
+            actions.extend(place.optimize(kernel, readiness));
+        }
+        actions.into_iter().map(lsp::CodeActionResponse::CodeAction).collect()
+    }
 }
 
 impl Place<'_> {

@@ -5,6 +5,7 @@ use tokio::sync::{mpsc, oneshot};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc;
 
+use super::feature::Question;
 use crate::evaluate::Devices;
 use crate::explore::{OptimizeError, Outcome};
 
@@ -51,8 +52,8 @@ pub(super) enum Event {
     Diagnostic(lsp::DocumentDiagnosticParams, Reply<lsp::DocumentDiagnosticReport>),
     /// The actions for a range are asked for.
     CodeAction(lsp::CodeActionParams, Reply<Option<Vec<lsp::CodeActionResponse>>>),
-    /// The text of a hover is asked for.
-    Hover(lsp::HoverParams, Reply<Option<lsp::Hover>>),
+    /// Something about a place or a document is asked for.
+    Question(Question),
     /// A command is to be run.
     Command(lsp::ExecuteCommandParams, Reply<Option<Value>>),
     /// The user stopped something whose progress is shown.

@@ -6,23 +6,25 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use super::suppression;
 use super::unit::Unit;
-use crate::api::{Certainty, Lookup, Member, MemberKind, Target};
+use crate::api::{Lookup, Member, Target};
+use crate::features::{describe, types};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
 use crate::kernel::{Kernel, Module, Resolved};
 use crate::rules::{self, Rule};
-use crate::syntax::{Encoding, Source, Span};
+use crate::syntax::{Encoding, Span};
 
-/// The hover at byte `offset`, with the span that it is about. `target` is asked for only when it is needed.
-pub(super) fn at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Option<(String, Span)> {
+/// The hover at byte `offset`, with the span that it is about.
+pub(super) fn at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span)> {
     if let Some((code, span)) = suppression::code_at(&unit.source, offset) {
         return Some((page(rules::find(code)?), span));
     }
     let known = kernel_at(unit, offset).or_else(|| member_at(unit, offset, target));
+    let typed = types::describe_at(&unit.module, unit.source.text(), target, offset);
     let mut findings: Vec<_> = unit.findings().iter().filter(|finding| finding.span.touches(offset)).collect();
     findings.dedup_by_key(|finding| finding.code);
-    let span = known.as_ref().map(|(_, span)| *span).or_else(|| Some(findings.first()?.span))?;
+    let span = known.as_ref().or(typed.as_ref()).map(|(_, span)| *span).or_else(|| Some(findings.first()?.span))?;
     let pages = findings.iter().filter_map(|finding| rules::find(finding.code)).map(page);
-    let sections: Vec<String> = known.into_iter().map(|(text, _)| text).chain(pages).collect();
+    let sections: Vec<String> = known.into_iter().chain(typed).map(|(text, _)| text).chain(pages).collect();
     Some((sections.join("\n\n---\n\n"), span))
 }
 
@@ -48,16 +50,16 @@ fn kernel_at(unit: &Unit, offset: usize) -> Option<(String, Span)> {
     let module = &unit.module;
     let defined = module.kernels.iter().find(|kernel| kernel.name_span.touches(offset));
     if let Some(kernel) = defined {
-        return Some((describe(kernel, unit), kernel.name_span));
+        return Some((about_kernel(kernel, unit), kernel.name_span));
     }
     let name = innermost(module, offset, &mut |expr| matches!(&expr.kind, ExprKind::Name(_)))?;
     let kernel = module.kernel(name.0.as_name()?)?;
     let hidden = name.1.is_some_and(|inside| inside.locals.contains(&kernel.name));
-    (!hidden).then(|| (describe(kernel, unit), name.0.span))
+    (!hidden).then(|| (about_kernel(kernel, unit), name.0.span))
 }
 
 /// The member of a Triton module whose name stands at byte `offset`.
-fn member_at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Option<(String, Span)> {
+fn member_at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span)> {
     let module = &unit.module;
     let (expr, kernel) = innermost(module, offset, &mut |expr| match &expr.kind {
         ExprKind::Name(_) => true,
@@ -68,7 +70,6 @@ fn member_at(unit: &Unit, offset: usize, target: impl FnOnce() -> Target) -> Opt
         Some(kernel) => module.resolve_in(kernel, expr)?,
         None => module.imports.resolve(expr)?,
     };
-    let target = target();
     let Lookup::Found(member) = target.lookup(&path) else { return None };
     Some((signature(&path, member, target), expr.span))
 }
@@ -111,36 +112,21 @@ fn innermost<'a>(
 }
 
 fn signature(path: &str, member: &Member, target: Target) -> String {
-    let version = target.table.version;
-    let of = match target.certainty {
-        Certainty::Known => format!("Triton {version}"),
-        _ => format!("Triton {version} (which version is installed is not known)"),
-    };
-    let params = member.params.iter().map(|param| match &param.default {
-        Some(default) => format!("{}={default}", param.name),
-        None => param.name.clone(),
-    });
-    let params = params.collect::<Vec<_>>().join(", ");
-    let (code, what) = match member.kind {
-        MemberKind::Builtin => (format!("{path}({params})"), "compiler built-in"),
-        MemberKind::Jit => (format!("{path}({params})"), "written in Triton"),
-        MemberKind::Function => (format!("{path}({params})"), "Python function"),
-        MemberKind::Class => (format!("class {path}({params})"), "class"),
-        MemberKind::Dtype => (path.to_owned(), "dtype"),
-        MemberKind::Module => (path.to_owned(), "module"),
-        MemberKind::Value => (path.to_owned(), "value"),
-    };
-    format!("```python\n{code}\n```\n\n{what} · {of}")
+    let (code, what) = (describe::signature(path, member), describe::kind(member));
+    format!("```python\n{code}\n```\n\n{what} · {}", describe::version(target))
 }
 
-fn describe(kernel: &Kernel, unit: &Unit) -> String {
+fn about_kernel(kernel: &Kernel, unit: &Unit) -> String {
     let params = |constexpr: bool| {
         let names =
             kernel.params.iter().filter(|param| param.constexpr == constexpr).map(|param| format!("`{}`", param.name));
         names.collect::<Vec<_>>().join(", ")
     };
-    let mut out =
-        format!("```python\n@triton.jit\ndef {}({})\n```\n", kernel.name, source_params(kernel, &unit.source));
+    let mut out = format!(
+        "```python\n@triton.jit\ndef {}({})\n```\n",
+        kernel.name,
+        describe::source_params(kernel, &unit.source)
+    );
     for (title, names) in [("Runtime parameters", params(false)), ("Constexpr parameters", params(true))] {
         if !names.is_empty() {
             let _ = write!(out, "\n- {title}: {names}");
@@ -167,16 +153,6 @@ fn describe(kernel: &Kernel, unit: &Unit) -> String {
         let _ = write!(out, "\n- Launched {} {place}: line {}", times(lines.len()), lines.join(", "));
     }
     out
-}
-
-/// The parameters as they are written, on one line.
-fn source_params(kernel: &Kernel, source: &Source) -> String {
-    kernel
-        .params
-        .iter()
-        .map(|param| source.slice(param.span).split_whitespace().collect::<Vec<_>>().join(" "))
-        .collect::<Vec<_>>()
-        .join(", ")
 }
 
 fn count(number: usize, what: &str) -> String {

@@ -12,14 +12,13 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use super::capabilities::{self, Client};
 use super::client::{Call, Calls};
-use super::code_action::{self, Place};
 use super::documents::Documents;
 use super::event::{Event, Events, Reply};
 use super::optimize::{Jobs, panic_text};
 use super::settings::{self, Resolved, Store};
 use super::tools::Tools;
 use super::unit::Unit;
-use super::{diagnostics, from_lsp, hover, parent};
+use super::{diagnostics, from_lsp, parent};
 use crate::evaluate::Devices;
 use crate::rules::Context;
 use crate::syntax::Encoding;
@@ -172,7 +171,7 @@ impl Owner {
 
             Event::Diagnostic(params, reply) => self.pulls.push_back(Pull { params, reply }),
             Event::CodeAction(params, reply) => answer(reply, || Ok(Some(self.code_actions(&params)))),
-            Event::Hover(params, reply) => answer(reply, || Ok(self.hover(&params))),
+            Event::Question(question) => self.answer_question(question),
             Event::Command(params, reply) => answer(reply, || self.command(params)),
             Event::CancelProgress(token) => {
                 if let lsp::ProgressToken::String(job) = token {
@@ -282,6 +281,9 @@ impl Owner {
         } else if self.capabilities.refreshes_diagnostics {
             self.client.send(Call::RefreshDiagnostics);
         }
+        if self.capabilities.refreshes_hints {
+            self.client.send(Call::RefreshHints);
+        }
     }
 
     /// Takes back what was published for documents that are gone.
@@ -335,55 +337,19 @@ impl Owner {
     }
 
     /// The present unit of a document, checked by the rules.
-    fn checked(&mut self, uri: &lsp::Uri) -> Option<Rc<Unit>> {
+    pub(super) fn checked(&mut self, uri: &lsp::Uri) -> Option<Rc<Unit>> {
         let unit = self.documents.unit(uri)?;
         if unit.diagnostics.get().is_none() {
             let resolved = self.resolved(&unit);
             let is_excluded = unit.path.as_deref().is_some_and(|path| resolved.excludes(path));
             let check = Arc::clone(&self.tools.check);
             let findings = self.guarded(|_| {
-                let context = Context { source: &unit.source, module: &unit.module, target: resolved.target };
+                let context = Context::new(&unit.source, &unit.module, resolved.target).at(unit.path.as_deref());
                 if is_excluded { Vec::new() } else { check(&context, &resolved.selection) }
             });
             let _ = unit.diagnostics.set(findings.unwrap_or_default());
         }
         Some(unit)
-    }
-
-    fn code_actions(&mut self, params: &lsp::CodeActionParams) -> Vec<lsp::CodeActionResponse> {
-        let uri = &params.text_document.uri;
-        let only = params.context.only.as_deref();
-        if !self.capabilities.code_actions {
-            return Vec::new();
-        }
-        let Some(unit) = self.documents.unit(uri) else { return Vec::new() };
-        let capabilities = self.capabilities.clone();
-        let place = Place { unit: &unit, uri, range: params.range, encoding: self.encoding, client: &capabilities };
-        let mut actions = Vec::new();
-        if code_action::wanted(&lsp::CodeActionKind::QuickFix, only) {
-            let known = place.known_diagnostics(&params.context).unwrap_or_else(|| {
-                self.checked(uri);
-                place.own_diagnostics()
-            });
-            actions.extend(place.quick_fixes(&known));
-        }
-        if code_action::wanted(&lsp::CodeActionKind::RefactorRewrite, only)
-            && let Some(kernel) = place.kernel()
-        {
-            let readiness = self.readiness(&unit, &kernel.name);
-            actions.extend(place.optimize(kernel, readiness));
-        }
-        actions.into_iter().map(lsp::CodeActionResponse::CodeAction).collect()
-    }
-
-    fn hover(&mut self, params: &lsp::HoverParams) -> Option<lsp::Hover> {
-        let place = &params.text_document_position_params;
-        let unit = self.checked(&place.text_document.uri)?;
-        let range = lsp::Range { start: place.position, end: place.position };
-        let offset = unit.span(&place.text_document.uri, range, self.encoding)?.start;
-        let (text, span) = hover::at(&unit, offset, || self.resolved(&unit).target)?;
-        let (_, range) = unit.locate(span, self.encoding)?;
-        Some(lsp::Hover { contents: hover::contents(text, self.capabilities.markdown), range: Some(range) })
     }
 
     /// What the settings say about a unit.
@@ -415,7 +381,7 @@ impl Owner {
 }
 
 /// Answers a request, unless the client has cancelled it.
-fn answer<T>(reply: Reply<T>, result: impl FnOnce() -> tower_lsp::jsonrpc::Result<T>) {
+pub(super) fn answer<T>(reply: Reply<T>, result: impl FnOnce() -> tower_lsp::jsonrpc::Result<T>) {
     if reply.is_closed() {
         tracing::debug!("a request was cancelled before it was answered");
         return;

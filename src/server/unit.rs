@@ -88,6 +88,11 @@ impl Unit {
         self.parts.iter().find(|part| part.uri == *uri)
     }
 
+    /// The span of the document with this address.
+    pub(super) fn span_of(&self, uri: &lsp::Uri) -> Option<Span> {
+        self.part(uri).map(|part| Span::new(part.start, part.start + part.text.len()))
+    }
+
     /// The document in which byte `offset` stands.
     pub(super) fn part_at(&self, offset: usize) -> Option<&Part> {
         self.parts.iter().rev().find(|part| part.start <= offset)

@@ -41,10 +41,28 @@ pub struct Settings {
     /// The Python interpreter of the project. Default: found from `VIRTUAL_ENV`, `.venv`, conda or `PATH`.
     #[schemars(example = &".venv/bin/python")]
     pub python: Option<PathBuf>,
+    /// What the editor shows between the text.
+    pub inlay_hints: InlayHintSettings,
     /// How kernels are optimized.
     pub optimize: OptimizeSettings,
     /// The language model to use, if any.
     pub model: ModelSettings,
+}
+
+/// What the editor shows between the text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct InlayHintSettings {
+    /// Types of values, where they are assigned.
+    pub types: bool,
+    /// Values that the launches and configurations of the file give a kernel's constexpr parameters.
+    pub values: bool,
+}
+
+impl Default for InlayHintSettings {
+    fn default() -> Self {
+        Self { types: true, values: true }
+    }
 }
 
 /// How kernels are optimized.

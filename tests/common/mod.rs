@@ -8,5 +8,5 @@ use warpsmith::syntax::Source;
 /// All findings in one file.
 pub(crate) fn findings(source: &Source, target: Target) -> Vec<Diagnostic> {
     let module = Module::build(source);
-    rules::check(&Context { source, module: &module, target }, &Selection::default())
+    rules::check(&Context::new(source, &module, target), &Selection::default())
 }

@@ -68,7 +68,9 @@ fn a_kernel_shows_what_its_launch_must_know() {
     // The same where it is launched, and for a function that is called.
     assert_eq!(client.hover(&document, "scale[grid]").unwrap().0, expected);
     assert!(client.hover(&document, "helper(offsets)").unwrap().0.contains("def helper(x)"));
-    assert_eq!(client.hover(&document, "offsets = "), None);
+    // A local name has its type, and what each lane is.
+    let (text, _) = client.hover(&document, "offsets = ").unwrap();
+    assert_eq!(text, "```python\noffsets: int32[BLOCK]\n```\n\nEach lane: `arange(0, BLOCK)`");
     assert_eq!(client.hover(&document, "return x"), None);
 }
 

@@ -5,12 +5,14 @@
 
 mod actions;
 mod cancellation;
+mod completion;
 mod diagnostics;
 mod documents;
 mod harness;
 mod hover;
 mod lifecycle;
 mod malformed;
+mod names;
 mod notebooks;
 mod optimize;
 mod ordering;

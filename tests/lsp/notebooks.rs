@@ -138,6 +138,37 @@ fn diagnostics_of_a_cell_can_be_asked_for() {
 }
 
 #[test]
+fn questions_are_answered_across_cells() {
+    let mut client = Setup::new().options(json!({ "settings": { "tritonVersion": "3.6.0" } })).start();
+    let [imports, kernel, launch] = open(&mut client);
+    for document in [&imports, &kernel, &launch] {
+        client.published(document);
+    }
+    let items = client.ask_behind("textDocument/completion", &kernel, "tl.sto");
+    let store = items["items"].as_array().unwrap().iter().find(|item| item["label"] == "store").unwrap();
+    let typed = kernel.text.find("sto").unwrap();
+    let range = json!({ "start": kernel.position(typed), "end": kernel.position(typed + 3) });
+    assert_eq!(store["textEdit"]["range"], range);
+    let help = client.ask_behind("textDocument/signatureHelp", &launch, "k[(1,)](x, ");
+    assert_eq!((&help["signatures"][0]["label"], &help["activeParameter"]), (&json!("k[(1,)](x, n)"), &json!(1)));
+    let name = kernel.text.find("k(x").unwrap();
+    let range = json!({ "start": kernel.position(name), "end": kernel.position(name + 1) });
+    let found = client.ask_behind("textDocument/definition", &launch, "\nk");
+    assert_eq!((&found[0]["uri"], &found[0]["range"]), (&json!(kernel.uri), &range));
+    // Highlights stay in their document, references do not.
+    let found = client.ask_behind("textDocument/documentHighlight", &launch, "\nk");
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    let of = |document: &Document| json!({ "textDocument": { "uri": document.uri } });
+    let symbols = client.request("textDocument/documentSymbol", of(&kernel));
+    assert_eq!((&symbols[0]["name"], &symbols[0]["location"]["uri"]), (&json!("k"), &json!(kernel.uri)));
+    assert_eq!(client.request("textDocument/documentSymbol", of(&imports)), json!([]));
+    // The first token of the cell is the kernel's name, four lines below its magic lines.
+    let tokens = client.request("textDocument/semanticTokens/full", of(&kernel));
+    assert_eq!(&tokens["data"].as_array().unwrap()[..4], [json!(3), json!(4), json!(1), json!(2)]);
+    assert_eq!(client.request("textDocument/semanticTokens/full", of(&imports))["data"], json!([]));
+}
+
+#[test]
 fn odd_changes_of_notebooks_are_survived() {
     let mut client = Setup::new().start();
     let documents = open(&mut client);

@@ -57,6 +57,33 @@ local hover = vim.lsp.buf_request_sync(0, "textDocument/hover", params, 10000)
 local text = hover[client.id].result.contents.value
 assert(text:find("dtype-called", 1, true), text)
 
+-- Completion, the signature of a call, and a definition.
+local function ask(method, needle)
+  local number = vim.fn.search(needle, "ew")
+  assert(number > 0, needle)
+  local column = vim.api.nvim_win_get_cursor(0)[2]
+  vim.api.nvim_win_set_cursor(0, { number, column })
+  local position = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  position.position.character = position.position.character + 1
+  return vim.lsp.buf_request_sync(0, method, position, 10000)[client.id].result
+end
+local items = ask("textDocument/completion", "tl\\.arange").items
+local arange = vim.iter(items):find(function(item)
+  return item.label == "arange"
+end)
+assert(arange and arange.detail == "arange(start, end)", vim.inspect(arange))
+local signature = ask("textDocument/signatureHelp", "tl\\.arange(0,")
+assert(signature.signatures[1].label == "arange(start, end)" and signature.activeParameter == 1, vim.inspect(signature))
+local definition = ask("textDocument/definition", "tl\\.store(x_ptr + offsets")
+assert(definition[1].range.start.line == 6 and definition[1].range.start.character == 4, vim.inspect(definition))
+vim.api.nvim_win_set_cursor(0, { 9, 21 })
+vim.lsp.buf.definition()
+wait_for("jump to the definition", function()
+  return vim.api.nvim_win_get_cursor(0)[1] == 7
+end)
+vim.api.nvim_win_set_cursor(0, { found.lnum + 1, found.col + 3 })
+io.stdout:write("ok completion, signature, definition\n")
+
 -- The quick fix, chosen as a user would who has only one to choose from.
 vim.lsp.buf.code_action({
   apply = true,

@@ -4,6 +4,7 @@
 //! are parsed, never imported: neither a GPU nor a matching Python is needed.
 
 mod reader;
+mod tensor;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

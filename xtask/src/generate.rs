@@ -74,8 +74,10 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());
     // Part of the crate's documentation: where the links of findings lead.
-    let pages: Vec<String> = rules::all().iter().map(|rule| rule.declaration.page()).collect();
-    add("src/rules/pages.md", pages.join("\n"));
+    let signatures = std::fs::read_to_string(root.join("docs/src/signatures.md")).context("docs/src/signatures.md")?;
+    let pages: Vec<String> = rules::all().iter().map(|rule| rule.declaration.page()).chain([signatures]).collect();
+    // There it is one page with the rules.
+    add("src/rules/pages.md", pages.join("\n").replace("](../signatures.md)", "](#signatures)"));
     for rule in rules::all() {
         let page = format!("{PAGES}/{}.md", rule.declaration.name);
         add(&page, rule.declaration.page());

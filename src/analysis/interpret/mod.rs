@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
                 names.assigned.insert(name, expr.span);
                 value
             }
-            ExprKind::Lambda { .. } => Value::unknown(),
+            ExprKind::Lambda { .. } | ExprKind::Comprehension { .. } => Value::unknown(),
             _ => {
                 expr.children().into_iter().for_each(|child| drop(self.eval(child, names)));
                 Value::unknown()

@@ -153,7 +153,7 @@ fn check_stdin(args: &Args, projects: &Projects) -> anyhow::Result<Report> {
 
 fn check_text(shown: &str, text: String, project: &Project, fix: bool) -> Report {
     let checked = catch_unwind(AssertUnwindSafe(|| {
-        let check = |text: &str| findings(text, project);
+        let check = |text: &str| findings(Path::new(shown), text, project);
         if fix { fix::fix(text, check) } else { fix::Fixed { state: check(&text), count: 0 } }
     }));
     match checked {
@@ -168,10 +168,10 @@ fn check_text(shown: &str, text: String, project: &Project, fix: bool) -> Report
     }
 }
 
-fn findings(text: &str, project: &Project) -> (Source, Vec<Diagnostic>) {
+fn findings(path: &Path, text: &str, project: &Project) -> (Source, Vec<Diagnostic>) {
     let source = Source::parse(text);
     let module = Module::build(&source);
-    let context = rules::Context { source: &source, module: &module, target: project.target };
+    let context = rules::Context::new(&source, &module, project.target).at(Some(path));
     let findings = rules::check(&context, &project.selection);
     (source, findings)
 }

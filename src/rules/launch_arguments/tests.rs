@@ -11,7 +11,7 @@ fn findings(text: &str, target: Target) -> Vec<Diagnostic> {
     let source = Source::parse(text);
     let module = Module::build(&source);
     let selection = Selection { select: vec!["H001".to_owned()], ignore: Vec::new() };
-    check_file(&Context { source: &source, module: &module, target }, &selection)
+    check_file(&Context::new(&source, &module, target), &selection)
 }
 
 fn known() -> Target {

@@ -28,7 +28,7 @@ import triton.language as tl
 def scale(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < n
-    é = "😀"; factor = tl.float32(n)
+    é=1; "😀";factor = tl.float32(n)
     tl.store(y_ptr + offsets, tl.load(x_ptr + offsets, mask=mask) * factor, mask=mask)
 
 
@@ -244,6 +244,13 @@ impl Client {
         let context = json!({ "diagnostics": diagnostics, "triggerKind": 1 });
         let params = json!({ "textDocument": { "uri": document.uri }, "range": range, "context": context });
         serde_json::from_value(self.request("textDocument/codeAction", params)).unwrap()
+    }
+
+    /// The answer to a question about the place behind the first `at`.
+    pub(crate) fn ask_behind(&mut self, method: &str, document: &Document, at: &str) -> Value {
+        let position = document.range_of(at)["end"].take();
+        let params = json!({ "textDocument": { "uri": document.uri }, "position": position });
+        self.request(method, params)
     }
 
     /// The hover at the first character of `at`: its text and range.

@@ -25,7 +25,7 @@ const OPTIONS: [(&str, &str); 2] =
 /// What the compiler passes itself.
 const INTERNAL: [&str; 3] = ["_builder", "_semantic", "_generator"];
 
-type Members = BTreeMap<String, Member>;
+pub(super) type Members = BTreeMap<String, Member>;
 
 /// Reads the table of the release whose files lie in `root`.
 pub(super) fn read(root: &Path, version: Version) -> Result<Table> {
@@ -34,6 +34,7 @@ pub(super) fn read(root: &Path, version: Version) -> Result<Table> {
     for name in DESCRIBED {
         modules.insert(name.to_owned(), reader.module(name)?);
     }
+    modules.insert("triton.language.tensor".to_owned(), super::tensor::members(root)?);
     let mut launch_options = Vec::new();
     for (path, class) in OPTIONS {
         for option in option_names(&root.join(path), class)? {
@@ -301,6 +302,16 @@ fn definition(node: Node<'_>, decorators: &[Node<'_>], scope: &mut Scope<'_>) {
     scope.members.insert(name, member);
 }
 
+/// Whether a definition stands under `@wanted`, whatever the module in front.
+pub(super) fn decorated(node: Node<'_>, text: &str, wanted: &str) -> bool {
+    let mut cursor = node.walk();
+    node.named_children(&mut cursor).filter(|child| child.kind() == "decorator").any(|decorator| {
+        let written = text[decorator.byte_range()].trim_start_matches('@');
+        let path = written.split('(').next().unwrap_or(written).trim();
+        path.rsplit('.').next() == Some(wanted)
+    })
+}
+
 /// Parameters of `__init__`, of the base class of the same file where there is none, or a dataclass's fields.
 fn class_params(class: Node<'_>, dataclass: bool, scope: &Scope<'_>) -> Vec<Parameter> {
     if let Some(init) = method(class, "__init__", scope.text) {
@@ -339,7 +350,7 @@ fn fields(class: Node<'_>, text: &str) -> Vec<Parameter> {
         .collect()
 }
 
-fn params(function: Node<'_>, text: &str) -> Vec<Parameter> {
+pub(super) fn params(function: Node<'_>, text: &str) -> Vec<Parameter> {
     let Some(list) = function.child_by_field_name("parameters") else { return Vec::new() };
     let str = |node: Node<'_>| one_line(&text[node.byte_range()]);
     let mut cursor = list.walk();

@@ -1,0 +1,287 @@
+//! What `@triton.autotune` and `@triton.heuristics` do to a kernel, as far as the file says.
+
+use std::collections::BTreeSet;
+
+use super::constants::integer;
+use super::launches::global;
+use crate::kernel::ast::{Call, Expr, ExprKind};
+use crate::kernel::{Decorator, Kernel, Module};
+use crate::syntax::Span;
+
+/// Lists of configurations that refer to each other deeper than this are not followed.
+const DEEP: usize = 8;
+
+/// Nobody counts further than this.
+const MANY: i128 = 1 << 20;
+
+/// `@triton.autotune` of one kernel.
+#[derive(Clone, Debug)]
+pub struct Tuner<'a> {
+    module: &'a Module,
+    /// The call of `triton.autotune`.
+    pub call: &'a Call,
+    /// Where it stands among the decorators of the kernel; outermost is 0.
+    pub place: usize,
+    /// The calls of `triton.Config` that make its configurations.
+    pub configs: Vec<Template<'a>>,
+    /// It has so many configurations, or more.
+    pub at_least: usize,
+    /// Whether [`Tuner::configs`] are all there are.
+    pub complete: bool,
+}
+
+/// A call of `triton.Config`, of which a comprehension may make many.
+#[derive(Clone, Debug)]
+pub struct Template<'a> {
+    /// The call.
+    pub call: &'a Call,
+    /// Where it stands.
+    pub span: Span,
+    /// The `for` clauses around it: what each target runs over.
+    clauses: Vec<&'a (Expr, Expr)>,
+}
+
+/// What a list of names says.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Names<'a> {
+    /// There is none, or it is `None`.
+    Absent,
+    /// These, with the places of the strings.
+    Listed(Vec<(&'a str, Span)>),
+    /// It is not written out.
+    Unknown,
+}
+
+/// The last part of the full name of one of Triton's own decorators.
+#[must_use]
+pub fn kind(decorator: &Decorator) -> Option<&str> {
+    decorator.path.as_deref()?.rsplit('.').next()
+}
+
+impl<'a> Tuner<'a> {
+    /// The tuner of `kernel`, when it has exactly one.
+    #[must_use]
+    pub fn of(module: &'a Module, kernel: &'a Kernel) -> Option<Self> {
+        let mut tuners = kernel.decorators.iter().enumerate().filter(|(_, it)| kind(it) == Some("autotune"));
+        let (place, decorator) = tuners.next()?;
+        let call = decorator.expr.as_call().filter(|_| tuners.next().is_none())?;
+        let mut tuner = Self { module, call, place, configs: Vec::new(), at_least: 0, complete: true };
+        match call.argument("configs", Some(0)) {
+            Some(list) => tuner.at_least = tuner.collect(list, &[], 0),
+            None => tuner.complete = false,
+        }
+        Some(tuner)
+    }
+
+    /// Adds the configurations of a list; how many there are at least.
+    fn collect(&mut self, list: &'a Expr, clauses: &[&'a (Expr, Expr)], depth: usize) -> usize {
+        let module = self.module;
+        let source = match &list.kind {
+            _ if depth > DEEP => None,
+            ExprKind::List(items) | ExprKind::Tuple(items) => {
+                return items.iter().map(|item| self.item(item, clauses, depth)).fold(0, usize::saturating_add);
+            }
+            ExprKind::Comprehension { element, clauses: more, filtered } => {
+                let clauses: Vec<_> = clauses.iter().copied().chain(more).collect();
+                let times =
+                    more.iter().fold(1, |times: usize, (_, iter)| times.saturating_mul(length(module, iter, 0)));
+                return self.item(element, &clauses, depth).saturating_mul(if *filtered { 0 } else { times });
+            }
+            ExprKind::Binary { op, left, right } if op == "+" => {
+                let count = self.collect(left, clauses, depth + 1);
+                return count.saturating_add(self.collect(right, clauses, depth + 1));
+            }
+            ExprKind::IfExp { body, orelse, .. } => {
+                return self.collect(body, clauses, depth + 1).min(self.collect(orelse, clauses, depth + 1));
+            }
+            ExprKind::Name(name) => global(module, name),
+            ExprKind::Call(call) => {
+                call.func.as_name().and_then(|name| module.function(name)).and_then(|function| function.result.as_ref())
+            }
+            _ => None,
+        };
+        match source {
+            Some(source) => self.collect(source, clauses, depth + 1),
+            None => {
+                self.complete = false;
+                0
+            }
+        }
+    }
+
+    fn item(&mut self, item: &'a Expr, clauses: &[&'a (Expr, Expr)], depth: usize) -> usize {
+        if let ExprKind::Starred(list) = &item.kind {
+            return self.collect(list, clauses, depth + 1);
+        }
+        let is_config =
+            |call: &&Call| self.module.imports.resolve(&call.func).is_some_and(|found| found.path.ends_with(".Config"));
+        match item.as_call().filter(is_config) {
+            Some(call) => self.configs.push(Template { call, span: item.span, clauses: clauses.to_vec() }),
+            None => self.complete = false,
+        }
+        1
+    }
+
+    /// The names in an argument such as `key` or `restore_value`.
+    #[must_use]
+    pub fn names(&self, argument: &str) -> Names<'a> {
+        const ORDER: [&str; 7] =
+            ["configs", "key", "prune_configs_by", "reset_to_zero", "restore_value", "pre_hook", "post_hook"];
+        let Some(value) = self.call.argument(argument, ORDER.iter().position(|name| *name == argument)) else {
+            return Names::Absent;
+        };
+        match &value.kind {
+            ExprKind::None => Names::Absent,
+            ExprKind::List(items) | ExprKind::Tuple(items) => {
+                let name = |item: &'a Expr| match &item.kind {
+                    ExprKind::Str(name) => Some((name.as_str(), item.span)),
+                    _ => None,
+                };
+                items.iter().map(name).collect::<Option<_>>().map_or(Names::Unknown, Names::Listed)
+            }
+            _ => Names::Unknown,
+        }
+    }
+
+    /// Whether something may run before each of the runs, and put right what they leave behind.
+    #[must_use]
+    pub fn may_have_hook(&self) -> bool {
+        let is_set =
+            |call: &Call, position| call.argument("pre_hook", position).is_some_and(|hook| hook.kind != ExprKind::None);
+        is_set(self.call, Some(5))
+            || self.call.argument("do_bench", Some(10)).is_some()
+            || !self.complete
+            || self.configs.iter().any(|config| is_set(config.call, None) || config.call.has_star())
+    }
+
+    /// The values that the configurations give `name`; `None` when they are not all known.
+    #[must_use]
+    pub fn values(&self, name: &str) -> Option<BTreeSet<i128>> {
+        let mut values = BTreeSet::new();
+        for config in self.configs.iter().filter(|_| self.complete) {
+            values.extend(config.values(self.module, name)?);
+        }
+        (!values.is_empty()).then_some(values)
+    }
+
+    /// Whether each configuration certainly sets `name`.
+    #[must_use]
+    pub fn sets(&self, name: &str) -> bool {
+        self.complete && !self.configs.is_empty() && self.configs.iter().all(|config| config.value(name).is_some())
+    }
+}
+
+impl<'a> Template<'a> {
+    /// What a configuration sets a meta-parameter to.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<&'a Expr> {
+        let ExprKind::Dict { items, .. } = &self.call.argument("kwargs", Some(0))?.kind else { return None };
+        items.iter().find(|(key, _)| matches!(&key.kind, ExprKind::Str(key) if key == name)).map(|(_, value)| value)
+    }
+
+    fn values(&self, module: &Module, name: &str) -> Option<Vec<i128>> {
+        let value = self.value(name)?;
+        if let Some(value) = integer(value, &|_| None) {
+            return Some(vec![value]);
+        }
+        let wanted = value.as_name()?;
+        match self.clauses.iter().rev().find(|(target, _)| mentions(target, wanted)) {
+            Some((target, iter)) => {
+                let iter = resolved(module, iter);
+                let (ExprKind::List(items) | ExprKind::Tuple(items)) = &iter.kind else { return None };
+                target.as_name()?;
+                items.iter().map(|item| integer(item, &|_| None)).collect()
+            }
+            None => integer(global(module, wanted)?, &|_| None).map(|value| vec![value]),
+        }
+    }
+}
+
+/// How many items a sequence has at least.
+fn length(module: &Module, sequence: &Expr, depth: usize) -> usize {
+    match &sequence.kind {
+        _ if depth > DEEP => 0,
+        ExprKind::List(items) | ExprKind::Tuple(items) => {
+            items.iter().filter(|item| !matches!(item.kind, ExprKind::Starred(_))).count()
+        }
+        ExprKind::IfExp { body, orelse, .. } => length(module, body, depth + 1).min(length(module, orelse, depth + 1)),
+        ExprKind::Name(name) => global(module, name).map_or(0, |value| length(module, value, depth + 1)),
+        ExprKind::Call(call) if call.func.as_name() == Some("range") => {
+            let number = |at: usize| call.args.get(at).and_then(|arg| arg.value.as_int());
+            let span = match (call.args.len(), number(0), number(1)) {
+                (1, Some(end), _) => end,
+                (2, Some(start), Some(end)) => end.saturating_sub(start),
+                _ => 0,
+            };
+            usize::try_from(span.min(MANY)).unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+fn resolved<'a>(module: &'a Module, expr: &'a Expr) -> &'a Expr {
+    expr.as_name().and_then(|name| global(module, name)).unwrap_or(expr)
+}
+
+fn mentions(expr: &Expr, name: &str) -> bool {
+    let mut found = false;
+    expr.walk(&mut |inner| found |= inner.as_name() == Some(name));
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::Source;
+
+    /// How many configurations there are at least, whether they are all known, and the values of `B`.
+    fn tuned(before: &str, configs: &str) -> (usize, bool, Option<Vec<i128>>) {
+        let text = format!(
+            "import triton\n{before}\n@triton.autotune(configs={configs}, key=[])\n@triton.jit\ndef k(x, B):\n    pass\n"
+        );
+        let module = Module::build(&Source::parse(text));
+        let tuner = Tuner::of(&module, &module.kernels[0]).unwrap();
+        (tuner.at_least, tuner.complete, tuner.values("B").map(|values| values.into_iter().collect()))
+    }
+
+    #[test]
+    fn configurations_are_read_wherever_they_are_made() {
+        let two = "[triton.Config({'B': 1}), triton.Config({'B': 2}, num_warps=4)]";
+        let made = "[triton.Config({'B': b}, num_warps=w) for b in [16, 32] for w in (2, 4, 8)]";
+        let function = format!("def f():\n    '''Doc.'''\n    # why\n    return {made}");
+        for (before, configs, expected) in [
+            ("", two, (2, true, Some(vec![1, 2]))),
+            ("", made, (6, true, Some(vec![16, 32]))),
+            (&format!("C = {two}"), "C", (2, true, Some(vec![1, 2]))),
+            (&format!("C = {two}"), &format!("C + {made}"), (8, true, Some(vec![1, 2, 16, 32]))),
+            (&function, "f()", (6, true, Some(vec![16, 32]))),
+            ("W = [1, 2] if X else [4]", "[triton.Config({'B': b}) for b in W]", (1, true, None)),
+            ("", "[triton.Config({'B': b}) for b in W]", (0, true, None)),
+            ("", "[triton.Config({'B': b}) for b in [1, 2] if b > 1]", (0, true, Some(vec![1, 2]))),
+            ("", "[triton.Config({'B': 1 << i}) for i in range(3, 5)]", (2, true, None)),
+            ("", "[triton.Config({'B': 8}), *more]", (1, false, None)),
+            ("", "made()", (0, false, None)),
+            ("C = []\nC = [1]", "C", (0, false, None)),
+            ("C = D\nD = C", "C", (0, false, None)),
+            ("", "[triton.Config({'B': 8}) for i in range(-9**9, 9) for j in range(1)]", (0, true, Some(vec![8]))),
+            (
+                "",
+                "[triton.Config({'B': 8}) for i in range(9999999999) for j in range(2)]",
+                (1 << 21, true, Some(vec![8])),
+            ),
+        ] {
+            assert_eq!(tuned(before, configs), expected, "{before} {configs}");
+        }
+    }
+
+    #[test]
+    fn names_and_hooks_are_read() {
+        let text = "import triton\n@triton.autotune([triton.Config({}, pre_hook=h)], ['n'], reset_to_zero=names)\n\
+            @triton.jit\ndef k(x, n):\n    pass\n";
+        let module = Module::build(&Source::parse(text));
+        let tuner = Tuner::of(&module, &module.kernels[0]).unwrap();
+        assert!(matches!(tuner.names("key"), Names::Listed(names) if names[0].0 == "n"));
+        assert_eq!((tuner.names("reset_to_zero"), tuner.names("restore_value")), (Names::Unknown, Names::Absent));
+        assert!(tuner.may_have_hook());
+    }
+}

@@ -1,0 +1,285 @@
+//! What a kernel does to memory, and its products: recorded while it is run.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::dtype::Number;
+use super::engine::{Engine, Frame};
+use super::functions::Application;
+use super::index::{About, Atom, Index, Loop, Poly};
+use super::statements::bound;
+use super::value::{Const, Element, Tile, Value};
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use crate::kernel::{Kernel, Module};
+use crate::syntax::Span;
+
+/// What an access does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AccessKind {
+    /// `tl.load`
+    Load,
+    /// `tl.store`
+    Store,
+    /// `tl.atomic_*`
+    Atomic,
+}
+
+/// The mask of an access.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Mask {
+    /// There is none.
+    None,
+    /// There is one of which nothing is known.
+    Unknown,
+    /// A tile, whose [`Tile::about`] may be a guard.
+    Tile(Tile),
+}
+
+/// A load, a store or an atomic operation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    /// What it does.
+    pub kind: AccessKind,
+    /// The name of the function, such as `atomic_add`.
+    pub function: String,
+    /// The whole call.
+    pub span: Span,
+    /// The pointer; for a block pointer, the tile that it points to.
+    pub pointer: Tile,
+    /// Whether it is a block pointer.
+    pub is_block_pointer: bool,
+    /// The mask.
+    pub mask: Mask,
+    /// Whether a load says what masked lanes hold.
+    pub has_other: bool,
+    /// Whether `boundary_check` names an axis; `None` when nobody can tell.
+    pub is_checked: Option<bool>,
+    /// What is stored or added.
+    pub value: Value<'static>,
+    /// The loops around it, by number, outermost first.
+    pub loops: Vec<u32>,
+    /// How many branches at run time are around it.
+    pub branches: u32,
+    /// Whether it stands in a branch that may not be compiled.
+    pub is_uncertain: bool,
+}
+
+/// A `tl.dot`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Product {
+    /// The whole call.
+    pub span: Span,
+    /// The operands.
+    pub operands: [Tile; 2],
+    /// The accumulator.
+    pub accumulator: Option<Tile>,
+    /// Whether the call says how precise it is to be.
+    pub has_precision: bool,
+    /// The `out_dtype` that is passed.
+    pub out: Option<Number>,
+    /// Whether it stands in a branch that may not be compiled.
+    pub is_uncertain: bool,
+}
+
+/// The name furthest left in a sum: what a pointer starts from.
+fn leftmost(expr: &Expr) -> Option<&str> {
+    match &expr.kind {
+        ExprKind::Name(name) => Some(name),
+        ExprKind::Binary { op, left, .. } if op == "+" || op == "-" => leftmost(left),
+        _ => None,
+    }
+}
+
+/// The parameters that loads and stores start from, also through local names.
+pub(super) fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
+    let mut origin: HashMap<&str, &str> = HashMap::new();
+    walk_statements(&kernel.body, &mut |stmt| {
+        if let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind
+            && let [target] = targets.as_slice()
+            && let (Some(name), Some(from)) = (target.as_name(), leftmost(value))
+            && name != from
+        {
+            origin.insert(name, from);
+        }
+    });
+    let mut found = HashSet::new();
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(call) = expr.as_call() else { return };
+        let Some(member) = module.language_member(kernel, &call.func) else { return };
+        let is_access = matches!(member.as_str(), "load" | "store" | "make_block_ptr") || member.starts_with("atomic_");
+        let Some(mut name) = call.args.first().filter(|_| is_access).and_then(|arg| leftmost(&arg.value)) else {
+            return;
+        };
+        for _ in 0..8 {
+            match origin.get(name) {
+                Some(from) if kernel.param(name).is_none() => name = from,
+                _ => break,
+            }
+        }
+        if let Some(param) = kernel.param(name) {
+            found.insert(param.name.as_str());
+        }
+    });
+    found
+}
+
+/// Whether a compile-time parameter certainly is an integer: it is named like a size of a block, or it bounds a range or
+/// a shape.
+pub(super) fn is_size(module: &Module, kernel: &Kernel, name: &str) -> bool {
+    let upper = name.to_ascii_uppercase();
+    if upper.starts_with("BLOCK") || upper.ends_with("_SIZE") || upper.ends_with("BLOCK") {
+        return true;
+    }
+    let mut found = false;
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(call) = expr.as_call() else { return };
+        let member = module.language_member(kernel, &call.func);
+        let args: &[_] = match (member.as_deref(), call.func.as_name()) {
+            (Some("arange" | "static_range" | "range"), _) | (None, Some("range")) => &call.args,
+            (Some("zeros" | "full"), _) => call.args.get(..1).unwrap_or_default(),
+            (Some("reshape" | "view" | "broadcast_to"), _) => call.args.get(1..).unwrap_or_default(),
+            (Some("make_block_ptr"), _) => call.args.get(4..5).unwrap_or_default(),
+            _ => return,
+        };
+        for arg in args {
+            arg.value.walk(&mut |part| found |= part.as_name() == Some(name));
+        }
+    });
+    found
+}
+
+impl<'a> Engine<'a> {
+    /// Records an access of memory.
+    pub(super) fn record(&mut self, call: &Application<'a, '_>, kind: AccessKind, pointer: &Tile) {
+        let mask = match call.bound.get("mask") {
+            None | Some(Value::Const(Const::None)) => Mask::None,
+            Some(Value::Tile(tile)) => Mask::Tile(tile.clone()),
+            Some(_) => Mask::Unknown,
+        };
+        let is_checked = match call.bound.get("boundary_check") {
+            None => Some(false),
+            Some(Value::Tuple(parts)) => Some(!parts.is_empty()),
+            Some(Value::Const(constant)) => constant.int().map(|_| true),
+            Some(_) => None,
+        };
+        let access = Access {
+            kind,
+            function: call.name.to_owned(),
+            span: call.span,
+            pointer: pointer.clone(),
+            is_block_pointer: matches!(call.first(), Value::BlockPointer(_)),
+            mask,
+            has_other: call.bound.given("other").is_some(),
+            is_checked,
+            value: call.bound.any(&["value", "val"]).map_or(Value::Unknown, Value::detached),
+            loops: self.around.clone(),
+            branches: self.branches,
+            is_uncertain: self.uncertain > 0,
+        };
+        if self.budget > 0 && !self.facts.accesses.contains(&access) {
+            self.facts.accesses.push(access);
+        }
+    }
+
+    /// Records a product.
+    pub(super) fn record_product(&mut self, call: &Application<'a, '_>, left: &Tile, right: &Tile) {
+        let out = match call.bound.get("out_dtype") {
+            Some(Value::Const(Const::Type(Element::Number(number)))) => Some(*number),
+            _ => None,
+        };
+        let product = Product {
+            span: call.span,
+            operands: [left.clone(), right.clone()],
+            accumulator: call.bound.given("acc").and_then(Value::tile).cloned(),
+            has_precision: call.bound.given("input_precision").is_some() || call.bound.given("allow_tf32").is_some(),
+            out,
+            is_uncertain: self.uncertain > 0,
+        };
+        if self.budget > 0 && !self.facts.products.contains(&product) {
+            self.facts.products.push(product);
+        }
+    }
+
+    /// The counter of a loop as an integer of its own.
+    pub(super) fn known_counter(&mut self, at: Span, bounds: &[Value<'a>; 3], counter: Value<'a>) -> Value<'a> {
+        let poly = |value: &Value<'a>| match value.scalarized() {
+            Value::Const(constant) => Poly::of_constant(&constant),
+            Value::Tile(tile) => tile.about.index().map(|index| index.poly.clone()),
+            _ => None,
+        };
+        let [start, end, step] = [poly(&bounds[0]), poly(&bounds[1]), poly(&bounds[2])];
+        let id = self.loop_number(Loop { span: at, start, end, step });
+        match counter {
+            Value::Tile(tile) => Value::Tile(tile.knowing(About::scalar(Poly::atom(Atom::Loop(id))))),
+            counter => counter,
+        }
+    }
+
+    fn loop_number(&mut self, new: Loop) -> u32 {
+        let at = self.facts.loops.iter().position(|known| *known == new).unwrap_or_else(|| {
+            self.facts.loops.push(new);
+            self.facts.loops.len() - 1
+        });
+        u32::try_from(at).unwrap_or(u32::MAX)
+    }
+
+    /// Before a loop is run: what its body assigns is another number in each round.
+    pub(super) fn enter_loop(&mut self, at: Span, body: &'a [Stmt], frame: &mut Frame<'a>) {
+        let known = self.facts.loops.iter().rposition(|known| known.span == at);
+        let id = match known {
+            Some(at) => u32::try_from(at).unwrap_or(u32::MAX),
+            None => self.loop_number(Loop { span: at, start: None, end: None, step: None }),
+        };
+        self.around.push(id);
+        for name in bound(body).into_keys() {
+            let Some(value) = frame.names.get(name) else { continue };
+            let about = match value {
+                Value::Tile(tile) => &tile.about,
+                Value::Opaque(about) => about,
+                _ => continue,
+            };
+            if frame.kernel.param(name).is_none() && *about == About::Nothing {
+                continue;
+            }
+            let is_counter = matches!(about, About::Index(index) if index.poly == Poly::atom(Atom::Loop(id)));
+            if is_counter {
+                continue;
+            }
+            let changed = match about {
+                About::Index(index) => {
+                    let other = self.other();
+                    let poly = index.poly.plus(&Poly::atom(other), 1).unwrap_or_default();
+                    About::Index(Arc::new(Index { poly, ..(**index).clone() }))
+                }
+                _ => About::Nothing,
+            };
+            let changed = match value {
+                Value::Tile(tile) => Value::Tile(tile.clone().knowing(changed)),
+                _ => Value::Opaque(changed),
+            };
+            frame.names.insert(name, changed);
+        }
+    }
+
+    /// `left // right` and `left % right`: a number of its own.
+    pub(super) fn quotient(&mut self, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
+        let axes = |value: &Value<'a>| value.tile().and_then(|tile| tile.about.index()).map(|index| index.axes.clone());
+        let is_scalar = |value: &Value<'a>| match value {
+            Value::Const(_) => true,
+            _ => axes(value).is_some_and(|axes| axes.is_empty()),
+        };
+        if is_scalar(left) && is_scalar(right) {
+            let key = format!("({left} {op} {right})", left = text(left), right = text(right));
+            return About::scalar(Poly::atom(Atom::Param(key.into())));
+        }
+        About::Nothing
+    }
+}
+
+/// A scalar in the name of a quotient.
+fn text(value: &Value<'_>) -> String {
+    match value {
+        Value::Tile(tile) => tile.about.index().map_or_else(|| "?".to_owned(), |index| index.poly.to_string()),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,164 @@
+//! Which parameter each argument of a call is for.
+
+use super::engine::Engine;
+use super::value::{Const, Kind, Value};
+use crate::api::{Certainty, Lookup, Parameter, Table};
+use crate::kernel::ast::{Call, ExprKind};
+use crate::syntax::Span;
+
+/// The arguments of a call with the names of the parameters that they are for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bound<'a> {
+    named: Vec<(String, Value<'a>)>,
+    /// What `*args` takes.
+    pub(super) rest: Vec<Value<'a>>,
+}
+
+impl<'a> Bound<'a> {
+    /// What is passed for a parameter; `None` when its default holds.
+    pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
+        self.named.iter().find(|(known, _)| known == name).map(|(_, value)| value)
+    }
+
+    /// The same, but `None` as well when `None` is passed.
+    pub(super) fn given(&self, name: &str) -> Option<&Value<'a>> {
+        self.get(name).filter(|value| value.is_none() != Some(true))
+    }
+
+    /// What is passed for the first of several names that a parameter had in different releases.
+    pub(super) fn any(&self, names: &[&str]) -> Option<&Value<'a>> {
+        names.iter().find_map(|name| self.get(name))
+    }
+
+    /// The constant passed for a parameter.
+    pub(super) fn constant(&self, name: &str) -> Option<&Const> {
+        self.get(name).and_then(Value::constant)
+    }
+
+    /// A flag: what is passed, or `default`; `None` when nobody can tell.
+    pub(super) fn flag(&self, name: &str, default: bool) -> Option<bool> {
+        match self.get(name) {
+            None => Some(default),
+            Some(Value::Const(value)) => value.truth(),
+            Some(_) => None,
+        }
+    }
+}
+
+/// The arguments of a call, evaluated.
+pub(super) struct Given<'a, 'v> {
+    /// The receiver of a method, else nothing.
+    pub(super) receiver: Option<Value<'a>>,
+    pub(super) call: &'v Call,
+    pub(super) values: &'v [Value<'a>],
+}
+
+/// What is wrong with the arguments.
+pub(super) enum Misfit {
+    Unknown(String),
+    Missing(String),
+    TooMany(usize),
+    Twice(String),
+}
+
+impl Misfit {
+    fn text(&self, function: &str, params: &[Parameter]) -> String {
+        match self {
+            Self::Unknown(name) => {
+                let names: Vec<&str> = params.iter().map(|param| param.name.trim_start_matches('*')).collect();
+                let near = crate::api::nearest(name, &names);
+                let hint = near.map_or(String::new(), |near| format!("; did you mean `{near}`?"));
+                format!("`{function}` has no parameter `{name}`{hint}")
+            }
+            Self::Missing(name) => format!("`{function}` needs `{name}`"),
+            Self::TooMany(most) => format!("`{function}` takes {most} positional arguments at most"),
+            Self::Twice(name) => format!("`{function}` gets `{name}` twice"),
+        }
+    }
+}
+
+/// Matches arguments and parameters.
+pub(super) fn bind<'a>(given: &Given<'a, '_>, params: &[Parameter]) -> Result<Bound<'a>, Misfit> {
+    let mut bound = Bound::default();
+    let is_variadic = |param: &&Parameter| param.name.starts_with('*') && param.name.len() > 1;
+    let plain: Vec<&Parameter> = params.iter().take_while(|param| !param.name.starts_with('*')).collect();
+    let takes_rest = params.iter().find(is_variadic).is_some_and(|param| !param.name.starts_with("**"));
+    let takes_any = params.iter().any(|param| param.name.starts_with("**"));
+    let positional = given.receiver.iter().chain(
+        given.values.iter().zip(&given.call.args).filter(|(_, arg)| arg.keyword.is_none()).map(|(value, _)| value),
+    );
+    for (at, value) in positional.enumerate() {
+        match plain.get(at) {
+            Some(param) => bound.named.push((param.name.clone(), value.clone())),
+            None if takes_rest => bound.rest.push(value.clone()),
+            None => return Err(Misfit::TooMany(plain.len())),
+        }
+    }
+    for (value, arg) in given.values.iter().zip(&given.call.args) {
+        let Some((name, _)) = &arg.keyword else { continue };
+        let known = params.iter().any(|param| param.name == *name);
+        if !known && !takes_any {
+            return Err(Misfit::Unknown(name.clone()));
+        }
+        if bound.get(name).is_some() {
+            return Err(Misfit::Twice(name.clone()));
+        }
+        bound.named.push((name.clone(), value.clone()));
+    }
+    let missing = params
+        .iter()
+        .find(|param| !param.name.starts_with('*') && param.default.is_none() && bound.get(&param.name).is_none());
+    match missing {
+        Some(param) => Err(Misfit::Missing(param.name.clone())),
+        None => Ok(bound),
+    }
+}
+
+impl<'a> Engine<'a> {
+    /// Matches the arguments of a call with the parameters of a member of Triton; reports what does not fit.
+    pub(super) fn bind_member(&mut self, span: Span, path: &str, given: &Given<'a, '_>) -> Option<Bound<'a>> {
+        let Lookup::Found(member) = self.target.lookup(path) else { return None };
+        match bind(given, &member.params) {
+            Ok(bound) => Some(bound),
+            Err(misfit) => {
+                let fits = |table: &&'static Table| match table.lookup(path) {
+                    Lookup::Found(member) => bind(given, &member.params).is_ok(),
+                    _ => false,
+                };
+                if self.target.certainty == Certainty::Known || !Table::all().iter().any(fits) {
+                    let name = path.strip_prefix("triton.language.").map_or(path.to_owned(), |name| {
+                        name.strip_prefix("tensor.").map_or_else(|| format!("tl.{name}"), str::to_owned)
+                    });
+                    self.problem(Kind::Keyword, span, misfit.text(&name, &member.params));
+                }
+                None
+            }
+        }
+    }
+
+    /// Checks the arguments of a call that is not evaluated (`tl.range(…)` in a loop's head).
+    pub(super) fn check_arguments(&mut self, span: Span, path: &str, call: &Call) {
+        if call.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_))) {
+            return;
+        }
+        let values = vec![Value::Unknown; call.args.len()];
+        self.bind_member(span, path, &Given { receiver: None, call, values: &values });
+    }
+
+    /// Matches the arguments of a call with the parameters of a function of the file.
+    pub(super) fn bind_kernel(
+        &mut self,
+        span: Span,
+        name: &str,
+        params: &[Parameter],
+        given: &Given<'a, '_>,
+    ) -> Option<Bound<'a>> {
+        match bind(given, params) {
+            Ok(bound) => Some(bound),
+            Err(misfit) => {
+                self.problem(Kind::Keyword, span, misfit.text(name, params));
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Calls: functions of Triton, helpers of the file, methods, and the few functions of Python.
+
+use super::arguments::Given;
+use super::engine::{Engine, Frame};
+use super::functions;
+use super::value::{Const, Kind, Value};
+use crate::api::{Lookup, MemberKind, Parameter};
+use crate::kernel::Kernel;
+use crate::kernel::ast::{Call, Expr, ExprKind};
+use crate::syntax::Span;
+
+/// How many helpers may be inside each other.
+const MAX_CALLS: usize = 12;
+
+impl<'a> Engine<'a> {
+    pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, frame: &mut Frame<'a>) -> Value<'a> {
+        let function = self.eval(&call.func, frame);
+        self.launch_inside(expr, call);
+        let mut is_open = false;
+        let mut values = Vec::with_capacity(call.args.len());
+        for arg in &call.args {
+            if let ExprKind::Starred(inner) = &arg.value.kind {
+                self.eval(inner, frame);
+                is_open = true;
+                if self.since(3) == Some(false) {
+                    self.problem(Kind::Syntax, arg.value.span, "`*` in a call in a kernel needs Triton 3.3");
+                }
+                values.push(Value::Unknown);
+            } else {
+                values.push(self.eval(&arg.value, frame));
+            }
+        }
+        if is_open {
+            return Value::Unknown;
+        }
+        let mut given = Given { receiver: None, call, values: &values };
+        match function {
+            Value::Member(path) => self.member_call(expr, &path, &given),
+            Value::Kernel(index) => self.helper_call(expr.span, index, &given, frame),
+            Value::Method(receiver, name) => {
+                given.receiver = Some((*receiver).clone());
+                self.method_call(expr, name, &given)
+            }
+            Value::Builtin(name) => self.builtin_call(expr, name, &values),
+            Value::Tile(_)
+            | Value::Tuple(_)
+            | Value::Const(Const::Int(_) | Const::Bool(_) | Const::Float(_) | Const::Str(_) | Const::None) => {
+                let text = &self.text[call.func.span.start..call.func.span.end];
+                let message =
+                    format!("`{}` is a value (`{function}`) and cannot be called", text.lines().next().unwrap_or(""));
+                self.problem(Kind::Attribute, expr.span, message);
+                Value::Unknown
+            }
+            Value::Const(Const::Type(_)) if matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "type") =>
+            {
+                self.problem(Kind::Attribute, expr.span, "`type` is an attribute; use `.to(…)` to convert");
+                Value::Unknown
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    /// `helper[grid](…)`
+    fn launch_inside(&mut self, expr: &Expr, call: &Call) {
+        if let ExprKind::Subscript { value, .. } = &call.func.kind
+            && let Some(name) = value.as_name()
+            && self.module.kernels.iter().any(|kernel| kernel.name == name && !kernel.nested)
+        {
+            self.problem(
+                Kind::Nesting,
+                expr.span,
+                format!("a kernel cannot launch a kernel; call `{name}(…)` without a grid"),
+            );
+        }
+    }
+
+    fn member_call(&mut self, expr: &Expr, path: &str, given: &Given<'a, '_>) -> Value<'a> {
+        let Some(name) = path.strip_prefix("triton.language.") else {
+            return self.host_call(expr.span, path, given);
+        };
+        if let Some((_, function)) = name.rsplit_once("libdevice.") {
+            return self.libdevice(expr.span, function, given.values);
+        }
+        let name = ["math.", "core.", "standard.", "random."]
+            .iter()
+            .find_map(|prefix| name.strip_prefix(prefix))
+            .unwrap_or(name);
+        let Some(bound) = self.bind_member(expr.span, path, given) else { return Value::Unknown };
+        functions::apply(self, expr.span, name, bound)
+    }
+
+    /// A function of the host.
+    fn host_call(&mut self, span: Span, path: &str, given: &Given<'a, '_>) -> Value<'a> {
+        let is_float = |value: &Value<'a>| matches!(value, Value::Const(Const::Float(_)));
+        let is_of_numpy = path.starts_with("numpy.float") || path.starts_with("numpy.int");
+        let is_wrapped = path.starts_with("math.") && self.since(6) == Some(false);
+        if (is_of_numpy || is_wrapped) && given.values.iter().any(is_float) {
+            let message = format!("`{path}` does not take a compile-time float of a kernel; compute it outside");
+            self.problem(Kind::Argument, span, message);
+            return Value::Unknown;
+        }
+        let of_host = ["math.", "numpy.", "torch."].iter().any(|module| path.starts_with(module));
+        let is_operator = path.starts_with("operator.");
+        let is_host = of_host || is_operator || matches!(path, "triton.cdiv" | "triton.next_power_of_2");
+        let Some(run_time) = given.values.iter().find(|value| value.is_runtime()).filter(|_| is_host) else {
+            return Value::Const(Const::Unknown);
+        };
+        let instead = if path == "triton.cdiv" { "; use `tl.cdiv`" } else { "" };
+        let message = format!("`{path}` runs on the host and does not take the run-time value `{run_time}`{instead}");
+        self.problem(Kind::Argument, span, message);
+        Value::Unknown
+    }
+
+    fn method_call(&mut self, expr: &Expr, name: &str, given: &Given<'a, '_>) -> Value<'a> {
+        match given.receiver.as_ref() {
+            Some(Value::Const(Const::Type(element))) => Value::Const(Self::type_question(*element, name)),
+            Some(Value::Tile(_)) => {
+                let path = format!("triton.language.tensor.{name}");
+                let Lookup::Found(member) = self.target.lookup(&path) else { return Value::Unknown };
+                if member.kind == MemberKind::Value {
+                    return Value::Unknown;
+                }
+                if member.kind == MemberKind::Jit && self.since(4) == Some(false) {
+                    let message = format!("`.{name}()` needs Triton 3.4; use `tl.{name}`");
+                    self.problem(Kind::Attribute, expr.span, message);
+                    return Value::Unknown;
+                }
+                let name = if name == "to" { "cast" } else { name };
+                let full = format!("triton.language.{name}");
+                let plain = Given { receiver: None, ..*given };
+                if self.bind_member(expr.span, &path, &plain).is_none() {
+                    return Value::Unknown;
+                }
+                let known = if matches!(self.target.lookup(&full), Lookup::Found(_)) {
+                    full
+                } else {
+                    format!("triton.language.math.{name}")
+                };
+                let Some(bound) = self.bind_member(expr.span, &known, given) else { return Value::Unknown };
+                functions::apply(self, expr.span, name, bound)
+            }
+            Some(Value::Descriptor(tile)) if matches!(name, "load" | "gather") => {
+                if name == "load" {
+                    super::blocks::check_access(self, expr.span, tile, name, given.call, given.values);
+                }
+                functions::descriptor_load(name, tile, given.values)
+            }
+            Some(Value::Descriptor(_)) if matches!(name, "store" | "scatter") => Value::none(),
+            _ => Value::Unknown,
+        }
+    }
+
+    fn helper_call(&mut self, span: Span, index: usize, given: &Given<'a, '_>, frame: &Frame<'a>) -> Value<'a> {
+        let module = self.module;
+        let Some(kernel) = module.kernels.get(index) else { return Value::Unknown };
+        let variadic = kernel.params.iter().find(|param| param.variadic);
+        if let Some(param) = variadic {
+            let is_dict = self.text[param.span.start..].starts_with("**");
+            let (since_3, since_7) = (self.since(3), self.since(7));
+            if is_dict && since_3 == Some(true) && since_7 == Some(false) {
+                let message = format!("`{}` takes `**{}`, which needs Triton 3.7", kernel.name, param.name);
+                self.problem(Kind::Keyword, span, message);
+            }
+            if is_dict || self.since(8) != Some(false) {
+                return Value::Unknown;
+            }
+        }
+        let params: Vec<Parameter> = kernel
+            .params
+            .iter()
+            .map(|param| Parameter {
+                name: if param.variadic { format!("*{}", param.name) } else { param.name.clone() },
+                default: param
+                    .default
+                    .as_ref()
+                    .map(|default| self.text[default.span.start..default.span.end].to_owned()),
+            })
+            .collect();
+        let Some(bound) = self.bind_kernel(span, &kernel.name, &params, given) else { return Value::Unknown };
+        if !kernel.plain || kernel.autotune.is_some() {
+            return Value::Unknown;
+        }
+        let arguments: Vec<Value<'a>> = kernel
+            .params
+            .iter()
+            .map(|param| match (bound.get(&param.name), &param.default) {
+                (Some(Value::Tuple(_)), _) if self.since(3) == Some(false) => Value::Const(Const::Object),
+                (Some(value), _) => value.clone(),
+                (None, Some(default)) => super::signature::literal(default).map_or(Value::Unknown, Value::Const),
+                (None, None) => Value::Unknown,
+            })
+            .collect();
+        let is_function = |value: &&Value<'a>| matches!(value, Value::Member(path) if self.is_builtin(path));
+        if arguments.iter().any(|value| is_function(&value))
+            && self.since(3) == Some(true)
+            && self.since(7) == Some(false)
+        {
+            let message =
+                "functions of Triton's cannot be passed to a function before Triton 3.7; wrap it in one of yours";
+            self.problem(Kind::Argument, span, message);
+            return Value::Unknown;
+        }
+        if self.running.contains(&index) {
+            // With other constants it may end; with the same ones it never does.
+            let is_open =
+                arguments.iter().any(|value| matches!(value, Value::Const(Const::Unknown | Const::Symbol(_))));
+            let is_same = !self.calls.iter().any(|(of, _)| *of == index)
+                || self
+                    .calls
+                    .iter()
+                    .any(|(of, with)| *of == index && with.iter().zip(&arguments).all(|(a, b)| a.same_type(b)));
+            if is_same && (frame.regions > 0 || self.uncertain == 0) {
+                let message = format!("`{}` calls itself, and functions of a kernel cannot", kernel.name);
+                self.problem(Kind::Nesting, span, message);
+            }
+            if is_same || is_open {
+                return Value::Unknown;
+            }
+        }
+        let is_noinline = kernel.decorators.iter().filter_map(|decorator| decorator.expr.as_call()).any(|call| {
+            call.args.iter().any(|arg| {
+                arg.keyword.as_ref().is_some_and(|(name, _)| name == "noinline")
+                    && arg.value.kind == ExprKind::Bool(true)
+            })
+        });
+        if is_noinline && let Some(tile) = arguments.iter().filter_map(Value::tile).find(|tile| tile.is_block()) {
+            let message =
+                format!("`{}` is `noinline`, which takes scalars only, and this passes `{tile}`", kernel.name);
+            self.problem(Kind::Argument, span, message);
+            return Value::Unknown;
+        }
+        self.run_helper(index, kernel, arguments)
+    }
+
+    /// Runs a helper for arguments; what it gave for the same ones before is taken from memory.
+    pub(super) fn run_helper(&mut self, index: usize, kernel: &'a Kernel, arguments: Vec<Value<'a>>) -> Value<'a> {
+        let known = self.results.get(&index).and_then(|known| known.iter().find(|(of, _)| *of == arguments));
+        if let Some((_, result)) = known {
+            return result.clone();
+        }
+        if self.running.len() >= MAX_CALLS || !self.step() {
+            return Value::Unknown;
+        }
+        let mut inner = Frame::new(kernel, false);
+        let hidden = self.positional_only(kernel);
+        for (param, value) in kernel.params.iter().zip(&arguments).skip(hidden).filter(|(param, _)| !param.variadic) {
+            inner.names.insert(&param.name, value.clone());
+        }
+        self.facts.coverage.functions.insert(index);
+        self.running.push(index);
+        self.calls.push((index, arguments.clone()));
+        self.body(&kernel.body, &mut inner);
+        self.calls.pop();
+        self.running.pop();
+        let result = match inner.returned {
+            Some(value) => value,
+            None if inner.is_opaque => Value::Unknown,
+            None => Value::none(),
+        };
+        self.results.entry(index).or_default().push((arguments, result.clone()));
+        result
+    }
+
+    /// How many parameters stand before a `/`: the front end does not bind them.
+    pub(super) fn positional_only(&self, kernel: &Kernel) -> usize {
+        let ends = kernel.params.iter().map(|param| param.span.end);
+        let body = kernel.body.first().map_or(kernel.def_span.end, |stmt| stmt.span.start);
+        let starts = kernel.params.iter().skip(1).map(|param| param.span.start).chain([body]);
+        let has_slash = |(end, start): (usize, usize)| {
+            let between = self.text.get(end..start).unwrap_or("").trim_start();
+            between.strip_prefix(',').is_some_and(|rest| rest.trim_start().starts_with('/'))
+        };
+        ends.zip(starts).position(has_slash).map_or(0, |at| at + 1)
+    }
+
+    /// Looks at decorators and defaults.
+    pub(super) fn header(&mut self, kernel: &'a Kernel) {
+        let has_rest =
+            kernel.params.iter().any(|param| param.variadic && !self.text[param.span.start..].starts_with("**"));
+        if has_rest && self.facts.coverage.signed && self.since(3) == Some(true) && self.since(5) == Some(false) {
+            let at = self.first_line(kernel.def_span);
+            self.problem(Kind::Keyword, at, "a kernel cannot have `*` parameters in Triton 3.3 and 3.4");
+        }
+        let calls = kernel.decorators.iter().filter(|decorator| decorator.path.as_deref() == Some("triton.jit"));
+        for call in calls.filter_map(|decorator| decorator.expr.as_call()) {
+            self.check_arguments(call.func.span, "triton.jit", call);
+        }
+    }
+}

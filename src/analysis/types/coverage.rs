@@ -1,0 +1,48 @@
+//! Which code Triton compiles under the types and values that a signature gives.
+
+use std::collections::HashSet;
+
+use super::engine::Facts;
+use crate::analysis::launches::certainly_launched;
+use crate::kernel::ast::{StmtKind, walk_statements};
+use crate::kernel::{Kernel, Module};
+use crate::syntax::Span;
+
+/// What one run went into, and what it left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Coverage {
+    /// Whether a comment gives the signature of the kernel: else nobody can tell what is left out.
+    pub signed: bool,
+    /// Blocks and operands that were compiled, though they might not have been.
+    pub entered: HashSet<Span>,
+    /// Blocks and operands that were left out.
+    pub pruned: HashSet<Span>,
+    /// The functions of the file that were compiled, by index.
+    pub functions: HashSet<usize>,
+}
+
+/// The code that no kernel with a signature compiles: what is wrong there does no harm.
+#[must_use]
+pub fn dead(module: &Module, facts: &[Facts]) -> Vec<Span> {
+    let signed: Vec<&Coverage> = facts.iter().map(|facts| &facts.coverage).filter(|coverage| coverage.signed).collect();
+    if signed.is_empty() {
+        return Vec::new();
+    }
+    let pruned = signed.iter().flat_map(|coverage| &coverage.pruned).copied();
+    let mut dead: Vec<Span> =
+        pruned.filter(|span| signed.iter().all(|coverage| !coverage.entered.contains(span))).collect();
+    for (index, (kernel, facts)) in module.kernels.iter().zip(facts).enumerate() {
+        let is_used = facts.coverage.signed || signed.iter().any(|coverage| coverage.functions.contains(&index));
+        // The host cannot launch what returns a value.
+        if !is_used && returns_value(kernel) && !certainly_launched(module, kernel) {
+            dead.push(kernel.def_span);
+        }
+    }
+    dead
+}
+
+fn returns_value(kernel: &Kernel) -> bool {
+    let mut found = false;
+    walk_statements(&kernel.body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Return(Some(_))));
+    found
+}

@@ -1,0 +1,296 @@
+//! Element types, and what Triton makes of two of them.
+
+use std::fmt;
+
+/// A number type of Triton.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the names are Triton's own")]
+pub enum Number {
+    Int1,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    UInt8,
+    UInt16,
+    UInt32,
+    UInt64,
+    Fp8e4b15,
+    Fp8e4nv,
+    Fp8e4b8,
+    Fp8e5,
+    Fp8e5b16,
+    Fp16,
+    Bf16,
+    Fp32,
+    Fp64,
+}
+
+/// Short name (as signatures and error messages have it), name in `triton.language`, width in bits.
+const NAMES: &[(Number, &str, &str, u32)] = &[
+    (Number::Int1, "int1", "int1", 1),
+    (Number::Int8, "int8", "int8", 8),
+    (Number::Int16, "int16", "int16", 16),
+    (Number::Int32, "int32", "int32", 32),
+    (Number::Int64, "int64", "int64", 64),
+    (Number::UInt8, "uint8", "uint8", 8),
+    (Number::UInt16, "uint16", "uint16", 16),
+    (Number::UInt32, "uint32", "uint32", 32),
+    (Number::UInt64, "uint64", "uint64", 64),
+    (Number::Fp8e4b15, "fp8e4b15", "float8e4b15", 8),
+    (Number::Fp8e4nv, "fp8e4nv", "float8e4nv", 8),
+    (Number::Fp8e4b8, "fp8e4b8", "float8e4b8", 8),
+    (Number::Fp8e5, "fp8e5", "float8e5", 8),
+    (Number::Fp8e5b16, "fp8e5b16", "float8e5b16", 8),
+    (Number::Fp16, "fp16", "float16", 16),
+    (Number::Bf16, "bf16", "bfloat16", 16),
+    (Number::Fp32, "fp32", "float32", 32),
+    (Number::Fp64, "fp64", "float64", 64),
+];
+
+/// What the language has as "kind": the order matters for promotion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// `int1`
+    Boolean,
+    /// Integers.
+    Integral,
+    /// Floats.
+    Floating,
+}
+
+impl Number {
+    fn row(self) -> &'static (Self, &'static str, &'static str, u32) {
+        NAMES.iter().find(|row| row.0 == self).unwrap_or(&NAMES[0])
+    }
+
+    /// The short name: `fp32`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        self.row().1
+    }
+
+    /// The type named `float32` in `triton.language`.
+    #[must_use]
+    pub fn of_member(name: &str) -> Option<Self> {
+        NAMES.iter().find(|row| row.2 == name).map(|row| row.0)
+    }
+
+    /// The type that a signature writes as `i32`, `u8`, `fp32`, `int32` or `B`.
+    #[must_use]
+    pub fn of_signature(text: &str) -> Option<Self> {
+        let by_name = NAMES.iter().find(|row| row.1 == text || row.2 == text).map(|row| row.0);
+        by_name.or_else(|| match text {
+            "i1" | "u1" | "B" | "bool" => Some(Self::Int1),
+            "f16" => Some(Self::Fp16),
+            "f32" => Some(Self::Fp32),
+            "f64" => Some(Self::Fp64),
+            _ => {
+                let bits = text.strip_prefix('i').map(|bits| format!("int{bits}"));
+                let name = bits.or_else(|| text.strip_prefix('u').map(|bits| format!("uint{bits}")))?;
+                NAMES.iter().find(|row| row.1 == name).map(|row| row.0)
+            }
+        })
+    }
+
+    /// Width in bits.
+    #[must_use]
+    pub fn bits(self) -> u32 {
+        self.row().3
+    }
+
+    /// Boolean, integer or float.
+    #[must_use]
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Int1 => Kind::Boolean,
+            _ if self >= Self::Fp8e4b15 => Kind::Floating,
+            _ => Kind::Integral,
+        }
+    }
+
+    /// Whether it is an integer, `int1` included.
+    #[must_use]
+    pub fn is_int(self) -> bool {
+        self.kind() != Kind::Floating
+    }
+
+    /// Whether it is a float.
+    #[must_use]
+    pub fn is_float(self) -> bool {
+        self.kind() == Kind::Floating
+    }
+
+    /// Whether it has eight bits and is a float.
+    #[must_use]
+    pub fn is_fp8(self) -> bool {
+        self.is_float() && self.bits() == 8
+    }
+
+    /// Whether it is an integer with a sign; `int1` has none.
+    #[must_use]
+    pub fn is_signed(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
+    }
+
+    /// The least and the greatest value of an integer type.
+    #[must_use]
+    pub fn bounds(self) -> (i128, i128) {
+        let bits = self.bits();
+        if self.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+    }
+
+    /// The integer type of this width.
+    #[must_use]
+    pub fn int(bits: u32, signed: bool) -> Option<Self> {
+        NAMES.iter().map(|row| row.0).find(|n| n.is_int() && n.bits() == bits && (bits == 1 || n.is_signed() == signed))
+    }
+
+    /// The type of a constant that becomes a run-time value; `None` when no type holds it.
+    #[must_use]
+    pub fn of_int(value: i128) -> Option<Self> {
+        [Self::Int32, Self::UInt32, Self::Int64, Self::UInt64].into_iter().find(|number| {
+            let (low, high) = number.bounds();
+            low <= value && value <= high
+        })
+    }
+
+    /// The type of a float constant that becomes a run-time value.
+    #[must_use]
+    pub fn of_float(value: f64) -> Self {
+        let size = value.abs();
+        let fits =
+            size == 0.0 || !size.is_finite() || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX)).contains(&size);
+        if fits { Self::Fp32 } else { Self::Fp64 }
+    }
+
+    /// What two integers are promoted to: C's usual arithmetic conversions.
+    #[must_use]
+    pub fn promoted(self, other: Self) -> Self {
+        match (self.is_signed(), other.is_signed()) {
+            (a, b) if a == b => {
+                if self.bits() > other.bits() {
+                    self
+                } else {
+                    other
+                }
+            }
+            (false, _) => {
+                if self.bits() >= other.bits() {
+                    self
+                } else {
+                    other
+                }
+            }
+            _ => {
+                if other.bits() >= self.bits() {
+                    other
+                } else {
+                    self
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Why two types cannot be operands of one operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mismatch {
+    /// `/`, `//` or `%` with a signed and an unsigned integer.
+    Signedness,
+    /// An 8-bit float with something that is not one.
+    Unexpected,
+}
+
+/// The type in which an operation of two operands is done. A constant of a lower or equal kind takes the other's type;
+/// `divides` for `/`, `//` and `%`.
+///
+/// # Errors
+/// When the language has no such operation.
+pub fn computation(a: (Number, bool), b: (Number, bool), divides: bool) -> Result<Number, Mismatch> {
+    let ((a, a_is_constant), (b, b_is_constant)) = (a, b);
+    let half = |number| matches!(number, Number::Fp16 | Number::Bf16);
+    if a_is_constant != b_is_constant {
+        let (constant, value) = if a_is_constant { (a, b) } else { (b, a) };
+        if constant.kind() <= value.kind() {
+            return Ok(if divides && half(value) { Number::Fp32 } else { value });
+        }
+    }
+    for wide in [Number::Fp64, Number::Fp32] {
+        if a == wide || b == wide {
+            return Ok(wide);
+        }
+    }
+    if a == Number::Fp16 || b == Number::Fp16 {
+        return Ok(if divides { Number::Fp32 } else { Number::Fp16 });
+    }
+    if a == Number::Bf16 || b == Number::Bf16 {
+        return Ok(if a == b && !divides { Number::Bf16 } else { Number::Fp32 });
+    }
+    if a.is_fp8() && b.is_fp8() {
+        return Ok(if a == b { a } else { Number::Fp16 });
+    }
+    if !a.is_int() || !b.is_int() {
+        return Err(Mismatch::Unexpected);
+    }
+    if divides && a.is_signed() != b.is_signed() {
+        return Err(Mismatch::Signedness);
+    }
+    Ok(a.promoted(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Number::{Bf16, Fp8e5, Fp16, Fp32, Fp64, Int1, Int8, Int32, Int64, UInt8, UInt32};
+
+    #[test]
+    fn two_values_meet_as_triton_has_it() {
+        for (a, b, divides, expected) in [
+            (Int32, Int64, false, Ok(Int64)),
+            (Int32, UInt32, false, Ok(UInt32)),
+            (UInt8, Int32, false, Ok(Int32)),
+            (Int1, Int1, false, Ok(Int1)),
+            (Int32, Fp16, false, Ok(Fp16)),
+            (Fp16, Bf16, false, Ok(Fp16)),
+            (Bf16, Int32, false, Ok(Fp32)),
+            (Bf16, Bf16, false, Ok(Bf16)),
+            (Bf16, Bf16, true, Ok(Fp32)),
+            (Fp16, Fp16, true, Ok(Fp32)),
+            (Fp16, Fp64, false, Ok(Fp64)),
+            (Fp8e5, Fp8e5, false, Ok(Fp8e5)),
+            (Fp8e5, Int8, false, Err(Mismatch::Unexpected)),
+            (Int32, UInt32, true, Err(Mismatch::Signedness)),
+        ] {
+            assert_eq!(computation((a, false), (b, false), divides), expected, "{a} and {b}");
+        }
+    }
+
+    #[test]
+    fn a_constant_takes_the_type_of_the_value_unless_it_is_of_a_higher_kind() {
+        assert_eq!(computation((Fp16, false), (Int32, true), false), Ok(Fp16));
+        assert_eq!(computation((Fp16, false), (Fp32, true), false), Ok(Fp16));
+        assert_eq!(computation((Fp16, false), (Fp32, true), true), Ok(Fp32));
+        assert_eq!(computation((Int32, false), (Fp32, true), false), Ok(Fp32));
+        assert_eq!(computation((Int8, false), (Int32, true), false), Ok(Int8));
+    }
+
+    #[test]
+    fn names_of_signatures() {
+        for (text, number) in [("i32", Int32), ("fp32", Fp32), ("bf16", Bf16), ("u8", UInt8), ("B", Int1), ("i1", Int1)]
+        {
+            assert_eq!(Number::of_signature(text), Some(number), "{text}");
+        }
+        assert_eq!(Number::of_signature("int33"), None);
+        assert_eq!(
+            (Number::of_int(5), Number::of_int(1 << 31), Number::of_int(1 << 70)),
+            (Some(Int32), Some(UInt32), None)
+        );
+    }
+}

@@ -1,0 +1,149 @@
+//! Expressions.
+
+use super::engine::{Engine, Frame};
+use super::fold;
+use super::value::{Const, Kind, Value};
+use crate::kernel::ast::{Expr, ExprKind};
+use crate::syntax::Span;
+
+impl<'a> Engine<'a> {
+    /// What an expression stands for.
+    pub(super) fn eval(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
+        if !self.step() {
+            return Value::Unknown;
+        }
+        let value = self.expression(expr, frame);
+        if self.trace {
+            self.facts.types.push((expr.span, value.detached()));
+        }
+        value
+    }
+
+    fn expression(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
+        match &expr.kind {
+            ExprKind::Name(name) => self.name(name, expr.span, frame),
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_) | ExprKind::None => {
+                Value::Const(fold::literal(expr).unwrap_or(Const::Unknown))
+            }
+            ExprKind::Attribute { value, name, .. } => {
+                let value = self.eval(value, frame);
+                self.attribute(expr, value, name, frame)
+            }
+            ExprKind::Call(call) => self.call(expr, call, frame),
+            ExprKind::Subscript { value, index } => self.subscript(expr, value, index, frame),
+            ExprKind::Binary { op, left, right } => {
+                let (left, right) = (self.eval(left, frame), self.eval(right, frame));
+                self.binary(expr.span, op, &left, &right)
+            }
+            ExprKind::Unary { op, operand } => {
+                let operand = self.eval(operand, frame);
+                self.unary(expr.span, op, &operand)
+            }
+            ExprKind::Compare { left, rest } => self.compare(expr, left, rest, frame),
+            ExprKind::BoolOp { .. } => self.bool_op(expr, frame),
+            ExprKind::IfExp { .. } => self.choice(expr, frame),
+            ExprKind::Tuple(parts) | ExprKind::List(parts) => {
+                let parts: Vec<Value<'a>> = parts.iter().map(|part| self.eval(part, frame)).collect();
+                Value::tuple(parts)
+            }
+            ExprKind::Slice(parts) => {
+                parts.iter().for_each(|part| drop(self.eval(part, frame)));
+                Value::Slice
+            }
+            ExprKind::Starred(_) => Value::Unknown,
+            ExprKind::FString(parts) => {
+                for part in parts {
+                    if self.eval(part, frame).is_runtime() {
+                        let message = "an f-string in a kernel can only hold compile-time values";
+                        self.problem(Kind::Conversion, expr.span, message);
+                    }
+                }
+                Value::Const(Const::Unknown)
+            }
+            ExprKind::Named { name, value } => {
+                let value = self.eval(value, frame);
+                if self.since(8) == Some(false) {
+                    self.problem(Kind::Syntax, expr.span, "`:=` in a kernel needs Triton 3.8");
+                }
+                frame.names.insert(name, value.clone());
+                value
+            }
+            ExprKind::Comprehension { .. } => self.comprehension(expr, frame),
+            ExprKind::Lambda { .. } | ExprKind::Dict { .. } | ExprKind::Other(_) => self.unsupported(expr),
+        }
+    }
+
+    /// An expression that Triton has no meaning for.
+    fn unsupported(&mut self, expr: &Expr) -> Value<'a> {
+        let what = match &expr.kind {
+            ExprKind::Lambda { .. } => "a `lambda`; define a function under `@triton.jit`",
+            ExprKind::Dict { .. } => "a dict; pass its entries as parameters",
+            ExprKind::Other(kind) => match kind.as_str() {
+                "set" => "a set",
+                "dictionary_comprehension" => "a dict comprehension",
+                "set_comprehension" => "a set comprehension",
+                "generator_expression" => "a generator; use `tl.static_range`",
+                "yield" => "`yield`",
+                "await" => "`await`",
+                _ => return Value::Unknown,
+            },
+            _ => return Value::Unknown,
+        };
+        self.problem(Kind::Syntax, self.first_line(expr.span), format!("a kernel cannot contain {what}"));
+        Value::Unknown
+    }
+
+    fn comprehension(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
+        let ExprKind::Comprehension { element, clauses, filtered } = &expr.kind else { return Value::Unknown };
+        let Some((target, iter)) = clauses.first() else { return Value::Unknown };
+        if self.since(5) == Some(false) {
+            self.problem(Kind::Syntax, expr.span, "a kernel cannot contain a list comprehension before Triton 3.5");
+            return Value::Unknown;
+        }
+        let iterated = self.eval(iter, frame);
+        match iterated {
+            Value::Tuple(parts) if clauses.len() == 1 && !filtered => {
+                let results = parts.iter().map(|part| {
+                    self.assign(target, part.clone(), expr.span, frame);
+                    self.eval(element, frame)
+                });
+                Value::tuple(results.collect())
+            }
+            Value::Tile(_) | Value::Builtin(_) if self.since(5) == Some(true) => {
+                self.problem(Kind::Syntax, expr.span, "a list comprehension in a kernel can only run over a tuple");
+                Value::Unknown
+            }
+            _ => Value::Unknown,
+        }
+    }
+
+    fn name(&mut self, name: &'a str, span: Span, frame: &mut Frame<'a>) -> Value<'a> {
+        if let Some(value) = frame.names.get(name) {
+            return value.clone();
+        }
+        if frame.kernel.locals.contains(name) {
+            // Bound somewhere, not here; a global of the same name is what the front end takes.
+            if frame.is_opaque || self.module.has_star_import {
+                return Value::Unknown;
+            }
+            if self.module.bindings.contains_key(name) {
+                return if self.uncertain > 0 { Value::Unknown } else { self.global_name(name, span, frame) };
+            }
+            if frame.kernel.nested || self.uncertain > 0 && frame.regions == 0 {
+                return Value::Unknown;
+            }
+            let bindings = super::statements::bound(&frame.kernel.body);
+            let related = bindings
+                .get(name)
+                .map(|place| (*place, "it is bound inside a branch or loop only, which ends its life".to_owned()));
+            self.problem_with(
+                Kind::UndefinedName,
+                span,
+                format!("`{name}` is not defined here: what a branch or loop binds is gone behind it"),
+                related.into_iter().collect(),
+            );
+            return Value::Unknown;
+        }
+        self.global_name(name, span, frame)
+    }
+}

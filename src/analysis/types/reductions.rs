@@ -1,0 +1,381 @@
+//! Reductions, scans, and functions that look at whole axes.
+
+use super::dtype::Number;
+use super::engine::Engine;
+use super::functions::{Application, Transfer, tile_of};
+use super::shape::Dim;
+use super::value::{Const, Element, Kind, Tile, Value};
+
+/// An axis of a reduction.
+enum Axis {
+    /// All of them.
+    All,
+    /// This one.
+    One(usize),
+    /// Nobody can tell.
+    Unknown,
+}
+
+/// The axis that is passed; reports one that does not exist.
+fn axis<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, rank: usize, default: Option<i128>) -> Option<Axis> {
+    let given = call.bound.any(&["axis", "dim"]);
+    let number = match (given, default) {
+        (None, None) => return Some(Axis::All),
+        (None, Some(axis)) => axis,
+        (Some(Value::Const(Const::None)), _) => return Some(Axis::All),
+        (Some(Value::Const(Const::Int(axis))), _) => *axis,
+        (Some(Value::Const(Const::Bool(axis))), _) => i128::from(*axis),
+        (Some(value @ (Value::Tuple(_) | Value::Tile(_) | Value::Const(Const::Float(_) | Const::Str(_)))), _) => {
+            let message = format!("an axis must be one compile-time integer, and this is `{value}`");
+            engine.problem(Kind::Reduction, call.span, message);
+            return None;
+        }
+        _ => return Some(Axis::Unknown),
+    };
+    let whole = i128::try_from(rank).unwrap_or(0);
+    let at = if number < 0 { number + whole } else { number };
+    match usize::try_from(at) {
+        Ok(at) if at < rank => Some(Axis::One(at)),
+        _ => {
+            let message = format!("axis {number} does not exist in a value of {rank} axes");
+            engine.problem(Kind::Reduction, call.span, message);
+            None
+        }
+    }
+}
+
+/// The type that small numbers are reduced in.
+fn reduced_type<'a>(
+    engine: &Engine<'a>,
+    call: &Application<'a, '_>,
+    transfer: Transfer,
+    element: Element,
+) -> Option<Element> {
+    let Element::Number(number) = element else { return Some(Element::Unknown) };
+    let asked = match call.bound.given("dtype") {
+        None => None,
+        Some(Value::Const(Const::Type(element))) => Some(*element),
+        Some(_) => return Some(Element::Unknown),
+    };
+    let promoted = match transfer {
+        Transfer::Sum | Transfer::Cumulative if call.name != "cumprod" => {
+            if let Some(asked) = asked {
+                return Some(asked);
+            }
+            match (number.is_int(), engine.since(3)) {
+                (true, Some(false)) => number,
+                (true, Some(true)) if number.bits() < 32 => {
+                    if number.is_signed() {
+                        Number::Int32
+                    } else {
+                        Number::UInt32
+                    }
+                }
+                (true, None) if number.bits() < 32 => return Some(Element::Unknown),
+                (false, _) if number == Number::Bf16 => match transfer {
+                    Transfer::Cumulative => return Some(bf16_promoted(engine)),
+                    _ => match engine.since(3) {
+                        Some(true) => Number::Bf16,
+                        Some(false) => Number::Fp32,
+                        None => return Some(Element::Unknown),
+                    },
+                },
+                _ => number,
+            }
+        }
+        Transfer::Cumulative if number == Number::Bf16 => return Some(bf16_promoted(engine)),
+        Transfer::Extreme => {
+            let pairs = call.bound.flag("return_indices", false);
+            match (number.bits() < 32, pairs) {
+                (true, Some(false)) => {
+                    if number.is_float() {
+                        Number::Fp32
+                    } else {
+                        Number::Int32
+                    }
+                }
+                (true, Some(true)) if number == Number::Bf16 => return Some(bf16_promoted(engine)),
+                (true, None) => return Some(Element::Unknown),
+                _ => number,
+            }
+        }
+        Transfer::Position => Number::Int32,
+        Transfer::Bits if number.is_float() => return None,
+        _ => number,
+    };
+    Some(Element::Number(promoted))
+}
+
+fn bf16_promoted(engine: &Engine<'_>) -> Element {
+    match engine.since(9) {
+        Some(true) => Element::Number(Number::Bf16),
+        Some(false) => Element::Number(Number::Fp32),
+        None => Element::Unknown,
+    }
+}
+
+/// A reduction along an axis, or along all.
+pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> Value<'a> {
+    if matches!(transfer, Transfer::Reduce) && matches!(call.first(), Value::Tuple(_)) {
+        if !check_combine(engine, call) {
+            return Value::Unknown;
+        }
+        return reduce_several(engine, call);
+    }
+    if matches!(transfer, Transfer::Reduce) && !check_combine(engine, call) {
+        return Value::Unknown;
+    }
+    if let value @ (Value::Tuple(_) | Value::Const(Const::Int(_) | Const::Float(_) | Const::Bool(_))) = call.first() {
+        engine.problem(Kind::Reduction, call.span, format!("`tl.{}` reduces a tile, and `{value}` is none", call.name));
+        return Value::Unknown;
+    }
+    let Some(tile) = call.tile().cloned() else { return Value::Unknown };
+    let Some(shape) = &tile.shape else { return Value::Unknown };
+    if shape.is_empty() {
+        let message = format!("`tl.{}` reduces a tile, and `{tile}` is a scalar", call.name);
+        engine.problem(Kind::Reduction, call.span, message);
+        return Value::Unknown;
+    }
+    let wants_indices = matches!(transfer, Transfer::Extreme) && call.bound.flag("return_indices", false) == Some(true);
+    if (wants_indices || matches!(transfer, Transfer::Position)) && call.bound.given("axis").is_none() {
+        let is_told = call.bound.get("axis").is_none_or(|axis| *axis == Value::none());
+        if is_told && wants_indices && !shape.is_empty() {
+            let message = format!("`tl.{}` needs an `axis` to give positions", call.name);
+            engine.problem(Kind::Reduction, call.span, message);
+            return Value::Unknown;
+        }
+    }
+    let Some(axis) = axis(engine, call, shape.len(), None) else { return Value::Unknown };
+    let Some(element) = reduced_type(engine, call, transfer, tile.element) else {
+        let message = format!("`tl.{}` is for integers, and this is `{tile}`", call.name);
+        engine.problem(Kind::Reduction, call.span, message);
+        return Value::Unknown;
+    };
+    let Some(keeps) = call.bound.flag("keep_dims", false) else { return Value::Tile(Tile::new(element, None)) };
+    let Some(sizes) = without(shape, &axis, keeps) else { return Value::Tile(Tile::new(element, None)) };
+    let result = tile_of(element, sizes.clone());
+    match (transfer, call.bound.flag("return_indices", false)) {
+        (Transfer::Extreme, Some(true)) => Value::tuple(vec![result, tile_of(Element::Number(Number::Int32), sizes)]),
+        (Transfer::Extreme, None) => Value::Unknown,
+        _ => result,
+    }
+}
+
+/// Reports a combining function that is none of the file's, or that takes another number of arguments.
+fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> bool {
+    let function = call.bound.get("combine_fn").cloned();
+    let count = match call.first() {
+        Value::Tuple(parts) => parts.len(),
+        Value::Tile(_) => 1,
+        _ => return true,
+    };
+    let message = match function {
+        Some(Value::Kernel(index)) => match engine.module.kernels.get(index) {
+            Some(kernel)
+                if kernel.plain
+                    && kernel.params.len() != 2 * count
+                    && !kernel.params.iter().any(|param| param.variadic || param.default.is_some()) =>
+            {
+                format!(
+                    "`{}` takes {} values, and combining {count} pairs needs {}",
+                    kernel.name,
+                    kernel.params.len(),
+                    2 * count
+                )
+            }
+            Some(kernel) if kernel.plain && kernel.params.len() == 2 * count => {
+                match combined(engine, call, index, count) {
+                    Some(message) => message,
+                    None => return true,
+                }
+            }
+            _ => return true,
+        },
+        Some(Value::Const(Const::Int(_) | Const::None)) => {
+            "`combine_fn` must be a function under `@triton.jit`; the axis comes before it".to_owned()
+        }
+        Some(Value::Builtin(_)) => "`combine_fn` must be a function under `@triton.jit`".to_owned(),
+        Some(Value::Member(path)) if engine.is_builtin(&path) => {
+            "`combine_fn` must be a function under `@triton.jit`; wrap this one".to_owned()
+        }
+        _ => return true,
+    };
+    engine.problem(Kind::Reduction, call.span, message);
+    false
+}
+
+/// Runs a combining function for the lanes that it gets; since 3.4 what it returns must be of their types.
+fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, index: usize, count: usize) -> Option<String> {
+    let kernel = engine.module.kernels.get(index)?;
+    let parts: Vec<Value<'a>> = match call.first() {
+        Value::Tuple(parts) => parts.to_vec(),
+        tile => vec![tile.clone()],
+    };
+    let lanes: Option<Vec<Value<'a>>> =
+        parts.iter().map(|part| Some(Value::scalar(part.tile()?.element.number()?))).collect();
+    let lanes = lanes?;
+    let arguments = lanes.iter().chain(&lanes).cloned().collect();
+    let result = engine.run_helper(index, kernel, arguments);
+    if engine.since(4) != Some(true) {
+        return None;
+    }
+    match &result {
+        Value::Tuple(results) if results.len() != count => {
+            Some(format!("`{}` returns {} values, and must return {count}", kernel.name, results.len()))
+        }
+        Value::Tile(tile) if count > 1 || lanes[0].tile().is_some_and(|lane| lane.differs(tile)) => {
+            Some(format!("`{}` returns `{tile}`, and must return what it gets: `{}`", kernel.name, Value::tuple(lanes)))
+        }
+        _ => None,
+    }
+}
+
+fn without(shape: &[Dim], axis: &Axis, keeps: bool) -> Option<Vec<Dim>> {
+    let is_gone = |at: usize| match axis {
+        Axis::All => true,
+        Axis::One(axis) => *axis == at,
+        Axis::Unknown => false,
+    };
+    if matches!(axis, Axis::Unknown) {
+        return keeps.then(|| vec![Dim::Unknown; shape.len()]);
+    }
+    let sizes = shape.iter().enumerate();
+    Some(
+        sizes
+            .filter_map(|(at, size)| if is_gone(at) { keeps.then_some(Dim::Known(1)) } else { Some(size.clone()) })
+            .collect(),
+    )
+}
+
+fn reduce_several<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+    let Value::Tuple(parts) = call.first().clone() else { return Value::Unknown };
+    let keeps = call.bound.flag("keep_dims", false);
+    let mut results = Vec::new();
+    for part in parts.iter() {
+        let (Value::Tile(Tile { element, shape: Some(shape), .. }), Some(keeps)) = (part, keeps) else {
+            return Value::Unknown;
+        };
+        let Some(axis) = axis(engine, call, shape.len(), None) else { return Value::Unknown };
+        match without(shape, &axis, keeps) {
+            Some(sizes) => results.push(tile_of(*element, sizes)),
+            None => return Value::Unknown,
+        }
+    }
+    Value::tuple(results)
+}
+
+/// A running result along an axis: the shape stays.
+pub(super) fn scan<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> Value<'a> {
+    if let Value::Tuple(parts) = call.first() {
+        return if parts.iter().all(|part| part.tile().is_some()) { call.first().clone() } else { Value::Unknown };
+    }
+    let Some(tile) = call.tile().cloned() else { return Value::Unknown };
+    let Some(shape) = &tile.shape else { return Value::Unknown };
+    if axis(engine, call, shape.len(), Some(0)).is_none() {
+        return Value::Unknown;
+    }
+    let element = match transfer {
+        Transfer::Scan => Some(tile.element),
+        _ => reduced_type(engine, call, transfer, tile.element),
+    };
+    element.map_or(Value::Unknown, |element| Value::Tile(tile.with(element)))
+}
+
+/// `tl.sort(x)`, `tl.flip(x)`, `tl.topk(x, k)`
+pub(super) fn reorder<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+    let Some(tile) = call.tile().cloned() else { return Value::Unknown };
+    let Some(rank) = tile.shape.as_ref().map(|shape| shape.len()) else { return Value::Unknown };
+    let dim = call.bound.given("dim").and_then(Value::constant).and_then(Const::int);
+    let last = i128::try_from(rank).unwrap_or(0) - 1;
+    let flips_last_only = call.name == "flip" && engine.since(4) == Some(false);
+    let refused = match dim {
+        Some(dim) if dim != last && (call.name != "flip" || flips_last_only) => {
+            Some(format!("`tl.{}` works along the last axis only, which is {last}", call.name))
+        }
+        None if call.name == "flip"
+            && call.bound.given("dim").is_none()
+            && engine.since(4) == Some(true)
+            && engine.since(9) == Some(false) =>
+        {
+            Some(format!("`tl.flip` needs `dim={last}` from Triton 3.4 to 3.8"))
+        }
+        _ => None,
+    };
+    if let Some(message) = refused {
+        engine.problem(Kind::Reduction, call.span, message);
+        return Value::Unknown;
+    }
+    if call.name != "topk" {
+        return Value::Tile(tile);
+    }
+    let count = call.bound.constant("k").map_or(Dim::Unknown, Const::dim);
+    if let Some(count) = count.known()
+        && (count <= 0 || count & (count - 1) != 0)
+        && engine.since(9) == Some(true)
+    {
+        engine.problem(
+            Kind::Reduction,
+            call.span,
+            format!("`tl.topk` gives a power of 2 of values, and {count} is none"),
+        );
+        return Value::Unknown;
+    }
+    let is_power = count.known().is_some_and(|count| count > 0 && count & (count - 1) == 0);
+    let Some(mut sizes) = tile.shape.as_ref().map(|shape| shape.to_vec()) else { return Value::Unknown };
+    if let Some(size) = sizes.last_mut() {
+        *size = if is_power { count } else { Dim::Unknown };
+    }
+    tile_of(tile.element, sizes)
+}
+
+/// `tl.histogram(x, num_bins)`
+pub(super) fn histogram<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+    let bins = call.bound.constant("num_bins").map_or(Dim::Unknown, Const::dim);
+    let mut refused = None;
+    if let Some(tile) = call.tile() {
+        if tile.shape.as_ref().is_some_and(|shape| shape.len() != 1) {
+            refused = Some(format!("`tl.histogram` counts a tile of one axis, not `{tile}`"));
+        } else if tile.element.number().is_some_and(Number::is_float) {
+            refused = Some(format!("`tl.histogram` counts integers, not `{tile}`"));
+        }
+    }
+    if call.bound.get("num_bins").is_some_and(Value::is_runtime) {
+        refused = Some("`num_bins` must be a compile-time value".to_owned());
+    }
+    let is_power = bins.known().is_none_or(|bins| bins > 0 && bins & (bins - 1) == 0);
+    if !is_power && engine.since(2) == Some(true) {
+        refused = Some(format!("`num_bins` must be a power of 2, and {bins} is none"));
+    }
+    if let Some(message) = refused {
+        engine.problem(Kind::Argument, call.span, message);
+        return Value::Unknown;
+    }
+    tile_of(Element::Number(Number::Int32), vec![bins])
+}
+
+/// `tl.gather(src, index, axis)`
+pub(super) fn gather<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
+    let (Some(source), Some(Value::Tile(index))) = (call.tile().cloned(), call.bound.get("index").cloned()) else {
+        return Value::Unknown;
+    };
+    if index.element.number().is_some_and(Number::is_float) {
+        engine.problem(Kind::Argument, call.span, format!("the index must be an integer tile, not `{index}`"));
+        return Value::Unknown;
+    }
+    if let (Some(a), Some(b)) = (&source.shape, &index.shape)
+        && a.len() != b.len()
+    {
+        let message = format!("source and index must have as many axes, and these are `{source}` and `{index}`");
+        engine.problem(Kind::Argument, call.span, message);
+        return Value::Unknown;
+    }
+    if let (Some(shape), Some(axis)) = (&source.shape, call.bound.constant("axis").and_then(Const::int)) {
+        let rank = i128::try_from(shape.len()).unwrap_or(0);
+        if !(-rank..rank).contains(&axis) {
+            let message = format!("axis {axis} does not exist in a value of {rank} axes");
+            engine.problem(Kind::Reduction, call.span, message);
+            return Value::Unknown;
+        }
+    }
+    Value::Tile(Tile::new(source.element, index.shape))
+}

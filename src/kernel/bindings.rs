@@ -1,0 +1,134 @@
+//! What the top level of a file binds each name to.
+
+use tree_sitter::Node;
+
+use super::ast::{Expr, StmtKind};
+use super::lower::Lower;
+
+/// How the top level binds a name.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Binding {
+    /// By one assignment; see [`Module::globals`](super::Module::globals).
+    Assigned,
+    /// By a plain function, without decorators.
+    Function,
+    /// By a class.
+    Class,
+    /// By one import, of the module or member with this path; a relative one begins with a dot.
+    Import(String),
+    /// In another way, or in several.
+    Other,
+}
+
+/// The names below `root`, in order, a name perhaps several times; and whether `from … import *` may bind more.
+pub(super) fn read(root: Node<'_>, lower: Lower<'_>) -> (Vec<(String, Binding)>, bool) {
+    let mut reader = Reader { lower, names: Vec::new(), star: false };
+    reader.block(root, false);
+    (reader.names, reader.star)
+}
+
+struct Reader<'a> {
+    lower: Lower<'a>,
+    names: Vec<(String, Binding)>,
+    star: bool,
+}
+
+impl Reader<'_> {
+    fn bind(&mut self, name: &str, binding: Binding, conditional: bool) {
+        let binding = if conditional { Binding::Other } else { binding };
+        self.names.push((name.to_owned(), binding));
+    }
+
+    fn block(&mut self, node: Node<'_>, conditional: bool) {
+        let mut cursor = node.walk();
+        for child in node.named_children(&mut cursor) {
+            self.statement(child, conditional);
+        }
+    }
+
+    fn statement(&mut self, node: Node<'_>, conditional: bool) {
+        match node.kind() {
+            "import_statement" | "import_from_statement" | "future_import_statement" => self.import(node, conditional),
+            "function_definition" => self.named(node, Binding::Function, conditional),
+            "class_definition" => self.named(node, Binding::Class, conditional),
+            "decorated_definition" => {
+                if let Some(inner) = node.child_by_field_name("definition") {
+                    self.named(inner, Binding::Other, conditional);
+                }
+            }
+            "expression_statement" => self.assignment(node, conditional),
+            "block" | "if_statement" | "elif_clause" | "else_clause" | "try_statement" | "except_clause"
+            | "finally_clause" | "with_statement" | "while_statement" | "match_statement" | "case_clause" => {
+                self.block(node, true);
+            }
+            "for_statement" => {
+                if let Some(target) = node.child_by_field_name("left") {
+                    self.targets(&self.lower.expr(target), &Binding::Other);
+                }
+                self.block(node, true);
+            }
+            "ERROR" => self.star = true,
+            _ => {}
+        }
+    }
+
+    fn named(&mut self, node: Node<'_>, binding: Binding, conditional: bool) {
+        if let Some(name) = node.child_by_field_name("name") {
+            let name = self.lower.str(name).to_owned();
+            self.bind(&name, binding, conditional);
+        }
+    }
+
+    fn assignment(&mut self, node: Node<'_>, conditional: bool) {
+        match self.lower.stmt(node).kind {
+            StmtKind::Assign { targets, value, .. } => {
+                let binding = match (targets.as_slice(), &value) {
+                    ([only], Some(_)) if only.as_name().is_some() => Binding::Assigned,
+                    _ => Binding::Other,
+                };
+                let binding = if conditional { Binding::Other } else { binding };
+                targets.iter().for_each(|target| self.targets(target, &binding));
+            }
+            StmtKind::AugAssign { target, .. } => self.targets(&target, &Binding::Other),
+            StmtKind::Expr(expr) => expr.walk(&mut |expr| {
+                if let super::ast::ExprKind::Named { name, .. } = &expr.kind {
+                    self.bind(name, Binding::Other, true);
+                }
+            }),
+            _ => {}
+        }
+    }
+
+    fn targets(&mut self, target: &Expr, binding: &Binding) {
+        match target.as_name() {
+            Some(name) => self.bind(name, binding.clone(), false),
+            None => target.walk(&mut |expr| {
+                if let Some(name) = expr.as_name() {
+                    self.bind(name, Binding::Other, true);
+                }
+            }),
+        }
+    }
+
+    fn import(&mut self, node: Node<'_>, conditional: bool) {
+        let mut cursor = node.walk();
+        for item in node.named_children(&mut cursor) {
+            if item.kind() == "wildcard_import" {
+                self.star = true;
+            }
+        }
+        let mut cursor = node.walk();
+        for item in node.children_by_field_name("name", &mut cursor) {
+            let alias = item.child_by_field_name("alias").map(|alias| self.lower.str(alias));
+            let full = self.lower.str(item.child_by_field_name("name").unwrap_or(item));
+            let name = alias.unwrap_or_else(|| full.split('.').next().unwrap_or("").trim()).to_owned();
+            let module = node.child_by_field_name("module_name").map(|module| self.lower.str(module));
+            let path = match (module, alias) {
+                (Some(module), _) => format!("{module}.{full}"),
+                (None, Some(_)) => full.to_owned(),
+                (None, None) => name.clone(),
+            };
+            self.bind(&name, Binding::Import(path), conditional);
+        }
+    }
+}

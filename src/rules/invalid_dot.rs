@@ -1,0 +1,23 @@
+//! L020 `invalid-dot`
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+use crate::analysis::types::Kind;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L020",
+        name: "invalid-dot",
+        severity: Severity::Error,
+        summary: "operands that `tl.dot` cannot multiply",
+        since: "0.2.0",
+        fixable: false,
+        doc: include_str!("invalid_dot.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::Dot], findings);
+}

@@ -1,0 +1,23 @@
+//! L023 `invalid-loop-bounds`
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+use crate::analysis::types::Kind;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L023",
+        name: "invalid-loop-bounds",
+        severity: Severity::Error,
+        summary: "a `for` over something else than a range of integers",
+        since: "0.2.0",
+        fixable: false,
+        doc: include_str!("invalid_loop_bounds.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::LoopBounds], findings);
+}

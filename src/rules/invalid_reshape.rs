@@ -1,0 +1,23 @@
+//! L018 `invalid-reshape`
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+use crate::analysis::types::Kind;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L018",
+        name: "invalid-reshape",
+        severity: Severity::Error,
+        summary: "a change of shape that the tile does not fit",
+        since: "0.2.0",
+        fixable: false,
+        doc: include_str!("invalid_reshape.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::ShapeChange], findings);
+}

@@ -1,0 +1,71 @@
+//! What can be typed, as the client lists it.
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::capabilities::Client;
+use super::unit::Unit;
+use crate::features::complete::{self, Item, Kind};
+use crate::features::place::Place;
+use crate::syntax::{Encoding, Span};
+
+/// The characters after which clients ask by themselves.
+pub(super) const TRIGGERS: [&str; 1] = ["."];
+
+/// What can be typed at `place`. All of it is known at once: nothing is resolved later, and no list is incomplete.
+pub(super) fn at(
+    unit: &Unit,
+    place: &Place<'_>,
+    client: &Client,
+    encoding: Encoding,
+) -> Option<lsp::CompletionResponse> {
+    let offer = complete::at(place)?;
+    let typed = Span::new(offer.word.start, place.cursor.offset);
+    let (_, insert) = unit.locate_within(typed, encoding)?;
+    // In a notebook a word ends with its cell.
+    let replace = unit.locate_within(offer.word, encoding).map_or(insert, |(_, range)| range);
+    let items = offer.items.into_iter().map(|item| to_lsp(item, client, insert, replace)).collect();
+    let list = lsp::CompletionList { is_incomplete: false, items, ..lsp::CompletionList::default() };
+    Some(lsp::CompletionResponse::CompletionList(list))
+}
+
+fn to_lsp(item: Item, client: &Client, insert: lsp::Range, replace: lsp::Range) -> lsp::CompletionItem {
+    let new_text = item.insert.clone().unwrap_or_else(|| item.name.clone());
+    let edit = if client.insert_or_replace {
+        lsp::CompletionItemTextEdit::InsertReplaceEdit(lsp::InsertReplaceEdit { new_text, insert, replace })
+    } else {
+        lsp::CompletionItemTextEdit::TextEdit(lsp::TextEdit { range: insert, new_text })
+    };
+    let commit = match item.kind {
+        Kind::Function | Kind::Class => Some("("),
+        Kind::Module => Some("."),
+        _ => None,
+    };
+    let details = client.completion_label_details && item.signature.is_some();
+    lsp::CompletionItem {
+        sort_text: Some(format!("{}{}", item.rank, item.name)),
+        detail: Some(format!("{}{}", item.name, item.signature.as_deref().unwrap_or_default())),
+        label_details: details
+            .then(|| lsp::CompletionItemLabelDetails { detail: item.signature.clone(), description: None }),
+        label: item.insert.unwrap_or(item.name),
+        kind: Some(kind(item.kind)),
+        documentation: Some(lsp::Documentation::String(item.about)),
+        insert_text_format: Some(lsp::InsertTextFormat::PlainText),
+        text_edit: Some(edit),
+        commit_characters: commit.filter(|_| client.commit_characters).map(|commit| vec![commit.to_owned()]),
+        ..lsp::CompletionItem::default()
+    }
+}
+
+fn kind(kind: Kind) -> lsp::CompletionItemKind {
+    match kind {
+        Kind::Function => lsp::CompletionItemKind::Function,
+        Kind::Class => lsp::CompletionItemKind::Class,
+        Kind::Dtype => lsp::CompletionItemKind::Struct,
+        Kind::Module => lsp::CompletionItemKind::Module,
+        Kind::Value => lsp::CompletionItemKind::Value,
+        // What has a default is a field in all themes; there is no kind for keywords of calls.
+        Kind::Keyword => lsp::CompletionItemKind::Field,
+        Kind::Constexpr => lsp::CompletionItemKind::Constant,
+        Kind::Variable => lsp::CompletionItemKind::Variable,
+    }
+}

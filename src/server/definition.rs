@@ -1,0 +1,50 @@
+//! Where names of kernels are bound and where else they stand, within the file or notebook.
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::unit::Unit;
+use crate::features::names::{self, Occurrence};
+use crate::syntax::{Encoding, Span};
+
+/// Where the name at byte `offset` is bound.
+pub(super) fn definition(unit: &Unit, offset: usize, encoding: Encoding) -> Option<lsp::DefinitionResponse> {
+    let spans = names::definitions(&unit.source, &unit.module, offset);
+    let locations: Vec<lsp::Location> = spans.into_iter().filter_map(|span| location(unit, span, encoding)).collect();
+    (!locations.is_empty()).then_some(lsp::DefinitionResponse::Definition(lsp::Definition::LocationList(locations)))
+}
+
+/// Where the name at byte `offset` stands; where it is bound only when `with_bindings`.
+pub(super) fn references(
+    unit: &Unit,
+    offset: usize,
+    with_bindings: bool,
+    encoding: Encoding,
+) -> Option<Vec<lsp::Location>> {
+    let places = occurrences(unit, offset)?.into_iter().filter(|place| with_bindings || !place.is_binding);
+    Some(places.filter_map(|place| location(unit, place.span, encoding)).collect())
+}
+
+/// Where the name at byte `offset` stands in one document.
+pub(super) fn highlights(
+    unit: &Unit,
+    uri: &lsp::Uri,
+    offset: usize,
+    encoding: Encoding,
+) -> Option<Vec<lsp::DocumentHighlight>> {
+    let in_document = |place: Occurrence| {
+        let (part, range) = unit.locate(place.span, encoding)?;
+        let kind = if place.is_binding { lsp::DocumentHighlightKind::Write } else { lsp::DocumentHighlightKind::Read };
+        (part.uri == *uri).then_some(lsp::DocumentHighlight { range, kind: Some(kind) })
+    };
+    Some(occurrences(unit, offset)?.into_iter().filter_map(in_document).collect())
+}
+
+fn occurrences(unit: &Unit, offset: usize) -> Option<Vec<Occurrence>> {
+    let (symbol, _) = names::at(&unit.source, &unit.module, offset)?;
+    Some(names::occurrences(&unit.source, &unit.module, symbol))
+}
+
+fn location(unit: &Unit, span: Span, encoding: Encoding) -> Option<lsp::Location> {
+    let (part, range) = unit.locate(span, encoding)?;
+    Some(lsp::Location { uri: part.uri.clone(), range })
+}

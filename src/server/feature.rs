@@ -1,0 +1,135 @@
+//! Questions about a place or a document that are answered at once, from what is known about its text.
+
+use std::rc::Rc;
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::event::Reply;
+use super::owner::{Owner, answer};
+use super::unit::Unit;
+use super::{completion, definition, hover, inlay_hints, semantic_tokens, signature_help, symbols};
+use crate::features::place::Place;
+use crate::syntax::Span;
+
+/// A question, and where its answer goes.
+pub(super) enum Question {
+    /// The text of a hover.
+    Hover(lsp::HoverParams, Reply<Option<lsp::Hover>>),
+    /// What can be typed.
+    Completion(lsp::CompletionParams, Reply<Option<lsp::CompletionResponse>>),
+    /// The signature of the call around the cursor.
+    Signature(lsp::SignatureHelpParams, Reply<Option<lsp::SignatureHelp>>),
+    /// Where a name is bound.
+    Definition(lsp::DefinitionParams, Reply<Option<lsp::DefinitionResponse>>),
+    /// Where else a name stands.
+    References(lsp::ReferenceParams, Reply<Option<Vec<lsp::Location>>>),
+    /// The same within the document.
+    Highlight(lsp::DocumentHighlightParams, Reply<Option<Vec<lsp::DocumentHighlight>>>),
+    /// What a document holds.
+    Symbols(lsp::DocumentSymbolParams, Reply<Option<lsp::DocumentSymbolResponse>>),
+    /// What the names of a document are.
+    Tokens(lsp::SemanticTokensParams, Reply<Option<lsp::SemanticTokens>>),
+    /// What the names of a part of a document are.
+    TokensOfRange(lsp::SemanticTokensRangeParams, Reply<Option<lsp::SemanticTokens>>),
+    /// What is known and not written.
+    Hints(lsp::InlayHintParams, Reply<Option<Vec<lsp::InlayHint>>>),
+}
+
+impl Owner {
+    /// Answers a question.
+    pub(super) fn answer_question(&mut self, question: Question) {
+        match question {
+            Question::Hover(params, reply) => answer(reply, || Ok(self.hover(&params))),
+            Question::Completion(params, reply) => answer(reply, || Ok(self.completion(&params))),
+            Question::Signature(params, reply) => answer(reply, || Ok(self.signature(&params))),
+            Question::Definition(params, reply) => answer(reply, || Ok(self.definition(&params))),
+            Question::References(params, reply) => answer(reply, || Ok(self.references(&params))),
+            Question::Highlight(params, reply) => answer(reply, || Ok(self.highlight(&params))),
+            Question::Symbols(params, reply) => answer(reply, || Ok(self.symbols(&params.text_document.uri))),
+            Question::Tokens(params, reply) => answer(reply, || Ok(self.tokens(&params.text_document.uri, None))),
+            Question::TokensOfRange(params, reply) => {
+                answer(reply, || Ok(self.tokens(&params.text_document.uri, Some(params.range))));
+            }
+            Question::Hints(params, reply) => answer(reply, || Ok(self.hints(&params))),
+        }
+    }
+
+    /// The text of a document and the byte of a position in it.
+    fn place(&mut self, at: &lsp::TextDocumentPositionParams) -> Option<(Rc<Unit>, usize)> {
+        let uri = &at.text_document.uri;
+        let unit = self.documents.unit(uri)?;
+        let range = lsp::Range { start: at.position, end: at.position };
+        let offset = unit.span(uri, range, self.encoding)?.start;
+        Some((unit, offset))
+    }
+
+    fn hover(&mut self, params: &lsp::HoverParams) -> Option<lsp::Hover> {
+        let at = &params.text_document_position_params;
+        self.checked(&at.text_document.uri)?;
+        let (unit, offset) = self.place(at)?;
+        let (text, span) = hover::at(&unit, offset, self.resolved(&unit).target)?;
+        let (_, range) = unit.locate(span, self.encoding)?;
+        Some(lsp::Hover { contents: hover::contents(text, self.capabilities.markdown), range: Some(range) })
+    }
+
+    fn completion(&mut self, params: &lsp::CompletionParams) -> Option<lsp::CompletionResponse> {
+        let at = &params.text_document_position_params;
+        let (unit, offset) = self.place(at)?;
+        let target = self.resolved(&unit).target;
+        let start = unit.span_of(&at.text_document.uri)?.start;
+        let place = Place::new(&unit.source, &unit.module, target, start, offset);
+        completion::at(&unit, &place, &self.capabilities, self.encoding)
+    }
+
+    fn signature(&mut self, params: &lsp::SignatureHelpParams) -> Option<lsp::SignatureHelp> {
+        let at = &params.text_document_position_params;
+        let (unit, offset) = self.place(at)?;
+        let target = self.resolved(&unit).target;
+        let start = unit.span_of(&at.text_document.uri)?.start;
+        let place = Place::new(&unit.source, &unit.module, target, start, offset);
+        signature_help::at(&place, &self.capabilities)
+    }
+
+    fn definition(&mut self, params: &lsp::DefinitionParams) -> Option<lsp::DefinitionResponse> {
+        let (unit, offset) = self.place(&params.text_document_position_params)?;
+        definition::definition(&unit, offset, self.encoding)
+    }
+
+    fn references(&mut self, params: &lsp::ReferenceParams) -> Option<Vec<lsp::Location>> {
+        let (unit, offset) = self.place(&params.text_document_position_params)?;
+        definition::references(&unit, offset, params.context.include_declaration, self.encoding)
+    }
+
+    fn highlight(&mut self, params: &lsp::DocumentHighlightParams) -> Option<Vec<lsp::DocumentHighlight>> {
+        let at = &params.text_document_position_params;
+        let (unit, offset) = self.place(at)?;
+        definition::highlights(&unit, &at.text_document.uri, offset, self.encoding)
+    }
+
+    fn symbols(&mut self, uri: &lsp::Uri) -> Option<lsp::DocumentSymbolResponse> {
+        let unit = self.documents.unit(uri)?;
+        Some(symbols::of_document(&unit, uri, self.capabilities.symbol_trees, self.encoding))
+    }
+
+    fn tokens(&mut self, uri: &lsp::Uri, range: Option<lsp::Range>) -> Option<lsp::SemanticTokens> {
+        let unit = self.documents.unit(uri)?;
+        let within = self.part_of_document(&unit, uri, range)?;
+        semantic_tokens::of_document(&unit, within, self.encoding)
+    }
+
+    fn hints(&mut self, params: &lsp::InlayHintParams) -> Option<Vec<lsp::InlayHint>> {
+        let uri = &params.text_document.uri;
+        let unit = self.documents.unit(uri)?;
+        let resolved = self.resolved(&unit);
+        let within = self.part_of_document(&unit, uri, Some(params.range))?;
+        inlay_hints::within(&unit, within, &resolved.settings.inlay_hints, resolved.target, self.encoding)
+    }
+
+    /// The span of a range of a document, or of all of it.
+    fn part_of_document(&self, unit: &Unit, uri: &lsp::Uri, range: Option<lsp::Range>) -> Option<Span> {
+        match range {
+            Some(range) => unit.span(uri, range, self.encoding),
+            None => unit.span_of(uri),
+        }
+    }
+}

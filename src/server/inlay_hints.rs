@@ -1,0 +1,43 @@
+//! What is known and not written, as the client shows it between the text.
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::unit::Unit;
+use crate::api::Target;
+use crate::features::hints::{Hint, HintKind, hints};
+use crate::settings::InlayHintSettings;
+use crate::syntax::{Encoding, Span};
+
+/// The hints in `within`, a part of one document, that the settings ask for.
+pub(super) fn within(
+    unit: &Unit,
+    within: Span,
+    settings: &InlayHintSettings,
+    target: Target,
+    encoding: Encoding,
+) -> Option<Vec<lsp::InlayHint>> {
+    let wanted = |kind: HintKind| match kind {
+        HintKind::Value => settings.values,
+        HintKind::Type => settings.types,
+    };
+    let found = hints(&unit.module, unit.source.text(), target, within, &wanted);
+    Some(found.into_iter().filter_map(|hint| to_lsp(unit, hint, encoding)).collect())
+}
+
+fn to_lsp(unit: &Unit, hint: Hint, encoding: Encoding) -> Option<lsp::InlayHint> {
+    let (_, range) = unit.locate(Span::new(hint.offset, hint.offset), encoding)?;
+    Some(lsp::InlayHint {
+        position: range.start,
+        label: lsp::Label::String(hint.label),
+        kind: match hint.kind {
+            HintKind::Type => Some(lsp::InlayHintKind::Type),
+            // Neither a type nor the name of a parameter.
+            HintKind::Value => None,
+        },
+        text_edits: None,
+        tooltip: Some(lsp::Tooltip::String(hint.tooltip)),
+        padding_left: None,
+        padding_right: None,
+        data: None,
+    })
+}

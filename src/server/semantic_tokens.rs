@@ -1,0 +1,55 @@
+//! What the names in kernels are, as the client colours them.
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::unit::Unit;
+use crate::features::tokens::{Token, TokenKind, tokens};
+use crate::syntax::{Encoding, Span};
+
+/// The token types, in the order of their numbers. They are standard ones, so that every theme has colours for them.
+const TYPES: [&str; 3] = ["parameter", "variable", "function"];
+/// The modifiers, in the order of their bits: two standard ones and our own.
+const MODIFIERS: [&str; 5] = ["declaration", "readonly", "constexpr", "pointer", "tile"];
+
+/// What the numbers of tokens mean.
+pub(super) fn legend() -> lsp::SemanticTokensLegend {
+    let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    lsp::SemanticTokensLegend { token_types: owned(&TYPES), token_modifiers: owned(&MODIFIERS) }
+}
+
+/// The tokens in `within`, a part of one document. Nothing for a file without kernels: it is not ours to colour.
+pub(super) fn of_document(unit: &Unit, within: Span, encoding: Encoding) -> Option<lsp::SemanticTokens> {
+    if unit.module.kernels.is_empty() && unit.module.launches.is_empty() {
+        return None;
+    }
+    let mut last = lsp::Position { line: 0, character: 0 };
+    let mut data = Vec::new();
+    for token in tokens(&unit.source, &unit.module, within) {
+        let Some((_, range)) = unit.locate_within(token.span, encoding) else { continue };
+        let (start, end) = (range.start, range.end);
+        let same_line = start.line == last.line;
+        data.push(lsp::SemanticToken {
+            delta_line: start.line - last.line,
+            delta_start: if same_line { start.character - last.character } else { start.character },
+            length: end.character - start.character,
+            token_type: number(token.kind),
+            token_modifiers_bitset: modifiers(&token),
+        });
+        last = start;
+    }
+    Some(lsp::SemanticTokens { result_id: None, data })
+}
+
+fn number(kind: TokenKind) -> u32 {
+    match kind {
+        TokenKind::Parameter => 0,
+        TokenKind::Variable => 1,
+        TokenKind::Function => 2,
+    }
+}
+
+fn modifiers(token: &Token) -> u32 {
+    let class = token.class;
+    let bits = [token.is_binding, class.constexpr, class.constexpr, class.pointer, class.tile];
+    bits.iter().rev().fold(0, |sum, bit| sum * 2 + u32::from(*bit))
+}

@@ -1,0 +1,46 @@
+//! The signature of the call around the cursor, as the client shows it.
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::capabilities::Client;
+use crate::features::place::Place;
+use crate::features::signature;
+use crate::syntax::Encoding;
+
+/// The characters after which clients ask by themselves.
+pub(super) const TRIGGERS: [&str; 2] = ["(", ","];
+/// The characters after which clients that show a signature ask again.
+pub(super) const RETRIGGERS: [&str; 2] = [")", "="];
+
+/// The signature at `place`.
+pub(super) fn at(place: &Place<'_>, client: &Client) -> Option<lsp::SignatureHelp> {
+    let signature = signature::at(place)?;
+    let label = &signature.label;
+    let length = |end: usize| u32::try_from(Encoding::Utf16.len(&label[..end])).unwrap_or(u32::MAX);
+    let params = signature.params.iter().map(|param| lsp::ParameterInformation {
+        label: if client.label_offsets {
+            lsp::ParameterInformationLabel::Tuple((length(param.span.start), length(param.span.end)))
+        } else {
+            lsp::ParameterInformationLabel::String(label[param.span.start..param.span.end].to_owned())
+        },
+        documentation: param.about.clone().map(lsp::Documentation::String),
+    });
+    let params: Vec<_> = params.collect();
+    let active = match signature.active.and_then(|active| u32::try_from(active).ok()) {
+        Some(active) => lsp::ActiveParameter::Int(active),
+        None if client.no_active_parameter => lsp::ActiveParameter::Null,
+        // No parameter has this number: clients mark none.
+        None => lsp::ActiveParameter::Int(u32::try_from(params.len()).unwrap_or(u32::MAX)),
+    };
+    let information = lsp::SignatureInformation {
+        documentation: Some(lsp::Documentation::String(signature.about)),
+        parameters: Some(params),
+        active_parameter: None,
+        label: signature.label,
+    };
+    Some(lsp::SignatureHelp {
+        signatures: vec![information],
+        active_signature: Some(0),
+        active_parameter: Some(active),
+    })
+}

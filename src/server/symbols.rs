@@ -1,0 +1,77 @@
+//! The outline of a document, as a tree or, for clients that know none, as a list.
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::unit::Unit;
+use crate::features::outline::{Entry, EntryKind, outline};
+use crate::syntax::{Encoding, Span};
+
+/// The outline of the document `uri` of a unit.
+pub(super) fn of_document(
+    unit: &Unit,
+    uri: &lsp::Uri,
+    as_tree: bool,
+    encoding: Encoding,
+) -> lsp::DocumentSymbolResponse {
+    let entries = outline(&unit.source, &unit.module);
+    let entries = entries.iter().filter(|entry| unit.part_at(entry.span.start).is_some_and(|part| part.uri == *uri));
+    let range = |span: Span| unit.locate(span, encoding).map(|(_, range)| range);
+    if as_tree {
+        let symbols = entries.filter_map(|entry| symbol(entry, &range)).collect();
+        return lsp::DocumentSymbolResponse::DocumentSymbolList(symbols);
+    }
+    let mut list = Vec::new();
+    for entry in entries {
+        flatten(entry, None, uri, &range, &mut list);
+    }
+    lsp::DocumentSymbolResponse::SymbolInformationList(list)
+}
+
+fn symbol(entry: &Entry, range: &dyn Fn(Span) -> Option<lsp::Range>) -> Option<lsp::DocumentSymbol> {
+    let children: Vec<_> = entry.children.iter().filter_map(|child| symbol(child, range)).collect();
+    #[expect(deprecated, reason = "the field must be named")]
+    Some(lsp::DocumentSymbol {
+        name: entry.name.clone(),
+        detail: Some(entry.detail.clone()),
+        kind: kind(entry.kind),
+        tags: None,
+        deprecated: None,
+        range: range(entry.span)?,
+        selection_range: range(entry.name_span)?,
+        children: (!children.is_empty()).then_some(children),
+    })
+}
+
+fn flatten(
+    entry: &Entry,
+    container: Option<&str>,
+    uri: &lsp::Uri,
+    range: &dyn Fn(Span) -> Option<lsp::Range>,
+    list: &mut Vec<lsp::SymbolInformation>,
+) {
+    if let Some(range) = range(entry.span) {
+        #[expect(deprecated, reason = "the field must be named")]
+        list.push(lsp::SymbolInformation {
+            deprecated: None,
+            location: lsp::Location { uri: uri.clone(), range },
+            base_symbol_information: lsp::BaseSymbolInformation {
+                name: entry.name.clone(),
+                kind: kind(entry.kind),
+                tags: None,
+                container_name: container.map(str::to_owned),
+            },
+        });
+    }
+    for child in &entry.children {
+        flatten(child, Some(&entry.name), uri, range, list);
+    }
+}
+
+fn kind(kind: EntryKind) -> lsp::SymbolKind {
+    match kind {
+        EntryKind::Kernel | EntryKind::Host => lsp::SymbolKind::Function,
+        EntryKind::Constexpr => lsp::SymbolKind::Constant,
+        EntryKind::Config => lsp::SymbolKind::Object,
+        EntryKind::Launch => lsp::SymbolKind::Event,
+    }
+}
