@@ -16,7 +16,9 @@ use warpsmith::syntax::Source;
 const PERCENT: usize = 95;
 /// How many rejections of the second set (one for each program and release) are flagged on the right line, at least. A
 /// better analysis raises the number; a change that loses some must say why here.
-const FLAGGED: usize = 0;
+const FLAGGED: usize = 5345;
+/// How many errors there are in what a release accepts of the second set, at most. Each is a bug: the number only falls.
+const FALSE_ALARMS: usize = 0;
 
 /// What came out of one program, or of several.
 #[derive(Default)]
@@ -127,7 +129,6 @@ fn judge_all(name: &str) -> Score {
         total
     });
     total.print(name);
-    assert_eq!(total.false_alarms, [""; 0], "Triton accepts these programs");
     total
 }
 
@@ -140,6 +141,7 @@ fn judge_some(snippets: &[Value]) -> Score {
 #[test]
 fn rules_agree_with_the_compiler() {
     let score = judge_all("frontend_snippets");
+    assert_eq!(score.false_alarms, [""; 0], "Triton accepts these programs");
     assert_eq!(score.by_version.len(), 9, "nine releases were asked");
     for (version, (rejected, flagged)) in &score.by_version {
         assert!(flagged * 100 >= rejected * PERCENT, "{version}: {flagged} of {rejected}");
@@ -148,6 +150,9 @@ fn rules_agree_with_the_compiler() {
 
 #[test]
 fn rules_agree_with_the_compiler_about_more_programs() {
-    let flagged: usize = judge_all("frontend_more").by_version.values().map(|(_, flagged)| flagged).sum();
+    let score = judge_all("frontend_more");
+    let wrong = &score.false_alarms;
+    assert!(wrong.len() <= FALSE_ALARMS, "Triton accepts these {} programs: {wrong:#?}", wrong.len());
+    let flagged: usize = score.by_version.values().map(|(_, flagged)| flagged).sum();
     assert!(flagged >= FLAGGED, "{flagged} rejections are flagged, {FLAGGED} were before");
 }

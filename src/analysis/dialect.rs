@@ -6,6 +6,7 @@
 
 /// Words that a file written for such a compiler has: devices, makers, and functions that only they have.
 const WORDS: &[&str] = &[
+    "aipu",
     "ascend",
     "cambricon",
     "cann",

@@ -8,6 +8,7 @@
 //!
 //! To grow: a dtype, an integer range and a size per axis belong into [`Value`] beside what is there.
 
+use super::fills::{self, Fill};
 use crate::kernel::ast::Expr;
 
 /// How a value differs from lane to lane along one axis of its tile.
@@ -68,19 +69,23 @@ pub struct Value<'a> {
     pub kind: Kind<'a>,
     /// Its undefined lanes; empty when the rank is not known.
     pub undefined: Vec<Undefined<'a>>,
+    /// Its lanes that a load filled; none when the rank is not known.
+    pub fill: Option<Fill<'a>>,
+    /// The number that all lanes have, where it is written out.
+    pub number: Option<f64>,
 }
 
 impl<'a> Value<'a> {
     /// A value of which nothing is known.
     #[must_use]
     pub fn unknown() -> Self {
-        Self { axes: None, kind: Kind::Plain, undefined: Vec::new() }
+        Self { axes: None, kind: Kind::Plain, undefined: Vec::new(), fill: None, number: None }
     }
 
     /// A defined value with these axes.
     #[must_use]
     pub fn tile(axes: Vec<Along>) -> Self {
-        Self { axes: Some(axes), kind: Kind::Plain, undefined: Vec::new() }
+        Self { axes: Some(axes), kind: Kind::Plain, undefined: Vec::new(), fill: None, number: None }
     }
 
     /// A number or a pointer.
@@ -96,6 +101,13 @@ impl<'a> Value<'a> {
         self
     }
 
+    /// The same value, of which all lanes are this number.
+    #[must_use]
+    pub fn of_number(mut self, number: Option<f64>) -> Self {
+        self.number = number;
+        self
+    }
+
     /// The number of axes, where known.
     #[must_use]
     pub fn rank(&self) -> Option<usize> {
@@ -103,7 +115,7 @@ impl<'a> Value<'a> {
     }
 
     /// How it differs along axis `at` of a tile of rank `rank` that it is broadcast to.
-    fn along(&self, at: usize, rank: usize) -> Along {
+    pub(super) fn along(&self, at: usize, rank: usize) -> Along {
         let Some(axes) = &self.axes else { return Along::Unknown };
         let missing = rank.saturating_sub(axes.len());
         if at < missing { Along::Same } else { axes[at - missing] }
@@ -123,6 +135,7 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn mapped(mut self, zero_stays: bool, nonnegative: bool) -> Self {
         self.kind = Kind::Plain;
+        (self.fill, self.number) = (None, None);
         self.axes = self.axes.map(|axes| axes.into_iter().map(Along::mapped).collect());
         for undefined in &mut self.undefined {
             undefined.zero_stays &= zero_stays;
@@ -140,8 +153,15 @@ impl<'a> Value<'a> {
         let same = |at: usize| self.along(at, rank) == Along::Same;
         let finite = matches!(self.kind, Kind::Index(_) | Kind::Affine | Kind::Zero | Kind::Filled);
         concerned.iter().all(|&at| same(at))
-            || (operation == Operation::Sum && finite)
+            || (operation.is_sum() && finite)
             || self.undefined_in(rank).any(|own| concerned.iter().all(|&at| own.axes[at] || same(at)))
+    }
+
+    /// Whether this value, as the other operand of a product of matrices whose axis 0 is summed, leaves undefined what
+    /// `lanes` leaves so along it: it does not when it may be zero there.
+    #[must_use]
+    pub fn keeps_undefined(&self, lanes: &Undefined<'a>) -> bool {
+        self.along(0, lanes.axes.len()) == Along::Same || self.undefined.iter().any(|own| own.axes[0])
     }
 
     /// `self op other`, lane by lane.
@@ -159,7 +179,7 @@ impl<'a> Value<'a> {
                             (lanes.zero_stays && partner.can_be_filled(), partner.is_square_with(&lanes))
                         }
                         Operation::Quotient => (lanes.zero_stays && left_side, false),
-                        Operation::Sum => (
+                        Operation::Sum | Operation::Difference => (
                             lanes.zero_stays && partner.adds_zero_to(&lanes),
                             lanes.nonnegative && partner.adds_nonnegative_to(&lanes),
                         ),
@@ -172,10 +192,15 @@ impl<'a> Value<'a> {
         }
         let affine = |value: &Self| matches!(value.kind, Kind::Index(_) | Kind::Affine) || value.rank() == Some(0);
         let kind = match operation {
-            Operation::Sum | Operation::Product if rank > 0 && affine(self) && affine(other) => Kind::Affine,
+            Operation::Sum | Operation::Difference | Operation::Product
+                if rank > 0 && affine(self) && affine(other) =>
+            {
+                Kind::Affine
+            }
             _ => Kind::Plain,
         };
-        Self { axes: Some(axes), kind, undefined }
+        let fill = fills::binary(operation, self, other, rank, false);
+        Self { axes: Some(axes), kind, undefined, fill, number: None }
     }
 
     /// Whether adding this leaves a zero a zero in the lanes that `lanes` leaves undefined, once its load is filled.
@@ -205,6 +230,7 @@ impl<'a> Value<'a> {
     #[must_use]
     pub fn either(&self, other: &Self) -> Self {
         let mut joined = self.alike(other);
+        joined.fill = self.fill.as_ref().zip(other.fill.as_ref()).and_then(|(a, b)| a.either(b));
         if !self.undefined.is_empty() && !other.undefined.is_empty() {
             joined.take_undefined(self);
             joined.take_undefined(other);
@@ -217,6 +243,12 @@ impl<'a> Value<'a> {
     pub fn looped(&self, after: &Self) -> Self {
         let mut joined = self.alike(after);
         joined.take_undefined(after);
+        joined.fill = match (&self.fill, &after.fill) {
+            // What a running total starts from.
+            (None, Some(fill)) if joined.axes.is_some() && self.number == Some(0.0) => Some(fill.clone()),
+            (Some(before), Some(after)) => before.either(after),
+            _ => None,
+        };
         joined
     }
 
@@ -228,7 +260,8 @@ impl<'a> Value<'a> {
             _ => None,
         };
         let kind = if self.kind == other.kind { self.kind } else { Kind::Plain };
-        Self { axes, kind, undefined: Vec::new() }
+        let number = self.number.filter(|number| other.number == Some(*number));
+        Self { axes, kind, undefined: Vec::new(), fill: None, number }
     }
 
     fn take_undefined(&mut self, from: &Self) {
@@ -262,6 +295,10 @@ impl<'a> Value<'a> {
             Some(axes) if at <= axes.len() => {
                 axes.insert(at, Along::Same);
                 self.undefined.iter_mut().for_each(|undefined| undefined.axes.insert(at, false));
+                if let Some(fill) = &mut self.fill {
+                    fill.axes.insert(at, false);
+                    fill.is_moved = true;
+                }
                 self
             }
             _ => Self::unknown(),
@@ -274,27 +311,36 @@ impl<'a> Value<'a> {
         if let Some(axes) = &mut self.axes {
             axes.reverse();
             self.undefined.iter_mut().for_each(|undefined| undefined.axes.reverse());
+            if let Some(fill) = &mut self.fill {
+                fill.axes.reverse();
+                fill.is_moved = true;
+            }
         }
         self
     }
 
     /// Reduced along `axis`, or along all of them; also gives the lanes that were undefined along what was reduced.
-    /// `sums` tells that it adds up.
+    /// `name` is that of the reduction.
     #[must_use]
-    pub fn reduced(self, axis: Option<usize>, keep_dims: bool, sums: bool) -> (Self, Vec<Undefined<'a>>) {
+    pub fn reduced(self, axis: Option<usize>, keep_dims: bool, name: &str) -> (Self, Vec<Undefined<'a>>) {
         let Some(axes) = self.axes else { return (Self::unknown(), Vec::new()) };
         let gone = |at: usize| axis.is_none_or(|axis| axis == at);
+        let is_kept = |fill: &Fill<'a>| !fill.axes.iter().enumerate().any(|(at, &on)| on && gone(at));
+        let fill = self.fill.filter(is_kept).and_then(|fill| {
+            let axes = without(&fill.axes, &gone, keep_dims, false);
+            fill.reduced(name, axes)
+        });
         let (mixed, mut kept): (Vec<_>, Vec<_>) =
             self.undefined.into_iter().partition(|lanes| lanes.axes.iter().enumerate().any(|(at, &on)| on && gone(at)));
         for lanes in &mut kept {
-            lanes.zero_stays &= sums;
+            lanes.zero_stays &= name == "sum";
             lanes.as_loaded = false;
             lanes.axes = without(&lanes.axes, &gone, keep_dims, false);
         }
         kept.retain(|lanes| lanes.axes.contains(&true));
         let mut left = without(&axes, &gone, keep_dims, Along::Same);
         left.iter_mut().for_each(|along| *along = along.mapped());
-        (Self { axes: Some(left), kind: Kind::Plain, undefined: kept }, mixed)
+        (Self { axes: Some(left), kind: Kind::Plain, undefined: kept, fill, number: None }, mixed)
     }
 }
 
@@ -319,8 +365,10 @@ fn add_undefined<'a>(into: &mut Vec<Undefined<'a>>, lanes: Undefined<'a>) {
 /// The operations of two operands that the domain tells apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// `+`, `-`
+    /// `+`
     Sum,
+    /// `-`
+    Difference,
     /// `*`
     Product,
     /// `/`
@@ -335,14 +383,23 @@ pub enum Operation {
     Other,
 }
 
+impl Operation {
+    fn is_sum(self) -> bool {
+        matches!(self, Self::Sum | Self::Difference)
+    }
+}
+
 impl Along {
     fn with(self, other: Self, operation: Operation) -> Self {
         match (self, other, operation) {
             (Self::Same, Self::Same, _) => Self::Same,
             // What lets through only some lanes still does with a further condition.
             (Self::Varies, _, Operation::And) | (_, Self::Varies, Operation::And) => Self::Varies,
-            (Self::Varies, Self::Same, Operation::Sum | Operation::Product | Operation::Comparison)
-            | (Self::Same, Self::Varies, Operation::Sum | Operation::Product | Operation::Comparison) => Self::Varies,
+            (Self::Varies, Self::Same, operation) | (Self::Same, Self::Varies, operation)
+                if operation.is_sum() || matches!(operation, Operation::Product | Operation::Comparison) =>
+            {
+                Self::Varies
+            }
             _ => Self::Unknown,
         }
     }

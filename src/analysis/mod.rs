@@ -3,15 +3,20 @@
 //! Each module answers one kind of question, purely and on the kernel model alone:
 //!
 //! - [`constants`]: which integer or truth value an expression certainly has,
+//! - [`definitions`]: what a name stands for, where one assignment says it,
 //! - [`dialect`]: whether the file is written for another compiler than Triton's own,
 //! - [`expressions`]: whether two expressions are written alike,
 //! - [`flow`]: which statements Triton compiles at all,
 //! - [`launches`]: what the launches and configurations of the file pass for a parameter,
+//! - [`grid`]: how many programs a launch starts,
 //! - [`host`]: what the names of host functions stand for,
 //! - [`strides`]: which parameters have a part in which addresses,
+//! - [`tensors`]: the shapes of tensors that host functions make,
 //! - [`tuning`]: what `@triton.autotune` does to a kernel,
 //! - [`updates`]: which tensors a kernel reads and writes back changed,
+//! - [`witness`]: which program and lane an index is largest in,
 //! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
+//! - [`fills`]: what is in the lanes that a load filled, and what arithmetic makes of it,
 //! - [`interpret`]: runs a kernel's body over that domain,
 //! - [`types`]: runs a kernel's body as Triton's front end would: types, shapes, compile-time values.
 //!
@@ -19,17 +24,22 @@
 //! ranges, tile sizes) join in: one more field of [`lanes::Value`] and its transfer function, on the same walk.
 
 pub mod constants;
+pub mod definitions;
 pub mod dialect;
 pub mod expressions;
+pub mod fills;
 pub mod flow;
+pub mod grid;
 pub mod host;
 pub mod interpret;
 pub mod lanes;
 pub mod launches;
 pub mod strides;
+pub mod tensors;
 pub mod tuning;
 pub mod types;
 pub mod updates;
+pub mod witness;
 
 #[cfg(test)]
 mod tests;

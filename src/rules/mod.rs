@@ -8,7 +8,9 @@ mod declaration;
 mod diagnostic;
 mod engine;
 mod language;
+mod memory;
 mod page;
+mod reader;
 mod rewrite;
 mod scope;
 mod suppression;
@@ -42,6 +44,7 @@ rules! {
     unchecked_assert,
     pointer_cache,
     changed_global,
+    unit_argument,
     unknown_member,
     dtype_called,
     loop_exit,
@@ -68,7 +71,29 @@ rules! {
     unsupported_syntax,
     unpacking_mismatch,
     unfilled_reduction,
+    offset_overflow,
+    unused_mask,
+    local_mask,
+    negative_offset,
+    stale_counter,
+    negative_division,
+    unordered_exchange,
+    program_race,
+    truncated_row,
+    unguarded_tail,
+    padded_reduction,
+    implicit_tf32,
+    half_accumulator,
+    overflowing_exponential,
+    masked_row,
+    ignored_nan,
+    cancelling_variance,
+    half_sum,
     untuned_launch,
+    strided_lanes,
+    repeated_pass,
+    unswizzled_tiles,
+    narrow_row,
 }
 
 /// The pages of all rules, one after the other.

@@ -95,6 +95,11 @@ fn only(code: &str) -> Selection {
     Selection { select: vec![code.to_owned()], ignore: Vec::new() }
 }
 
+/// The messages of the findings of one rule, on the newest Triton.
+pub(super) fn messages(text: &str, code: &str) -> Vec<String> {
+    findings(text, Target::newest(), &only(code)).into_iter().map(|finding| finding.message).collect()
+}
+
 /// `line:column-column` of each span, for readable failures.
 fn places(text: &str, spans: impl IntoIterator<Item = Span>) -> Vec<String> {
     let source = Source::parse(text);
@@ -338,4 +343,15 @@ fn rules_are_found_by_code_and_name() {
     assert_eq!(find("l003").unwrap().declaration.name, "break-or-continue");
     assert_eq!(find("break-or-continue").unwrap().declaration.code, "L003");
     assert!(find("L").is_none());
+}
+
+#[test]
+fn a_helper_may_get_a_tile_for_a_parameter_annotated_as_constexpr() {
+    let text = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef h(x, o: tl.constexpr, n: tl.constexpr):\n    \
+                m = o < n\n    return tl.load(x + o[:, None], mask=m[:, None])\n\n@triton.jit\ndef k(x, y, n):\n    \
+                tl.store(y, tl.sum(h(x, tl.arange(0, 16), n)))\n";
+    assert!(parses(text));
+    for target in every_target() {
+        assert_eq!(findings(text, target, &only("L")), [], "{}", target.table.version);
+    }
 }

@@ -1,10 +1,11 @@
 //! M001: undefined lanes of a masked load reach a reduction.
 
+use super::reader::Reader;
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
 use crate::analysis::interpret::{UndefinedReduction, undefined_reductions};
 use crate::analysis::launches::promises_full_tiles;
 use crate::kernel::Kernel;
-use crate::kernel::ast::{Call, ExprKind, walk_expressions};
+use crate::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
 use crate::syntax::Span;
 
 pub(super) static RULE: Rule = Rule {
@@ -25,7 +26,9 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         if has_unfilled_load(context, kernel) {
             let found = undefined_reductions(context.module, kernel);
             if !found.is_empty() && !context.is_for_other_compiler() && !promises_full_tiles(context.module, kernel) {
-                findings.extend(found.iter().filter_map(|found| report(context, found)));
+                let reader = Reader::new(context.module, kernel);
+                let found = found.iter().filter(|found| !reader.is_part_of_scan(found));
+                findings.extend(found.filter_map(|found| report(context, found)));
             }
         }
     }
@@ -45,12 +48,36 @@ fn has_unfilled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
     found
 }
 
+impl<'a> Reader<'a> {
+    /// Whether the sum is that of one part of a scan which the programs share: only the last program has lanes turned off,
+    /// and what comes behind its part is nothing.
+    fn is_part_of_scan(&self, found: &UndefinedReduction<'a>) -> bool {
+        let summed = |expr: &'a Expr| expr.as_call()?.args.first()?.value.as_name();
+        let (Some(name), Some(mask)) =
+            (summed(found.reduction), found.load.as_call().and_then(|call| call.argument("mask", Some(1))))
+        else {
+            return false;
+        };
+        let mut is_scanned = false;
+        walk_expressions(&self.kernel.body, &mut |expr| {
+            is_scanned |= self.call_of(expr, &["cumsum", "associative_scan"]).is_some() && summed(expr) == Some(name);
+        });
+        let is_program = |expr: &'a Expr| {
+            expr.as_call().is_some_and(|call| {
+                matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "program_id")
+            })
+        };
+        is_scanned && self.contains(mask, &is_program)
+    }
+}
+
 fn report(context: &Context<'_>, found: &UndefinedReduction<'_>) -> Option<Diagnostic> {
     let call = found.load.as_call()?;
     let mask = call.argument("mask", Some(1))?;
     let effect = match found.name {
         "sum" => "adds them up",
         "max" | "min" | "argmax" | "argmin" => "compares them",
+        "dot" => "adds up their products",
         _ => "takes them in",
     };
     let neutral = match (found.zero_is_neutral, found.as_loaded, found.name) {

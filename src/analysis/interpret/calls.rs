@@ -1,5 +1,6 @@
 //! Calls: what the functions of `triton.language` make of their arguments.
 
+use super::super::fills::{self, Fill};
 use super::super::lanes::{Along, Kind, Operation, Undefined, Value};
 use super::reductions::REDUCTIONS;
 use super::{Names, Run};
@@ -24,7 +25,7 @@ const MAPS: &[(&str, bool, bool)] = &[
     ("tanh", true, false),
 ];
 /// Functions that give their first argument back.
-const HINTS: &[&str] = &["cast", "debug_barrier", "max_constancy", "max_contiguous", "multiple_of"];
+const HINTS: &[&str] = &["debug_barrier", "max_constancy", "max_contiguous", "multiple_of"];
 impl<'a> Run<'a> {
     pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, names: &mut Names<'a>) -> Value<'a> {
         let member = self.member(&call.func);
@@ -43,6 +44,7 @@ impl<'a> Run<'a> {
             (Some(member), _) => self.function(expr, &member, &arguments, names),
             (None, Some(name)) if !self.kernel.locals.contains(name) => {
                 match (name, values.iter().all(|value| value.rank() == Some(0))) {
+                    ("float", _) if infinity(call).is_some() => Value::scalar().of_number(infinity(call)),
                     ("float" | "int" | "min" | "max", true) => Value::scalar(),
                     ("min" | "max", false) if values.len() == 2 => values[0].binary(Operation::Other, &values[1]),
                     _ => Value::unknown(),
@@ -69,7 +71,10 @@ impl<'a> Run<'a> {
         }
         let arguments = Arguments { call, values: &values, first: 1 };
         match name {
-            "to" => values.swap_remove(0),
+            "to" | "cast" => {
+                let dtype = arguments.expr("dtype", 1);
+                cast(values.swap_remove(0), dtype)
+            }
             // A wrapper of another module, which gives a wider integer.
             "program_id" | "num_programs" => Value::scalar(),
             _ if REDUCTIONS.contains(&name) || matches!(name, "abs" | "exp" | "log" | "sqrt" | "sigmoid" | "trans") => {
@@ -92,13 +97,14 @@ impl<'a> Run<'a> {
             "arange" => arange(args),
             "load" => self.load(expr, args, names),
             "program_id" | "num_programs" | "constexpr" => Value::scalar(),
-            "zeros" => shaped(args.expr("shape", 0)).of_kind(Kind::Zero),
+            "zeros" => shaped(args.expr("shape", 0)).of_kind(Kind::Zero).of_number(Some(0.0)),
             "full" => {
-                let zero = args.value("value", 1).is_some_and(|value| value.kind == Kind::Zero);
-                shaped(args.expr("shape", 0)).of_kind(if zero { Kind::Zero } else { Kind::Plain })
+                let number = args.value("value", 1).and_then(|value| value.number);
+                let kind = if number == Some(0.0) { Kind::Zero } else { Kind::Plain };
+                shaped(args.expr("shape", 0)).of_kind(kind).of_number(number)
             }
             "zeros_like" => match first.rank() {
-                Some(rank) => Value::tile(vec![Along::Same; rank]).of_kind(Kind::Zero),
+                Some(rank) => Value::tile(vec![Along::Same; rank]).of_kind(Kind::Zero).of_number(Some(0.0)),
                 None => Value::unknown(),
             },
             "where" => match args.values {
@@ -121,9 +127,18 @@ impl<'a> Run<'a> {
             },
             "trans" if args.values.len() == 1 && first.rank() == Some(2) => first.transposed(),
             "fdiv" | "div_rn" | "cdiv" => two(Operation::Quotient),
-            "add" | "sub" => two(Operation::Sum),
+            "add" => two(Operation::Sum),
+            "sub" => two(Operation::Difference),
             "mul" => two(Operation::Product),
-            "maximum" | "minimum" => two(Operation::Other),
+            "maximum" | "minimum" => {
+                let mut value = two(Operation::Other);
+                if let ([left, right], Some(_)) = (args.values, value.rank()) {
+                    value.fill = fills::bounded(name == "maximum", left, right);
+                }
+                value
+            }
+            "dot" => self.product(expr, args),
+            "cast" => cast(first, args.expr("dtype", 1)),
             "fma" => match args.values {
                 [a, b, c] => a.binary(Operation::Product, b).binary(Operation::Sum, c),
                 _ => Value::unknown(),
@@ -134,7 +149,10 @@ impl<'a> Run<'a> {
             },
             _ if HINTS.contains(&name) => first,
             _ => match MAPS.iter().find(|(known, ..)| *known == name) {
-                Some((_, zero_stays, nonnegative)) => first.mapped(*zero_stays, *nonnegative),
+                Some((_, zero_stays, nonnegative)) => {
+                    let fill = first.fill.clone().and_then(|fill| fill.mapped(name));
+                    Value { fill, ..first.mapped(*zero_stays, *nonnegative) }
+                }
                 None => Value::unknown(),
             },
         }
@@ -154,16 +172,20 @@ impl<'a> Run<'a> {
         }
         let lanes = pointer.binary(Operation::Other, &mask);
         let mut loaded = Value::tile(lanes.axes.unwrap_or_default());
-        if let Some(other) = args.expr("other", 2).filter(given) {
-            let literal = matches!(other.kind, ExprKind::Int(_)) || other.as_int().is_some();
-            let literal = literal || matches!(other.kind, ExprKind::Float(value) if value.is_finite());
-            return loaded.of_kind(if literal { Kind::Filled } else { Kind::Plain });
-        }
         let rank = pointer_rank.max(mask_rank);
         let changes: Vec<bool> = (0..rank)
             .map(|at| (at + mask_rank).checked_sub(rank))
             .map(|at| at.is_some_and(|at| mask.axes.as_ref().is_some_and(|axes| axes[at] == Along::Varies)))
             .collect();
+        if let Some(other) = args.expr("other", 2).filter(given) {
+            let literal = matches!(other.kind, ExprKind::Int(_)) || other.as_int().is_some();
+            let literal = literal || matches!(other.kind, ExprKind::Float(value) if value.is_finite());
+            let number = args.value("other", 2).and_then(|other| other.number);
+            if let (Some(number), Some(mask), true) = (number, mask_expr, changes.contains(&true)) {
+                loaded.fill = Some(Fill::of(expr, mask, changes, number));
+            }
+            return loaded.of_kind(if literal { Kind::Filled } else { Kind::Plain });
+        }
         if changes.contains(&true) {
             loaded.undefined.push(Undefined::of(expr, changes));
             let assigned = mask_expr.and_then(Expr::as_name).and_then(|name| names.assigned.get(name));
@@ -189,7 +211,7 @@ impl<'a> Arguments<'a, '_> {
         self.call.argument(name, position.checked_sub(self.first))
     }
 
-    fn value(&self, name: &str, position: usize) -> Option<&Value<'a>> {
+    pub(super) fn value(&self, name: &str, position: usize) -> Option<&Value<'a>> {
         if position < self.first {
             return self.values.get(position);
         }
@@ -217,4 +239,28 @@ fn shaped<'a>(shape: Option<&Expr>) -> Value<'a> {
 
 pub(super) fn as_int(n: usize) -> i128 {
     i128::try_from(n).unwrap_or(i128::MAX)
+}
+
+/// The number of `float("inf")` and `float("-inf")`.
+fn infinity(call: &Call) -> Option<f64> {
+    match &call.args.first()?.value.kind {
+        ExprKind::Str(text) => match text.as_str() {
+            "inf" | "+inf" | "Infinity" => Some(f64::INFINITY),
+            "-inf" | "-Infinity" => Some(f64::NEG_INFINITY),
+            _ => None,
+        },
+        ExprKind::Float(number) => Some(*number),
+        _ => None,
+    }
+}
+
+/// `value.to(dtype)`
+fn cast<'a>(mut value: Value<'a>, dtype: Option<&Expr>) -> Value<'a> {
+    let name = dtype.and_then(|dtype| dtype.dotted()?.last().copied()).unwrap_or_default();
+    if name == "int1" {
+        value.fill = None;
+    } else if name.starts_with("int") || name.starts_with("uint") {
+        value.fill = value.fill.and_then(Fill::truncated);
+    }
+    value
 }

@@ -10,6 +10,7 @@ mod reductions;
 use std::collections::HashMap;
 
 use super::constants::truth;
+use super::fills::{self, Fill};
 use super::lanes::{Along, Kind, Operation, Value};
 use super::launches::{certainly_launched, global, passed_alike, same};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
@@ -36,23 +37,51 @@ pub struct UndefinedReduction<'a> {
     pub as_loaded: bool,
 }
 
-/// The masked loads of `kernel` without `other` whose undefined lanes certainly reach a reduction along an axis in which
-/// the mask changes; in source order of the loads.
+/// A reduction that mixes in lanes of padding which are not neutral in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PaddedReduction<'a> {
+    /// The padding as the reduction finds it.
+    pub fill: Fill<'a>,
+    /// The reduction.
+    pub reduction: &'a Expr,
+    /// Its name: `sum`, `max`, …
+    pub name: &'static str,
+}
+
+/// What [`lanes_that_count`] finds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reductions<'a> {
+    /// Those that mix in undefined lanes, in source order of the loads.
+    pub undefined: Vec<UndefinedReduction<'a>>,
+    /// Those that mix in padding, in source order.
+    pub padded: Vec<PaddedReduction<'a>>,
+}
+
+/// The reductions of `kernel` in which lanes count that should not.
 #[must_use]
-pub fn undefined_reductions<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<UndefinedReduction<'a>> {
+pub fn lanes_that_count<'a>(module: &'a Module, kernel: &'a Kernel) -> Reductions<'a> {
     let mut run = Run {
         module,
         kernel,
         launched: certainly_launched(module, kernel),
         masks: HashMap::new(),
         found: Vec::new(),
+        padded: Vec::new(),
         assignment: None,
         depth: 0,
     };
     let mut names = Names::default();
     run.body(&kernel.body, &mut names);
     run.found.sort_by_key(|found| found.load.span);
-    run.found
+    run.padded.sort_by_key(|found| found.reduction.span);
+    Reductions { undefined: run.found, padded: run.padded }
+}
+
+/// The masked loads of `kernel` without `other` whose undefined lanes certainly reach a reduction along an axis in which
+/// the mask changes; in source order of the loads.
+#[must_use]
+pub fn undefined_reductions<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<UndefinedReduction<'a>> {
+    lanes_that_count(module, kernel).undefined
 }
 
 /// The variables at one place in the kernel.
@@ -69,6 +98,7 @@ struct Run<'a> {
     /// Where the mask of a load is assigned, by the load's span.
     masks: HashMap<Span, Span>,
     found: Vec<UndefinedReduction<'a>>,
+    padded: Vec<PaddedReduction<'a>>,
     /// The statement that is running and the name that it assigns, when it does nothing else.
     assignment: Option<(&'a Stmt, &'a str)>,
     depth: usize,
@@ -210,21 +240,38 @@ impl<'a> Run<'a> {
     }
 
     fn eval(&mut self, expr: &'a Expr, names: &mut Names<'a>) -> Value<'a> {
+        let mut value = self.eval_kind(expr, names);
+        value.fill.iter_mut().for_each(|fill| fill.note(expr.span));
+        value
+    }
+
+    fn eval_kind(&mut self, expr: &'a Expr, names: &mut Names<'a>) -> Value<'a> {
         match &expr.kind {
             ExprKind::Name(name) => self.name(name, names),
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) => {
-                let zero = matches!(expr.kind, ExprKind::Int(0)) || matches!(expr.kind, ExprKind::Float(0.0));
-                Value::scalar().of_kind(if zero { Kind::Zero } else { Kind::Plain })
+                let number = literal(expr);
+                let kind = if number == Some(0.0) { Kind::Zero } else { Kind::Plain };
+                Value::scalar().of_kind(kind).of_number(number)
             }
             ExprKind::Binary { op, left, right } | ExprKind::BoolOp { op, left, right } => {
+                let is_square = left.as_name().is_some() && left.as_name() == right.as_name();
                 let (left, right) = (self.eval(left, names), self.eval(right, names));
-                left.binary(operation(op), &right)
+                let value = left.binary(operation(op), &right);
+                match value.rank() {
+                    Some(rank) if is_square => {
+                        let fill = fills::binary(operation(op), &left, &right, rank, true);
+                        Value { fill, ..value }
+                    }
+                    _ => value,
+                }
             }
             ExprKind::Unary { op, operand } => {
                 let value = self.eval(operand, names);
                 let axes = value.axes.clone();
+                let fill = value.fill.clone().and_then(|fill| if op == "+" { Some(fill) } else { fill.mapped(op) });
+                let number = value.number.filter(|_| op == "-").map(|number| -number);
                 let mapped = value.mapped(op == "-" || op == "+", false);
-                Value { axes, ..mapped }
+                Value { axes, fill, number, ..mapped }
             }
             ExprKind::Compare { left, rest } => self.compare(left, rest, names),
             ExprKind::IfExp { test, body, orelse } => {
@@ -288,6 +335,7 @@ impl<'a> Run<'a> {
             return Value::unknown();
         }
         let mut value = first.binary(Operation::Comparison, &right);
+        value.fill = value.rank().and_then(|rank| fills::compared(op, &first, &right, rank));
         let always = match (&first.kind, op.as_str()) {
             (Kind::Index(end), "<" | "<=" | "!=") => {
                 same(end, right_expr)
@@ -352,9 +400,20 @@ fn join<'a>(names: &mut Names<'a>, other: Names<'a>, both: fn(&Value<'a>, &Value
     names.assigned.extend(other.assigned);
 }
 
+/// The number that is written.
+fn literal(expr: &Expr) -> Option<f64> {
+    match &expr.kind {
+        #[expect(clippy::cast_precision_loss, reason = "what is filled in has few digits")]
+        ExprKind::Int(number) => Some(*number as f64),
+        ExprKind::Float(number) => Some(*number),
+        _ => None,
+    }
+}
+
 fn operation(op: &str) -> Operation {
     match op {
-        "+" | "-" => Operation::Sum,
+        "+" => Operation::Sum,
+        "-" => Operation::Difference,
         "*" => Operation::Product,
         "/" => Operation::Quotient,
         "&" | "and" => Operation::And,

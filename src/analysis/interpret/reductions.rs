@@ -1,9 +1,10 @@
 //! Reductions, and which of them the undefined lanes of a load reach.
 
 use super::super::constants::truth;
+use super::super::fills::{Content, Fill};
 use super::super::lanes::{Undefined, Value};
 use super::calls::{Arguments, as_int};
-use super::{Run, UndefinedReduction};
+use super::{PaddedReduction, Run, UndefinedReduction};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 
 /// What the domain takes for a reduction.
@@ -41,12 +42,54 @@ impl<'a> Run<'a> {
             Some(expr) => truth(expr),
         };
         let keep_dims = flag(args.expr("keep_dims", keep_position));
-        let (left, mixed) = value.reduced(axis, keep_dims == Some(true), name == "sum");
+        if let Some(fill) = &value.fill
+            && fill.axes.iter().enumerate().any(|(at, &on)| on && axis.is_none_or(|axis| axis == at))
+        {
+            self.report_padding(fill, expr, name);
+        }
+        let (left, mixed) = value.reduced(axis, keep_dims == Some(true), name);
         for lanes in mixed {
             self.report(&lanes, expr, name);
         }
         let pair = matches!(name, "max" | "min") && flag(args.expr("return_indices", 2)) != Some(false);
         if keep_dims.is_none() || pair { Value::unknown() } else { left }
+    }
+
+    /// `tl.dot(a, b)` adds up along the last axis of `a` and the last but one of `b`.
+    pub(super) fn product(&mut self, expr: &'a Expr, args: &Arguments<'a, '_>) -> Value<'a> {
+        let operands = [args.value("input", 0).or_else(|| args.value("lhs", 0)), args.value("other", 1)];
+        let [Some(left), Some(right)] = operands else { return Value::unknown() };
+        if left.rank() != Some(2) || right.rank() != Some(2) {
+            return Value::unknown();
+        }
+        // Each operand as the other sees it: what is added up is axis 0.
+        let (left, right) = (left.clone().transposed(), right.clone());
+        for (own, partner) in [(&left, &right), (&right, &left)] {
+            for lanes in own.undefined.iter().filter(|lanes| lanes.axes[0]) {
+                if partner.keeps_undefined(lanes) {
+                    self.report(lanes, expr, "dot");
+                }
+            }
+        }
+        Value::unknown()
+    }
+
+    /// Lanes of padding count when what they hold changes the result.
+    fn report_padding(&mut self, fill: &Fill<'a>, reduction: &'a Expr, name: &'static str) {
+        let counts = match (name, fill.content) {
+            ("sum", Content::Number(number)) => number != 0.0,
+            // A finite number may be below (above) all others, such as a zero among squares or counts.
+            ("max" | "argmax", Content::Number(number)) => number == f64::INFINITY,
+            ("min" | "argmin", Content::Number(number)) => number == f64::NEG_INFINITY,
+            ("sum" | "max" | "argmax" | "min" | "argmin", Content::Other { .. }) => true,
+            _ => false,
+        };
+        if !counts || self.assignment.is_some_and(|(statement, target)| !self.is_read_after(statement, target)) {
+            return;
+        }
+        if self.padded.iter().all(|known| known.reduction.span != reduction.span) {
+            self.padded.push(PaddedReduction { fill: fill.clone(), reduction, name });
+        }
     }
 
     fn report(&mut self, lanes: &Undefined<'a>, reduction: &'a Expr, name: &'static str) {
@@ -56,7 +99,7 @@ impl<'a> Run<'a> {
         }
         let neutral = lanes.zero_stays
             && match name {
-                "sum" | "xor_sum" | "reduce_or" => true,
+                "sum" | "xor_sum" | "reduce_or" | "dot" => true,
                 "max" => lanes.nonnegative,
                 _ => false,
             };

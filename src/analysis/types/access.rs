@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::dtype::Number;
 use super::engine::{Engine, Frame};
 use super::functions::Application;
-use super::index::{About, Atom, Index, Loop, Poly};
+use super::index::{About, Atom, Guard, Index, Loop, Poly};
 use super::statements::bound;
 use super::value::{Const, Element, Tile, Value};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
@@ -62,6 +62,36 @@ pub struct Access {
     pub branches: u32,
     /// Whether it stands in a branch that may not be compiled.
     pub is_uncertain: bool,
+    /// Whether some programs may have returned before.
+    pub is_after_return: bool,
+}
+
+/// A name that is given a mask.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedMask {
+    /// The name.
+    pub name: String,
+    /// Where it is assigned.
+    pub span: Span,
+    /// What it lets through.
+    pub guard: Arc<Guard>,
+}
+
+/// A `//` or `%` of a run-time integer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Division {
+    /// The whole operation.
+    pub span: Span,
+    /// `//` or `%`.
+    pub op: String,
+    /// What is divided.
+    pub left: Index,
+    /// By what, where that is known.
+    pub right: Option<Poly>,
+    /// How many branches at run time are around it.
+    pub branches: u32,
+    /// Whether it stands in a branch that may not be compiled, or some programs may have returned before.
+    pub is_uncertain: bool,
 }
 
 /// A `tl.dot`.
@@ -91,7 +121,8 @@ fn leftmost(expr: &Expr) -> Option<&str> {
 }
 
 /// The parameters that loads and stores start from, also through local names.
-pub(super) fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
+#[must_use]
+pub fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
     let mut origin: HashMap<&str, &str> = HashMap::new();
     walk_statements(&kernel.body, &mut |stmt| {
         if let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind
@@ -175,6 +206,7 @@ impl<'a> Engine<'a> {
             loops: self.around.clone(),
             branches: self.branches,
             is_uncertain: self.uncertain > 0,
+            is_after_return: self.has_left,
         };
         if self.budget > 0 && !self.facts.accesses.contains(&access) {
             self.facts.accesses.push(access);
@@ -258,6 +290,54 @@ impl<'a> Engine<'a> {
                 _ => Value::Opaque(changed),
             };
             frame.names.insert(name, changed);
+        }
+    }
+
+    /// Records the mask that a name is given.
+    pub(super) fn record_mask(&mut self, name: &str, span: Span, value: &Value<'a>) {
+        if let Value::Tile(Tile { about: About::Guard(guard), .. }) = value
+            && !guard.conditions.is_empty()
+            && self.uncertain == 0
+        {
+            let mask = NamedMask { name: name.to_owned(), span, guard: guard.clone() };
+            if self.budget > 0 && !self.facts.masks.contains(&mask) {
+                self.facts.masks.push(mask);
+            }
+        }
+    }
+
+    /// Records that the variable of a loop is read behind it.
+    pub(super) fn record_stale(&mut self, name: &str, span: Span, frame: &Frame<'a>) {
+        if let Some(&head) = frame.stale.get(name)
+            && self.uncertain == 0
+            && self.budget > 0
+            && !frame.is_opaque
+            && !self.facts.stale.iter().any(|(known, _)| *known == span)
+        {
+            self.facts.stale.push((span, head));
+        }
+    }
+
+    /// Records a division of an integer.
+    pub(super) fn record_division(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) {
+        let poly = |value: &Value<'a>| match value {
+            Value::Const(constant) => Poly::of_constant(constant),
+            Value::Tile(tile) => tile.about.index().map(|index| index.poly.clone()),
+            _ => None,
+        };
+        let Some(index) = left.tile().and_then(|tile| tile.about.index()).filter(|index| index.base.is_none()) else {
+            return;
+        };
+        let division = Division {
+            span,
+            op: op.to_owned(),
+            left: index.clone(),
+            right: poly(right),
+            branches: self.branches,
+            is_uncertain: self.uncertain > 0 || self.has_left,
+        };
+        if self.budget > 0 && !self.facts.divisions.contains(&division) {
+            self.facts.divisions.push(division);
         }
     }
 

@@ -115,6 +115,17 @@ impl<'a> Engine<'a> {
         match given.receiver.as_ref() {
             Some(Value::Const(Const::Type(element))) => Value::Const(Self::type_question(*element, name)),
             Some(Value::Tile(_)) => {
+                if let ("item", Some(Value::Tile(tile))) = (name, &given.receiver)
+                    && tile
+                        .shape
+                        .as_ref()
+                        .and_then(|shape| super::shape::lanes(shape).known())
+                        .is_some_and(|lanes| lanes > 1)
+                {
+                    let message = format!("`.item()` is for a single lane, and this is `{tile}`; reduce it first");
+                    self.problem(Kind::ShapeChange, expr.span, message);
+                    return Value::Unknown;
+                }
                 let path = format!("triton.language.tensor.{name}");
                 let Lookup::Found(member) = self.target.lookup(&path) else { return Value::Unknown };
                 if member.kind == MemberKind::Value {

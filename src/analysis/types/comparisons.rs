@@ -109,6 +109,15 @@ impl<'a> Engine<'a> {
                 }
                 second
             }
+            (Value::Tile(tile), Value::Const(_)) if self.since(4) == Some(false) => {
+                let numbers = [tile.element.number(), Self::number_of(&second)];
+                if let Some(number) = numbers.into_iter().flatten().find(|number| number.bits() != 1) {
+                    let message = format!("`{op}` takes conditions, and this is `{number}`; compare it first");
+                    self.problem(Kind::Operand, expr.span, message);
+                    return Value::Unknown;
+                }
+                first
+            }
             (Value::Const(constant), _) if constant.truth().is_some() => second,
             (Value::Const(_), Value::Const(_)) => Value::Const(Const::Unknown),
             (Value::Tile(_), Value::Const(constant)) => match (constant.truth(), self.since(4)) {

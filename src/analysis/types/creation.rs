@@ -49,7 +49,7 @@ pub(super) fn arange<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) ->
     let first = start.constant().and_then(Const::int);
     let lane = engine.lane(call.span, first, &size);
     let poly = Poly::atom(Atom::Lane(lane));
-    let about = About::Index(Arc::new(Index { base: None, poly, axes: vec![vec![lane]] }));
+    let about = About::Index(Arc::new(Index { base: None, poly, axes: vec![vec![lane]], narrow: Vec::new() }));
     Value::Tile(Tile::new(Element::Number(Number::Int32), Some([size].into())).knowing(about))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::access::{Access, Product};
+use super::access::{Access, Division, NamedMask, Product};
 use super::coverage::Coverage;
 use super::dtype::Number;
 use super::index::{About, Atom, Index, Lane, Loop, Poly};
@@ -30,6 +30,12 @@ pub struct Facts {
     pub accesses: Vec<Access>,
     /// Uses of `tl.dot`.
     pub products: Vec<Product>,
+    /// Names that are given a mask.
+    pub masks: Vec<NamedMask>,
+    /// Uses of `//` and `%` on run-time integers.
+    pub divisions: Vec<Division>,
+    /// Where the variable of a loop at run time is read behind the loop, with the head of the loop.
+    pub stale: Vec<(Span, Span)>,
     /// Each `tl.arange`, by the number in [`Atom::Lane`](super::index::Atom::Lane).
     pub lanes: Vec<Lane>,
     /// Each loop at run time, by the number in [`Atom::Loop`](super::index::Atom::Loop).
@@ -43,6 +49,25 @@ pub struct Facts {
 #[must_use]
 pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, trace: bool) -> Facts {
     let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
+    run(module, text, target, (index, kernel), trace, signature::of(module, kernel, text).as_ref(), false)
+}
+
+/// The same for parameters of the types and values that `signature` says, noting what is computed in 32 bits.
+#[must_use]
+pub fn infer_as<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, signature: &Signature) -> Facts {
+    let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
+    run(module, text, target, (index, kernel), false, Some(signature), true)
+}
+
+fn run<'a>(
+    module: &'a Module,
+    text: &'a str,
+    target: Target,
+    (index, kernel): (usize, &'a Kernel),
+    trace: bool,
+    signature: Option<&Signature>,
+    notes_width: bool,
+) -> Facts {
     let mut engine = Engine {
         module,
         text,
@@ -58,17 +83,18 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
         branches: 0,
         around: Vec::new(),
         others: 0,
+        has_left: false,
+        notes_width,
         pointers: super::access::pointers(module, kernel),
     };
     let mut frame = Frame::new(kernel, true);
-    let signature = signature::of(module, kernel, text);
     engine.facts.coverage.signed = signature.is_some();
     for param in &kernel.params[engine.positional_only(kernel)..] {
         // Up to 3.8 the front end does not see these at all.
         if param.keyword_only && engine.since(9) == Some(false) {
             continue;
         }
-        let value = engine.parameter(kernel, param, signature.as_ref());
+        let value = engine.parameter(kernel, param, signature);
         frame.names.insert(&param.name, value);
     }
     engine.header(kernel);
@@ -109,6 +135,8 @@ pub(super) struct Frame<'a> {
     pub(super) kernel: &'a Kernel,
     /// Values of local names. A name that is not there is not bound; one that may be bound is [`Value::Unknown`].
     pub(super) names: HashMap<&'a str, Value<'a>>,
+    /// Variables of loops at run time that have ended, with the head of the loop.
+    pub(super) stale: HashMap<&'a str, Span>,
     /// How many run-time loops are around.
     pub(super) loops: u32,
     /// How many branches and loops whose condition is known at run time only are around.
@@ -126,6 +154,7 @@ impl<'a> Frame<'a> {
         Self {
             kernel,
             names: HashMap::new(),
+            stale: HashMap::new(),
             loops: 0,
             regions: 0,
             returned: None,
@@ -157,6 +186,10 @@ pub(super) struct Engine<'a> {
     pub(super) around: Vec<u32>,
     /// How many integers have no other name.
     pub(super) others: u32,
+    /// Whether a `return` that only some programs reach was passed.
+    pub(super) has_left: bool,
+    /// Whether indices note which parts of them are computed in 32 bits.
+    pub(super) notes_width: bool,
     /// Parameters that are, or become by adding offsets, pointers of loads and stores.
     pub(super) pointers: HashSet<&'a str>,
 }
@@ -236,6 +269,10 @@ impl<'a> Engine<'a> {
         {
             return Value::Const(value);
         }
+        // A helper may get a tile for it all the same: the annotation alone is no promise there.
+        if param.constexpr && self.module.called_in_kernels().contains(&kernel.name) {
+            return Value::Unknown;
+        }
         if param.constexpr {
             return self.constant_parameter(kernel, param);
         }
@@ -253,7 +290,12 @@ impl<'a> Engine<'a> {
     fn about_parameter(&self, name: &str) -> About {
         let name: Arc<str> = name.into();
         if self.pointers.contains(&*name) {
-            return About::Index(Arc::new(Index { base: Some(name), poly: Poly::default(), axes: Vec::new() }));
+            return About::Index(Arc::new(Index {
+                base: Some(name),
+                poly: Poly::default(),
+                axes: Vec::new(),
+                narrow: Vec::new(),
+            }));
         }
         About::scalar(Poly::atom(Atom::Param(name)))
     }
@@ -287,6 +329,10 @@ impl<'a> Engine<'a> {
         }
         if super::access::is_size(self.module, kernel, &param.name) {
             return Value::Const(Const::Symbol(super::shape::Symbol::of(&param.name)));
+        }
+        // A helper may get a tile for what it calls `offsets: tl.constexpr`.
+        if !used_as_size && !launches::certainly_launched(self.module, kernel) {
+            return Value::Unknown;
         }
         // It may be a flag, a dtype, a name.
         Value::Opaque(About::scalar(Poly::atom(Atom::Param(param.name.as_str().into()))))

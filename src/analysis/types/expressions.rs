@@ -119,6 +119,7 @@ impl<'a> Engine<'a> {
 
     fn name(&mut self, name: &'a str, span: Span, frame: &mut Frame<'a>) -> Value<'a> {
         if let Some(value) = frame.names.get(name) {
+            self.record_stale(name, span, frame);
             return value.clone();
         }
         if frame.kernel.locals.contains(name) {

@@ -166,6 +166,7 @@ impl<'a> Engine<'a> {
                 return self.rounds_unknown(target, body, frame);
             }
             if let Some(name) = target.as_name() {
+                frame.stale.remove(name);
                 frame.names.insert(name, Value::int(round));
             }
             self.body(body, frame);
@@ -179,6 +180,7 @@ impl<'a> Engine<'a> {
         for _ in 0..2 {
             let before = frame.names.clone();
             if let Some(name) = target.as_name() {
+                frame.stale.remove(name);
                 frame.names.insert(name, Value::Const(Const::Unknown));
             }
             self.body(body, frame);
@@ -239,6 +241,11 @@ impl<'a> Engine<'a> {
         } else {
             self.join_rounds(at, counter_name, before, &after, body)
         };
+        if let Some(name) = counter_name
+            && self.uncertain == 0
+        {
+            frame.stale.insert(name, at);
+        }
     }
 
     fn join_rounds(

@@ -23,6 +23,8 @@ mod creation;
 pub mod dtype;
 mod engine;
 mod expressions;
+#[cfg(test)]
+mod facts_tests;
 mod fold;
 mod functions;
 pub mod index;
@@ -32,6 +34,7 @@ mod loops;
 mod memory;
 mod names;
 mod operators;
+pub mod poly;
 mod reductions;
 mod reshaping;
 mod returning;
@@ -45,5 +48,5 @@ mod transfer;
 mod value;
 
 pub use coverage::{Coverage, dead};
-pub use engine::{Facts, infer};
+pub use engine::{Facts, infer, infer_as};
 pub use value::{Const, Element, Kind, Problem, Tile, Value};

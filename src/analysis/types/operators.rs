@@ -21,7 +21,7 @@ impl<'a> Engine<'a> {
                 Value::tuple(a.iter().chain(b.iter()).cloned().collect())
             }
             (Value::Opaque(_), Value::Opaque(_) | Value::Const(_)) | (Value::Const(_), Value::Opaque(_)) => {
-                Value::Opaque(index::binary(op, &left.scalarized(), &right.scalarized()))
+                Value::Opaque(self.about_binary(span, op, &left.scalarized(), &right.scalarized()))
             }
             (Value::Tile(_), _) | (_, Value::Tile(_)) => {
                 self.tile_binary(span, op, &left.scalarized(), &right.scalarized())
@@ -31,7 +31,10 @@ impl<'a> Engine<'a> {
     }
 
     /// What is known of the lanes of `left op right`.
-    fn about_binary(&mut self, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
+    fn about_binary(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
+        if matches!(op, "//" | "%") {
+            self.record_division(span, op, left, right);
+        }
         match index::binary(op, left, right) {
             About::Nothing if matches!(op, "//" | "%") => self.quotient(op, left, right),
             about => about,
@@ -63,7 +66,10 @@ impl<'a> Engine<'a> {
         };
         let Some(element) = element else { return Value::Unknown };
         let shape = self.common_shape(span, &a.tile, &b.tile);
-        let about = self.about_binary(op, left, right);
+        let mut about = self.about_binary(span, op, left, right);
+        if self.notes_width && element == Element::Number(Number::Int32) && matches!(op, "+" | "-" | "*") {
+            about = about.noting(span);
+        }
         Value::Tile(Tile::new(element, shape).knowing(about))
     }
 
@@ -115,6 +121,9 @@ impl<'a> Engine<'a> {
             return self.pointer_arithmetic(span, op, left, right);
         }
         let divides = matches!(op, "/" | "//" | "%");
+        if self.is_open(a, b) {
+            return Some(Element::Unknown);
+        }
         let Some((x, y)) = left.number().zip(right.number()) else {
             return Some(if self.since(2) == Some(true) { half_known(op, a, b) } else { Element::Unknown });
         };
@@ -128,6 +137,15 @@ impl<'a> Engine<'a> {
             }
             _ => Some(Element::Number(number)),
         }
+    }
+
+    /// Whether the type of a constant without a value, which may be a condition, decides the result.
+    fn is_open(&self, a: &Operand, b: &Operand) -> bool {
+        let is_symbol = |operand: &Operand| matches!(operand.constant, Some(Const::Symbol(_)));
+        let decides = |other: &Operand| {
+            self.since(2) == Some(false) || other.tile.element.number().is_none_or(|number| number.bits() == 1)
+        };
+        is_symbol(a) && decides(b) || is_symbol(b) && decides(a)
     }
 
     /// The common type of two numbers, with the checks that the front end makes on the way.
@@ -213,7 +231,7 @@ impl<'a> Engine<'a> {
                 return None;
             }
         }
-        let Some((x, y)) = left.number().zip(right.number()) else {
+        let Some((x, y)) = left.number().zip(right.number()).filter(|_| !self.is_open(a, b)) else {
             return Some(Element::Unknown);
         };
         let number = self.computed(span, op, a, b, (x, y), false)?;
@@ -269,10 +287,9 @@ impl<'a> Engine<'a> {
                     self.problem(Kind::Operand, span, format!("`{op}` does not take {refused}"));
                     return Value::Unknown;
                 }
-                match op {
-                    "not" => Value::Tile(tile.with(Element::Number(Number::Int1))),
-                    _ => operand.clone(),
-                }
+                let about = index::unary(op, &tile.about);
+                let element = if op == "not" { Element::Number(Number::Int1) } else { tile.element };
+                Value::Tile(tile.with(element).knowing(about))
             }
             _ => Value::Unknown,
         }

@@ -7,6 +7,7 @@ use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 impl<'a> Engine<'a> {
     pub(super) fn give_back(&mut self, stmt: &Stmt, returned: Option<&'a Expr>, frame: &mut Frame<'a>) {
         let value = returned.map_or_else(Value::none, |value| self.eval(value, frame));
+        self.has_left |= self.branches > 0 || self.uncertain > 0 || frame.loops > 0;
         match returned.map(|value| &value.kind) {
             Some(ExprKind::List(_)) if self.since(3) == Some(false) => {
                 self.problem(Kind::Return, stmt.span, "a function cannot return a list; return a tuple");

@@ -1,8 +1,8 @@
 //! What a comment says about the parameters of a kernel: `# warpsmith: signature x=*fp16 n=i32 BLOCK=1024` above it, or
 //! `# warpsmith: signature KERNEL: x=*fp16 …` anywhere in the file.
 //!
-//! Run-time parameters have a type: `*fp16` (a pointer), `i32`, `fp32`, `tensordesc<fp16[64,64]>`. Compile-time ones
-//! have a value: a number, `True`, `None`, a string, `tl.float16`, or a list or dict, which stays unknown.
+//! Run-time parameters have a type: `*fp16` (a pointer), `i32`, `fp32`, `tensordesc<fp16[64,64]>`; an integer may have a
+//! value, too: `i32=65536`. Compile-time ones have a value: a number, `True`, `None`, a string, `tl.float16`, or a list or dict, which stays unknown.
 
 use super::dtype::Number;
 use super::fold;
@@ -99,6 +99,26 @@ fn parse(text: &str) -> Vec<(String, String)> {
 }
 
 impl Signature {
+    /// A signature of these parameters, each with what a comment would say of it.
+    #[must_use]
+    pub fn new(params: Vec<(String, String)>, span: Span) -> Self {
+        Self { params, span }
+    }
+
+    /// The integer that a run-time or compile-time parameter is said to have.
+    #[must_use]
+    pub fn number(&self, name: &str) -> Option<i128> {
+        let (_, text) = self.params.iter().find(|(known, _)| known == name)?;
+        let text = valued(text).map_or(text.as_str(), |(_, number)| number);
+        text.replace('_', "").parse().ok()
+    }
+
+    /// What is written for a parameter.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.params.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
+    }
+
     /// What a parameter stands for, if the comment says so.
     #[must_use]
     pub fn value<'a>(&self, name: &str) -> Option<Value<'a>> {
@@ -107,7 +127,13 @@ impl Signature {
     }
 }
 
+/// The two parts of `i32=65536`.
+fn valued(text: &str) -> Option<(&str, &str)> {
+    text.split_once('=').filter(|(number, _)| Number::of_signature(number).is_some())
+}
+
 fn value<'a>(text: &str) -> Value<'a> {
+    let text = valued(text).map_or(text, |(number, _)| number);
     // `*fp16:16` says that it is a multiple of 16, which types do not need.
     let plain = match text.split_once(':') {
         Some((plain, rest)) if !text.starts_with(['{', '\'', '"', '[']) && rest.parse::<u32>().is_ok() => plain,
@@ -184,7 +210,7 @@ mod tests {
     fn values_of_all_kinds() {
         let text = format!(
             "{HEAD}# warpsmith: signature x=*fp16:16 n=i32, EPS=1e-5 ACT=\"re lu\" T=[1, 2] M={{'a': 1}} F=True P=None \
-             DT=tl.bfloat16 d=tensordesc<fp16[64, 32]> B=1_024 k=*kfp32\n\n@triton.jit\ndef k(x): pass\n"
+             DT=tl.bfloat16 d=tensordesc<fp16[64, 32]> B=1_024 k=*kfp32 m=i32=65_536\n\n@triton.jit\ndef k(x): pass\n"
         );
         for (name, expected) in [
             ("x", "*fp16"),
@@ -199,6 +225,7 @@ mod tests {
             ("d", "descriptor of fp16[64, 32]"),
             ("B", "1024"),
             ("k", "*fp32"),
+            ("m", "int32"),
         ] {
             assert_eq!(shown(&text, name).as_deref(), Some(expected), "{name}");
         }

@@ -165,7 +165,11 @@ impl<'a> Engine<'a> {
     pub(super) fn stored(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
         match value {
             Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_)) => match Self::number_of(&value) {
-                Some(number) => Value::scalar(number),
+                Some(number) => {
+                    let poly = value.constant().and_then(super::index::Poly::of_constant);
+                    let about = poly.map_or(super::index::About::Nothing, super::index::About::scalar);
+                    Value::Tile(Tile::scalar(number).knowing(about))
+                }
                 None => {
                     self.problem(Kind::Overflow, span, format!("`{value}` does not fit into 64 bits"));
                     Value::Unknown
@@ -221,6 +225,8 @@ impl<'a> Engine<'a> {
                 if self.trace {
                     self.facts.types.push((target.span, value.detached()));
                 }
+                self.record_mask(name, target.span, &value);
+                frame.stale.remove(name.as_str());
                 frame.names.insert(name, value);
             }
             ExprKind::Tuple(parts) => {
@@ -269,13 +275,15 @@ impl<'a> Engine<'a> {
         let parts = match value {
             Value::Tuple(parts) if !starred => {
                 let few = parts.len() < targets.len();
-                if few || (parts.len() > targets.len() && self.since(9) == Some(true)) {
+                if few && self.since(3) == Some(true) || parts.len() > targets.len() && self.since(9) == Some(true) {
                     let message = format!("{} names for {} values", targets.len(), parts.len());
                     self.problem(Kind::Unpacking, span, message);
                 }
                 Some(parts)
             }
-            Value::Tile(_) | Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None) => {
+            Value::Tile(_) | Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_) | Const::None)
+                if self.since(3) == Some(true) =>
+            {
                 let message = format!("{} names for one value (`{value}`)", targets.len());
                 self.problem(Kind::Unpacking, span, message);
                 None

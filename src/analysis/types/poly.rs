@@ -1,0 +1,277 @@
+//! Polynomials over the numbers of programs, lanes, loops and parameters.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::shape::{Dim, Symbol};
+use super::value::Const;
+
+/// More terms than this, or factors in one term, are not kept.
+const MAX_TERMS: usize = 16;
+const MAX_DEGREE: usize = 4;
+
+/// An integer that the text gives no number for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Atom {
+    /// `tl.program_id(axis)`
+    Program(u8),
+    /// `tl.num_programs(axis)`
+    Programs(u8),
+    /// A parameter (run-time or `tl.constexpr`) or a compile-time expression of parameters.
+    Param(Arc<str>),
+    /// The position in a `tl.arange`; see [`Lane`].
+    Lane(u32),
+    /// The variable of a loop; see [`Loop`].
+    Loop(u32),
+    /// Something that is the same wherever this number stands: what a loop changes, what was loaded, a quotient.
+    Other(u32),
+}
+
+/// A sum of products of atoms, in one form: sorted, without zeros.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Poly {
+    /// Products of atoms (sorted) with their factors, sorted by the atoms.
+    pub terms: Vec<(Vec<Atom>, i128)>,
+    /// The number that stands alone.
+    pub constant: i128,
+}
+
+impl Poly {
+    /// A number.
+    #[must_use]
+    pub fn number(constant: i128) -> Self {
+        Self { terms: Vec::new(), constant }
+    }
+
+    /// An atom.
+    #[must_use]
+    pub fn atom(atom: Atom) -> Self {
+        Self { terms: vec![(vec![atom], 1)], constant: 0 }
+    }
+
+    /// A compile-time value.
+    #[must_use]
+    pub fn of_constant(constant: &Const) -> Option<Self> {
+        match constant {
+            Const::Symbol(symbol) => Some(Self::of_symbol(symbol)),
+            _ => constant.int().map(Self::number),
+        }
+    }
+
+    /// A size.
+    #[must_use]
+    pub fn of_dim(size: &Dim) -> Option<Self> {
+        match size {
+            Dim::Known(size) => Some(Self::number(i128::from(*size))),
+            Dim::Symbol(symbol) => Some(Self::of_symbol(symbol)),
+            Dim::Unknown => None,
+        }
+    }
+
+    fn of_symbol(symbol: &Symbol) -> Self {
+        let atoms = symbol.names.iter().cloned().map(Atom::Param).collect();
+        Self { terms: vec![(atoms, i128::from(symbol.factor))], constant: 0 }
+    }
+
+    /// The number, when it is one.
+    #[must_use]
+    pub fn as_number(&self) -> Option<i128> {
+        self.terms.is_empty().then_some(self.constant)
+    }
+
+    fn add_term(&mut self, atoms: Vec<Atom>, factor: i128) -> Option<()> {
+        match self.terms.binary_search_by(|(known, _)| known.cmp(&atoms)) {
+            Ok(at) => {
+                self.terms[at].1 = self.terms[at].1.checked_add(factor)?;
+                if self.terms[at].1 == 0 {
+                    self.terms.remove(at);
+                }
+            }
+            Err(at) if factor != 0 => self.terms.insert(at, (atoms, factor)),
+            Err(_) => {}
+        }
+        (self.terms.len() <= MAX_TERMS).then_some(())
+    }
+
+    /// `self + factor * other`
+    #[must_use]
+    pub fn plus(&self, other: &Self, factor: i128) -> Option<Self> {
+        let mut sum = self.clone();
+        sum.constant = sum.constant.checked_add(other.constant.checked_mul(factor)?)?;
+        for (atoms, of_term) in &other.terms {
+            sum.add_term(atoms.clone(), of_term.checked_mul(factor)?)?;
+        }
+        Some(sum)
+    }
+
+    /// `self * other`
+    #[must_use]
+    pub fn times(&self, other: &Self) -> Option<Self> {
+        let mut product = Self::number(self.constant.checked_mul(other.constant)?);
+        let one = |poly: &Self| {
+            let constant = (poly.constant != 0).then(|| (Vec::new(), poly.constant));
+            poly.terms.iter().cloned().chain(constant).collect::<Vec<_>>()
+        };
+        for (left, a) in &one(self) {
+            for (right, b) in &one(other) {
+                if left.is_empty() && right.is_empty() {
+                    continue;
+                }
+                let mut atoms: Vec<Atom> = left.iter().chain(right).cloned().collect();
+                if atoms.len() > MAX_DEGREE {
+                    return None;
+                }
+                atoms.sort();
+                product.add_term(atoms, a.checked_mul(*b)?)?;
+            }
+        }
+        Some(product)
+    }
+
+    /// Whether the atom is in it.
+    #[must_use]
+    pub fn has(&self, atom: &Atom) -> bool {
+        self.terms.iter().any(|(atoms, _)| atoms.contains(atom))
+    }
+
+    /// Whether some atom satisfies `wanted`.
+    #[must_use]
+    pub fn any(&self, wanted: impl Fn(&Atom) -> bool) -> bool {
+        self.terms.iter().any(|(atoms, _)| atoms.iter().any(&wanted))
+    }
+
+    /// What `atom` is multiplied with, where it stands once in each of its terms: `BLOCK` for program 0 in
+    /// `program(0)·BLOCK + lane(0)`.
+    #[must_use]
+    pub fn factor_of(&self, atom: &Atom) -> Option<Self> {
+        let mut factor = Self::default();
+        for (atoms, number) in self.terms.iter().filter(|(atoms, _)| atoms.contains(atom)) {
+            let rest: Vec<Atom> = atoms.iter().filter(|other| *other != atom).cloned().collect();
+            if rest.len() + 1 != atoms.len() {
+                return None;
+            }
+            if rest.is_empty() {
+                factor.constant = factor.constant.checked_add(*number)?;
+            } else {
+                factor.add_term(rest, *number)?;
+            }
+        }
+        Some(factor)
+    }
+
+    /// The number when each atom has the number that `of` gives; what is multiplied with zero need have none.
+    #[must_use]
+    pub fn value(&self, of: &dyn Fn(&Atom) -> Option<i128>) -> Option<i128> {
+        let mut sum = self.constant;
+        for (atoms, factor) in &self.terms {
+            let values: Vec<Option<i128>> = atoms.iter().map(of).collect();
+            if values.contains(&Some(0)) {
+                continue;
+            }
+            let product = values.into_iter().try_fold(*factor, |product, value| product.checked_mul(value?));
+            sum = sum.checked_add(product?)?;
+        }
+        Some(sum)
+    }
+
+    /// The name, when it is one parameter.
+    #[must_use]
+    pub fn as_param(&self) -> Option<&str> {
+        match self.terms.as_slice() {
+            [(atoms, 1)] if self.constant == 0 => match atoms.as_slice() {
+                [Atom::Param(name)] => Some(name),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// The least and the greatest value when each atom is within the bounds that `of` gives; `None` when a bound is missing.
+    /// Both are reached when the atoms are independent and no atom stands in two terms with different signs.
+    #[must_use]
+    pub fn range(&self, of: &dyn Fn(&Atom) -> Option<(i128, i128)>) -> Option<(i128, i128)> {
+        let (mut low, mut high) = (self.constant, self.constant);
+        for (atoms, factor) in &self.terms {
+            let mut bounds = (*factor, *factor);
+            for atom in atoms {
+                let (from, to) = of(atom)?;
+                let ends = [
+                    bounds.0.checked_mul(from)?,
+                    bounds.0.checked_mul(to)?,
+                    bounds.1.checked_mul(from)?,
+                    bounds.1.checked_mul(to)?,
+                ];
+                bounds = (*ends.iter().min()?, *ends.iter().max()?);
+            }
+            low = low.checked_add(bounds.0)?;
+            high = high.checked_add(bounds.1)?;
+        }
+        Some((low, high))
+    }
+}
+
+impl fmt::Display for Poly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, (atoms, factor)) in self.terms.iter().enumerate() {
+            write!(f, "{}", if at > 0 { " + " } else { "" })?;
+            if *factor != 1 {
+                write!(f, "{factor}*")?;
+            }
+            let names: Vec<String> = atoms.iter().map(Atom::to_string).collect();
+            f.write_str(&names.join("*"))?;
+        }
+        match (self.terms.is_empty(), self.constant) {
+            (true, constant) => write!(f, "{constant}"),
+            (false, 0) => Ok(()),
+            (false, constant) => write!(f, " + {constant}"),
+        }
+    }
+}
+
+impl fmt::Display for Atom {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program(axis) => write!(f, "program_id({axis})"),
+            Self::Programs(axis) => write!(f, "num_programs({axis})"),
+            Self::Param(name) => f.write_str(name),
+            Self::Lane(lane) => write!(f, "lane{lane}"),
+            Self::Loop(id) => write!(f, "loop{id}"),
+            Self::Other(id) => write!(f, "other{id}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn param(name: &str) -> Poly {
+        Poly::atom(Atom::Param(name.into()))
+    }
+
+    #[test]
+    fn polynomials_have_one_form() {
+        let pid = Poly::atom(Atom::Program(0));
+        let a = pid.times(&param("BLOCK")).unwrap().plus(&Poly::atom(Atom::Lane(0)), 1).unwrap();
+        let b = Poly::atom(Atom::Lane(0)).plus(&param("BLOCK").times(&pid).unwrap(), 1).unwrap();
+        assert_eq!(a, b);
+        assert_eq!(a.to_string(), "program_id(0)*BLOCK + lane0");
+        assert_eq!(a.plus(&b, -1).unwrap(), Poly::number(0));
+        assert_eq!(a.factor_of(&Atom::Program(0)), Some(param("BLOCK")));
+        let square = a.times(&a).unwrap();
+        assert_eq!(square.factor_of(&Atom::Lane(0)), None);
+    }
+
+    #[test]
+    fn ranges_are_those_of_the_ends() {
+        let pid = Poly::atom(Atom::Program(0));
+        let poly = pid.times(&Poly::number(-4)).unwrap().plus(&Poly::atom(Atom::Lane(0)), 1).unwrap();
+        let of = |atom: &Atom| match atom {
+            Atom::Program(_) => Some((0, 9)),
+            Atom::Lane(_) => Some((0, 3)),
+            _ => None,
+        };
+        assert_eq!(poly.range(&of), Some((-36, 3)));
+        assert_eq!(param("N").range(&of), None);
+    }
+}

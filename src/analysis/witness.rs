@@ -1,0 +1,138 @@
+//! In which program and lane an index is largest: an example, not an estimate.
+
+use std::collections::HashMap;
+
+use super::types::Facts;
+use super::types::index::{Atom, Condition, Poly};
+use super::types::shape::Dim;
+
+/// Rounds of moving an example into a mask.
+const ROUNDS: usize = 24;
+
+/// The numbers that a launch fixes.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Launched {
+    /// Those of parameters.
+    pub params: HashMap<String, i128>,
+    /// How many programs there are along each axis.
+    pub grid: Vec<i128>,
+}
+
+/// A number for each atom.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Example {
+    /// The numbers, in the order in which they were chosen.
+    pub values: Vec<(Atom, i128)>,
+}
+
+impl Example {
+    fn get(&self, atom: &Atom) -> Option<i128> {
+        self.values.iter().find(|(known, _)| known == atom).map(|(_, value)| *value)
+    }
+
+    fn set(&mut self, atom: &Atom, value: i128) {
+        if let Some(known) = self.values.iter_mut().find(|(known, _)| known == atom) {
+            known.1 = value;
+        }
+    }
+
+    /// What `poly` is in it.
+    #[must_use]
+    pub fn value(&self, launched: &Launched, poly: &Poly) -> Option<i128> {
+        poly.value(&|atom| match atom {
+            Atom::Param(name) => launched.params.get(&**name).copied(),
+            Atom::Programs(axis) => launched.grid.get(usize::from(*axis)).copied(),
+            _ => self.get(atom),
+        })
+    }
+}
+
+/// An example in which `poly` is as large as it gets while all conditions hold; `None` where anything is not known. The
+/// conditions hold exactly, and each atom is within its bounds; whether it is the very largest is not claimed.
+#[must_use]
+pub fn largest(facts: &Facts, launched: &Launched, poly: &Poly, conditions: &[Condition]) -> Option<Example> {
+    let mut example = Example::default();
+    let polys =
+        std::iter::once(poly).chain(conditions.iter().flat_map(|condition| [&condition.left, &condition.right]));
+    let mut atoms: Vec<&Atom> = polys.flat_map(|poly| poly.terms.iter().flat_map(|(atoms, _)| atoms)).collect();
+    // Loops may depend on programs.
+    atoms.sort_by_key(|atom| (matches!(atom, Atom::Loop(_)), (*atom).clone()));
+    atoms.dedup();
+    for atom in atoms {
+        if let Some((_, last)) = bounds(facts, launched, &example, atom) {
+            example.values.push((atom.clone(), last));
+        }
+    }
+    for _ in 0..ROUNDS {
+        let Some(broken) = conditions.iter().find(|condition| holds(&example, launched, condition) != Some(true))
+        else {
+            return Some(example);
+        };
+        move_into(facts, launched, &mut example, broken)?;
+    }
+    None
+}
+
+/// The least and the greatest number of an atom.
+fn bounds(facts: &Facts, launched: &Launched, example: &Example, atom: &Atom) -> Option<(i128, i128)> {
+    match atom {
+        Atom::Program(axis) => {
+            let programs = launched.grid.get(usize::from(*axis)).copied().unwrap_or(1);
+            (programs > 0).then_some((0, programs - 1))
+        }
+        Atom::Lane(lane) => {
+            let lane = facts.lanes.get(*lane as usize)?;
+            let (start, size) = (lane.start?, Poly::of_dim(&lane.size).filter(|_| lane.size != Dim::Unknown)?);
+            let size = example.value(launched, &size)?;
+            (size > 0).then_some((start, start + size - 1))
+        }
+        Atom::Loop(id) => {
+            let around = facts.loops.get(*id as usize)?;
+            let value = |poly: &Option<Poly>| example.value(launched, poly.as_ref()?);
+            let (start, end, step) = (value(&around.start)?, value(&around.end)?, value(&around.step)?);
+            (step > 0 && end > start).then(|| (start, start + (end - 1 - start) / step * step))
+        }
+        _ => None,
+    }
+}
+
+fn holds(example: &Example, launched: &Launched, condition: &Condition) -> Option<bool> {
+    let (left, right) = (example.value(launched, &condition.left)?, example.value(launched, &condition.right)?);
+    let fits = |value: i128| i32::try_from(value).is_ok();
+    if !fits(left) || !fits(right) {
+        return None;
+    }
+    Some(match condition.op.as_ref() {
+        "<" => left < right,
+        "<=" => left <= right,
+        ">" => left > right,
+        ">=" => left >= right,
+        "==" => left == right,
+        "!=" => left != right,
+        _ => return None,
+    })
+}
+
+/// Makes the left side of an upper bound smaller, by lanes first, then by programs.
+fn move_into(facts: &Facts, launched: &Launched, example: &mut Example, condition: &Condition) -> Option<()> {
+    let (low, high) = match condition.op.as_ref() {
+        "<" | "<=" => (&condition.left, &condition.right),
+        ">" | ">=" => (&condition.right, &condition.left),
+        _ => return None,
+    };
+    let allowed = i128::from(condition.op.ends_with('='));
+    let excess = example.value(launched, low)? - example.value(launched, high)? + 1 - allowed;
+    let mut candidates: Vec<Atom> = example.values.iter().map(|(atom, _)| atom.clone()).collect();
+    candidates.sort_by_key(|atom| !matches!(atom, Atom::Lane(_)));
+    for atom in candidates.iter().filter(|atom| matches!(atom, Atom::Lane(_) | Atom::Program(_))) {
+        let Some(factor) = low.factor_of(atom).and_then(|factor| example.value(launched, &factor)) else { continue };
+        let (least, now) = (bounds(facts, launched, example, atom)?.0, example.get(atom)?);
+        if factor <= 0 || now == least {
+            continue;
+        }
+        let steps = (excess + factor - 1) / factor;
+        example.set(atom, (now - steps).max(least));
+        return Some(());
+    }
+    None
+}

@@ -1,0 +1,195 @@
+//! M002: an offset that does not fit into 32 bits.
+
+use std::collections::HashMap;
+
+use super::memory::{index, is_certain, kernel_around, line};
+use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+use crate::analysis::grid::{Extent, extents, is_passed};
+use crate::analysis::host::{Hosts, Names};
+use crate::analysis::launches::{Passed, passed};
+use crate::analysis::tensors::Sizes;
+use crate::analysis::types::access::{Access, Mask};
+use crate::analysis::types::index::{Atom, Narrow};
+use crate::analysis::types::signature::{self, Signature};
+use crate::analysis::types::{Facts, infer_as};
+use crate::analysis::witness::{Example, Launched, largest};
+use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
+use crate::kernel::{Kernel, Launch};
+use crate::syntax::Span;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "M002",
+        name: "offset-overflow",
+        severity: Severity::Warning,
+        summary: "an offset that certainly exceeds 32 bits in a launch of known size",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("offset_overflow.md"),
+    },
+    check,
+};
+
+const LARGEST: i128 = i32::MAX as i128;
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    let module = context.module;
+    let mut hosts = Hosts::new(module);
+    let mut seen: Vec<Span> = Vec::new();
+    for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
+        let signature = signature::of(module, kernel, context.source.text());
+        for launch in module.launches_of(&kernel.name).filter(|launch| !launch.has_error) {
+            let known = module.kernel(&kernel.name).is_some_and(|found| found.span == kernel.span);
+            let names = hosts.around(launch);
+            let Some((launched, signature)) = launched(context, kernel, launch, &names, signature.as_ref()) else { continue };
+            if !known || !may_overflow(&launched) || context.is_for_other_compiler() {
+                continue;
+            }
+            let facts = infer_as(module, context.source.text(), context.target, at, &signature);
+            for access in facts.accesses.iter().filter(|access| is_certain(access)) {
+                let Some((narrow, example, value)) = overflow(&facts, &launched, access) else { continue };
+                if !seen.contains(&narrow.span) {
+                    seen.push(narrow.span);
+                    findings.push(report(context, kernel, launch, access, (narrow, &example, value)));
+                }
+            }
+        }
+    }
+}
+
+/// A quick look that spares most launches the analysis.
+fn may_overflow(launched: &Launched) -> bool {
+    let sizes = launched.params.values().chain(&launched.grid).filter(|value| **value > 1);
+    sizes.fold(1.0, |product, value| product * *value as f64) > LARGEST as f64
+}
+
+/// The numbers of a launch, and the types that its parameters have in it.
+fn launched<'a>(
+    context: &Context<'a>,
+    kernel: &Kernel,
+    launch: &'a Launch,
+    names: &Names<'a>,
+    comment: Option<&Signature>,
+) -> Option<(Launched, Signature)> {
+    let sizes = Sizes::new(context.module, names);
+    let mut launched = Launched::default();
+    let mut params = Vec::new();
+    for param in &kernel.params {
+        let passed = match passed(launch, kernel, &param.name) {
+            Passed::Argument(value) => sizes.integer(value, &|_| None),
+            Passed::Unknown => return None,
+            Passed::Omitted => None,
+        };
+        let said = comment.and_then(|comment| comment.text(&param.name));
+        let value = passed.or_else(|| comment.and_then(|comment| comment.number(&param.name)));
+        if let Some(value) = value {
+            launched.params.insert(param.name.clone(), value);
+        }
+        let text = match (said, value) {
+            (Some(said), _) => Some(said.to_owned()),
+            (None, Some(value)) if param.constexpr || value == 1 => Some(value.to_string()),
+            (None, Some(value)) if value.abs() <= LARGEST => Some(format!("i32={value}")),
+            (None, Some(value)) => Some(format!("i64={value}")),
+            (None, None) => None,
+        };
+        params.extend(text.map(|text| (param.name.clone(), text)));
+    }
+    for extent in extents(names, launch)? {
+        launched.grid.push(programs(&sizes, names, launch, kernel, &launched.params, &extent)?);
+    }
+    Some((launched, Signature::new(params, launch.span)))
+}
+
+/// How many programs there are along a dimension.
+fn programs<'a>(
+    sizes: &Sizes<'_, 'a>,
+    names: &Names<'a>,
+    launch: &'a Launch,
+    kernel: &Kernel,
+    params: &HashMap<String, i128>,
+    extent: &Extent<'a>,
+) -> Option<i128> {
+    let known = |expr: &'a Expr| {
+        let is_key = matches!(&expr.kind, ExprKind::Subscript { .. });
+        if !is_key && expr.as_name().is_none() {
+            return None;
+        }
+        params.iter().find(|(name, _)| is_passed(names, launch, kernel, name, expr)).map(|(_, value)| *value)
+    };
+    let of = |expr: &'a Expr| sizes.integer(expr, &known);
+    match extent {
+        Extent::Number(number) => Some(*number),
+        Extent::Tiles { size, block } => {
+            let (size, block) = (of(size)?, of(block)?);
+            (block > 0).then(|| -(-size).div_euclid(block))
+        }
+        Extent::Other(expr) => of(expr),
+    }
+}
+
+/// The innermost operation on the way to an address that wraps around, an example, and the number that it should give.
+fn overflow<'f>(facts: &'f Facts, launched: &Launched, access: &'f Access) -> Option<(&'f Narrow, Example, i128)> {
+    let conditions = match &access.mask {
+        Mask::None => &[][..],
+        Mask::Unknown => return None,
+        Mask::Tile(tile) => &tile.about.guard().filter(|guard| !guard.is_partial)?.conditions,
+    };
+    index(access)?.narrow.iter().find_map(|narrow| {
+        let example = largest(facts, launched, &narrow.poly, conditions)?;
+        let value = example.value(launched, &narrow.poly)?;
+        (value > LARGEST).then_some((narrow, example, value))
+    })
+}
+
+fn report(
+    context: &Context<'_>,
+    kernel: &Kernel,
+    launch: &Launch,
+    access: &Access,
+    (narrow, example, value): (&Narrow, &Example, i128),
+) -> Diagnostic {
+    let at: Vec<String> = example
+        .values
+        .iter()
+        .filter(|(atom, _)| matches!(atom, Atom::Program(_)) && narrow.poly.has(atom))
+        .map(|(atom, value)| format!("{atom} = {value}"))
+        .collect();
+    let place = if at.is_empty() { String::new() } else { format!(" (at {})", at.join(", ")) };
+    let message = format!(
+        "computed in 32 bits, this reaches {value}{place} in the launch on line {}, and wraps around behind {LARGEST}: the access on \
+         line {} goes astray; make it 64 bits wide",
+        line(context, launch.span),
+        line(context, access.span)
+    );
+    let mut diagnostic = Diagnostic::new(&RULE.declaration, narrow.span, message)
+        .with_related(launch.span, "the launch fixes the sizes here")
+        .with_related(access.span, "the access");
+    if let Some(edit) = widen(context, narrow.span)
+        && let Some(int64) = context.module.language_name(kernel, "int64")
+    {
+        diagnostic = diagnostic
+            .with_fix(format!("Compute it in 64 bits with `.to({int64})`"), vec![Edit { text: edit.1.replace("$", &int64), span: edit.0 }]);
+    }
+    diagnostic
+}
+
+/// Where to cast: the operand of the operation that is no plain parameter, with its new text.
+fn widen(context: &Context<'_>, span: Span) -> Option<(Span, String)> {
+    let kernel = kernel_around(context, span)?;
+    let mut found: Option<&Expr> = None;
+    walk_expressions(&kernel.body, &mut |expr| {
+        if expr.span == span {
+            found = found.or(Some(expr));
+        }
+    });
+    let ExprKind::Binary { left, right, .. } = &found?.kind else { return None };
+    let is_param = |expr: &Expr| expr.as_name().is_some_and(|name| kernel.param(name).is_some());
+    let is_number = |expr: &Expr| matches!(expr.kind, ExprKind::Int(_));
+    let operand = [left, right].into_iter().find(|operand| !is_param(operand) && !is_number(operand))?;
+    let text = context.source.slice(operand.span);
+    let text = match operand.kind {
+        ExprKind::Name(_) | ExprKind::Call(_) | ExprKind::Attribute { .. } | ExprKind::Subscript { .. } => format!("{text}.to($)"),
+        _ => format!("({text}).to($)"),
+    };
+    Some((operand.span, text))
+}
