@@ -25,7 +25,7 @@ fn time(begin: Instant) -> Duration {
 }
 
 fn find(source: &Source, module: &Module) -> Vec<Diagnostic> {
-    rules::check(&Context { source, module, target: Target::newest() }, &Selection::default())
+    rules::check(&Context::new(source, module, Target::newest()), &Selection::default())
 }
 
 /// The findings, from scratch and after an edit in the middle that is taken back.

@@ -17,7 +17,7 @@ fuzz_target!(|bytes: &[u8]| {
     let module = Module::build(&source);
     let known = Target::of("3.6.0".parse().expect("a version"));
     for target in [known, Target::newest()] {
-        for finding in rules::check(&Context { source: &source, module: &module, target }, &Selection::default()) {
+        for finding in rules::check(&Context::new(&source, &module, target), &Selection::default()) {
             assert!(text.get(finding.span.start..finding.span.end).is_some(), "{finding:?}");
             source.position(finding.span.end, Encoding::Utf16);
             if let Some(fix) = &finding.fix {

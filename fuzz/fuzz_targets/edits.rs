@@ -41,7 +41,7 @@ fuzz_target!(|bytes: &[u8]| {
         let fresh_module = Module::build(&fresh);
         assert_eq!(module, fresh_module, "{text:?}");
         let findings = |source, module| {
-            rules::check(&Context { source, module, target: Target::newest() }, &Selection::default())
+            rules::check(&Context::new(source, module, Target::newest()), &Selection::default())
         };
         assert_eq!(findings(&edited, &module), findings(&fresh, &fresh_module), "{text:?}");
         before = Some((edited, module));
