@@ -1,9 +1,12 @@
-//! An edited document is what a fresh one of the same text would be: its text, its lines, its tree and its model.
+//! An edited document is what a fresh one of the same text would be: its text, its lines, its trees, its model, what
+//! is known about its kernels, and its findings.
 
 use proptest::prelude::*;
-use tree_sitter::TreeCursor;
-use warpsmith::kernel::Module;
-use warpsmith::syntax::{Document, Encoding, Position, Source};
+use tree_sitter::{Node, Parser, Tree, TreeCursor};
+use warpsmith::api::Target;
+use warpsmith::kernel::{Kernel, Module, Shift};
+use warpsmith::rules::{self, Context, Diagnostic, Selection};
+use warpsmith::syntax::{Document, Encoding, Position, Source, Span};
 
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n, BLOCK: tl.constexpr):\n    \
     \"\"\"Docs.\"\"\"\n    i = tl.arange(0, BLOCK)\n    if n > 0:\n        tl.store(x + i, i, mask=i < n)\n    # é😀\n\n\n\
@@ -12,7 +15,7 @@ const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.j
     if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
-const PIECES: [&str; 30] = [
+const PIECES: [&str; 35] = [
     "",
     "x",
     "é",
@@ -41,6 +44,11 @@ const PIECES: [&str; 30] = [
     "k[(1,)](x)\n",
     "import triton.language as tl\n",
     "\u{c}",
+    "tl.cidv(x)",
+    "helper(x)",
+    "f'{x",
+    "}",
+    "# warpsmith: ignore\n",
     "def configs():\n    return [triton.Config({'B': b}) for b in [1, 2]]\n",
     "@triton.autotune(configs=[triton.Config({'B': b}) for b in [1, 2]], key=['n'])\n",
 ];
@@ -115,11 +123,14 @@ fn place(text: &str, (line, column): (f64, f64), encoding: Encoding) -> (Positio
 /// A node: kind, first and last byte, row and column, and whether it is an error or missing.
 type Facts = (u16, usize, usize, usize, usize, bool, bool);
 
-fn nodes(source: &Source) -> Vec<Facts> {
+/// All nodes but the roots.
+fn nodes<'a>(roots: impl Iterator<Item = Node<'a>>) -> Vec<Facts> {
     fn visit(cursor: &mut TreeCursor<'_>, out: &mut Vec<Facts>) {
         let (node, start) = (cursor.node(), cursor.node().start_position());
         let (first, last) = (node.start_byte(), node.end_byte());
-        out.push((node.kind_id(), first, last, start.row, start.column, node.is_error(), node.is_missing()));
+        if node.parent().is_some() {
+            out.push((node.kind_id(), first, last, start.row, start.column, node.is_error(), node.is_missing()));
+        }
         if cursor.goto_first_child() {
             visit(cursor, out);
             while cursor.goto_next_sibling() {
@@ -129,8 +140,66 @@ fn nodes(source: &Source) -> Vec<Facts> {
         }
     }
     let mut out = Vec::new();
-    visit(&mut source.tree().walk(), &mut out);
+    roots.for_each(|root| visit(&mut root.walk(), &mut out));
     out
+}
+
+/// The tree of the whole text in one piece.
+fn whole(text: &str) -> Tree {
+    let mut parser = Parser::new();
+    parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar fits");
+    parser.parse(text, None).expect("there is no time limit")
+}
+
+fn findings(source: &Source, module: &Module) -> Vec<Diagnostic> {
+    rules::check(&Context::new(source, module, Target::newest()), &Selection::default())
+}
+
+/// What an analysis of a kernel might look at.
+#[derive(Clone, Debug, PartialEq)]
+struct Fact {
+    spans: Vec<Span>,
+    texts: Vec<String>,
+}
+
+impl Shift for Fact {
+    fn shift(&mut self, by: isize) {
+        self.spans.shift(by);
+    }
+}
+
+fn fact(source: &Source, module: &Module, kernel: &Kernel) -> Fact {
+    let mut texts = Vec::new();
+    let mut seen: Vec<Span> = Vec::new();
+    let mut waiting: Vec<&Kernel> = vec![kernel];
+    let names =
+        |text: &str, name: &str| text.split(|c: char| !c.is_alphanumeric() && c != '_').any(|word| word == name);
+    while let Some(kernel) = waiting.pop() {
+        if seen.contains(&kernel.span) {
+            continue;
+        }
+        seen.push(kernel.span);
+        let text = source.slice(kernel.span);
+        texts.push(text.to_owned());
+        texts.extend(module.launches_of(&kernel.name).map(|launch| source.slice(launch.span).to_owned()));
+        let hosts = module.launches_of(&kernel.name).filter_map(|launch| module.hosts.get(launch.host?));
+        texts.extend(hosts.map(|host| source.slice(host.span).to_owned()));
+        waiting.extend(module.kernels.iter().filter(|other| names(text, &other.name)));
+    }
+    texts.extend(module.globals.iter().map(|global| source.slice(global.span).to_owned()));
+    texts.extend(
+        module
+            .kernels
+            .iter()
+            .filter(|caller| names(source.slice(caller.span), &kernel.name))
+            .map(|caller| source.slice(caller.span).to_owned()),
+    );
+    texts.push(format!(
+        "{} {}",
+        module.uncertain.contains(&kernel.name),
+        module.called_in_kernels().contains(&kernel.name)
+    ));
+    Fact { spans: kernel.body.iter().map(|stmt| stmt.span).chain([kernel.span]).collect(), texts }
 }
 
 proptest! {
@@ -164,12 +233,22 @@ proptest! {
                 let (edited, fresh) = (document.source(), Source::parse(text.as_str()));
                 prop_assert_eq!(&**edited.text(), text.as_str());
                 prop_assert_eq!(edited.lines().count(), lines(&text).len());
-                prop_assert_eq!(nodes(&edited), nodes(&fresh), "{:?}", text);
+                prop_assert_eq!(nodes(edited.roots()), nodes(fresh.roots()), "{:?}", text);
+                if !fresh.has_error() {
+                    let whole = whole(&text);
+                    prop_assert_eq!(nodes(fresh.roots()), nodes([whole.root_node()].into_iter()), "{:?}", text);
+                }
                 let module = match last {
                     Some((source, module)) => Module::rebuild(&edited, module, &source),
                     None => Module::build(&edited),
                 };
-                prop_assert_eq!(&module, &Module::build(&fresh), "{:?}", text);
+                let fresh_module = Module::build(&fresh);
+                prop_assert_eq!(&module, &fresh_module, "{:?}", text);
+                prop_assert_eq!(findings(&edited, &module), findings(&fresh, &fresh_module), "{:?}", text);
+                for (kernel, fresh_kernel) in module.kernels.iter().zip(&fresh_module.kernels) {
+                    let known = kernel.facts.get(0, || fact(&edited, &module, kernel));
+                    prop_assert_eq!(&*known, &fact(&fresh, &fresh_module, fresh_kernel), "{:?}", text);
+                }
                 last = Some((edited, module));
             }
         }

@@ -28,7 +28,7 @@ def k(x, y, m, n, flag, BM: tl.constexpr, BN: tl.constexpr, FLAG: tl.constexpr):
 fn found(lines: &str) -> Vec<String> {
     let body: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     let source = Source::parse(format!("{HEAD}{body}\nk[(1,)](x, y, m, n, f, BM=16, BN=64, FLAG=g)\n"));
-    assert!(!source.tree().root_node().has_error(), "{lines}");
+    assert!(!source.has_error(), "{lines}");
     let module = Module::build(&source);
     let show = |found: &UndefinedReduction<'_>| {
         format!("{}{}", source.slice(found.reduction.span), if found.zero_is_neutral { " +" } else { "" })

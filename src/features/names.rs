@@ -35,9 +35,8 @@ pub struct Occurrence {
 /// The name at byte `offset` and what it stands for.
 #[must_use]
 pub fn at<'a>(source: &'a Source, module: &'a Module, offset: usize) -> Option<(Symbol<'a>, Span)> {
-    let root = source.tree().root_node();
     let is_name = |node: &Node<'_>| matches!(node.kind(), "identifier" | "string_content");
-    let node_at = |offset: usize| root.descendant_for_byte_range(offset, offset).filter(is_name);
+    let node_at = |offset: usize| source.node_at(Span::new(offset, offset)).filter(is_name);
     let node = node_at(offset).or_else(|| node_at(offset.checked_sub(1)?))?;
     Some((symbol(source, module, node)?, node_span(node)))
 }
@@ -163,7 +162,7 @@ pub fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<
     let name = match wanted {
         Symbol::Local { name, .. } | Symbol::Kernel(name) | Symbol::Global(name) => name,
     };
-    let (root, text) = (source.tree().root_node(), source.text());
+    let text = source.text();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let mut found = Vec::new();
     for at in memchr::memmem::find_iter(text.as_bytes(), name) {
@@ -171,7 +170,7 @@ pub fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<
         if text[..span.start].ends_with(is_part) || text[span.end..].starts_with(is_part) {
             continue;
         }
-        let Some(node) = root.descendant_for_byte_range(span.start, span.end) else { continue };
+        let Some(node) = source.node_at(span) else { continue };
         let is_whole = node_span(node) == span && matches!(node.kind(), "identifier" | "string_content");
         if is_whole && symbol(source, module, node).is_some_and(|symbol| is_same(symbol, wanted)) {
             found.push(Occurrence { span, is_binding: node.kind() == "identifier" && binds(node) });

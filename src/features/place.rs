@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use tree_sitter::Node;
+
 use super::cursor::{Bracket, Cursor, statement_end};
 use crate::api::{Lookup, Member, MemberKind, Target};
 use crate::kernel::ast::{Expr, ExprKind};
@@ -141,14 +143,14 @@ fn without_statement(source: &Source, cursor: &Cursor) -> Option<Source> {
     let line_end = text[cursor.offset..].find(['\n', '\r']).map_or(text.len(), |length| cursor.offset + length);
     // Behind a dot or an operator the parser takes the next line for what is missing, and finds no error.
     let is_cut_off = cursor.word.start == cursor.word.end && text[cursor.offset..line_end].trim().is_empty();
-    if !is_cut_off && !source.tree().root_node().has_error() {
+    if !is_cut_off && !source.has_error() {
         return None;
     }
     // A call may be closed on a later line. Or it is not closed at all, and takes other statements for arguments.
     let long = blanked(text, Span::new(cursor.statement, statement_end(text, cursor).max(line_end)));
     let short = blanked(text, Span::new(cursor.statement, line_end));
     let short = Source::parse(short?);
-    if !short.tree().root_node().has_error() {
+    if !short.has_error() {
         return Some(short);
     }
     let long = Source::parse(long?);
@@ -159,7 +161,11 @@ fn without_statement(source: &Source, cursor: &Cursor) -> Option<Source> {
 
 /// How much of a text the parser did not understand.
 fn errors(source: &Source) -> usize {
-    let mut cursor = source.tree().walk();
+    source.roots().map(errors_in).sum()
+}
+
+fn errors_in(root: Node<'_>) -> usize {
+    let mut cursor = root.walk();
     let mut sum = 0;
     loop {
         let node = cursor.node();

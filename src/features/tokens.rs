@@ -55,8 +55,7 @@ pub fn tokens(source: &Source, module: &Module, within: Span) -> Vec<Token> {
 
 fn of_kernel(source: &Source, module: &Module, kernel: &Kernel, constants: &HashSet<&str>, tokens: &mut Vec<Token>) {
     let known = classes(module, kernel);
-    let root = source.tree().root_node();
-    let Some(def) = root.descendant_for_byte_range(kernel.def_span.start, kernel.def_span.end) else { return };
+    let Some(def) = source.node_at(kernel.def_span) else { return };
     identifiers(def, &mut |node| {
         let span = node_span(node);
         let name = source.slice(span);

@@ -278,43 +278,84 @@ impl Expr {
         }
     }
 
+    /// The name that a dotted name begins with.
+    #[must_use]
+    pub fn first_name(&self) -> Option<&str> {
+        let mut at = self;
+        loop {
+            match &at.kind {
+                ExprKind::Name(name) => return Some(name),
+                ExprKind::Attribute { value, .. } => at = value,
+                _ => return None,
+            }
+        }
+    }
+
     /// The direct subexpressions, in source order.
     #[must_use]
     pub fn children(&self) -> Vec<&Expr> {
+        let mut children = Vec::new();
+        self.each_child(&mut |child| children.push(child));
+        children
+    }
+
+    /// Calls `visit` on the direct subexpressions, in source order.
+    pub fn each_child<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         match &self.kind {
-            ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::Named { value, .. } => vec![value],
-            ExprKind::Call(call) => std::iter::once(&call.func).chain(call.args.iter().map(|arg| &arg.value)).collect(),
-            ExprKind::Subscript { value, index } => std::iter::once(value.as_ref()).chain(index).collect(),
+            ExprKind::Attribute { value, .. } | ExprKind::Starred(value) | ExprKind::Named { value, .. } => {
+                visit(value)
+            }
+            ExprKind::Call(call) => {
+                visit(&call.func);
+                call.args.iter().for_each(|arg| visit(&arg.value));
+            }
+            ExprKind::Subscript { value, index } => {
+                visit(value);
+                index.iter().for_each(visit);
+            }
             ExprKind::Slice(parts) | ExprKind::Tuple(parts) | ExprKind::List(parts) | ExprKind::FString(parts) => {
-                parts.iter().collect()
+                parts.iter().for_each(visit);
             }
-            ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => vec![left, right],
-            ExprKind::Unary { operand, .. } => vec![operand],
+            ExprKind::Binary { left, right, .. } | ExprKind::BoolOp { left, right, .. } => {
+                visit(left);
+                visit(right);
+            }
+            ExprKind::Unary { operand, .. } => visit(operand),
             ExprKind::Compare { left, rest } => {
-                std::iter::once(left.as_ref()).chain(rest.iter().map(|(_, right)| right)).collect()
+                visit(left);
+                rest.iter().for_each(|(_, right)| visit(right));
             }
-            ExprKind::IfExp { test, body, orelse } => vec![body, test, orelse],
-            ExprKind::Dict { items, .. } => items.iter().flat_map(|(key, value)| [key, value]).collect(),
-            ExprKind::Lambda { body, .. } => vec![body],
-            ExprKind::Comprehension { element, clauses, .. } => std::iter::once(element.as_ref())
-                .chain(clauses.iter().flat_map(|(target, iter)| [target, iter]))
-                .collect(),
+            ExprKind::IfExp { test, body, orelse } => {
+                visit(body);
+                visit(test);
+                visit(orelse);
+            }
+            ExprKind::Dict { items, .. } => items.iter().for_each(|(key, value)| {
+                visit(key);
+                visit(value);
+            }),
+            ExprKind::Lambda { body, .. } => visit(body),
+            ExprKind::Comprehension { element, clauses, .. } => {
+                visit(element);
+                clauses.iter().for_each(|(target, iter)| {
+                    visit(target);
+                    visit(iter);
+                });
+            }
             ExprKind::Name(_)
             | ExprKind::Int(_)
             | ExprKind::Float(_)
             | ExprKind::Str(_)
             | ExprKind::Bool(_)
             | ExprKind::None
-            | ExprKind::Other(_) => Vec::new(),
+            | ExprKind::Other(_) => {}
         }
     }
 
     /// Calls `visit` on this expression and everything inside it, outermost first.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         visit(self);
-        for child in self.children() {
-            child.walk(visit);
-        }
+        self.each_child(&mut |child| child.walk(visit));
     }
 }
 

@@ -1,15 +1,12 @@
 //! What the top level of a file binds each name to.
 
-use std::collections::HashMap;
-
 use tree_sitter::Node;
 
 use super::ast::{Expr, StmtKind};
 use super::lower::Lower;
-use crate::syntax::Source;
 
 /// How the top level binds a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
     /// By one assignment; see [`Module::globals`](super::Module::globals).
     Assigned,
@@ -23,23 +20,23 @@ pub enum Binding {
     Other,
 }
 
-/// The names, and whether `from … import *` may bind more.
-pub(super) fn read(source: &Source) -> (HashMap<String, Binding>, bool) {
-    let mut reader = Reader { lower: Lower::new(source.text()), names: HashMap::new(), star: false };
-    reader.block(source.tree().root_node(), false);
+/// The names below `root`, in order, a name perhaps several times; and whether `from … import *` may bind more.
+pub(super) fn read(root: Node<'_>, lower: Lower<'_>) -> (Vec<(String, Binding)>, bool) {
+    let mut reader = Reader { lower, names: Vec::new(), star: false };
+    reader.block(root, false);
     (reader.names, reader.star)
 }
 
 struct Reader<'a> {
     lower: Lower<'a>,
-    names: HashMap<String, Binding>,
+    names: Vec<(String, Binding)>,
     star: bool,
 }
 
 impl Reader<'_> {
     fn bind(&mut self, name: &str, binding: Binding, conditional: bool) {
         let binding = if conditional { Binding::Other } else { binding };
-        self.names.entry(name.to_owned()).and_modify(|known| *known = Binding::Other).or_insert(binding);
+        self.names.push((name.to_owned(), binding));
     }
 
     fn block(&mut self, node: Node<'_>, conditional: bool) {

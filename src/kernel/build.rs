@@ -1,143 +1,164 @@
 //! Source → [`Module`].
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
 use tree_sitter::Node;
 
 use super::ast::{Call, Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
+use super::facts::Facts;
+use super::find::{self, Found, Hints, Scope};
 use super::lower::Lower;
-use super::query::Found;
-use super::{
-    Autotune, Config, Decorator, Function, Global, Host, Imports, Kernel, Launch, Module, Param, bindings, query,
-};
-use crate::syntax::{Source, node_span};
+use super::{Autotune, Binding, Config, Decorator, Host, Imports, Kernel, Launch, Module, Param};
+use crate::syntax::{Segment, Source, Span, node_span};
+
+/// Longer texts have no model: they take longer than anybody waits, and nobody writes kernels in them.
+pub const MAX_TEXT: usize = 2 << 20;
+
+/// A segment that is read, step by step, no further than it must be.
+pub(super) struct Reading<'a> {
+    source: &'a Source,
+    segment: &'a Segment,
+    text: &'a str,
+    hints: Hints,
+    found: Option<Found<'a>>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(source: &'a Source, segment: &'a Segment) -> Self {
+        let text = source.slice(Span::new(segment.start(), segment.end()));
+        Self { source, segment, text, hints: Hints::of(text), found: None }
+    }
+
+    fn found(&mut self) -> &Found<'a> {
+        let (source, segment) = (self.source, self.segment);
+        self.found.get_or_insert_with(|| find::find(source.text(), source.root(segment)))
+    }
+
+    /// The import statements.
+    pub(super) fn imports(&mut self) -> &[Node<'a>] {
+        if self.hints.imports { &self.found().imports } else { &[] }
+    }
+
+    fn launches(&mut self) -> &[find::Launch<'a>] {
+        if self.hints.launches { &self.found().launches } else { &[] }
+    }
+
+    fn decorated(&mut self, imports: &Imports) -> &[Node<'a>] {
+        let has = |name: &str| memchr::memmem::find(self.text.as_bytes(), name.as_bytes()).is_some();
+        if self.hints.decorators && imports.names().any(has) { &self.found().decorated } else { &[] }
+    }
+
+    pub(super) fn text(&self) -> &'a str {
+        self.text
+    }
+
+    /// Where it begins in the file.
+    pub(super) fn start(&self) -> usize {
+        self.segment.start()
+    }
+
+    pub(super) fn root(&self) -> Node<'a> {
+        self.source.root(self.segment)
+    }
+
+    /// Whether it is one function or class without decorators, and nothing else.
+    pub(super) fn is_plain_definition(&self) -> bool {
+        self.segment.is_plain_definition()
+    }
+}
 
 impl Module {
     /// Reads the kernel model off a file.
     #[must_use]
     pub fn build(source: &Source) -> Self {
-        let found = query::find(source, source.tree().root_node());
-        let mut imports = Imports::collect(&found.imports, Lower::new(source.text()));
-        if imports.is_empty() && found.launches.is_empty() {
+        if source.text().len() > MAX_TEXT {
             return Self::default();
         }
-        let TopLevel { globals, functions, uncertain } = top_level(source, Some(&mut imports));
-        let (bindings, has_star_import) = bindings::read(source);
-        let mut module = Self { imports, globals, functions, uncertain, bindings, has_star_import, ..Self::default() };
-        module.add(source, &found);
-        module.note_calls();
+        let lower = Lower::new(source.text());
+        let mut imports = Imports::default();
+        let mut readings: Vec<_> = source.segments().iter().map(|segment| Reading::new(source, segment)).collect();
+        readings.iter_mut().for_each(|reading| imports.merge(&Imports::collect(reading.imports(), lower)));
+        if imports.is_empty() && readings.iter_mut().all(|reading| reading.launches().is_empty()) {
+            return Self::default();
+        }
+        let mut module = Self { imports, ..Self::default() };
+        for reading in &mut readings {
+            module.add_top_level(reading, lower);
+        }
+        for global in &module.globals {
+            module.imports.assign(&global.name, &global.value);
+        }
+        for (at, reading) in readings.iter_mut().enumerate() {
+            module.add(at, reading, lower);
+        }
+        module.conclude();
         module
     }
 
     /// The innermost function around byte `offset`, whether or not it launches a kernel.
     #[must_use]
     pub fn function_around(source: &Source, offset: usize) -> Option<Host> {
-        let node = source.tree().root_node().descendant_for_byte_range(offset, offset)?;
-        Some(host(enclosing_function(node)?, Lower::new(source.text())))
+        let scope = find::scope_at(source.root_at(offset)?, offset)?;
+        Some(host(scope.function()?, Lower::new(source.text())))
     }
 
-    /// Adds the kernels and launches of one node below the root, which comes after those that were added.
-    pub(super) fn read(&mut self, source: &Source, node: Node<'_>) {
-        self.add(source, &query::find(source, node));
-    }
-
-    fn add(&mut self, source: &Source, found: &Found<'_>) {
-        let lower = Lower::new(source.text());
-        self.kernels.extend(found.decorated.iter().filter_map(|&node| kernel(node, lower, &self.imports)));
+    /// Adds the kernels and launches of a segment, whose top level is known, and which comes after those that were added.
+    pub(super) fn add(&mut self, at: usize, reading: &mut Reading<'_>, lower: Lower<'_>) {
+        let (kernels, launches, first_host) = (self.kernels.len(), self.launches.len(), self.hosts.len());
+        let decorated = reading.decorated(&self.imports);
+        self.kernels.extend(decorated.iter().filter_map(|&node| kernel(node, lower, &self.imports)));
         let mut hosts = HashMap::new();
-        for &node in &found.launches {
-            let host = enclosing_function(node).map(|function| {
-                *hosts.entry(function.id()).or_insert_with(|| {
+        for found in reading.launches() {
+            let host = found.function().map(|function| {
+                *hosts.entry(function.node.id()).or_insert_with(|| {
                     self.hosts.push(host(function, lower));
                     self.hosts.len() - 1
                 })
             });
-            self.launches.extend(launch(node, lower, host));
+            self.launches.extend(launch(found.node, lower, host));
         }
+        let part = &mut self.parts[at];
+        part.calls = calls(&self.kernels[kernels..]);
+        part.kernels = self.kernels.len() - kernels;
+        part.launches = self.launches.len() - launches;
+        part.hosts = self.hosts.len() - first_host;
+    }
+
+    /// Puts together what the segments say about names.
+    pub(super) fn conclude(&mut self) {
+        let (mut bound, mut uncertain) = (HashSet::new(), HashSet::new());
+        for (name, conditional) in self.parts.iter().flat_map(|part| &part.bound) {
+            if !bound.insert(name) || *conditional {
+                uncertain.insert(name.clone());
+            }
+        }
+        self.uncertain = uncertain;
+        self.bindings.clear();
+        for (name, binding) in self.parts.iter().flat_map(|part| &part.bindings) {
+            match self.bindings.entry(name.clone()) {
+                Entry::Occupied(mut known) => *known.get_mut() = Binding::Other,
+                Entry::Vacant(free) => drop(free.insert(binding.clone())),
+            }
+        }
+        self.has_star_import = self.parts.iter().any(|part| part.has_star_import);
+        self.called = self.parts.iter().flat_map(|part| &part.calls).cloned().collect();
     }
 }
 
-/// What the top level binds.
-pub(super) struct TopLevel {
-    pub(super) globals: Vec<Global>,
-    pub(super) functions: Vec<Function>,
-    /// The names bound more than once or under a condition.
-    pub(super) uncertain: HashSet<String>,
-}
-
-/// Assignments and plain functions of the top level. Aliases that it makes for what is imported go into `imports`.
-pub(super) fn top_level(source: &Source, mut imports: Option<&mut Imports>) -> TopLevel {
-    let lower = Lower::new(source.text());
-    let (mut globals, mut functions) = (Vec::new(), Vec::new());
-    let (mut bound, mut uncertain) = (HashSet::new(), HashSet::new());
-    let root = source.tree().root_node();
-    let mut cursor = root.walk();
-    for node in root.named_children(&mut cursor) {
-        let conditional = matches!(
-            node.kind(),
-            "if_statement" | "try_statement" | "with_statement" | "for_statement" | "while_statement"
-        );
-        if conditional && is_main_guard(node, lower) {
-            continue;
-        }
-        if node.kind() == "function_definition" {
-            functions.extend(function(node, lower));
-        }
-        // Functions and classes are not entered: their bodies bind nothing here.
-        let stmt = lower.stmt(node);
-        walk_statements(std::slice::from_ref(&stmt), &mut |stmt| {
-            for name in bound_names(&stmt.kind) {
-                if conditional || !bound.insert(name.clone()) {
-                    uncertain.insert(name);
-                }
-            }
-            if let StmtKind::Assign { targets, annotation, value: Some(value) } = &stmt.kind
-                && let [target] = targets.as_slice()
-                && let Some(name) = target.as_name()
+/// Names that kernels call.
+fn calls(kernels: &[Kernel]) -> HashSet<String> {
+    let mut calls = HashSet::new();
+    for kernel in kernels {
+        walk_expressions(&kernel.body, &mut |expr| {
+            if let Some(name) = expr.as_call().and_then(|call| call.func.as_name())
+                && !calls.contains(name)
             {
-                if let Some(imports) = &mut imports {
-                    imports.assign(name, value);
-                }
-                let is_constexpr =
-                    annotation.as_ref().and_then(Expr::dotted).is_some_and(|path| path.last() == Some(&"constexpr"));
-                globals.push(Global { name: name.to_owned(), value: value.clone(), is_constexpr, span: stmt.span });
+                calls.insert(name.to_owned());
             }
         });
     }
-    TopLevel { globals, functions, uncertain }
-}
-
-fn function(node: Node<'_>, lower: Lower<'_>) -> Option<Function> {
-    let name = node.child_by_field_name("name")?;
-    let body = node.child_by_field_name("body")?;
-    let mut cursor = body.walk();
-    let is_docstring = |child: &Node<'_>| {
-        child.kind() == "expression_statement" && child.named_child(0).is_some_and(|inner| inner.kind() == "string")
-    };
-    let mut statements =
-        body.named_children(&mut cursor).filter(|child| child.kind() != "comment" && !is_docstring(child));
-    let only = statements.next().filter(|first| first.kind() == "return_statement" && statements.next().is_none());
-    Some(Function {
-        name: lower.str(name).to_owned(),
-        name_span: node_span(name),
-        span: node_span(node),
-        result: only.and_then(|only| only.named_child(0)).map(|value| lower.expr(value)),
-    })
-}
-
-fn is_main_guard(node: Node<'_>, lower: Lower<'_>) -> bool {
-    node.child_by_field_name("condition").is_some_and(|test| lower.str(test).contains("__name__"))
-}
-
-fn bound_names(stmt: &StmtKind) -> Vec<String> {
-    match stmt {
-        StmtKind::Assign { targets, .. } => targets.iter().filter_map(Expr::as_name).map(str::to_owned).collect(),
-        StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => {
-            target.as_name().map(str::to_owned).into_iter().collect()
-        }
-        StmtKind::Definition(name) => vec![name.clone()],
-        _ => Vec::new(),
-    }
+    calls
 }
 
 fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel> {
@@ -181,6 +202,7 @@ fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel>
         locals,
         nested: node.parent().is_some_and(|parent| parent.kind() != "module"),
         has_error: node.has_error(),
+        facts: Facts::default(),
     })
 }
 
@@ -357,7 +379,7 @@ fn launch(node: Node<'_>, lower: Lower<'_>, host: Option<usize>) -> Option<Launc
     let grid = if index.len() == 1 {
         index.remove(0)
     } else {
-        let span = crate::syntax::Span::new(index.first()?.span.start, index.last()?.span.end);
+        let span = Span::new(index.first()?.span.start, index.last()?.span.end);
         Expr { span, kind: ExprKind::Tuple(index) }
     };
     Some(Launch {
@@ -372,36 +394,23 @@ fn launch(node: Node<'_>, lower: Lower<'_>, host: Option<usize>) -> Option<Launc
     })
 }
 
-fn enclosing_function(node: Node<'_>) -> Option<Node<'_>> {
-    let mut at = node.parent();
-    while let Some(parent) = at {
-        if parent.kind() == "function_definition" {
-            return Some(parent);
-        }
-        at = parent.parent();
-    }
-    None
-}
-
-fn host(function: Node<'_>, lower: Lower<'_>) -> Host {
+fn host(scope: &Scope<'_>, lower: Lower<'_>) -> Host {
     let name_of = |node: Node<'_>| node.child_by_field_name("name").map_or("", |name| lower.str(name)).to_owned();
+    let function = scope.node;
     let name = name_of(function);
     let mut qualname = name.clone();
-    let mut at = function.parent();
-    while let Some(parent) = at {
-        match parent.kind() {
-            "class_definition" => qualname = format!("{}.{qualname}", name_of(parent)),
-            "function_definition" => qualname = format!("{}.<locals>.{qualname}", name_of(parent)),
-            _ => {}
-        }
-        at = parent.parent();
+    let mut outer = scope.outer.as_deref();
+    while let Some(scope) = outer {
+        let separator = if scope.is_function { ".<locals>." } else { "." };
+        qualname = format!("{}{separator}{qualname}", name_of(scope.node));
+        outer = scope.outer.as_deref();
     }
     Host {
         qualname,
         name,
         name_span: function.child_by_field_name("name").map_or(node_span(function), node_span),
         span: node_span(function),
-        line: lower.text[..function.start_byte()].matches('\n').count(),
+        line: function.start_position().row,
         params: params(function, lower, &Imports::default()).into_iter().map(|param| param.name).collect(),
         body: function.child_by_field_name("body").map_or_else(Vec::new, |body| lower.block(body)),
     }

@@ -1,6 +1,7 @@
 //! Under which names a file knows Triton.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{Hash, Hasher};
 
 use tree_sitter::Node;
 
@@ -8,7 +9,7 @@ use super::ast::Expr;
 use super::lower::Lower;
 
 /// The full name of something of Triton's that a file refers to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resolved {
     /// For example `triton.language.arange`.
     pub path: String,
@@ -21,6 +22,8 @@ pub struct Resolved {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Imports {
     bindings: HashMap<String, Resolved>,
+    /// Names that an import binds to something that is not Triton's.
+    others: HashSet<String>,
 }
 
 impl Imports {
@@ -42,6 +45,8 @@ impl Imports {
         for item in node.children_by_field_name("name", &mut cursor) {
             let (path, alias) = split_alias(item, lower);
             if !is_triton(&path) {
+                let first = || path.split('.').next().unwrap_or_default().to_owned();
+                self.others.insert(alias.unwrap_or_else(first));
                 continue;
             }
             match alias {
@@ -58,6 +63,9 @@ impl Imports {
         for item in node.children_by_field_name("name", &mut cursor) {
             let (name, alias) = split_alias(item, lower);
             let bound = alias.unwrap_or_else(|| name.clone());
+            if !is_triton(module) {
+                self.others.insert(bound.clone());
+            }
             if is_triton(module) {
                 self.bind(bound, format!("{module}.{name}"), true);
             } else if name == "tl" {
@@ -66,6 +74,17 @@ impl Imports {
                 self.bind(bound, "triton".to_owned(), false);
             }
         }
+    }
+
+    /// Adds what a later part of the file imports.
+    pub(super) fn merge(&mut self, later: &Self) {
+        self.bindings.extend(later.bindings.iter().map(|(name, to)| (name.clone(), to.clone())));
+        self.others.extend(later.others.iter().cloned());
+    }
+
+    /// Whether there is no import at all.
+    pub(super) fn says_nothing(&self) -> bool {
+        self.bindings.is_empty() && self.others.is_empty()
     }
 
     fn bind(&mut self, name: String, path: String, direct: bool) {
@@ -95,9 +114,9 @@ impl Imports {
     /// The full name of `expr`, when it is a dotted name that starts at something of Triton's.
     #[must_use]
     pub fn resolve(&self, expr: &Expr) -> Option<Resolved> {
+        let base = self.bindings.get(expr.first_name()?)?;
         let parts = expr.dotted()?;
-        let (first, rest) = parts.split_first()?;
-        let base = self.bindings.get(*first)?;
+        let (_, rest) = parts.split_first()?;
         let path = std::iter::once(base.path.as_str()).chain(rest.iter().copied()).collect::<Vec<_>>().join(".");
         Some(Resolved { path, direct: base.direct })
     }
@@ -111,10 +130,31 @@ impl Imports {
         names
     }
 
+    /// Whether an import anywhere in the file binds `name` to something that is not Triton's.
+    #[must_use]
+    pub fn binds_another(&self, name: &str) -> bool {
+        self.others.contains(name)
+    }
+
+    /// The names by which the file knows Triton's modules and their members.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        self.bindings.keys().map(String::as_str)
+    }
+
     /// Whether the file refers to Triton at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bindings.is_empty()
+    }
+}
+
+impl Hash for Imports {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let mut bindings: Vec<_> = self.bindings.iter().collect();
+        bindings.sort_unstable_by_key(|(name, _)| *name);
+        let mut others: Vec<_> = self.others.iter().collect();
+        others.sort_unstable();
+        (bindings, others).hash(state);
     }
 }
 

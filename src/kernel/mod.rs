@@ -5,18 +5,24 @@
 pub mod ast;
 mod bindings;
 mod build;
+mod facts;
+mod find;
 mod imports;
 mod lower;
-mod query;
 mod rebuild;
 mod shift;
+mod surroundings;
 #[cfg(test)]
 mod tests;
+mod top_level;
 
 use std::collections::{HashMap, HashSet};
 
 pub use bindings::Binding;
+pub use build::MAX_TEXT;
+pub use facts::{Fact, Facts};
 pub use imports::{Imports, Resolved};
+pub use shift::Shift;
 
 use crate::syntax::Span;
 use ast::{Arg, Expr, Stmt};
@@ -44,6 +50,29 @@ pub struct Module {
     pub has_star_import: bool,
     /// See [`Module::called_in_kernels`].
     called: HashSet<String>,
+    /// What comes from which segment of the source, in order.
+    parts: Vec<Part>,
+}
+
+/// What one segment of the source adds to the model.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Part {
+    kernels: usize,
+    launches: usize,
+    hosts: usize,
+    globals: usize,
+    functions: usize,
+    /// What its import statements bind.
+    imports: Imports,
+    words: surroundings::Cached,
+    /// Names that its top level binds, and whether that is under a condition.
+    bound: Vec<(String, bool)>,
+    /// How its top level binds names, in order.
+    bindings: Vec<(String, Binding)>,
+    /// See [`Module::has_star_import`].
+    has_star_import: bool,
+    /// Names that its kernels call.
+    calls: HashSet<String>,
 }
 
 /// A function that Triton compiles.
@@ -75,6 +104,8 @@ pub struct Kernel {
     pub nested: bool,
     /// Whether the parser found an error inside.
     pub has_error: bool,
+    /// What analyses found out about it.
+    pub facts: Facts,
 }
 
 /// A parameter of a kernel.
@@ -226,11 +257,8 @@ impl Module {
     /// The full name of `expr` as written in `kernel`'s body, whose own names hide the file's.
     #[must_use]
     pub fn resolve_in(&self, kernel: &Kernel, expr: &Expr) -> Option<Resolved> {
-        let first = *expr.dotted()?.first()?;
-        if kernel.locals.contains(first) {
-            return None;
-        }
-        self.imports.resolve(expr)
+        let is_local = kernel.locals.contains(expr.first_name()?);
+        if is_local { None } else { self.imports.resolve(expr) }
     }
 
     /// `path` without its `triton.language.` prefix when `expr` resolves to a member of it.
@@ -260,18 +288,6 @@ impl Module {
     #[must_use]
     pub fn called_in_kernels(&self) -> &HashSet<String> {
         &self.called
-    }
-
-    fn note_calls(&mut self) {
-        for kernel in &self.kernels {
-            ast::walk_expressions(&kernel.body, &mut |expr| {
-                if let Some(name) = expr.as_call().and_then(|call| call.func.as_name())
-                    && !self.called.contains(name)
-                {
-                    self.called.insert(name.to_owned());
-                }
-            });
-        }
     }
 }
 

@@ -1,11 +1,11 @@
 //! Moves what was read off a text to another place in it.
 
 use super::ast::{Arg, Expr, ExprKind, Stmt, StmtKind};
-use super::{Autotune, Config, Decorator, Host, Kernel, Launch, Param};
+use super::{Autotune, Config, Decorator, Function, Global, Host, Kernel, Launch, Param};
 use crate::syntax::Span;
 
 /// Something with spans.
-pub(super) trait Shift {
+pub trait Shift {
     /// Moves all spans by so many bytes.
     fn shift(&mut self, by: isize);
 }
@@ -162,11 +162,13 @@ macro_rules! shift_fields {
 
 // Fields without spans are left out. `Host::line` is moved by whoever knows the lines.
 shift_fields! {
-    Kernel { name_span, span, def_span, params, decorators, autotune, body }
+    Kernel { name_span, span, def_span, params, decorators, autotune, body, facts }
     Param { name_span, span, annotation, default }
     Decorator { expr }
     Autotune { span, configs }
     Config { span, meta, options }
     Launch { target, grid, args, args_span, span }
     Host { name_span, span, body }
+    Global { value, span }
+    Function { name_span, span, result }
 }

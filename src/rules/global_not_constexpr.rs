@@ -1,5 +1,7 @@
 //! L007 `global-not-constexpr`
 
+use tree_sitter::Node;
+
 use super::declaration::{Declaration, Rule, Severity};
 use super::diagnostic::Fix;
 use super::engine::{Context, Findings};
@@ -78,11 +80,17 @@ fn is_used_by_host(context: &Context<'_>, name: &str, definition: Span) -> bool 
     })
 }
 
+fn statements(root: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    (0..root.named_child_count()).filter_map(move |at| root.named_child(at as u32))
+}
+
 /// Whether the top level imports the alias above the definition.
 fn is_imported(context: &Context<'_>, alias: &str, global: &Global) -> bool {
-    let root = context.source.tree().root_node();
-    let mut cursor = root.walk();
-    root.named_children(&mut cursor)
+    context
+        .source
+        .roots()
+        .take_while(|root| root.start_byte() < global.span.start)
+        .flat_map(statements)
         .take_while(|node| node.start_byte() < global.span.start)
         .filter(|node| node.kind().starts_with("import_"))
         .any(|node| {

@@ -58,10 +58,10 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             continue;
         }
         let is_certain = || scope::is_bound_once(context.source, kernel);
-        let scope = scope::scope_of(context.source, launch);
-        let is_hidden = || scope::is_hidden(context.source, kernel, scope);
+        let scopes = scope::scopes_of(context.source, launch.span);
+        let is_hidden = || scope::is_hidden(context.source, kernel, &scopes);
         if *bound_once.entry(&kernel.name).or_insert_with(is_certain)
-            && !*hidden.entry((&kernel.name, scope.map(|scope| scope.id()))).or_insert_with(is_hidden)
+            && !*hidden.entry((&kernel.name, scopes.first().map(|scope| scope.id()))).or_insert_with(is_hidden)
         {
             findings.extend(found);
         }
@@ -81,8 +81,7 @@ fn is_clear(context: &Context<'_>, kernel: &Kernel) -> bool {
 
 /// Whether a `*` stands among the parameters, which the model leaves out.
 fn has_keyword_only(context: &Context<'_>, kernel: &Kernel) -> bool {
-    let root = context.source.tree().root_node();
-    let name = root.descendant_for_byte_range(kernel.name_span.start, kernel.name_span.end);
+    let name = context.source.node_at(kernel.name_span);
     let params = name.and_then(|name| name.parent()?.child_by_field_name("parameters"));
     params.is_none_or(|params| {
         let mut cursor = params.walk();

@@ -32,7 +32,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         let names = hosts.around(launch);
         let Some(found) = look(context, launch, &names) else { continue };
         // The name may stand for something else that is subscribed and called.
-        let hidden = || scope::is_hidden(context.source, kernel, scope::scope_of(context.source, launch));
+        let hidden = || scope::is_hidden(context.source, kernel, &scope::scopes_of(context.source, launch.span));
         if !context.is_for_other_compiler() && scope::is_bound_once(context.source, kernel) && !hidden() {
             findings.push(found);
         }

@@ -6,7 +6,7 @@ use tree_sitter::Node;
 
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity, scope};
 use crate::kernel::{Decorator, Kernel};
-use crate::syntax::node_span;
+use crate::syntax::{Span, node_span};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -83,22 +83,25 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         .map(|kernel| (kernel.name.as_str(), kernel))
         .collect();
     let text = context.source.text();
-    let root = context.source.tree().root_node();
-    // Beside a syntax error a decorator may stand apart from its function.
-    if kernels.is_empty() || root.has_error() {
+    if kernels.is_empty() {
         return;
     }
     for open in memchr::memchr_iter(b'(', text.as_bytes()) {
         let word = |c: char| c.is_alphanumeric() || c == '_';
         let start = text[..open].rfind(|c| !word(c)).map_or(0, |at| at + text[at..].chars().next().map_or(1, char::len_utf8));
         let Some(kernel) = kernels.get(&text[start..open]) else { continue };
-        let Some(node) = root.descendant_for_byte_range(start, open) else { continue };
+        let Some(node) = context.source.node_at(Span::new(start, open)) else { continue };
         let is_called = node.kind() == "identifier"
             && node.parent().is_some_and(|call| call.kind() == "call" && call.child_by_field_name("function") == Some(node));
         if !is_called || !is_python(context, node) || context.module.kernel(&kernel.name).is_none() {
             continue;
         }
-        if scope::is_bound_once(context.source, kernel) && !scope::is_hidden(context.source, kernel, Some(node)) {
+        // Beside a syntax error a decorator may stand apart from its function.
+        let scopes = scope::scopes_of(context.source, node_span(node));
+        if !context.source.has_error()
+            && scope::is_bound_once(context.source, kernel)
+            && !scope::is_hidden(context.source, kernel, &scopes)
+        {
             let name = &kernel.name;
             let message = format!("`{name}` is a kernel: Python code launches it with a grid, `{name}[grid](…)`; this call fails");
             findings.push(

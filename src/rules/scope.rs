@@ -2,8 +2,8 @@
 
 use tree_sitter::Node;
 
-use crate::kernel::{Kernel, Launch};
-use crate::syntax::Source;
+use crate::kernel::Kernel;
+use crate::syntax::{Source, Span, node_span};
 
 /// Whether the name of a kernel is bound once at the top level of the file, by the kernel.
 pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
@@ -12,21 +12,23 @@ pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
 
 /// Whether a name is bound once at the top level of the file, and by no function.
 pub(super) fn name_is_bound_once(source: &Source, name: &str) -> bool {
-    let is = |node: Node<'_>| binds_to(node, source, name);
-    let root = source.tree().root_node();
+    let is = |node: Node<'_>, above: &[Node<'_>]| binds_to(node, above, source, name);
     let mut bindings = 0;
-    walk(root, &mut |node| {
-        bindings += usize::from(is(node));
-        if !matches!(node.kind(), "function_definition" | "class_definition" | "lambda") {
-            return true;
-        }
-        // What is bound inside a function or class is another name.
-        bindings += usize::from(node.child_by_field_name("name").is_some_and(is));
-        false
-    });
-    let is_global =
-        |node: Node<'_>| is(node) && node.parent().is_some_and(|parent| parent.kind() == "global_statement");
-    bindings == 1 && !any(root, &is_global)
+    for root in source.roots() {
+        walk(root, &mut |node, above| {
+            bindings += usize::from(is(node, above));
+            if !matches!(node.kind(), "function_definition" | "class_definition" | "lambda") {
+                return true;
+            }
+            // What is bound inside a function or class is another name.
+            bindings += usize::from(node.child_by_field_name("name").is_some_and(|name| is(name, &[node])));
+            false
+        });
+    }
+    let is_global = |node: Node<'_>, above: &[Node<'_>]| {
+        above.last().is_some_and(|parent| parent.kind() == "global_statement") && is(node, above)
+    };
+    bindings == 1 && !source.roots().any(|root| any(root, &is_global))
 }
 
 /// Where `name` stands in the text as a word of its own.
@@ -40,55 +42,38 @@ pub(super) fn places_of<'a>(source: &'a Source, name: &'a str) -> impl Iterator<
         .filter(move |at| !is_word(at.checked_sub(1)) && !is_word(Some(at + name.len())))
 }
 
-/// The innermost function (or comprehension) around a launch.
-pub(super) fn scope_of<'a>(source: &'a Source, launch: &Launch) -> Option<Node<'a>> {
-    let root = source.tree().root_node();
-    let at = root.descendant_for_byte_range(launch.span.start, launch.span.end)?;
-    scopes(Some(at)).next()
-}
-
-/// Whether `scope` or a function around it binds the name of a kernel.
-pub(super) fn is_hidden(source: &Source, kernel: &Kernel, scope: Option<Node<'_>>) -> bool {
-    scopes(scope).any(|scope| any(scope, &|node| binds_to(node, source, &kernel.name)))
-}
-
-/// The functions and comprehensions around a node, itself included, innermost first.
-fn scopes(at: Option<Node<'_>>) -> impl Iterator<Item = Node<'_>> {
-    std::iter::successors(at, Node::parent).filter(|node| {
-        node.kind().ends_with("_comprehension")
-            || matches!(node.kind(), "function_definition" | "lambda" | "generator_expression")
-    })
-}
-
-fn binds_to(node: Node<'_>, source: &Source, name: &str) -> bool {
-    node.kind() == "identifier" && source.text()[node.byte_range()] == *name && binds(node)
-}
-
-/// Whether an import anywhere in the file binds `alias` to something that is not Triton's.
-pub(super) fn imports_another(source: &Source, alias: &str) -> bool {
-    let str = |node: Node<'_>| &source.text()[node.byte_range()];
-    let is_triton = |module: Node<'_>| str(module).split('.').next() == Some("triton");
-    any(source.tree().root_node(), &|node| {
-        let mut cursor = node.walk();
-        let mut items = node.children_by_field_name("name", &mut cursor);
-        match node.kind() {
-            "import_statement" => items.any(|item| {
-                let module = item.child_by_field_name("name").unwrap_or(item);
-                let bound = item.child_by_field_name("alias").map(str).or_else(|| str(item).split('.').next());
-                bound == Some(alias) && !is_triton(module)
-            }),
-            "import_from_statement" => {
-                !node.child_by_field_name("module_name").is_some_and(is_triton)
-                    && items.any(|item| str(item.child_by_field_name("alias").unwrap_or(item)) == alias)
-            }
-            _ => false,
+/// The functions and comprehensions around what stands in `span`, innermost first.
+pub(super) fn scopes_of(source: &Source, span: Span) -> Vec<Node<'_>> {
+    let Some(mut node) = source.root_at(span.start) else { return Vec::new() };
+    let mut scopes = Vec::new();
+    let mut cursor = node.walk();
+    while node_span(node).contains(span) {
+        let is_scope = node.kind().ends_with("_comprehension")
+            || matches!(node.kind(), "function_definition" | "lambda" | "generator_expression");
+        if is_scope {
+            scopes.push(node);
         }
-    })
+        if cursor.goto_first_child_for_byte(span.start).is_none() {
+            break;
+        }
+        node = cursor.node();
+    }
+    scopes.reverse();
+    scopes
 }
 
-/// Whether an identifier stands where it gives a value to a name.
-fn binds(node: Node<'_>) -> bool {
-    let Some(parent) = node.parent() else { return false };
+/// Whether one of `scopes` binds the name of a kernel.
+pub(super) fn is_hidden(source: &Source, kernel: &Kernel, scopes: &[Node<'_>]) -> bool {
+    scopes.iter().any(|&scope| any(scope, &|node, above| binds_to(node, above, source, &kernel.name)))
+}
+
+fn binds_to(node: Node<'_>, above: &[Node<'_>], source: &Source, name: &str) -> bool {
+    node.kind() == "identifier" && source.text()[node.byte_range()] == *name && binds(node, above)
+}
+
+/// Whether an identifier, below the nodes `above` it, stands where it gives a value to a name.
+fn binds(node: Node<'_>, above: &[Node<'_>]) -> bool {
+    let Some((&parent, above)) = above.split_last() else { return false };
     let is = |field: &str| parent.child_by_field_name(field) == Some(node);
     let kind = parent.kind();
     match kind {
@@ -99,7 +84,7 @@ fn binds(node: Node<'_>) -> bool {
         "global_statement" | "nonlocal_statement" | "delete_statement" => true,
         "aliased_import" => is("alias"),
         "dotted_name" => {
-            let Some(import) = parent.parent() else { return false };
+            let Some(import) = above.last() else { return false };
             match import.kind() {
                 "import_from_statement" => import.child_by_field_name("module_name") != Some(parent),
                 "import_statement" => parent.named_child(0) == Some(node),
@@ -110,27 +95,31 @@ fn binds(node: Node<'_>) -> bool {
     }
 }
 
-fn any(root: Node<'_>, is_wanted: &dyn Fn(Node<'_>) -> bool) -> bool {
+fn any(root: Node<'_>, is_wanted: &dyn Fn(Node<'_>, &[Node<'_>]) -> bool) -> bool {
     let mut found = false;
-    walk(root, &mut |node| {
-        found = found || is_wanted(node);
+    walk(root, &mut |node, above| {
+        found = found || is_wanted(node, above);
         !found
     });
     found
 }
 
-/// Visits `root` and all below it in source order, except below nodes for which `visit` says no. Not recursive: trees
-/// of hostile files are deeper than the stack.
-fn walk(root: Node<'_>, visit: &mut dyn FnMut(Node<'_>) -> bool) {
+/// Visits `root` and all below it in source order, each with the nodes above it, except below nodes for which `visit`
+/// says no. Not recursive: trees of hostile files are deeper than the stack.
+fn walk<'tree>(root: Node<'tree>, visit: &mut dyn FnMut(Node<'tree>, &[Node<'tree>]) -> bool) {
+    let mut above = Vec::new();
     let mut cursor = root.walk();
     loop {
-        if visit(cursor.node()) && cursor.goto_first_child() {
+        let node = cursor.node();
+        if visit(node, &above) && cursor.goto_first_child() {
+            above.push(node);
             continue;
         }
         while !cursor.goto_next_sibling() {
             if !cursor.goto_parent() {
                 return;
             }
+            above.pop();
         }
     }
 }

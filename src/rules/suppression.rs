@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::diagnostic::Diagnostic;
-use crate::syntax::Source;
+use crate::syntax::{Source, Span};
 
 /// What a comment turns off: `None` for everything.
 type Codes = Option<Vec<String>>;
@@ -23,7 +23,7 @@ impl Suppressions {
         let text = source.text();
         let mut done = 0;
         for at in memchr::memmem::find_iter(text.as_bytes(), "warpsmith:") {
-            let node = source.tree().root_node().descendant_for_byte_range(at, at);
+            let node = source.node_at(Span::new(at, at));
             let Some(comment) = node.filter(|node| at >= done && node.kind() == "comment") else { continue };
             done = comment.end_byte();
             let line = source.lines().line_of(at);

@@ -111,7 +111,7 @@ fn places(text: &str, spans: impl IntoIterator<Item = Span>) -> Vec<String> {
 }
 
 fn parses(text: &str) -> bool {
-    !Source::parse(text).tree().root_node().has_error()
+    !Source::parse(text).has_error()
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod names;
 
 use std::collections::HashMap;
 
-use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, scope};
+use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
 use crate::api::{Certainty, Lookup, MemberKind, Table, Target, Version};
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
@@ -201,7 +201,7 @@ impl Verdict {
             silent: names::has(VENDORS, missing.name)
                 || !versions.is_empty() && VERSION_CHECKS.iter().any(|check| text.contains(check))
                 || missing.is_patched(text, alias)
-                || scope::imports_another(context.source, alias),
+                || context.module.imports.binds_another(alias),
         }
     }
 }

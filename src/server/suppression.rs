@@ -44,7 +44,7 @@ fn edit_at(source: &Source, line_end: usize, code: &str) -> Option<Edit> {
         }
     }
     let in_string = || {
-        let mut at = source.tree().root_node().descendant_for_byte_range(line_end, line_end);
+        let mut at = source.node_at(Span::new(line_end, line_end));
         while let Some(node) = at {
             if node.kind() == "string" && node.start_byte() < line_end && line_end < node.end_byte() {
                 return true;
@@ -63,8 +63,7 @@ fn edit_at(source: &Source, line_end: usize, code: &str) -> Option<Edit> {
 
 /// The comment that byte `offset` stands in or ends.
 fn comment_at(source: &Source, offset: usize) -> Option<Span> {
-    let root = source.tree().root_node();
-    let at = |offset| root.descendant_for_byte_range(offset, offset).filter(|node: &Node<'_>| node.kind() == "comment");
+    let at = |offset| source.node_at(Span::new(offset, offset)).filter(|node: &Node<'_>| node.kind() == "comment");
     at(offset).or_else(|| at(offset.checked_sub(1)?)).map(node_span)
 }
 

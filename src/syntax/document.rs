@@ -1,12 +1,9 @@
-//! An open document: a rope, and a tree that follows its edits.
+//! An open document: a rope, and the trees of its last parse.
 
 use std::sync::Arc;
 
-use ropey::Rope;
-use tree_sitter::{InputEdit, Parser, Point, Tree};
-
-use super::source::new_parser;
 use super::{Encoding, Position, Source};
+use ropey::Rope;
 
 /// Why an edit could not be applied as it was sent. The document stays as it was.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -21,26 +18,21 @@ pub enum EditError {
     },
 }
 
-/// Longer texts (some 3,000 lines) are not parsed from scratch for a mistake in them: it would be felt at each key.
-const FRESH_LIMIT: usize = 128 << 10;
-
-/// A text that is edited, with the tree of its last parse.
+/// A text that is edited, with the trees of its last parse.
 ///
-/// Edits only move the old tree's nodes; [`Document::source`] parses once, when somebody asks. So a burst of edits
-/// costs one parse.
+/// Edits only change the text; [`Document::source`] parses once, when somebody asks. So a burst of edits costs one
+/// parse.
 pub struct Document {
     rope: Rope,
-    tree: Option<Tree>,
-    parser: Parser,
     parsed: Option<Source>,
-    lone_cr: bool,
+    is_current: bool,
 }
 
 impl Document {
     /// A document that holds `text`.
     #[must_use]
     pub fn new(text: &str) -> Self {
-        Self { rope: Rope::from_str(text), tree: None, parser: new_parser(), parsed: None, lone_cr: has_lone_cr(text) }
+        Self { rope: Rope::from_str(text), parsed: None, is_current: false }
     }
 
     /// Replaces the whole text.
@@ -66,56 +58,24 @@ impl Document {
     }
 
     fn replace(&mut self, start_byte: usize, old_end_byte: usize, text: &str) {
-        // Editors and formatters send whole lines, or all of them, for a few characters: the parser uses the more of the
-        // old tree the less has changed.
-        // Asked of the whole text: cut to what differs, it may end a line that was ended by both.
-        self.lone_cr |= has_lone_cr(text);
-        let old = String::from(self.rope.byte_slice(start_byte..old_end_byte));
-        let (before, after) = common_ends(&old, text);
-        let (start_byte, old_end_byte) = (start_byte + before, old_end_byte - after);
-        let text = &text[before..text.len() - after];
-        if start_byte == old_end_byte && text.is_empty() {
-            return;
-        }
-        let (start_point, old_end_point) = (self.point_of(start_byte), self.point_of(old_end_byte));
         let first = self.rope.byte_to_char(start_byte);
         self.rope.remove(first..self.rope.byte_to_char(old_end_byte));
         self.rope.insert(first, text);
-        let new_end_byte = start_byte + text.len();
-        let new_end_position = self.point_of(new_end_byte);
-        if let Some(tree) = &mut self.tree {
-            tree.edit(&InputEdit {
-                start_byte,
-                old_end_byte,
-                new_end_byte,
-                start_position: start_point,
-                old_end_position: old_end_point,
-                new_end_position,
-            });
-        }
-        self.parsed = None;
+        self.is_current = false;
     }
 
-    /// Text, tree and lines of the present state; parses what changed since the last call.
+    /// Text, trees and lines of the present state; parses what changed since the last call.
     pub fn source(&mut self) -> Source {
-        if let Some(source) = &self.parsed {
-            return source.clone();
-        }
-        let text: Arc<str> = String::from(&self.rope).into();
-        let old = self.tree.take();
-        let mut tree = self.parse(&text, old.as_ref());
-        if old.is_some() && text.len() <= FRESH_LIMIT && tree.root_node().has_error() {
-            // What the parser makes of a mistake depends on what it reuses: the same text must give the same tree.
-            tree = self.parse(&text, None);
-        }
-        self.tree = Some(tree.clone());
-        let source = Source::from_parts(text, tree);
-        self.parsed = Some(source.clone());
-        source
-    }
-
-    fn parse(&mut self, text: &str, old: Option<&Tree>) -> Tree {
-        self.parser.parse(text.as_bytes(), old).expect("a parser with a language and no time limit parses")
+        let parsed = match self.parsed.take() {
+            Some(parsed) if self.is_current => parsed,
+            Some(parsed) => {
+                let text: Arc<str> = String::from(&self.rope).into();
+                parsed.parse_next(text)
+            }
+            None => Source::parse(String::from(&self.rope)),
+        };
+        self.is_current = true;
+        self.parsed.insert(parsed).clone()
     }
 
     /// The present text.
@@ -144,32 +104,6 @@ impl Document {
         let byte = encoding.byte_in_line(content, column);
         (self.rope.line_to_byte(line) + byte, column > encoding.len(content))
     }
-
-    /// Tree-sitter counts rows by `\n` alone and columns in bytes.
-    fn point_of(&self, byte: usize) -> Point {
-        if self.lone_cr {
-            let head = String::from(self.rope.byte_slice(..byte));
-            return Point { row: head.matches('\n').count(), column: byte - head.rfind('\n').map_or(0, |at| at + 1) };
-        }
-        let row = self.rope.byte_to_line(byte);
-        Point { row, column: byte - self.rope.line_to_byte(row) }
-    }
-}
-
-/// How many bytes two texts have in common at their beginning, and then at their end; never a part of a character.
-fn common_ends(old: &str, new: &str) -> (usize, usize) {
-    let count = |pairs: &mut dyn Iterator<Item = (char, char)>| {
-        pairs.take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum::<usize>()
-    };
-    let before = count(&mut old.chars().zip(new.chars()));
-    let after = count(&mut old[before..].chars().rev().zip(new[before..].chars().rev()));
-    (before, after)
-}
-
-/// Whether a `\r` ends a line by itself: a line for LSP and for the rope, none for tree-sitter.
-fn has_lone_cr(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    memchr::memchr_iter(b'\r', bytes).any(|at| bytes.get(at + 1) != Some(&b'\n'))
 }
 
 #[cfg(test)]

@@ -4,8 +4,11 @@
 
 mod document;
 mod position;
+mod segment;
+mod segments;
 mod source;
 
 pub use document::{Document, EditError};
 pub use position::{Encoding, LineIndex, Position};
+pub(crate) use segments::{Segment, unchanged};
 pub use source::{Source, Span, node_span};

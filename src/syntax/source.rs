@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tree_sitter::{Node, Parser, Tree};
+use tree_sitter::Node;
 
+use super::segments::{self, Segment};
 use super::{Encoding, LineIndex, Position};
 
 /// A half-open range of bytes of a file.
@@ -48,12 +49,15 @@ pub fn node_span(node: Node<'_>) -> Span {
     Span::new(node.start_byte(), node.end_byte())
 }
 
-/// One version of a file: text, tree and lines that belong together.
+/// One version of a file: text, trees and lines that belong together.
+///
+/// The text is parsed in segments, runs of whole top-level statements, so that an edit costs what it touches and a
+/// mistake stays where it is; a segment that nobody asks about is not parsed. Nodes have their places in the whole text.
 #[derive(Clone, Debug)]
 pub struct Source {
     text: Arc<str>,
-    tree: Tree,
     lines: LineIndex,
+    segments: Arc<[Segment]>,
 }
 
 impl Source {
@@ -61,14 +65,19 @@ impl Source {
     #[must_use]
     pub fn parse(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
-        let tree =
-            new_parser().parse(text.as_bytes(), None).expect("a parser with a language and no time limit parses");
-        Self::from_parts(text, tree)
+        let segments = segments::parse(&text);
+        Self::from_parts(text, segments)
     }
 
-    pub(super) fn from_parts(text: Arc<str>, tree: Tree) -> Self {
+    /// The same as [`Self::parse`] of `text`, in less time the less it differs from this text.
+    pub(super) fn parse_next(&self, text: Arc<str>) -> Self {
+        let segments = segments::parse_next(&self.segments, &self.text, &text);
+        Self::from_parts(text, segments)
+    }
+
+    fn from_parts(text: Arc<str>, segments: Vec<Segment>) -> Self {
         let lines = LineIndex::new(&text);
-        Self { text, tree, lines }
+        Self { text, lines, segments: segments.into() }
     }
 
     /// The whole text.
@@ -77,10 +86,38 @@ impl Source {
         &self.text
     }
 
-    /// The syntax tree of [`Self::text`].
+    /// The roots of the syntax trees, in source order: each has some of the top-level statements below it.
+    pub fn roots(&self) -> impl DoubleEndedIterator<Item = Node<'_>> + ExactSizeIterator {
+        self.segments.iter().map(|segment| segment.root(&self.text))
+    }
+
+    /// The root of the tree that byte `offset` is in.
     #[must_use]
-    pub fn tree(&self) -> &Tree {
-        &self.tree
+    pub fn root_at(&self, offset: usize) -> Option<Node<'_>> {
+        let at = self.segments.partition_point(|segment| segment.start() <= offset).checked_sub(1)?;
+        Some(self.segments[at].root(&self.text))
+    }
+
+    /// The smallest node that holds `span`.
+    #[must_use]
+    pub fn node_at(&self, span: Span) -> Option<Node<'_>> {
+        self.root_at(span.start)?.descendant_for_byte_range(span.start, span.end)
+    }
+
+    /// Whether the parser found an error.
+    #[must_use]
+    pub fn has_error(&self) -> bool {
+        self.roots().any(|root| root.has_error())
+    }
+
+    /// The segments.
+    pub(crate) fn segments(&self) -> &[Segment] {
+        &self.segments
+    }
+
+    /// The root of the tree of one of the segments.
+    pub(crate) fn root<'a>(&self, segment: &'a Segment) -> Node<'a> {
+        segment.root(&self.text)
     }
 
     /// The lines of [`Self::text`].
@@ -106,10 +143,4 @@ impl Source {
     pub fn offset(&self, position: Position, encoding: Encoding) -> usize {
         self.lines.offset(&self.text, position, encoding)
     }
-}
-
-pub(super) fn new_parser() -> Parser {
-    let mut parser = Parser::new();
-    parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar is of a supported ABI");
-    parser
 }

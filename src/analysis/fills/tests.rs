@@ -30,7 +30,7 @@ def k(x, y, m, n, mean, FLAG: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
 fn found(lines: &str) -> Vec<String> {
     let body: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     let source = Source::parse(format!("{HEAD}{body}    use(s)\n\nk[(1,)](x, y, m, n, mean, FLAG=f, BM=16, BN=64)\n"));
-    assert!(!source.tree().root_node().has_error(), "{lines}");
+    assert!(!source.has_error(), "{lines}");
     let module = Module::build(&source);
     let found = lanes_that_count(&module, &module.kernels[0]).padded;
     let held = |content: Content| match content {

@@ -9,7 +9,7 @@ fn updated(body: &str) -> Vec<String> {
          tl.arange(0, 64)\n{indented}"
     );
     let source = Source::parse(text.as_str());
-    assert!(!source.tree().root_node().has_error(), "{text}");
+    assert!(!source.has_error(), "{text}");
     let module = Module::build(&source);
     updates(&module, &module.kernels[0]).iter().map(|update| update.param.to_owned()).collect()
 }

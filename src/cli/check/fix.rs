@@ -24,7 +24,7 @@ pub(super) fn fix(text: String, check: impl Fn(&str) -> (Source, Vec<Diagnostic>
             break;
         }
         let next = check(&apply_edits(source.text(), &edits));
-        let broke = |source: &Source| source.tree().root_node().has_error();
+        let broke = |source: &Source| source.has_error();
         if broke(&next.0) && !broke(source) {
             // A fix that breaks the file is a defect of the rule: better none than that.
             break;

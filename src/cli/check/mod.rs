@@ -17,7 +17,7 @@ use rayon::prelude::*;
 
 use super::{FAILED, FOUND};
 use crate::api::Version;
-use crate::kernel::Module;
+use crate::kernel::{self, Module};
 use crate::rules::{self, Diagnostic};
 use crate::settings;
 use crate::syntax::Source;
@@ -120,6 +120,9 @@ fn check_file(file: &files::File, project: &Project, fix: bool) -> Report {
     if memchr::memmem::find(&bytes, b"triton").is_none() {
         return Report::without_findings(&file.shown, Outcome::Checked);
     }
+    if bytes.len() > kernel::MAX_TEXT {
+        return skipped(format!("is longer than {} MiB", kernel::MAX_TEXT >> 20));
+    }
     let Ok(text) = String::from_utf8(bytes) else { return skipped("is not UTF-8".to_owned()) };
     let mut report = check_text(&file.shown, text, project, fix);
     if report.fixed > 0
@@ -155,7 +158,8 @@ fn check_text(shown: &str, text: String, project: &Project, fix: bool) -> Report
     }));
     match checked {
         Ok(fix::Fixed { state: (source, findings), count }) => {
-            Report { path: shown.to_owned(), source: Some(source), findings, fixed: count, outcome: Outcome::Checked }
+            let source = (count > 0 || !findings.is_empty()).then_some(source);
+            Report { path: shown.to_owned(), source, findings, fixed: count, outcome: Outcome::Checked }
         }
         Err(_) => {
             let why = "checking it failed; this is a defect of Warpsmith, please report it".to_owned();

@@ -8,7 +8,7 @@ fn flagged(imports: &str, decorator: &str, body: &str, rest: &str) -> Vec<String
     let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
     let text = format!("{imports}\n{decorator}\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n{body}\n{rest}\n");
     let source = Source::parse(text);
-    assert!(!source.tree().root_node().has_error(), "{}", source.text());
+    assert!(!source.has_error(), "{}", source.text());
     let (module, selection) = (Module::build(&source), Selection { select: vec!["L004".into()], ignore: vec![] });
     let context = Context::new(&source, &module, Target::newest());
     check(&context, &selection).iter().map(|found| source.slice(found.span).to_owned()).collect()

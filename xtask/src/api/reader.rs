@@ -86,10 +86,11 @@ impl Reader<'_> {
         self.read.insert(name.to_owned(), None);
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let source = Source::parse(text.as_str());
-        let root = source.tree().root_node();
-        ensure!(!root.has_error(), "{} does not parse", path.display());
+        ensure!(!source.has_error(), "{} does not parse", path.display());
         let mut scope = Scope { name, is_package, text: &text, members: Members::new() };
-        self.block(root, &mut scope)?;
+        for root in source.roots() {
+            self.block(root, &mut scope)?;
+        }
         let mut members = scope.members;
         if is_package {
             // Imported or not by the package itself: once anything imports one, it is an attribute.
@@ -390,10 +391,9 @@ fn submodules(folder: &Path) -> Result<Vec<String>> {
 fn option_names(path: &Path, class: &str) -> Result<Vec<String>> {
     let text = std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let source = Source::parse(text.as_str());
-    let root = source.tree().root_node();
-    let mut cursor = root.walk();
-    let node = root
-        .named_children(&mut cursor)
+    let node = source
+        .roots()
+        .flat_map(|root| (0..root.named_child_count()).filter_map(move |at| root.named_child(at as u32)))
         .map(|child| child.child_by_field_name("definition").unwrap_or(child))
         .find(|child| child.child_by_field_name("name").is_some_and(|name| &text[name.byte_range()] == class))
         .with_context(|| format!("{} has no class {class}", path.display()))?;

@@ -19,9 +19,7 @@ pub(super) fn members(root: &Path) -> Result<Members> {
         let path = root.join(format!("triton/language/{module}.py"));
         let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let source = Source::parse(text.as_str());
-        let root = source.tree().root_node();
-        let mut cursor = root.walk();
-        for node in root.named_children(&mut cursor) {
+        for node in source.roots().flat_map(children) {
             let inner = node.child_by_field_name("definition").unwrap_or(node);
             let name = inner.child_by_field_name("name").map_or("", |name| &text[name.byte_range()]);
             if inner.kind() == "class_definition" && name == "tensor" {
@@ -32,6 +30,10 @@ pub(super) fn members(root: &Path) -> Result<Members> {
         }
     }
     Ok(members)
+}
+
+fn children(node: Node<'_>) -> impl Iterator<Item = Node<'_>> {
+    (0..node.named_child_count()).filter_map(move |at| node.named_child(at as u32))
 }
 
 fn class_members(class: Node<'_>, text: &str, members: &mut Members) {

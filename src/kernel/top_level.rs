@@ -1,0 +1,150 @@
+//! What the top level of a file binds: assignments, functions, names.
+
+use tree_sitter::Node;
+
+use super::ast::{Expr, StmtKind, walk_statements};
+use super::build::Reading;
+use super::lower::Lower;
+use super::surroundings::statements;
+use super::{Binding, Function, Global, Imports, Module, Part, bindings};
+use crate::syntax::{Span, node_span};
+
+/// What a longer function returns is not looked for.
+const SHORT: usize = 1500;
+
+impl Module {
+    /// Adds what one segment, which comes after those that were added, has at its top level.
+    pub(super) fn add_top_level(&mut self, reading: &mut Reading<'_>, lower: Lower<'_>) {
+        let (globals, functions) = (self.globals.len(), self.functions.len());
+        let mut part = Part::default();
+        if let Some(definition) = Plain::of(reading) {
+            part.bound = vec![(definition.name.to_owned(), false)];
+            let binding = if definition.is_class { Binding::Class } else { Binding::Function };
+            part.bindings = vec![(definition.name.to_owned(), binding)];
+            if !definition.is_class {
+                self.functions.push(definition.function(reading, lower));
+            }
+        } else {
+            let root = reading.root();
+            part.bound = self.read_top_level(root, lower);
+            (part.bindings, part.has_star_import) = bindings::read(root, lower);
+        }
+        part.imports = Imports::collect(reading.imports(), lower);
+        (part.globals, part.functions) = (self.globals.len() - globals, self.functions.len() - functions);
+        self.parts.push(part);
+    }
+
+    /// Adds the assignments and functions of a segment's top level. Returns the names that it binds, and whether that is
+    /// under a condition.
+    fn read_top_level(&mut self, root: Node<'_>, lower: Lower<'_>) -> Vec<(String, bool)> {
+        let mut bound = Vec::new();
+        let mut cursor = root.walk();
+        for node in root.named_children(&mut cursor) {
+            let conditional = matches!(
+                node.kind(),
+                "if_statement" | "try_statement" | "with_statement" | "for_statement" | "while_statement"
+            );
+            if conditional && is_main_guard(node, lower) {
+                continue;
+            }
+            if node.kind() == "function_definition" {
+                self.functions.extend(function(node, lower));
+            }
+            // Functions and classes are not entered: their bodies bind nothing here.
+            let stmt = lower.stmt(node);
+            walk_statements(std::slice::from_ref(&stmt), &mut |stmt| {
+                bound.extend(bound_names(&stmt.kind).into_iter().map(|name| (name, conditional)));
+                if let StmtKind::Assign { targets, annotation, value: Some(value) } = &stmt.kind
+                    && let [target] = targets.as_slice()
+                    && let Some(name) = target.as_name()
+                {
+                    let path = annotation.as_ref().and_then(Expr::dotted);
+                    let is_constexpr = path.is_some_and(|path| path.last() == Some(&"constexpr"));
+                    let (name, value) = (name.to_owned(), value.clone());
+                    self.globals.push(Global { name, value, is_constexpr, span: stmt.span });
+                }
+            });
+        }
+        bound
+    }
+}
+
+/// A segment that is one function or class without decorators, which need not be parsed to know what it binds.
+struct Plain<'a> {
+    is_class: bool,
+    name: &'a str,
+    /// Where the name begins in the segment.
+    at: usize,
+}
+
+impl<'a> Plain<'a> {
+    fn of(reading: &Reading<'a>) -> Option<Self> {
+        let text = reading.text();
+        let is_class = text.starts_with("class");
+        let rest = text.strip_prefix("def").or_else(|| text.strip_prefix("class"))?;
+        let rest = rest.strip_prefix([' ', '\t'])?.trim_start_matches([' ', '\t']);
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_')?;
+        let is_name = end > 0 && !rest.starts_with(|c: char| c.is_ascii_digit()) && rest[end..].starts_with(['(', ':']);
+        let at = text.len() - rest.len();
+        (is_name && reading.is_plain_definition()).then(|| Self { is_class, name: &rest[..end], at })
+    }
+
+    fn function(&self, reading: &Reading<'_>, lower: Lower<'_>) -> Function {
+        let (start, text) = (reading.start(), statements(reading.text()));
+        let may_be_one_line = text.len() <= SHORT && memchr::memmem::find(text.as_bytes(), b"return").is_some();
+        let result = || {
+            let (root, mut definitions) = (reading.root(), reading.root().walk());
+            let mut definitions =
+                root.named_children(&mut definitions).filter(|node| node.kind() == "function_definition");
+            definitions.next().and_then(|node| result(node, lower))
+        };
+        let name_start = start + self.at;
+        Function {
+            name: self.name.to_owned(),
+            name_span: Span::new(name_start, name_start + self.name.len()),
+            span: Span::new(start, start + text.len()),
+            result: if may_be_one_line { result() } else { None },
+        }
+    }
+}
+
+fn function(node: Node<'_>, lower: Lower<'_>) -> Option<Function> {
+    let name = node.child_by_field_name("name")?;
+    Some(Function {
+        name: lower.str(name).to_owned(),
+        name_span: node_span(name),
+        span: node_span(node),
+        result: result(node, lower),
+    })
+}
+
+/// What a function returns, when that is all its body does.
+fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
+    let body = function.child_by_field_name("body")?;
+    let mut cursor = body.walk();
+    let is_docstring = |child: &Node<'_>| {
+        child.kind() == "expression_statement" && child.named_child(0).is_some_and(|inner| inner.kind() == "string")
+    };
+    let mut statements =
+        body.named_children(&mut cursor).filter(|child| child.kind() != "comment" && !is_docstring(child));
+    let only = statements.next().filter(|first| first.kind() == "return_statement")?;
+    if statements.next().is_some() {
+        return None;
+    }
+    only.named_child(0).map(|value| lower.expr(value))
+}
+
+fn is_main_guard(node: Node<'_>, lower: Lower<'_>) -> bool {
+    node.child_by_field_name("condition").is_some_and(|test| lower.str(test).contains("__name__"))
+}
+
+fn bound_names(stmt: &StmtKind) -> Vec<String> {
+    match stmt {
+        StmtKind::Assign { targets, .. } => targets.iter().filter_map(Expr::as_name).map(str::to_owned).collect(),
+        StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => {
+            target.as_name().map(str::to_owned).into_iter().collect()
+        }
+        StmtKind::Definition(name) => vec![name.clone()],
+        _ => Vec::new(),
+    }
+}

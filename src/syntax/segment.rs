@@ -1,0 +1,257 @@
+//! Where the top-level statements of a text begin: a text is parsed in segments, each a run of whole statements.
+//!
+//! In valid Python a segment by itself parses to what it is in the whole file, and a mistake in one segment does not
+//! reach the next: a bracket that is never closed ends where a definition begins, which no bracket can hold.
+
+/// Runs of short statements are cut when they get longer than this.
+const LONG_RUN: usize = 4 << 10;
+
+/// One segment, as found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    /// One past its last byte.
+    pub(super) end: usize,
+    /// One past the last byte that had to be seen to know that; past the end of the text when its end was seen.
+    pub(super) seen: usize,
+    /// Whether it is a function or class without decorators, and nothing else.
+    pub(super) is_plain: bool,
+}
+
+/// What the scan is inside of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Frame {
+    Bracket,
+    String {
+        quote: u8,
+        triple: bool,
+        format: bool,
+        raw: bool,
+    },
+    /// `{…}` of an f-string.
+    Field,
+    /// What follows the `:` in there.
+    Spec,
+}
+
+/// The segment that begins at `start`, the beginning of a line. What comes before does not matter.
+pub(super) fn find(text: &[u8], start: usize) -> Found {
+    let mut scan = Scan { text, at: start, start, frames: Vec::new(), pending: None };
+    scan.run()
+}
+
+struct Scan<'a> {
+    text: &'a [u8],
+    at: usize,
+    start: usize,
+    frames: Vec<Frame>,
+    /// Inside brackets: where decorators begin that a definition may follow, and how many frames there were.
+    pending: Option<(usize, usize)>,
+}
+
+impl Scan<'_> {
+    fn run(&mut self) -> Found {
+        let mut line = Line::of(self.text, self.start);
+        let is_definition = matches!(line, Line::Decorator | Line::Definition);
+        let mut is_plain = line == Line::Definition;
+        while self.at < self.text.len() {
+            let is_line_end = match self.frames.last() {
+                Some(&Frame::String { quote, triple, format, raw }) => self.string(quote, triple, format, raw),
+                Some(Frame::Spec) => self.spec(),
+                None | Some(Frame::Bracket | Frame::Field) => self.code(),
+            };
+            if !is_line_end || self.at >= self.text.len() {
+                continue;
+            }
+            let (before, now) = (line, Line::of(self.text, self.at));
+            if let Some(end) = self.recover(now) {
+                return Found { end, seen: self.at + SEEN, is_plain: false };
+            }
+            if !self.frames.is_empty() || matches!(now, Line::Other | Line::Clause) {
+                is_plain &= !self.frames.is_empty() || b" \t\r\n#".contains(&self.text[self.at]);
+                continue;
+            }
+            line = now;
+            let follows = before == Line::Decorator && matches!(now, Line::Decorator | Line::Definition);
+            let begins = is_definition || matches!(now, Line::Decorator | Line::Definition);
+            if !follows && (begins || self.at - self.start > LONG_RUN) {
+                return Found { end: self.at, seen: self.at + SEEN, is_plain };
+            }
+        }
+        Found { end: self.text.len(), seen: self.text.len() + 1, is_plain: is_plain && self.frames.is_empty() }
+    }
+
+    /// Inside brackets: where a definition begins all the same, with its decorators.
+    fn recover(&mut self, now: Line) -> Option<usize> {
+        if self.frames.is_empty() {
+            self.pending = None;
+            return None;
+        }
+        match now {
+            Line::Definition => return Some(self.pending.map_or(self.at, |(at, _)| at)),
+            // A decorator with an open bracket of its own is left to the error.
+            Line::Decorator if self.pending.is_none_or(|(_, depth)| depth < self.frames.len()) => {
+                self.pending = Some((self.at, self.frames.len()));
+            }
+            Line::Decorator | Line::Other => {}
+            Line::Clause | Line::Statement => self.pending = None,
+        }
+        None
+    }
+
+    /// Steps over one thing in code. Returns whether that ended a line.
+    fn code(&mut self) -> bool {
+        let plain = |&byte: &u8| {
+            !matches!(byte, b'\n' | b'\\' | b'#' | b'\'' | b'"' | b'(' | b'[' | b'{' | b')' | b']' | b'}' | b':')
+        };
+        while self.text.get(self.at).is_some_and(plain) {
+            self.at += 1;
+        }
+        let Some(&byte) = self.text.get(self.at) else { return false };
+        self.at += 1;
+        match byte {
+            b'\n' => return true,
+            b'\\' => self.line_continuation(),
+            b'#' => self.at += memchr::memchr(b'\n', &self.text[self.at..]).unwrap_or(self.text.len() - self.at),
+            b'(' | b'[' | b'{' => self.frames.push(Frame::Bracket),
+            b'}' if self.frames.last() == Some(&Frame::Field) => drop(self.frames.pop()),
+            b')' | b']' | b'}' if self.frames.last() == Some(&Frame::Bracket) => drop(self.frames.pop()),
+            b':' => {
+                if let Some(field @ Frame::Field) = self.frames.last_mut() {
+                    *field = Frame::Spec;
+                }
+            }
+            b'\'' | b'"' => self.begin_string(byte),
+            _ => {}
+        }
+        false
+    }
+
+    fn line_continuation(&mut self) {
+        match self.text.get(self.at..) {
+            Some([b'\r', b'\n', ..]) => self.at += 2,
+            Some([b'\n', ..]) => self.at += 1,
+            _ => {}
+        }
+    }
+
+    fn begin_string(&mut self, quote: u8) {
+        let before = &self.text[self.start..self.at - 1];
+        let is_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_' || !byte.is_ascii();
+        let prefix = &before[before.len() - before.iter().rev().take_while(is_word).take(4).count()..];
+        let is_prefix = prefix.len() < 4 && prefix.iter().all(|byte| b"fFtTrRbBuU".contains(byte));
+        let has = |wanted: &[u8]| is_prefix && prefix.iter().any(|byte| wanted.contains(byte));
+        let triple = self.text[self.at..].starts_with(&[quote, quote]);
+        self.at += if triple { 2 } else { 0 };
+        self.frames.push(Frame::String { quote, triple, format: has(b"fFtT"), raw: has(b"rR") });
+    }
+
+    /// Steps over one thing in a string. Returns whether that ended a line of code: a string that is not closed.
+    fn string(&mut self, quote: u8, triple: bool, format: bool, raw: bool) -> bool {
+        let rest = &self.text[self.at..];
+        let is_special = |byte: u8| {
+            byte == quote || byte == b'\\' || byte == b'\n' && !triple || format && matches!(byte, b'{' | b'}')
+        };
+        let Some(length) = rest.iter().position(|&byte| is_special(byte)) else {
+            self.at = self.text.len();
+            return false;
+        };
+        self.at += length;
+        let rest = &rest[length..];
+        match rest[0] {
+            b'\\' => self.at += escape_length(rest, format, raw),
+            b'\n' => {
+                let outermost =
+                    self.frames.iter().position(|frame| matches!(frame, Frame::String { triple: false, .. }));
+                self.frames.truncate(outermost.unwrap_or(0));
+                self.at += 1;
+                return true;
+            }
+            byte @ (b'{' | b'}') if byte != quote => {
+                let doubled = rest.get(1) == Some(&byte);
+                if byte == b'{' && !doubled {
+                    self.frames.push(Frame::Field);
+                }
+                self.at += if doubled { 2 } else { 1 };
+            }
+            _ if !triple || rest.starts_with(&[quote; 3]) => {
+                self.frames.pop();
+                self.at += if triple { 3 } else { 1 };
+            }
+            _ => self.at += 1,
+        }
+        false
+    }
+
+    /// Steps over one thing in a format specification.
+    fn spec(&mut self) -> bool {
+        let quote = self.frames.iter().rev().find_map(|frame| match frame {
+            Frame::String { quote, triple: false, .. } => Some(*quote),
+            _ => None,
+        });
+        let byte = self.text[self.at];
+        match byte {
+            b'{' => self.frames.push(Frame::Field),
+            b'}' => drop(self.frames.pop()),
+            // The string ends, or its line does: its own turn.
+            b'\n' if quote.is_some() => {
+                self.frames.pop();
+                return false;
+            }
+            _ if quote == Some(byte) => {
+                self.frames.pop();
+                return false;
+            }
+            _ => {}
+        }
+        self.at += 1;
+        byte == b'\n'
+    }
+}
+
+/// How many bytes a `\` in a string takes with it.
+fn escape_length(rest: &[u8], format: bool, raw: bool) -> usize {
+    match rest.get(1) {
+        Some(b'\r') if rest.get(2) == Some(&b'\n') => 3,
+        Some(b'{' | b'}') if format => 1,
+        // `\N{DASH}` is no field.
+        Some(b'N') if format && !raw && rest.get(2) == Some(&b'{') => {
+            rest.iter().take(100).position(|&byte| byte == b'}').map_or(2, |at| at + 1)
+        }
+        Some(_) => 2,
+        None => 1,
+    }
+}
+
+/// How many bytes of a line [`Line::of`] looks at.
+const SEEN: usize = 16;
+
+/// What a line begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    /// `@`
+    Decorator,
+    /// `def`, `class`, `async def`
+    Definition,
+    /// `else` and the like, which go on with the statement before.
+    Clause,
+    /// Anything else that may begin a statement.
+    Statement,
+    /// A blank, a comment, a bracket or something else that may go on with what came before.
+    Other,
+}
+
+impl Line {
+    fn of(text: &[u8], at: usize) -> Self {
+        let line = &text[at..text.len().min(at + SEEN)];
+        let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii();
+        let length = line.iter().take_while(|byte| is_word(byte)).count();
+        match &line[..length] {
+            b"" if line.first() == Some(&b'@') => Self::Decorator,
+            b"def" | b"class" => Self::Definition,
+            b"async" if line[length..].trim_ascii_start().starts_with(b"def") => Self::Definition,
+            b"else" | b"elif" | b"except" | b"finally" => Self::Clause,
+            [first, ..] if !first.is_ascii_digit() && first.is_ascii() => Self::Statement,
+            _ => Self::Other,
+        }
+    }
+}

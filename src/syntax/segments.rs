@@ -1,0 +1,221 @@
+//! The segments of a text with their trees, and what of them stays through an edit.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use tree_sitter::{InputEdit, Node, Parser, Point, Tree};
+
+use super::segment;
+
+thread_local! {
+    /// A parser keeps what it has allocated from one text to the next.
+    static PARSER: RefCell<Parser> = RefCell::new({
+        let mut parser = Parser::new();
+        parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar is of a supported ABI");
+        parser
+    });
+}
+
+/// A run of whole top-level statements.
+#[derive(Clone, Debug)]
+pub(crate) struct Segment {
+    start: usize,
+    row: usize,
+    /// How much of the text had to be seen to know where it ends.
+    seen: usize,
+    is_plain: bool,
+    parsed: Arc<Parsed>,
+    /// The tree, moved to where the segment stands; made when first asked for.
+    moved: OnceLock<Tree>,
+}
+
+/// What holds wherever the segment stands.
+#[derive(Debug)]
+struct Parsed {
+    /// As if the segment were the whole text; made when first asked for.
+    tree: OnceLock<Tree>,
+    length: usize,
+    /// Line breaks, as the parser counts them.
+    rows: usize,
+}
+
+impl Segment {
+    /// Its first byte.
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    /// One past its last byte.
+    pub(crate) fn end(&self) -> usize {
+        self.start + self.parsed.length
+    }
+
+    /// The number of line feeds before it.
+    pub(crate) fn row(&self) -> usize {
+        self.row
+    }
+
+    /// Whether it is one function or class without decorators, and nothing else.
+    pub(crate) fn is_plain_definition(&self) -> bool {
+        self.is_plain
+    }
+
+    /// The root of its tree; `text` is the text that it is of.
+    pub(super) fn root(&self, text: &str) -> Node<'_> {
+        let tree = self.parsed.tree.get_or_init(|| {
+            let text = text.as_bytes().get(self.start..self.end()).unwrap_or_default();
+            let tree = PARSER.with_borrow_mut(|parser| parser.parse(text, None));
+            tree.expect("a parser with a language and no time limit parses")
+        });
+        if self.start == 0 {
+            return tree.root_node();
+        }
+        let moved = self.moved.get_or_init(|| {
+            let mut tree = tree.clone();
+            tree.edit(&InputEdit {
+                start_byte: 0,
+                old_end_byte: 0,
+                new_end_byte: self.start,
+                start_position: Point::new(0, 0),
+                old_end_position: Point::new(0, 0),
+                new_end_position: Point::new(self.row, 0),
+            });
+            tree
+        });
+        moved.root_node()
+    }
+
+    fn at(&self, start: usize, row: usize, seen: usize) -> Self {
+        if (start, row, seen) == (self.start, self.row, self.seen) {
+            return self.clone();
+        }
+        let (is_plain, parsed) = (self.is_plain, Arc::clone(&self.parsed));
+        Self { start, row, seen, is_plain, parsed, moved: OnceLock::new() }
+    }
+}
+
+impl Parsed {
+    fn new(text: &str) -> Self {
+        let rows = memchr::memchr_iter(b'\n', text.as_bytes()).count();
+        Self { tree: OnceLock::new(), length: text.len(), rows }
+    }
+}
+
+/// How many segments at the beginning, and then at the end, two texts have in common.
+pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> (usize, usize) {
+    let is_same = |(old, new): &(&Segment, &Segment)| Arc::ptr_eq(&old.parsed, &new.parsed);
+    let before = old.iter().zip(new).take_while(is_same).count();
+    let after = old[before..].iter().rev().zip(new[before..].iter().rev()).take_while(is_same).count();
+    (before, after)
+}
+
+/// The segments of a text. Each is parsed when its tree is first asked for.
+pub(super) fn parse(text: &str) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    read(&mut segments, text, |_| false, |text| Arc::new(Parsed::new(text)));
+    segments
+}
+
+/// The segments of a text of which an older version is known: the same as [`parse`] of it.
+pub(super) fn parse_next(old: &[Segment], old_text: &str, text: &str) -> Vec<Segment> {
+    let change = Change::between(old_text, text);
+    // What was seen to find their ends has not changed.
+    let kept = old.iter().take_while(|segment| segment.seen <= change.start).count();
+    let mut segments = old[..kept].to_vec();
+    let mut known: HashMap<&str, &Segment> = HashMap::new();
+    for segment in &old[kept..] {
+        if segment.start > change.old_end {
+            break;
+        }
+        known.insert(&old_text[segment.start..segment.end()], segment);
+    }
+    let mut rest = None;
+    read(
+        &mut segments,
+        text,
+        |end| {
+            let before = end.wrapping_add_signed(change.by.wrapping_neg());
+            rest = old.binary_search_by_key(&before, |old| old.start).ok().filter(|_| before >= change.old_end);
+            rest.is_some()
+        },
+        |text| match known.get(text) {
+            Some(segment) => Arc::clone(&segment.parsed),
+            None => Arc::new(Parsed::new(text)),
+        },
+    );
+    let (mut row, mut at) = end_of(&segments);
+    for segment in rest.map_or(&[][..], |rest| &old[rest..]) {
+        segments.push(segment.at(at, row, segment.seen.wrapping_add_signed(change.by)));
+        (row, at) = (row + segment.parsed.rows, at + segment.parsed.length);
+    }
+    segments
+}
+
+fn end_of(segments: &[Segment]) -> (usize, usize) {
+    segments.last().map_or((0, 0), |last| (last.row + last.parsed.rows, last.end()))
+}
+
+/// Reads on after the last segment, until the text ends or `is_known` says that the rest is.
+fn read(
+    segments: &mut Vec<Segment>,
+    text: &str,
+    mut is_known: impl FnMut(usize) -> bool,
+    mut parsed: impl FnMut(&str) -> Arc<Parsed>,
+) {
+    let (mut row, mut start) = end_of(segments);
+    loop {
+        let found = segment::find(text.as_bytes(), start);
+        let parsed = parsed(&text[start..found.end]);
+        let rows = parsed.rows;
+        segments.push(Segment {
+            start,
+            row,
+            seen: found.seen,
+            is_plain: found.is_plain,
+            parsed,
+            moved: OnceLock::new(),
+        });
+        (row, start) = (row + rows, found.end);
+        if start == text.len() || is_known(start) {
+            return;
+        }
+    }
+}
+
+/// The one stretch in which two texts differ.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Change {
+    /// Where it begins in both.
+    start: usize,
+    /// Where it ends in the old text.
+    old_end: usize,
+    /// How much longer the new text is.
+    by: isize,
+}
+
+impl Change {
+    /// The shortest such stretch.
+    fn between(old: &str, new: &str) -> Self {
+        let (old, new) = (old.as_bytes(), new.as_bytes());
+        let start = common(old.chunks(BLOCK), new.chunks(BLOCK), old.iter(), new.iter());
+        let (old_rest, new_rest) = (&old[start..], &new[start..]);
+        let same =
+            common(old_rest.rchunks(BLOCK), new_rest.rchunks(BLOCK), old_rest.iter().rev(), new_rest.iter().rev());
+        Self { start, old_end: old.len() - same, by: new.len().wrapping_sub(old.len()).cast_signed() }
+    }
+}
+
+/// Whole blocks are compared at the speed of memory.
+const BLOCK: usize = 256;
+
+/// How many bytes two texts have in common, seen from one end.
+fn common<'a>(
+    old_blocks: impl Iterator<Item = &'a [u8]>,
+    new_blocks: impl Iterator<Item = &'a [u8]>,
+    old: impl Iterator<Item = &'a u8>,
+    new: impl Iterator<Item = &'a u8>,
+) -> usize {
+    let whole = old_blocks.zip(new_blocks).take_while(|(a, b)| a.len() == BLOCK && a == b).count() * BLOCK;
+    whole + old.skip(whole).zip(new.skip(whole)).take_while(|(a, b)| a == b).count()
+}
