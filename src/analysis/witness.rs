@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::types::Facts;
-use super::types::index::{Atom, Condition, Poly};
+use super::types::index::{Atom, Condition, Narrow, Poly};
 use super::types::shape::Dim;
 
 /// Rounds of moving an example into a mask.
@@ -47,10 +47,18 @@ impl Example {
     }
 }
 
-/// An example in which `poly` is as large as it gets while all conditions hold; `None` where anything is not known. The
-/// conditions hold exactly, and each atom is within its bounds; whether it is the very largest is not claimed.
+/// An example in which `poly` is as large as it gets while all conditions hold; `None` where anything is not known.
+///
+/// The conditions hold exactly, also where what `narrow` names wraps around in 32 bits, and each atom is within its bounds.
+/// Whether it is the very largest is not claimed.
 #[must_use]
-pub fn largest(facts: &Facts, launched: &Launched, poly: &Poly, conditions: &[Condition]) -> Option<Example> {
+pub fn largest(
+    facts: &Facts,
+    launched: &Launched,
+    poly: &Poly,
+    conditions: &[Condition],
+    narrow: &[Narrow],
+) -> Option<Example> {
     let mut example = Example::default();
     let polys =
         std::iter::once(poly).chain(conditions.iter().flat_map(|condition| [&condition.left, &condition.right]));
@@ -64,7 +72,8 @@ pub fn largest(facts: &Facts, launched: &Launched, poly: &Poly, conditions: &[Co
         }
     }
     for _ in 0..ROUNDS {
-        let Some(broken) = conditions.iter().find(|condition| holds(&example, launched, condition) != Some(true))
+        let Some(broken) =
+            conditions.iter().find(|condition| holds(&example, launched, condition, narrow) != Some(true))
         else {
             return Some(example);
         };
@@ -96,21 +105,33 @@ fn bounds(facts: &Facts, launched: &Launched, example: &Example, atom: &Atom) ->
     }
 }
 
-fn holds(example: &Example, launched: &Launched, condition: &Condition) -> Option<bool> {
-    let (left, right) = (example.value(launched, &condition.left)?, example.value(launched, &condition.right)?);
-    let fits = |value: i128| i32::try_from(value).is_ok();
-    if !fits(left) || !fits(right) {
-        return None;
-    }
-    Some(match condition.op.as_ref() {
-        "<" => left < right,
-        "<=" => left <= right,
-        ">" => left > right,
-        ">=" => left >= right,
-        "==" => left == right,
-        "!=" => left != right,
-        _ => return None,
-    })
+/// Whether a condition holds, both with and without wrapping around in 32 bits where `narrow` says that this may be.
+fn holds(example: &Example, launched: &Launched, condition: &Condition, narrow: &[Narrow]) -> Option<bool> {
+    let side = |poly: &Poly| {
+        let value = example.value(launched, poly)?;
+        let is_given = poly.as_param().is_some() || poly.as_number().is_some();
+        match i32::try_from(value) {
+            Err(_) if narrow.iter().any(|narrow| narrow.poly == *poly) => Some((value, wrapped(value))),
+            Err(_) if !is_given => None,
+            _ => Some((value, value)),
+        }
+    };
+    let (left, right) = (side(&condition.left)?, side(&condition.right)?);
+    let compared = |left: i128, right: i128| match condition.op.as_ref() {
+        "<" => Some(left < right),
+        "<=" => Some(left <= right),
+        ">" => Some(left > right),
+        ">=" => Some(left >= right),
+        "==" => Some(left == right),
+        "!=" => Some(left != right),
+        _ => None,
+    };
+    Some(compared(left.0, right.0)? && compared(left.1, right.1)?)
+}
+
+/// What is left of a number in 32 bits.
+fn wrapped(value: i128) -> i128 {
+    (value + (1 << 31)).rem_euclid(1 << 32) - (1 << 31)
 }
 
 /// Makes the left side of an upper bound smaller, by lanes first, then by programs.
@@ -135,4 +156,17 @@ fn move_into(facts: &Facts, launched: &Launched, example: &mut Example, conditio
         return Some(());
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_wrap_around_like_32_bits() {
+        assert_eq!(wrapped(5), 5);
+        assert_eq!(wrapped(1 << 31), -(1 << 31));
+        assert_eq!(wrapped((1 << 32) + 7), 7);
+        assert_eq!(wrapped(-(1 << 31) - 1), (1 << 31) - 1);
+    }
 }

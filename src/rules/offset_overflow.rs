@@ -134,8 +134,9 @@ fn overflow<'f>(facts: &'f Facts, launched: &Launched, access: &'f Access) -> Op
         Mask::Unknown => return None,
         Mask::Tile(tile) => &tile.about.guard().filter(|guard| !guard.is_partial)?.conditions,
     };
-    index(access)?.narrow.iter().find_map(|narrow| {
-        let example = largest(facts, launched, &narrow.poly, conditions)?;
+    let all = &index(access)?.narrow;
+    all.iter().find_map(|narrow| {
+        let example = largest(facts, launched, &narrow.poly, conditions, all)?;
         let value = example.value(launched, &narrow.poly)?;
         (value > LARGEST).then_some((narrow, example, value))
     })
@@ -192,4 +193,48 @@ fn widen(context: &Context<'_>, span: Span) -> Option<(Span, String)> {
         _ => format!("({text}).to($)"),
     };
     Some((operand.span, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::Target;
+    use crate::kernel::Module;
+    use crate::rules::engine::Selection;
+    use crate::syntax::Source;
+
+    /// What is found in the launch that `host` makes of a copy of rows.
+    fn found(host: &str) -> Vec<String> {
+        let text = format!(
+            "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef rows(x, m, n, stride, BM: tl.constexpr, BN: \
+             tl.constexpr):\n    r = tl.program_id(0) * BM + tl.arange(0, BM)\n    c = tl.program_id(1) * BN + tl.arange(0, BN)\n    mask = \
+             (r[:, None] < m) & (c[None, :] < n)\n    tl.store(x + r[:, None] * stride + c[None, :], 1.0, mask=mask)\n\ndef run():\n{}\n",
+            host.lines().map(|line| format!("    {line}\n")).collect::<String>()
+        );
+        let source = Source::parse(text.as_str());
+        let module = Module::build(&source);
+        let selection = Selection { select: vec!["M002".to_owned()], ignore: Vec::new() };
+        let context = Context::new(&source, &module, Target::newest());
+        super::super::check(&context, &selection).into_iter().map(|found| found.message).collect()
+    }
+
+    const LAUNCH: &str = "m, n = x.shape\nrows[(triton.cdiv(m, 64), triton.cdiv(n, 64))](x, m, n, x.stride(0), BM=64, BN=64)";
+
+    #[test]
+    fn the_largest_row_inside_the_mask_decides() {
+        let of = |side: u32| found(&format!("x = torch.empty(({side}, {side}), device='cuda')\n{LAUNCH}"));
+        // 46340² is below 2³¹, and the last tile of rows reaches beyond it only outside the mask.
+        assert_eq!(of(46340), [""; 0]);
+        let large = of(50000);
+        assert_eq!(large.len(), 1);
+        assert!(large[0].contains("reaches 2499950000 (at program_id(0) = 781)"), "{large:?}");
+    }
+
+    #[test]
+    fn unknown_sizes_are_silent() {
+        assert_eq!(found(&format!("x = given()\n{LAUNCH}")), [""; 0]);
+        assert_eq!(found(&format!("x = torch.empty((50000, given()), device='cuda')\n{LAUNCH}")), [""; 0]);
+        let grid = "x = torch.empty((50000, 50000))\nrows[grid](x, 50000, 50000, x.stride(0), BM=64, BN=64)";
+        assert_eq!(found(grid), [""; 0]);
+    }
 }

@@ -114,8 +114,11 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     }
 }
 
+/// An address as a sum of products, each of names with a factor.
+type Address = Vec<(Vec<String>, i128)>;
+
 /// What a load in a loop goes over: the parameter, and the address in terms that are the same for loops and lanes alike.
-fn swept<'f>(facts: &Facts, access: &'f Access) -> Option<(&'f str, Vec<(String, Vec<String>, i128)>)> {
+fn swept<'f>(facts: &Facts, access: &'f Access) -> Option<(&'f str, Address)> {
     let [around] = access.loops.as_slice() else { return None };
     let index = index(access)?;
     if access.kind != AccessKind::Load || !index.poly.has(&Atom::Loop(*around)) || access.is_uncertain || access.branches > 0 {
@@ -136,7 +139,7 @@ fn swept<'f>(facts: &Facts, access: &'f Access) -> Option<(&'f str, Vec<(String,
     if !fixed(&head.start) || !fixed(&head.end) || index.poly.any(|atom| matches!(atom, Atom::Other(_))) {
         return None;
     }
-    let mut terms: Vec<(String, Vec<String>, i128)> = Vec::new();
+    let mut terms = Address::new();
     for (atoms, factor) in &index.poly.terms {
         let mut names = Vec::new();
         for atom in atoms {
@@ -150,9 +153,9 @@ fn swept<'f>(facts: &Facts, access: &'f Access) -> Option<(&'f str, Vec<(String,
             });
         }
         names.sort();
-        terms.push((String::new(), names, *factor));
+        terms.push((names, *factor));
     }
-    terms.push(("constant".to_owned(), Vec::new(), index.poly.constant));
+    terms.push((Vec::new(), index.poly.constant));
     terms.sort();
     Some((index.base.as_deref()?, terms))
 }

@@ -82,6 +82,9 @@ Puts `tl.debug_barrier()` in front of the statement that loads.
     check,
 };
 
+/// Fewer lanes than this may have one thread.
+const FEW: i64 = 32;
+
 /// Functions after which all threads of a program have come to one place.
 const MEETING: &[&str] = &[
     "debug_barrier", "sum", "max", "min", "argmax", "argmin", "reduce", "xor_sum", "dot", "dot_scaled", "cumsum", "cumprod",
@@ -123,7 +126,8 @@ fn exchanges(facts: &Facts, store: &Access, load: &Access) -> bool {
         return false;
     }
     let (Some(difference), Some(size)) = (from.poly.plus(&to.poly, -1), facts.lanes.get(lane as usize)) else { return false };
-    let size = size.size.known().map_or(2, i128::from);
+    // A few lanes may all lie in one thread.
+    let size = size.size.known().map_or(2, |size| if size < FEW { 0 } else { i128::from(size) });
     match difference.as_number() {
         // The neighbour's lane; with a mask on either, only the step to the next is certain enough.
         Some(shift) => shift != 0 && shift.abs() < size && only_lane(from) == Some(lane),
