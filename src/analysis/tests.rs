@@ -268,6 +268,11 @@ fn nesting_costs_no_more_than_it_may() {
     finds(&lines, "tl.sum(v) +");
     let chain: String = (0..4000).map(|at| format!("elif flag == {at}:\n    s = 0\n")).collect();
     silent(&format!("if FLAG:\n    s = 1\n{chain}"));
+    let loops = |count: usize| -> String {
+        (0..count).map(|at| format!("n{at} = 0\nfor i in range(n):\n    n{at} += 1\n")).collect()
+    };
+    finds(&format!("{}s = tl.sum(v)", loops(100)), "tl.sum(v) +");
+    silent(&format!("{}s = tl.sum(v)", loops(1200)));
 }
 
 #[test]

@@ -5,12 +5,15 @@
 //! joins. Every expression is evaluated, wherever it stands, so that reductions inside calls nobody knows are seen.
 
 mod calls;
+mod found;
 mod reductions;
+
+pub use found::{PaddedReduction, Reductions, UndefinedReduction};
 
 use std::collections::HashMap;
 
 use super::constants::truth;
-use super::fills::{self, Fill};
+use super::fills;
 use super::lanes::{Along, Kind, Operation, Value};
 use super::launches::{certainly_launched, global, passed_alike, same};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
@@ -19,43 +22,8 @@ use crate::syntax::Span;
 
 /// Loops nested deeper than this run once, so that hostile code costs no more than it may.
 const MAX_DOUBLED_LOOPS: usize = 4;
-
-/// A reduction that mixes in lanes which a masked load without `other` left undefined.
-#[derive(Clone, Debug, PartialEq)]
-pub struct UndefinedReduction<'a> {
-    /// The load.
-    pub load: &'a Expr,
-    /// The first reduction that its undefined lanes reach.
-    pub reduction: &'a Expr,
-    /// The name of that reduction: `sum`, `max`, …
-    pub name: &'static str,
-    /// Where the load's mask is assigned, when it is a name.
-    pub mask: Option<Span>,
-    /// Whether a zero from the load would change none of the reductions that these lanes reach.
-    pub zero_is_neutral: bool,
-    /// Whether the first reduction takes what was loaded, at most cast.
-    pub as_loaded: bool,
-}
-
-/// A reduction that mixes in lanes of padding which are not neutral in it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PaddedReduction<'a> {
-    /// The padding as the reduction finds it.
-    pub fill: Fill<'a>,
-    /// The reduction.
-    pub reduction: &'a Expr,
-    /// Its name: `sum`, `max`, …
-    pub name: &'static str,
-}
-
-/// What [`lanes_that_count`] finds.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Reductions<'a> {
-    /// Those that mix in undefined lanes, in source order of the loads.
-    pub undefined: Vec<UndefinedReduction<'a>>,
-    /// Those that mix in padding, in source order.
-    pub padded: Vec<PaddedReduction<'a>>,
-}
+/// How many values may be copied for the paths of one kernel, so that many names in many loops cost no more than they may.
+const MAX_COPIES: usize = 500_000;
 
 /// The reductions of `kernel` in which lanes count that should not.
 #[must_use]
@@ -68,10 +36,15 @@ pub fn lanes_that_count<'a>(module: &'a Module, kernel: &'a Kernel) -> Reduction
         found: Vec::new(),
         padded: Vec::new(),
         assignment: None,
+        reads: None,
+        copies: 0,
         depth: 0,
     };
     let mut names = Names::default();
     run.body(&kernel.body, &mut names);
+    if run.copies > MAX_COPIES {
+        return Reductions::default();
+    }
     run.found.sort_by_key(|found| found.load.span);
     run.padded.sort_by_key(|found| found.reduction.span);
     Reductions { undefined: run.found, padded: run.padded }
@@ -101,6 +74,10 @@ struct Run<'a> {
     padded: Vec<PaddedReduction<'a>>,
     /// The statement that is running and the name that it assigns, when it does nothing else.
     assignment: Option<(&'a Stmt, &'a str)>,
+    /// Where names are read; made when first asked for.
+    reads: Option<reductions::Reads<'a>>,
+    /// How many values have been copied.
+    copies: usize,
     depth: usize,
 }
 
@@ -114,7 +91,7 @@ enum Then {
 impl<'a> Run<'a> {
     fn body(&mut self, body: &'a [Stmt], names: &mut Names<'a>) -> Then {
         for stmt in body {
-            if self.stmt(stmt, names) == Then::Ends {
+            if self.stmt(stmt, names) == Then::Ends || self.copies > MAX_COPIES {
                 return Then::Ends;
             }
         }
@@ -175,7 +152,16 @@ impl<'a> Run<'a> {
         Then::Continues
     }
 
+    /// Whether the names may be copied for one more path. When they may not, the run ends and finds nothing.
+    fn may_copy(&mut self, names: &Names<'a>) -> bool {
+        self.copies += names.values.len();
+        self.copies <= MAX_COPIES
+    }
+
     fn branches(&mut self, branches: &'a [(Expr, Vec<Stmt>)], orelse: &'a [Stmt], names: &mut Names<'a>) -> Then {
+        if !self.may_copy(names) {
+            return Then::Ends;
+        }
         let mut outcome: Option<Names<'a>> = None;
         let mut add = |then: Then, after: Names<'a>| match (&mut outcome, then) {
             (_, Then::Ends) => {}
@@ -210,6 +196,9 @@ impl<'a> Run<'a> {
     }
 
     fn repeat(&mut self, counter: Option<(&'a Expr, Value<'a>)>, body: &'a [Stmt], names: &mut Names<'a>) {
+        if !self.may_copy(names) {
+            return;
+        }
         self.depth += 1;
         for _ in 0..if self.depth > MAX_DOUBLED_LOOPS { 1 } else { 2 } {
             let mut after = names.clone();

@@ -1,11 +1,14 @@
 //! Reductions, and which of them the undefined lanes of a load reach.
 
+use std::collections::{HashMap, HashSet};
+
 use super::super::constants::truth;
 use super::super::fills::{Content, Fill};
 use super::super::lanes::{Undefined, Value};
 use super::calls::{Arguments, as_int};
 use super::{PaddedReduction, Run, UndefinedReduction};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
+use crate::syntax::Span;
 
 /// What the domain takes for a reduction.
 pub(super) const REDUCTIONS: &[&str] = &["argmax", "argmin", "max", "min", "reduce", "reduce_or", "sum", "xor_sum"];
@@ -84,7 +87,7 @@ impl<'a> Run<'a> {
             ("sum" | "max" | "argmax" | "min" | "argmin", Content::Other { .. }) => true,
             _ => false,
         };
-        if !counts || self.assignment.is_some_and(|(statement, target)| !self.is_read_after(statement, target)) {
+        if !counts || self.is_never_read() {
             return;
         }
         if self.padded.iter().all(|known| known.reduction.span != reduction.span) {
@@ -93,8 +96,7 @@ impl<'a> Run<'a> {
     }
 
     fn report(&mut self, lanes: &Undefined<'a>, reduction: &'a Expr, name: &'static str) {
-        let unread = |(statement, target): (&'a Stmt, &'a str)| !self.is_read_after(statement, target);
-        if self.assignment.is_some_and(unread) {
+        if self.is_never_read() {
             return;
         }
         let neutral = lanes.zero_stays
@@ -116,21 +118,51 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// Whether nothing reads the name that the running statement assigns.
+    fn is_never_read(&mut self) -> bool {
+        self.assignment.is_some_and(|(statement, target)| !self.is_read_after(statement, target))
+    }
+
     /// Whether what `statement` assigns to `name` is read before the statement runs again. A running total that nothing
     /// reads after the loop takes in the lanes behind the end only in the last round, where they do no harm.
-    fn is_read_after(&self, statement: &Stmt, name: &str) -> bool {
-        let mut read = false;
-        walk_statements(&self.kernel.body, &mut |stmt| {
-            let (values, from) = match &stmt.kind {
-                StmtKind::Assign { value, .. } => (value.iter().collect(), statement.span.end),
-                // The condition stands before the body and is read after it.
-                StmtKind::While { test, .. } if stmt.span.contains(statement.span) => (vec![test], 0),
-                _ => (stmt.exprs(), statement.span.end),
+    fn is_read_after(&mut self, statement: &Stmt, name: &str) -> bool {
+        let body = &self.kernel.body;
+        let reads = self.reads.get_or_insert_with(|| Reads::of(body));
+        let is_tested = |(span, names): &(Span, HashSet<&str>)| span.contains(statement.span) && names.contains(name);
+        reads.last.get(name).is_some_and(|&last| last >= statement.span.end) || reads.tests.iter().any(is_tested)
+    }
+}
+
+/// Where the names of a kernel are read.
+pub(super) struct Reads<'a> {
+    /// The last place of each.
+    last: HashMap<&'a str, usize>,
+    /// The names in the condition of each `while`: it stands before the body and is read after it.
+    tests: Vec<(Span, HashSet<&'a str>)>,
+}
+
+impl<'a> Reads<'a> {
+    fn of(body: &'a [Stmt]) -> Self {
+        let mut reads = Self { last: HashMap::new(), tests: Vec::new() };
+        walk_statements(body, &mut |stmt| {
+            let values = match &stmt.kind {
+                StmtKind::Assign { value, .. } => value.iter().collect(),
+                _ => stmt.exprs(),
             };
+            let mut names = HashSet::new();
             for value in values {
-                value.walk(&mut |expr| read |= expr.as_name() == Some(name) && expr.span.start >= from);
+                value.walk(&mut |expr| {
+                    if let Some(name) = expr.as_name() {
+                        let last = reads.last.entry(name).or_default();
+                        *last = expr.span.start.max(*last);
+                        names.insert(name);
+                    }
+                });
+            }
+            if matches!(stmt.kind, StmtKind::While { .. }) {
+                reads.tests.push((stmt.span, names));
             }
         });
-        read
+        reads
     }
 }
