@@ -3,6 +3,7 @@
 
 use proptest::prelude::*;
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
+use warpsmith::analysis::types;
 use warpsmith::api::Target;
 use warpsmith::kernel::{Kernel, Module, Shift};
 use warpsmith::rules::{self, Context, Diagnostic, Selection};
@@ -12,10 +13,14 @@ const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.j
     \"\"\"Docs.\"\"\"\n    i = tl.arange(0, BLOCK)\n    if n > 0:\n        tl.store(x + i, i, mask=i < n)\n    # é😀\n\n\n\
     def run(x):\n    k[(1,)](x, 3, BLOCK=[2 * i for i in (32, 64) if i][0])\n\n\nlanguage = tl\n\n\nclass Op:\n    def __call__(self, x):\n        \
     k[(2,)](x, 4)\n        return k[(1,)](x, 5), lambda: k[1](x)\n\n\n@triton.jit\ndef helper(x):\n    return language.abs(x)\n\n\n\
+    SIZE = 100\n\n\nclass Pair(tuple):\n    pass\n\n\n@triton.jit\ndef lanes(x, m):\n    i = tl.arange(0, m)\n    \
+    return tl.load(x + i, mask=i < SIZE) + tl.zeros([3], tl.float32)\n\n\n@triton.jit\ndef add(x, y, B: tl.constexpr):\n    \
+    a = lanes(x, B)\n    b = lanes(y, SIZE)\n    tl.store(x + tl.arange(0, 64), a + b + missing)\n    \
+    return tl.dot(Pair, Op)\n\n\nadd[(1,)](run, run, 64)\n\n\n\
     if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
-const PIECES: [&str; 35] = [
+const PIECES: [&str; 38] = [
     "",
     "x",
     "é",
@@ -49,6 +54,9 @@ const PIECES: [&str; 35] = [
     "f'{x",
     "}",
     "# warpsmith: ignore\n",
+    "# warpsmith: signature x=*fp16\n",
+    "SIZE = tl.constexpr(64)\n",
+    "def SIZE(): pass\n",
     "def configs():\n    return [triton.Config({'B': b}) for b in [1, 2]]\n",
     "@triton.autotune(configs=[triton.Config({'B': b}) for b in [1, 2]], key=['n'])\n",
 ];
@@ -245,6 +253,11 @@ proptest! {
                 let fresh_module = Module::build(&fresh);
                 prop_assert_eq!(&module, &fresh_module, "{:?}", text);
                 prop_assert_eq!(findings(&edited, &module), findings(&fresh, &fresh_module), "{:?}", text);
+                for at in 0..module.kernels.len() {
+                    let target = Target::newest();
+                    let known = types::facts(&module, &text, target, at);
+                    prop_assert_eq!(&*known, &types::infer(&fresh_module, &text, target, at, false), "{:?}", text);
+                }
                 for (kernel, fresh_kernel) in module.kernels.iter().zip(&fresh_module.kernels) {
                     let known = kernel.facts.get(0, || fact(&edited, &module, kernel));
                     prop_assert_eq!(&*known, &fact(&fresh, &fresh_module, fresh_kernel), "{:?}", text);

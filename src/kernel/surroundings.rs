@@ -6,8 +6,8 @@ use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 use super::Module;
 use crate::syntax::{Source, Span};
 
-/// Marks comments that say something about kernels.
-const MARK: &str = "warpsmith:";
+/// Words of comments and strings that say something about kernels, wherever they stand.
+const MARKS: [&str; 2] = ["warpsmith:", "TRITON_ALLOW"];
 
 /// [`Words`], once they are needed: an edit needs them. They are of the text, so two models do not differ in them.
 #[derive(Clone, Debug, Default)]
@@ -32,7 +32,7 @@ struct Words {
     is_definition: bool,
     /// Of the text without what follows the last statement.
     hash: u64,
-    /// Of the comments that say something about kernels.
+    /// Of what [`marks`] looks at.
     marks: u64,
     /// Hashes of the names in it, sorted.
     names: Vec<u64>,
@@ -45,12 +45,23 @@ impl Words {
         let mut names: Vec<u64> = text.split(|c| !is_part(c)).filter(|word| !word.is_empty()).map(hash).collect();
         names.sort_unstable();
         names.dedup();
-        let marks = memchr::memmem::find_iter(text.as_bytes(), MARK).fold(0, |all: u64, at| {
-            let line = text[at..].lines().next().unwrap_or_default();
-            hash((all, line))
-        });
-        Self { is_definition, hash: hash(statements(text)), marks, names }
+        Self { is_definition, hash: hash(statements(text)), marks: marks(text), names }
     }
+}
+
+/// What a text says about kernels besides what it does: marked lines, and the heads of classes, of which kernels may use
+/// those for tuples.
+fn marks(text: &str) -> u64 {
+    let mut all = 0;
+    for mark in MARKS {
+        for at in memchr::memmem::find_iter(text.as_bytes(), mark) {
+            all = hash((all, text[at..].lines().next()));
+        }
+    }
+    for at in memchr::memmem::find_iter(text.as_bytes(), "class ") {
+        all = hash((all, text[at..].split(':').next()));
+    }
+    all
 }
 
 /// `text` without the blank lines and comments at its end, where they stand at the beginning of a line.

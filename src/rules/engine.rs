@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::path::Path;
+use std::sync::Arc;
 
 use super::RULES;
 use super::declaration::{FAMILIES, Rule};
@@ -23,7 +24,7 @@ pub struct Context<'a> {
     /// The Triton version it is checked against.
     pub target: Target,
     path: Option<&'a Path>,
-    facts: OnceCell<Vec<Facts>>,
+    facts: OnceCell<Vec<Arc<Facts>>>,
     dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
 }
@@ -45,10 +46,10 @@ impl<'a> Context<'a> {
 
     /// What the type analysis knows of each kernel, in the order of [`Module::kernels`]; computed when first asked for.
     #[must_use]
-    pub fn facts(&self) -> &[Facts] {
+    pub fn facts(&self) -> &[Arc<Facts>] {
         self.facts.get_or_init(|| {
             let (module, text) = (self.module, self.source.text());
-            (0..module.kernels.len()).map(|at| types::infer(module, text, self.target, at, false)).collect()
+            (0..module.kernels.len()).map(|at| types::facts(module, text, self.target, at)).collect()
         })
     }
 

@@ -12,7 +12,8 @@ use crate::syntax::Span;
 
 /// The kernels that could be read, with what is known of each.
 pub(super) fn kernels<'c>(context: &'c Context<'_>) -> impl Iterator<Item = (&'c Kernel, &'c Facts)> {
-    context.module.kernels.iter().zip(context.facts()).filter(|(kernel, _)| !kernel.has_error)
+    let facts = context.facts().iter().map(AsRef::as_ref);
+    context.module.kernels.iter().zip(facts).filter(|(kernel, _)| !kernel.has_error)
 }
 
 /// The call that stands at `span`.

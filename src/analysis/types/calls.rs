@@ -257,7 +257,7 @@ impl<'a> Engine<'a> {
         for (param, value) in kernel.params.iter().zip(&arguments).skip(hidden).filter(|(param, _)| !param.variadic) {
             inner.names.insert(&param.name, value.clone());
         }
-        self.facts.coverage.functions.insert(index);
+        self.facts.coverage.functions.insert(kernel.def_span);
         self.running.push(index);
         self.calls.push((index, arguments.clone()));
         self.body(&kernel.body, &mut inner);

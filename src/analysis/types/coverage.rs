@@ -1,6 +1,7 @@
 //! Which code Triton compiles under the types and values that a signature gives.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::engine::Facts;
 use crate::analysis::launches::certainly_launched;
@@ -17,13 +18,13 @@ pub struct Coverage {
     pub entered: HashSet<Span>,
     /// Blocks and operands that were left out.
     pub pruned: HashSet<Span>,
-    /// The functions of the file that were compiled, by index.
-    pub functions: HashSet<usize>,
+    /// The functions of the file that were compiled.
+    pub functions: HashSet<Span>,
 }
 
 /// The code that no kernel with a signature compiles: what is wrong there does no harm.
 #[must_use]
-pub fn dead(module: &Module, facts: &[Facts]) -> Vec<Span> {
+pub fn dead(module: &Module, facts: &[Arc<Facts>]) -> Vec<Span> {
     let signed: Vec<&Coverage> = facts.iter().map(|facts| &facts.coverage).filter(|coverage| coverage.signed).collect();
     if signed.is_empty() {
         return Vec::new();
@@ -31,8 +32,9 @@ pub fn dead(module: &Module, facts: &[Facts]) -> Vec<Span> {
     let pruned = signed.iter().flat_map(|coverage| &coverage.pruned).copied();
     let mut dead: Vec<Span> =
         pruned.filter(|span| signed.iter().all(|coverage| !coverage.entered.contains(span))).collect();
-    for (index, (kernel, facts)) in module.kernels.iter().zip(facts).enumerate() {
-        let is_used = facts.coverage.signed || signed.iter().any(|coverage| coverage.functions.contains(&index));
+    for (kernel, facts) in module.kernels.iter().zip(facts) {
+        let is_used =
+            facts.coverage.signed || signed.iter().any(|coverage| coverage.functions.contains(&kernel.def_span));
         // The host cannot launch what returns a value.
         if !is_used && returns_value(kernel) && !certainly_launched(module, kernel) {
             dead.push(kernel.def_span);

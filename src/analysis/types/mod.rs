@@ -28,6 +28,7 @@ mod facts_tests;
 mod fold;
 mod functions;
 pub mod index;
+mod kept;
 mod libdevice;
 mod linear;
 mod loops;
@@ -49,4 +50,5 @@ mod value;
 
 pub use coverage::{Coverage, dead};
 pub use engine::{Facts, infer, infer_as};
+pub use kept::facts;
 pub use value::{Const, Element, Kind, Problem, Tile, Value};

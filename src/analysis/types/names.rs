@@ -158,8 +158,7 @@ impl<'a> Engine<'a> {
         self.text.match_indices(&head).any(|(at, _)| {
             let rest = &self.text[at + head.len()..];
             let bases = rest.split(':').next().unwrap_or("");
-            let before = self.text[..at].trim_end().lines().next_back().unwrap_or("");
-            bases.contains("uple") || bases.contains("tl.") || before.contains("aggregate")
+            bases.contains("uple") || bases.contains("tl.")
         })
     }
 

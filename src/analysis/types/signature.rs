@@ -22,6 +22,12 @@ pub struct Signature {
     pub span: Span,
 }
 
+/// Whether a comment of the file may give the signature of a kernel.
+#[must_use]
+pub fn may_be_in(text: &str) -> bool {
+    memchr::memmem::find(text.as_bytes(), MARK.as_bytes()).is_some()
+}
+
 /// The signature that a comment gives `kernel`, if one does.
 #[must_use]
 pub fn of(module: &Module, kernel: &Kernel, text: &str) -> Option<Signature> {
@@ -31,7 +37,7 @@ pub fn of(module: &Module, kernel: &Kernel, text: &str) -> Option<Signature> {
     let mut above = None;
     let mut named = None;
     for (at, _) in text.match_indices(MARK) {
-        let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+        let start = text[..at].rfind(['\n', '\r']).map_or(0, |newline| newline + 1);
         let line = text[start..].split(['\n', '\r']).next().unwrap_or("");
         if !text[start..at].trim_start().starts_with('#') {
             continue;
@@ -242,6 +248,7 @@ mod tests {
         assert_eq!(at("# warpsmith: signature x=i8\ny = 1\n", ""), None);
         assert_eq!(at("", "# warpsmith: signature x=i8\n"), None);
         assert_eq!(at("", "# warpsmith: signature k: x=i8\n").as_deref(), Some("int8"));
+        assert_eq!(at("", "x\r# warpsmith: signature k: x=i8").as_deref(), Some("int8"));
         assert_eq!(at("", "# warpsmith: signature other: x=i8\n"), None);
         assert_eq!(at("y = 'warpsmith: signature x=i8'\n", ""), None);
     }
