@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "branch-type-mismatch",
         severity: Severity::Error,
         summary: "a name that has one type behind one branch and another type behind the other",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("branch_type_mismatch.md"),
     },

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "cancelling-variance",
         severity: Severity::Hint,
         summary: "a variance computed as mean of squares less square of mean, which cancels",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("cancelling_variance.md"),
     },

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
         name: "global-not-constexpr",
         severity: Severity::Error,
         summary: "a global of the file that kernels cannot use, since it is no `tl.constexpr`",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("global_not_constexpr.md"),
     },

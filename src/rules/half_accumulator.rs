@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         name: "half-accumulator",
         severity: Severity::Warning,
         summary: "a running total in fp16 or bf16",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("half_accumulator.md"),
     },

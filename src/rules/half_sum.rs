@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         name: "half-sum",
         severity: Severity::Hint,
         summary: "a `tl.sum` of what was cast to half precision, which adds up in half precision",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("half_sum.md"),
     },

@@ -10,7 +10,7 @@ pub(super) static RULE: Rule = Rule {
         name: "ignored-nan",
         severity: Severity::Hint,
         summary: "a maximum or minimum of what was loaded that is stored and leaves NaN out",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("ignored_nan.md"),
     },

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "incompatible-shapes",
         severity: Severity::Error,
         summary: "shapes that cannot be broadcast to one another",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("incompatible_shapes.md"),
     },

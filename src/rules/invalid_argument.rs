@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-argument",
         severity: Severity::Error,
         summary: "an argument of a type or value that the function does not accept",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("invalid_argument.md"),
     },

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-condition",
         severity: Severity::Error,
         summary: "a condition that is neither a scalar nor known while compiling",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("invalid_condition.md"),
     },

@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-conversion",
         severity: Severity::Error,
         summary: "a conversion that Triton cannot make, or a number that does not fit its type",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("invalid_conversion.md"),
     },

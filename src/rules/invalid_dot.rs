@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-dot",
         severity: Severity::Error,
         summary: "operands that `tl.dot` cannot multiply",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("invalid_dot.md"),
     },

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-loop-bounds",
         severity: Severity::Error,
         summary: "a `for` over something else than a range of integers",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("invalid_loop_bounds.md"),
     },

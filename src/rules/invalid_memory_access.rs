@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-memory-access",
         severity: Severity::Error,
         summary: "a load, store or atomic whose arguments do not go together",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("invalid_memory_access.md"),
     },

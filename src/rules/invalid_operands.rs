@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-operands",
         severity: Severity::Error,
         summary: "operands that an operator does not take",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("invalid_operands.md"),
     },

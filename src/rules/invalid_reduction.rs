@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-reduction",
         severity: Severity::Error,
         summary: "a reduction or scan along an axis, or of a type, that it cannot have",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("invalid_reduction.md"),
     },

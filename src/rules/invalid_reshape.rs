@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-reshape",
         severity: Severity::Error,
         summary: "a change of shape that the tile does not fit",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("invalid_reshape.md"),
     },

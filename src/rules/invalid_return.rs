@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-return",
         severity: Severity::Error,
         summary: "a `return` where a kernel cannot have one, or of a value that it cannot return",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("invalid_return.md"),
     },

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-subscript",
         severity: Severity::Error,
         summary: "a subscript that Triton cannot take apart, or an assignment to one",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("invalid_subscript.md"),
     },

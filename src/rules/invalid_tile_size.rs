@@ -12,7 +12,7 @@ pub(super) static RULE: Rule = Rule {
         name: "invalid-tile-size",
         severity: Severity::Error,
         summary: "a tile of a size that Triton does not have",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("invalid_tile_size.md"),
     },

@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "loop-type-change",
         severity: Severity::Error,
         summary: "a name whose type or shape changes from one round of a loop to the next",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("loop_type_change.md"),
     },

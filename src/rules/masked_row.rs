@@ -11,7 +11,7 @@ pub(super) static RULE: Rule = Rule {
         name: "masked-row",
         severity: Severity::Hint,
         summary: "an online softmax that is NaN for rows of which the mask leaves nothing",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("masked_row.md"),
     },

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
         name: "mismatched-arguments",
         severity: Severity::Error,
         summary: "arguments that a function does not take, or one that it lacks",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("mismatched_arguments.md"),
     },

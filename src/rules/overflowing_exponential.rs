@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         name: "overflowing-exponential",
         severity: Severity::Warning,
         summary: "a quotient of exponentials of what was loaded, which is NaN once they overflow",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: false,
         doc: include_str!("overflowing_exponential.md"),
     },

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
         name: "padded-reduction",
         severity: Severity::Warning,
         summary: "padding of a masked load that is no longer neutral when it is reduced",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("padded_reduction.md"),
     },

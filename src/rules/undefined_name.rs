@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         name: "undefined-name",
         severity: Severity::Error,
         summary: "a name that does not exist where a kernel uses it",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("undefined_name.md"),
     },

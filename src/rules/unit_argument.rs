@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
         name: "unit-argument",
         severity: Severity::Warning,
         summary: "`.to` of an integer parameter, which does not compile when 1 is passed",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("unit_argument.md"),
     },

@@ -15,7 +15,7 @@ pub(super) static RULE: Rule = Rule {
         name: "unknown-attribute",
         severity: Severity::Error,
         summary: "an attribute or method that a value in a kernel does not have",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("unknown_attribute.md"),
     },

@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         name: "unpacking-mismatch",
         severity: Severity::Error,
         summary: "an assignment to several names of something that has not as many parts",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("unpacking_mismatch.md"),
     },

@@ -14,7 +14,7 @@ pub(super) static RULE: Rule = Rule {
         name: "unsupported-syntax",
         severity: Severity::Error,
         summary: "Python that kernels cannot contain",
-        since: "0.2.0",
+        since: "0.1.0",
         fixable: true,
         doc: include_str!("unsupported_syntax.md"),
     },
