@@ -111,7 +111,10 @@ fn neovim_shows_what_is_wrong_with_the_examples() {
             format!("found {} {} {code}", name(path), found["line"])
         })
         .collect();
-    assert!(expected.len() >= 5 && expected.iter().all(|line| line.contains("mistakes.py")), "{expected:?}");
+    // Hints may stand in good kernels, too.
+    let wrong = found.iter().filter(|found| found["severity"] != "hint");
+    let wrong: Vec<String> = wrong.map(|found| name(found["path"].as_str().unwrap())).collect();
+    assert!(wrong.len() >= 5 && wrong.iter().all(|file| file == "mistakes.py"), "{expected:?}");
 
     let said = run(&neovim, "examples.lua", folder.path(), &[&examples]);
     let mut shown: Vec<String> =

@@ -30,7 +30,7 @@ impl Cached {
 struct Words {
     /// Whether it is one function or class.
     is_definition: bool,
-    /// Of the text without what follows the last statement.
+    /// Of the text without blank lines at its end.
     hash: u64,
     /// Of what [`marks`] looks at.
     marks: u64,
@@ -45,7 +45,7 @@ impl Words {
         let mut names: Vec<u64> = text.split(|c| !is_part(c)).filter(|word| !word.is_empty()).map(hash).collect();
         names.sort_unstable();
         names.dedup();
-        Self { is_definition, hash: hash(statements(text)), marks: marks(text), names }
+        Self { is_definition, hash: hash(text.trim_ascii_end()), marks: marks(text), names }
     }
 }
 
