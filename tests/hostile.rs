@@ -25,7 +25,9 @@ fn time(begin: Instant) -> Duration {
 }
 
 fn find(source: &Source, module: &Module) -> Vec<Diagnostic> {
-    rules::check(&Context::new(source, module, Target::newest()), &Selection::default())
+    let found = rules::check(&Context::new(source, module, Target::newest()), &Selection::default());
+    // Other rules have much to say about such texts.
+    found.into_iter().filter(|finding| finding.message.contains("cidv")).collect()
 }
 
 /// The findings, from scratch and after an edit in the middle that is taken back.
@@ -47,7 +49,12 @@ fn check(text: &str) -> Vec<Diagnostic> {
     let module = Module::rebuild(&back, module, &edited);
     assert_eq!(find(&back, &module), found);
     let took = time(now) - begin;
-    assert!(took < LIMIT, "{took:?} for {} bytes", text.len());
+    assert!(
+        took < LIMIT,
+        "{took:?} for {} bytes: {:?}",
+        text.len(),
+        &text[text.len() / 2..].chars().take(40).collect::<String>()
+    );
     found
 }
 
