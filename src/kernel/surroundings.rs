@@ -109,23 +109,28 @@ impl Module {
         let everywhere = self.everywhere();
         // Which segments define a kernel of a name, and which segments name what.
         let mut first_kernel = 0;
-        let mut defined: HashMap<u64, Vec<usize>, BuildHasherDefault<Hashed>> = HashMap::default();
+        // Between them stands the name: a name that many kernels have makes no edge from each to each.
+        let mut names: HashMap<u64, usize, BuildHasherDefault<Hashed>> = HashMap::default();
+        let (mut uses, mut users) = (vec![Vec::new(); self.parts.len()], vec![Vec::new(); self.parts.len()]);
         let mut places = Vec::new();
         for (at, part) in self.parts.iter().enumerate() {
             for kernel in &self.kernels[first_kernel..first_kernel + part.kernels] {
-                defined.entry(hash(kernel.name.as_str())).or_default().push(at);
+                let name = *names.entry(hash(kernel.name.as_str())).or_insert(uses.len());
+                uses.resize_with(uses.len().max(name + 1), Vec::new);
+                users.resize_with(uses.len(), Vec::new);
+                uses[name].push(at);
+                users[at].push(name);
                 places.push(at);
             }
             first_kernel += part.kernels;
         }
-        let (mut uses, mut users) = (vec![Vec::new(); self.parts.len()], vec![Vec::new(); self.parts.len()]);
         for (at, part) in self.parts.iter().enumerate() {
-            let names = part.words.0.iter().flat_map(|words| &words.names);
-            for &place in names.filter_map(|name| defined.get(name)).flatten().filter(|&&place| place != at) {
-                users[place].push(at);
+            let named = part.words.0.iter().flat_map(|words| &words.names);
+            for &name in named.filter_map(|name| names.get(name)) {
+                users[name].push(at);
                 // Host code that names two kernels does not make one depend on the other.
                 if part.kernels > 0 {
-                    uses[at].push(place);
+                    uses[at].push(name);
                 }
             }
         }
@@ -142,7 +147,7 @@ impl Module {
             // Callers decide what a kernel is given, and may compute that with other kernels.
             let callers: Vec<usize> = reach(&[place], &users).into_iter().collect();
             let matter = reach(&callers, &uses);
-            let words = matter.iter().filter_map(|&at| self.parts[at].words.0.as_ref());
+            let words = matter.iter().filter_map(|&at| self.parts.get(at)?.words.0.as_ref());
             let sum = words.fold(everywhere, |sum, words| sum.wrapping_add(words.hash));
             kernel.facts.keep_in(sum);
         }
