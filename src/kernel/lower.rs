@@ -113,6 +113,10 @@ impl<'a> Lower<'a> {
     }
 
     fn if_statement(self, node: Node<'_>) -> StmtKind {
+        // To the front end each `elif` is an `if` inside the one before.
+        if node.named_child_count() > 2 * MAX_DEPTH {
+            return StmtKind::Other("too deep".to_owned());
+        }
         let mut branches = vec![(self.field(node, "condition"), self.field_block(node, "consequence"))];
         let mut orelse = Vec::new();
         let mut cursor = node.walk();
