@@ -2,6 +2,7 @@
 //! release rejects is found on the line that it names.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+#![expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
 
 mod common;
 
@@ -17,8 +18,6 @@ const PERCENT: usize = 95;
 /// How many rejections of the second set (one for each program and release) are flagged on the right line, at least. A
 /// better analysis raises the number; a change that loses some must say why here.
 const FLAGGED: usize = 5345;
-/// How many errors there are in what a release accepts of the second set, at most. Each is a bug: the number only falls.
-const FALSE_ALARMS: usize = 0;
 
 /// What came out of one program, or of several.
 #[derive(Default)]
@@ -152,7 +151,7 @@ fn rules_agree_with_the_compiler() {
 fn rules_agree_with_the_compiler_about_more_programs() {
     let score = judge_all("frontend_more");
     let wrong = &score.false_alarms;
-    assert!(wrong.len() <= FALSE_ALARMS, "Triton accepts these {} programs: {wrong:#?}", wrong.len());
+    assert!(wrong.is_empty(), "Triton accepts these {} programs: {wrong:#?}", wrong.len());
     let flagged: usize = score.by_version.values().map(|(_, flagged)| flagged).sum();
     assert!(flagged >= FLAGGED, "{flagged} rejections are flagged, {FLAGGED} were before");
 }

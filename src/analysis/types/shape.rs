@@ -168,20 +168,20 @@ pub fn lanes(shape: &[Dim]) -> Dim {
 mod tests {
     use super::*;
 
-    fn shape(sizes: &[Dim]) -> Shape {
-        sizes.iter().cloned().collect()
+    fn shape<const N: usize>(sizes: [&Dim; N]) -> Shape {
+        sizes.into_iter().cloned().collect()
     }
 
     #[test]
     fn broadcasting() {
         let (m, n) = (Dim::Symbol(Symbol::of("M")), Dim::Symbol(Symbol::of("N")));
         let one = Dim::Known(1);
-        let result = broadcast(&shape(&[m.clone(), one.clone()]), &shape(&[one.clone(), n.clone()]));
+        let result = broadcast(&shape([&m, &one]), &shape([&one, &n]));
         assert_eq!(text(&result.unwrap()), "[M, N]");
-        assert_eq!(text(&broadcast(&shape(&[m.clone()]), &shape(&[n.clone()])).unwrap()), "[?]");
-        assert_eq!(text(&broadcast(&shape(&[m.clone()]), &shape(&[Dim::Known(64)])).unwrap()), "[64]");
-        assert_eq!(text(&broadcast(&shape(&[n.clone()]), &shape(&[m.clone(), n])).unwrap()), "[M, N]");
-        let clash = broadcast(&shape(&[Dim::Known(64)]), &shape(&[m, Dim::Known(32)])).unwrap_err();
+        assert_eq!(text(&broadcast(&shape([&m]), &shape([&n])).unwrap()), "[?]");
+        assert_eq!(text(&broadcast(&shape([&m]), &shape([&Dim::Known(64)])).unwrap()), "[64]");
+        assert_eq!(text(&broadcast(&shape([&n]), &shape([&m, &n])).unwrap()), "[M, N]");
+        let clash = broadcast(&shape([&Dim::Known(64)]), &shape([&m, &Dim::Known(32)])).unwrap_err();
         assert_eq!((clash.axis, clash.left, clash.right), (1, Dim::Known(64), Dim::Known(32)));
     }
 
