@@ -5,7 +5,6 @@
 //! script wrote for other packages, whose folder `WARPSMITH_TYPES_ROOT` names.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
-#![expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
 
 #[path = "common/packages.rs"]
 mod packages;
