@@ -123,7 +123,7 @@ pub fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: &str) -
 /// for a compile-time parameter: then masks may be there for good measure only.
 #[must_use]
 pub fn promises_full_tiles(module: &Module, kernel: &Kernel) -> bool {
-    let launches = module.launches.iter().filter(|launch| mentions(&launch.target, &kernel.name));
+    let launches = module.launches.iter().filter(|launch| launch.target.mentions(&kernel.name));
     launches.filter_map(|launch| Some((launch, module.hosts.get(launch.host?)?))).any(|(launch, host)| {
         let passed: Vec<&Expr> = kernel
             .params
@@ -168,14 +168,14 @@ fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option
             }
             let mut bindings = Vec::new();
             walk_statements(&host.body, &mut |stmt| match &stmt.kind {
-                StmtKind::Assign { targets, value, .. } if targets.iter().any(|target| mentions(target, name)) => {
+                StmtKind::Assign { targets, value, .. } if targets.iter().any(|target| target.mentions(name)) => {
                     bindings.push(if targets.len() == 1 && targets[0].as_name().is_some() {
                         value.as_ref()
                     } else {
                         None
                     });
                 }
-                StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } if mentions(target, name) => {
+                StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } if target.mentions(name) => {
                     bindings.push(None);
                 }
                 StmtKind::Definition(defined) if defined == name => bindings.push(None),
@@ -190,12 +190,6 @@ fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option
         }
         global_integer(module, name)
     })
-}
-
-fn mentions(target: &Expr, name: &str) -> bool {
-    let mut found = false;
-    target.walk(&mut |expr| found |= expr.as_name() == Some(name));
-    found
 }
 
 /// The value that the top level certainly gives `name`.

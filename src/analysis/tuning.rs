@@ -185,7 +185,7 @@ impl<'a> Template<'a> {
             return Some(vec![value]);
         }
         let wanted = value.as_name()?;
-        match self.clauses.iter().rev().find(|(target, _)| mentions(target, wanted)) {
+        match self.clauses.iter().rev().find(|(target, _)| target.mentions(wanted)) {
             Some((target, iter)) => {
                 let iter = resolved(module, iter);
                 let (ExprKind::List(items) | ExprKind::Tuple(items)) = &iter.kind else { return None };
@@ -221,12 +221,6 @@ fn length(module: &Module, sequence: &Expr, depth: usize) -> usize {
 
 fn resolved<'a>(module: &'a Module, expr: &'a Expr) -> &'a Expr {
     expr.as_name().and_then(|name| global(module, name)).unwrap_or(expr)
-}
-
-fn mentions(expr: &Expr, name: &str) -> bool {
-    let mut found = false;
-    expr.walk(&mut |inner| found |= inner.as_name() == Some(name));
-    found
 }
 
 #[cfg(test)]

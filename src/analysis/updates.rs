@@ -133,7 +133,7 @@ impl<'a> Roots<'a> {
         let mut root = is_param.then_some(name);
         for value in self.values.get(name).into_iter().flatten() {
             // `p = p + step` keeps what it points into.
-            if mentions(value, name) {
+            if value.mentions(name) {
                 continue;
             }
             let found = self.of(value, depth + 1)?;
@@ -144,12 +144,6 @@ impl<'a> Roots<'a> {
         }
         root
     }
-}
-
-fn mentions(expr: &Expr, name: &str) -> bool {
-    let mut found = false;
-    expr.walk(&mut |inner| found |= inner.as_name() == Some(name));
-    found
 }
 
 /// A load from a tensor that the kernel has not written yet.

@@ -352,6 +352,14 @@ impl Expr {
         }
     }
 
+    /// Whether the name stands anywhere in it.
+    #[must_use]
+    pub fn mentions(&self, name: &str) -> bool {
+        let mut found = false;
+        self.walk(&mut |expr| found |= expr.as_name() == Some(name));
+        found
+    }
+
     /// Calls `visit` on this expression and everything inside it, outermost first.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         visit(self);

@@ -5,7 +5,7 @@ use super::diagnostic::{Edit, Fix};
 use super::engine::{Context, Findings};
 use super::{language, rewrite};
 use crate::analysis::types::{Kind, Problem};
-use crate::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
+use crate::kernel::ast::{ExprKind, StmtKind, walk_statements};
 use crate::syntax::Span;
 
 pub(super) static RULE: Rule = Rule {
@@ -54,8 +54,8 @@ fn annotation(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
         let is_loop = matches!(other.kind, StmtKind::For { .. } | StmtKind::While { .. });
         let text = context.source.slice(other.span);
         let binds = match &other.kind {
-            StmtKind::Assign { targets, .. } => other.span != stmt.span && targets.iter().any(|target| binds(target, name)),
-            StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => binds(target, name),
+            StmtKind::Assign { targets, .. } => other.span != stmt.span && targets.iter().any(|target| target.mentions(name)),
+            StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => target.mentions(name),
             StmtKind::Block(_) | StmtKind::Other(_) => text.contains(name),
             _ => false,
         };
@@ -65,10 +65,4 @@ fn annotation(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
     let end = target.span.end;
     let edit = Edit { span: Span::new(end, end), text: format!(": {constexpr}") };
     Some(Fix { title: format!("Annotate `{name}` as `{constexpr}`"), edits: vec![edit] })
-}
-
-fn binds(target: &Expr, name: &str) -> bool {
-    let mut found = false;
-    target.walk(&mut |part| found |= part.as_name() == Some(name));
-    found
 }
