@@ -8,7 +8,7 @@ mod table;
 mod tests;
 mod version;
 
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_as};
 pub use table::{Lookup, Member, MemberKind, Parameter, Table};
 pub use version::{Version, VersionError};
 

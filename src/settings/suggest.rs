@@ -1,15 +1,11 @@
 //! "Did you mean …".
 
+use crate::api::nearest_as;
+
 /// The candidate nearest to `word`, if one is near enough to be what was meant.
 #[must_use]
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let word = word.to_lowercase();
-    let (distance, best) = candidates
-        .into_iter()
-        .map(|candidate| (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), candidate))
-        .min()?;
-    // A third of the letters may be wrong; two wrong letters of three are another word.
-    (distance <= word.chars().count().max(best.chars().count()) / 3).then_some(best)
+    nearest_as(word, candidates, str::to_lowercase)
 }
 
 #[cfg(test)]
