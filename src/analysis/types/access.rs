@@ -154,31 +154,6 @@ pub fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> 
     found
 }
 
-/// Whether a compile-time parameter certainly is an integer: it is named like a size of a block, or it bounds a range or
-/// a shape.
-pub(super) fn is_size(module: &Module, kernel: &Kernel, name: &str) -> bool {
-    let upper = name.to_ascii_uppercase();
-    if upper.starts_with("BLOCK") || upper.ends_with("_SIZE") || upper.ends_with("BLOCK") {
-        return true;
-    }
-    let mut found = false;
-    walk_expressions(&kernel.body, &mut |expr| {
-        let Some(call) = expr.as_call() else { return };
-        let member = module.language_member(kernel, &call.func);
-        let args: &[_] = match (member.as_deref(), call.func.as_name()) {
-            (Some("arange" | "static_range" | "range"), _) | (None, Some("range")) => &call.args,
-            (Some("zeros" | "full"), _) => call.args.get(..1).unwrap_or_default(),
-            (Some("reshape" | "view" | "broadcast_to"), _) => call.args.get(1..).unwrap_or_default(),
-            (Some("make_block_ptr"), _) => call.args.get(4..5).unwrap_or_default(),
-            _ => return,
-        };
-        for arg in args {
-            arg.value.walk(&mut |part| found |= part.as_name() == Some(name));
-        }
-    });
-    found
-}
-
 impl<'a> Engine<'a> {
     /// Records an access of memory.
     pub(super) fn record(&mut self, call: &Application<'a, '_>, kind: AccessKind, pointer: &Tile) {

@@ -1,18 +1,16 @@
 //! State of one run over a kernel, and what comes out of it.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::HashMap;
 
 use super::access::{Access, Division, NamedMask, Product};
 use super::coverage::Coverage;
 use super::dtype::Number;
-use super::index::{About, Atom, Index, Lane, Loop, Poly};
+use super::index::{Atom, Lane, Loop};
+use super::parameters::Roles;
 use super::signature::{self, Signature};
-use super::value::{Const, Element, Kind, Problem, Tile, Value};
-use crate::analysis::launches;
+use super::value::{Const, Kind, Problem, Value};
 use crate::api::{Certainty, Lookup, MemberKind, Target};
-use crate::kernel::ast::Expr;
-use crate::kernel::{Kernel, Module, Param};
+use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
 
 /// How many expressions one run may look at: what is unrolled without end must end.
@@ -85,7 +83,7 @@ fn run<'a>(
         others: 0,
         has_left: false,
         notes_width,
-        pointers: super::access::pointers(module, kernel),
+        roles: Roles::of(module, kernel),
     };
     let mut frame = Frame::new(kernel, true);
     engine.facts.coverage.signed = signature.is_some();
@@ -190,8 +188,8 @@ pub(super) struct Engine<'a> {
     pub(super) has_left: bool,
     /// Whether indices note which parts of them are computed in 32 bits.
     pub(super) notes_width: bool,
-    /// Parameters that are, or become by adding offsets, pointers of loads and stores.
-    pub(super) pointers: HashSet<&'a str>,
+    /// What the parameters of the kernel are used for.
+    pub(super) roles: Roles<'a>,
 }
 
 impl<'a> Engine<'a> {
@@ -251,55 +249,6 @@ impl<'a> Engine<'a> {
         self.versions.since(minor)
     }
 
-    /// What a parameter of the kernel itself stands for.
-    fn parameter(&mut self, kernel: &'a Kernel, param: &'a Param, signature: Option<&Signature>) -> Value<'a> {
-        if param.variadic {
-            return Value::Unknown;
-        }
-        if let Some(value) = signature.and_then(|signature| signature.value(&param.name)) {
-            return match value {
-                Value::Tile(tile) => Value::Tile(tile.knowing(self.about_parameter(&param.name))),
-                value => value,
-            };
-        }
-        // What a signature leaves out has its default, if that is there.
-        if signature.is_some()
-            && let Some(default) = &param.default
-            && let Some(value) = signature::literal(default)
-        {
-            return Value::Const(value);
-        }
-        // A helper may get a tile for it all the same: the annotation alone is no promise there.
-        if param.constexpr && self.module.called_in_kernels().contains(&kernel.name) {
-            return Value::Unknown;
-        }
-        if param.constexpr {
-            return self.constant_parameter(kernel, param);
-        }
-        if !self.trace && !launches::certainly_launched(self.module, kernel) {
-            return Value::Unknown;
-        }
-        let about = self.about_parameter(&param.name);
-        if self.is_dereferenced(kernel, &param.name) {
-            return Value::Tile(Tile::new(Element::Pointer(None), Some(Arc::default())).knowing(about));
-        }
-        Value::Opaque(about)
-    }
-
-    /// A parameter as an integer, or as the start of a pointer.
-    fn about_parameter(&self, name: &str) -> About {
-        let name: Arc<str> = name.into();
-        if self.pointers.contains(&*name) {
-            return About::Index(Arc::new(Index {
-                base: Some(name),
-                poly: Poly::default(),
-                axes: Vec::new(),
-                narrow: Vec::new(),
-            }));
-        }
-        About::scalar(Poly::atom(Atom::Param(name)))
-    }
-
     /// The number of a `tl.arange`.
     pub(super) fn lane(&mut self, span: Span, start: Option<i128>, size: &super::shape::Dim) -> u32 {
         let lane = Lane { span, start, size: size.clone() };
@@ -314,55 +263,6 @@ impl<'a> Engine<'a> {
     pub(super) fn other(&mut self) -> Atom {
         self.others += 1;
         Atom::Other(self.others)
-    }
-
-    /// A constant that all launches of the file agree on, else a symbol.
-    fn constant_parameter(&self, kernel: &'a Kernel, param: &'a Param) -> Value<'a> {
-        let used_as_size = param.name.chars().any(|c| c.is_ascii_uppercase());
-        let settings = launches::settings(self.module, kernel);
-        let mut values = settings.iter().map(|setting| setting.value(&param.name).map(|(value, _)| value));
-        if let Some(Some(first)) = values.next()
-            && values.all(|value| value == Some(first))
-            && used_as_size
-        {
-            return Value::int(first);
-        }
-        if super::access::is_size(self.module, kernel, &param.name) {
-            return Value::Const(Const::Symbol(super::shape::Symbol::of(&param.name)));
-        }
-        // A helper may get a tile for what it calls `offsets: tl.constexpr`.
-        if !used_as_size && !launches::certainly_launched(self.module, kernel) {
-            return Value::Unknown;
-        }
-        // It may be a flag, a dtype, a name.
-        Value::Opaque(About::scalar(Poly::atom(Atom::Param(param.name.as_str().into()))))
-    }
-
-    /// Whether the kernel passes this parameter itself, or a sum with it, as the pointer of a load or store.
-    fn is_dereferenced(&self, kernel: &'a Kernel, name: &str) -> bool {
-        fn leftmost(expr: &Expr) -> Option<&str> {
-            use crate::kernel::ast::ExprKind;
-            match &expr.kind {
-                ExprKind::Name(name) => Some(name),
-                ExprKind::Binary { op, left, .. } if op == "+" => leftmost(left),
-                _ => None,
-            }
-        }
-        let mut found = false;
-        // In a branch it may be one for some calls only.
-        let unconditional = kernel.body.iter().filter(|stmt| stmt.bodies().is_empty());
-        let values = unconditional.flat_map(crate::kernel::ast::Stmt::exprs);
-        let mut look = |expr: &'a Expr| {
-            if let Some(call) = expr.as_call()
-                && let Some(member) = self.module.language_member(kernel, &call.func)
-                && (matches!(member.as_str(), "load" | "store") || member.starts_with("atomic_"))
-                && let Some(pointer) = call.args.first()
-            {
-                found |= leftmost(&pointer.value) == Some(name);
-            }
-        };
-        values.for_each(|expr| expr.walk(&mut look));
-        found
     }
 
     /// The number type of a value as an operand; a constant has the type that it gets at run time.

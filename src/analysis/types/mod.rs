@@ -35,6 +35,7 @@ mod loops;
 mod memory;
 mod names;
 mod operators;
+mod parameters;
 pub mod poly;
 mod reductions;
 mod reshaping;

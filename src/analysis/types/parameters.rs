@@ -1,0 +1,165 @@
+//! What the parameters of a kernel stand for, by signatures, launches and use.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::access::pointers;
+use super::engine::Engine;
+use super::index::{About, Atom, Index, Poly};
+use super::shape::Symbol;
+use super::signature::{self, Signature};
+use super::value::{Const, Element, Tile, Value};
+use crate::analysis::launches::{self, Setting};
+use crate::kernel::ast::{Expr, ExprKind, Stmt, walk_expressions};
+use crate::kernel::{Kernel, Module, Param};
+
+/// What the parameters of a kernel are used for, read off its body once.
+pub(super) struct Roles<'a> {
+    /// Those that are, or become by adding offsets, pointers of loads and stores.
+    pointers: HashSet<&'a str>,
+    /// Those that the kernel itself, whatever the case, passes as the pointer of an access, alone or in a sum.
+    dereferenced: HashSet<&'a str>,
+    /// Names that bound a range or a shape.
+    bounds: HashSet<&'a str>,
+    is_launched: bool,
+    settings: Vec<Setting<'a>>,
+}
+
+impl<'a> Roles<'a> {
+    pub(super) fn of(module: &'a Module, kernel: &'a Kernel) -> Self {
+        Self {
+            pointers: pointers(module, kernel),
+            dereferenced: dereferenced(module, kernel),
+            bounds: bounds(module, kernel),
+            is_launched: launches::certainly_launched(module, kernel),
+            settings: launches::settings(module, kernel),
+        }
+    }
+
+    /// Whether a compile-time parameter certainly is an integer: it is named like a size of a block, or it bounds a range
+    /// or a shape.
+    fn is_size(&self, name: &str) -> bool {
+        let upper = name.to_ascii_uppercase();
+        upper.starts_with("BLOCK") || upper.ends_with("_SIZE") || upper.ends_with("BLOCK") || self.bounds.contains(name)
+    }
+}
+
+fn dereferenced<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
+    fn leftmost(expr: &Expr) -> Option<&str> {
+        match &expr.kind {
+            ExprKind::Name(name) => Some(name),
+            ExprKind::Binary { op, left, .. } if op == "+" => leftmost(left),
+            _ => None,
+        }
+    }
+    let mut found = HashSet::new();
+    let mut look = |expr: &'a Expr| {
+        if let Some(call) = expr.as_call()
+            && let Some(member) = module.language_member(kernel, &call.func)
+            && (matches!(member.as_str(), "load" | "store") || member.starts_with("atomic_"))
+            && let Some(pointer) = call.args.first()
+        {
+            found.extend(leftmost(&pointer.value));
+        }
+    };
+    // In a branch it may be one for some calls only.
+    let unconditional = kernel.body.iter().filter(|stmt| stmt.bodies().is_empty());
+    unconditional.flat_map(Stmt::exprs).for_each(|expr| expr.walk(&mut look));
+    found
+}
+
+fn bounds<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
+    let mut found = HashSet::new();
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(call) = expr.as_call() else { return };
+        let member = module.language_member(kernel, &call.func);
+        let args: &[_] = match (member.as_deref(), call.func.as_name()) {
+            (Some("arange" | "static_range" | "range"), _) | (None, Some("range")) => &call.args,
+            (Some("zeros" | "full"), _) => call.args.get(..1).unwrap_or_default(),
+            (Some("reshape" | "view" | "broadcast_to"), _) => call.args.get(1..).unwrap_or_default(),
+            (Some("make_block_ptr"), _) => call.args.get(4..5).unwrap_or_default(),
+            _ => return,
+        };
+        for arg in args {
+            arg.value.walk(&mut |part| found.extend(part.as_name()));
+        }
+    });
+    found
+}
+
+impl<'a> Engine<'a> {
+    /// What a parameter of the kernel itself stands for.
+    pub(super) fn parameter(
+        &mut self,
+        kernel: &'a Kernel,
+        param: &'a Param,
+        signature: Option<&Signature>,
+    ) -> Value<'a> {
+        if param.variadic {
+            return Value::Unknown;
+        }
+        if let Some(value) = signature.and_then(|signature| signature.value(&param.name)) {
+            return match value {
+                Value::Tile(tile) => Value::Tile(tile.knowing(self.about_parameter(&param.name))),
+                value => value,
+            };
+        }
+        // What a signature leaves out has its default, if that is there.
+        if signature.is_some()
+            && let Some(default) = &param.default
+            && let Some(value) = signature::literal(default)
+        {
+            return Value::Const(value);
+        }
+        // A helper may get a tile for it all the same: the annotation alone is no promise there.
+        if param.constexpr && self.module.called_in_kernels().contains(&kernel.name) {
+            return Value::Unknown;
+        }
+        if param.constexpr {
+            return self.constant_parameter(param);
+        }
+        if !self.trace && !self.roles.is_launched {
+            return Value::Unknown;
+        }
+        let about = self.about_parameter(&param.name);
+        if self.roles.dereferenced.contains(param.name.as_str()) {
+            return Value::Tile(Tile::new(Element::Pointer(None), Some(Arc::default())).knowing(about));
+        }
+        Value::Opaque(about)
+    }
+
+    /// A parameter as an integer, or as the start of a pointer.
+    fn about_parameter(&self, name: &str) -> About {
+        let name: Arc<str> = name.into();
+        if self.roles.pointers.contains(&*name) {
+            return About::Index(Arc::new(Index {
+                base: Some(name),
+                poly: Poly::default(),
+                axes: Vec::new(),
+                narrow: Vec::new(),
+            }));
+        }
+        About::scalar(Poly::atom(Atom::Param(name)))
+    }
+
+    /// A constant that all launches of the file agree on, else a symbol.
+    fn constant_parameter(&self, param: &'a Param) -> Value<'a> {
+        let used_as_size = param.name.chars().any(|c| c.is_ascii_uppercase());
+        let mut values = self.roles.settings.iter().map(|setting| setting.value(&param.name).map(|(value, _)| value));
+        if let Some(Some(first)) = values.next()
+            && values.all(|value| value == Some(first))
+            && used_as_size
+        {
+            return Value::int(first);
+        }
+        if self.roles.is_size(&param.name) {
+            return Value::Const(Const::Symbol(Symbol::of(&param.name)));
+        }
+        // A helper may get a tile for what it calls `offsets: tl.constexpr`.
+        if !used_as_size && !self.roles.is_launched {
+            return Value::Unknown;
+        }
+        // It may be a flag, a dtype, a name.
+        Value::Opaque(About::scalar(Poly::atom(Atom::Param(param.name.as_str().into()))))
+    }
+}
