@@ -1,5 +1,7 @@
 //! What the rules of the language family share: each reports problems of some kinds that the type analysis found.
 
+use std::collections::HashSet;
+
 use super::declaration::Declaration;
 use super::diagnostic::{Diagnostic, Fix};
 use super::engine::{Context, Findings};
@@ -28,13 +30,10 @@ pub(super) fn report_with(
 /// The problems of these kinds in all kernels, each once.
 pub(super) fn problems<'c>(context: &'c Context<'_>, kinds: &[Kind]) -> Vec<&'c Problem> {
     let all = context.facts().iter().flat_map(|facts| &facts.problems);
-    let mut found: Vec<&Problem> = Vec::new();
-    for problem in all.filter(|problem| kinds.contains(&problem.kind)) {
-        // A helper is looked at for itself and for each kernel that calls it.
-        if !found.iter().any(|known| known.kind == problem.kind && known.span == problem.span) {
-            found.push(problem);
-        }
-    }
+    let mut seen = HashSet::new();
+    // A helper is looked at for itself and for each kernel that calls it.
+    let is_new = |problem: &&Problem| kinds.contains(&problem.kind) && seen.insert((problem.kind, problem.span));
+    let mut found: Vec<&Problem> = all.filter(is_new).collect();
     if !found.is_empty() && context.is_for_other_compiler() {
         found.clear();
     }
