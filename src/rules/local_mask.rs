@@ -1,6 +1,6 @@
 //! M004: a mask in numbers of the tile against a bound of the whole tensor.
 
-use super::memory::{covers, global, guard, index, kernels, upper_bound};
+use super::memory::{covers, global, guard, index, report, upper_bound};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::analysis::types::Facts;
 use crate::analysis::types::access::Access;
@@ -83,18 +83,7 @@ def run(x, y):
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut seen: Vec<Span> = Vec::new();
-    for (kernel, facts) in kernels(context) {
-        for access in &facts.accesses {
-            if !seen.contains(&access.span)
-                && let Some(found) = look(context, kernel, facts, access)
-                && !context.is_for_other_compiler()
-            {
-                seen.push(access.span);
-                findings.push(found);
-            }
-        }
-    }
+    report(context, findings, |kernel, facts, access| look(context, kernel, facts, access));
 }
 
 fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) -> Option<Diagnostic> {

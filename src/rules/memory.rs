@@ -1,6 +1,9 @@
 //! What the rules about memory share.
 
-use super::engine::Context;
+use std::collections::HashSet;
+
+use super::diagnostic::Diagnostic;
+use super::engine::{Context, Findings};
 use crate::analysis::grid::{Extent, extents, is_passed};
 use crate::analysis::host::Hosts;
 use crate::analysis::types::Facts;
@@ -14,6 +17,27 @@ use crate::syntax::Span;
 pub(super) fn kernels<'c>(context: &'c Context<'_>) -> impl Iterator<Item = (&'c Kernel, &'c Facts)> {
     let facts = context.facts().iter().map(AsRef::as_ref);
     context.module.kernels.iter().zip(facts).filter(|(kernel, _)| !kernel.has_error)
+}
+
+/// Reports what `look` finds in the accesses of all kernels, once for each place. Files for other compilers are left
+/// alone.
+pub(super) fn report(
+    context: &Context<'_>,
+    findings: &mut Findings<'_>,
+    look: impl Fn(&Kernel, &Facts, &Access) -> Option<Diagnostic>,
+) {
+    let mut seen = HashSet::new();
+    for (kernel, facts) in kernels(context) {
+        for access in &facts.accesses {
+            if !seen.contains(&access.span)
+                && let Some(found) = look(kernel, facts, access)
+                && !context.is_for_other_compiler()
+            {
+                seen.insert(access.span);
+                findings.push(found);
+            }
+        }
+    }
 }
 
 /// The call that stands at `span`.

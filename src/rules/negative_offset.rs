@@ -1,6 +1,6 @@
 //! M005: an access in front of its tensor.
 
-use super::memory::{at_first, call_at, index, is_certain, kernel_around, kernels, upper_bound, verb};
+use super::memory::{at_first, call_at, index, is_certain, kernel_around, report, upper_bound, verb};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::analysis::launches::{Passed, passed};
 use crate::analysis::types::Facts;
@@ -81,18 +81,9 @@ part of a tensor (`x[1:]`).
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut seen: Vec<Span> = Vec::new();
-    for (kernel, facts) in kernels(context) {
-        for access in facts.accesses.iter().filter(|access| is_certain(access)) {
-            if !seen.contains(&access.span)
-                && let Some(found) = look(context, kernel, facts, access)
-                && !context.is_for_other_compiler()
-            {
-                seen.push(access.span);
-                findings.push(found);
-            }
-        }
-    }
+    report(context, findings, |kernel, facts, access| {
+        if is_certain(access) { look(context, kernel, facts, access) } else { None }
+    });
 }
 
 fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) -> Option<Diagnostic> {

@@ -1,6 +1,6 @@
 //! M013: an access without a mask where others of the kernel have one.
 
-use super::memory::{covers, global, guard, index, is_certain, kernels, lanes_in, tiled_by, upper_bound, verb};
+use super::memory::{covers, global, guard, index, is_certain, report, lanes_in, tiled_by, upper_bound, verb};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::analysis::grid::is_passed;
 use crate::analysis::host::Hosts;
@@ -103,20 +103,12 @@ early `return` or anything else that is not followed stands in between.
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut seen: Vec<Span> = Vec::new();
-    for (kernel, facts) in kernels(context) {
-        for access in facts.accesses.iter().filter(|access| is_certain(access)) {
-            if access.mask == Mask::None
-                && !seen.contains(&access.span)
-                && let Some(found) = look(context, kernel, facts, access)
-                && !context.is_for_other_compiler()
-                && !promises_full_tiles(context.module, kernel)
-            {
-                seen.push(access.span);
-                findings.push(found);
-            }
+    report(context, findings, |kernel, facts, access| {
+        if !is_certain(access) || access.mask != Mask::None {
+            return None;
         }
-    }
+        look(context, kernel, facts, access).filter(|_| !promises_full_tiles(context.module, kernel))
+    });
 }
 
 fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) -> Option<Diagnostic> {
