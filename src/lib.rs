@@ -31,6 +31,8 @@ pub mod settings;
 pub mod syntax;
 #[cfg(feature = "server")]
 pub mod workload;
+#[cfg(feature = "server")]
+pub mod workspace;
 
 #[cfg(feature = "worker")]
 pub mod worker;

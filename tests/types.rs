@@ -19,6 +19,7 @@ use warpsmith::analysis::types::{self, Const, Element, Tile, Value};
 use warpsmith::api::Target;
 use warpsmith::kernel::Module;
 use warpsmith::syntax::Source;
+use warpsmith::workspace::Workspace;
 
 /// How many of 100 run-time values the analysis must know in liger-kernel.
 const SPOKEN: usize = 80;
@@ -87,13 +88,14 @@ struct Tally {
 }
 
 /// Compares one kernel.
-fn compare(row: &Json, root: &Path, tally: &mut Tally) {
+fn compare(row: &Json, root: &Path, workspace: &Workspace, tally: &mut Tally) {
     let (file, name) = (row["file"].as_str().unwrap(), row["kernel"].as_str().unwrap());
     let original = std::fs::read_to_string(root.join(file)).unwrap();
     let params = row["comment"].as_str().unwrap().trim_start_matches("# warpsmith: signature ");
     let text_of_file = format!("{original}\n# warpsmith: signature {name}: {params}\n");
     let source = Source::parse(text_of_file.as_str());
-    let module = Module::build(&source);
+    let mut module = Module::build(&source);
+    workspace.link(&mut module, &root.join(file));
     let line = |offset: usize| source.lines().line_of(offset) as u64 + 1;
     let is_it = |kernel: &warpsmith::kernel::Kernel| {
         let wanted = row["line"].as_u64().unwrap();
@@ -138,9 +140,9 @@ fn compare(row: &Json, root: &Path, tally: &mut Tally) {
 #[test]
 fn types_are_those_of_triton() {
     let (rows, root) = oracle();
-    let mut tally = Tally::default();
+    let (mut tally, workspace) = (Tally::default(), Workspace::default());
     for row in rows.lines() {
-        compare(&serde_json::from_str(row).unwrap(), &root, &mut tally);
+        compare(&serde_json::from_str(row).unwrap(), &root, &workspace, &mut tally);
     }
     let Tally { run_time, known, compared, wrong } = tally;
     println!("{known} of {run_time} run-time values are known; {compared} types were compared, {} differ", wrong.len());

@@ -128,11 +128,13 @@ fn members(place: &Place<'_>, module: &str) -> Vec<Item> {
 fn keywords(place: &Place<'_>, call: &Bracket) -> Vec<Item> {
     let used: HashSet<&str> = call.keywords.iter().map(|span| place.source.slice(*span)).collect();
     let positional = if call.has_star { 0 } else { call.commas - call.keywords.len().min(call.commas) };
+    let text = place.source.text();
     let mut items = match place.callee(call) {
         Some(Callee::Member(member)) => keywords_of(member, positional, place),
-        Some(Callee::Kernel(kernel)) => params_of(kernel, positional, false, place),
+        Some(Callee::Kernel(kernel)) => params_of(kernel, positional, false, text),
+        Some(Callee::Imported(file, kernel)) => params_of(kernel, positional, false, &file.text),
         Some(Callee::Launch(kernel)) => {
-            let mut items = kernel.map_or_else(Vec::new, |kernel| params_of(kernel, positional, true, place));
+            let mut items = kernel.map_or_else(Vec::new, |kernel| params_of(kernel, positional, true, text));
             items.extend(launch_options(kernel, place));
             items
         }
@@ -160,7 +162,7 @@ fn keywords_of(member: &Member, positional: usize, place: &Place<'_>) -> Vec<Ite
         .collect()
 }
 
-fn params_of(kernel: &Kernel, positional: usize, is_launch: bool, place: &Place<'_>) -> Vec<Item> {
+fn params_of(kernel: &Kernel, positional: usize, is_launch: bool, text: &str) -> Vec<Item> {
     let free = kernel.params.iter().enumerate().filter(|(at, param)| *at >= positional || param.keyword_only);
     let params = free.map(|(_, param)| param).filter(|param| {
         // Passing what `@triton.autotune` or `@triton.heuristics` sets is an error.
@@ -170,7 +172,7 @@ fn params_of(kernel: &Kernel, positional: usize, is_launch: bool, place: &Place<
     params
         .map(|param| {
             let what = if param.constexpr { "constexpr parameter" } else { "parameter" };
-            let written = describe::source_param(param, place.source);
+            let written = describe::source_param(param, text);
             let rest = written.strip_prefix(&param.name).filter(|rest| !rest.is_empty()).map(str::to_owned);
             keyword(&param.name, rest, format!("{what} of `{}`", kernel.name), u8::from(!param.constexpr))
         })
@@ -237,7 +239,7 @@ fn names(place: &Place<'_>, kernel: &Kernel) -> Vec<Item> {
     for helper in module.kernels.iter().filter(is_helper) {
         let is_launched = module.launches_of(&helper.name).next().is_some();
         if !is_launched || module.called_in_kernels().contains(&helper.name) {
-            let signature = format!("({})", describe::source_params(helper, place.source));
+            let signature = format!("({})", describe::source_params(helper, place.source.text()));
             let about = "Triton function of this file".to_owned();
             items.push(Item { signature: Some(signature), ..item(&helper.name, Kind::Function, about, 5) });
         }

@@ -2,7 +2,6 @@
 
 use crate::api::{Certainty, Member, MemberKind, Parameter, Target};
 use crate::kernel::{Kernel, Param};
-use crate::syntax::Source;
 
 /// A parameter as in Python: `mask=None`.
 #[must_use]
@@ -55,12 +54,12 @@ pub fn version(target: Target) -> String {
 
 /// A parameter as it is written, on one line.
 #[must_use]
-pub fn source_param(param: &Param, source: &Source) -> String {
-    source.slice(param.span).split_whitespace().collect::<Vec<_>>().join(" ")
+pub fn source_param(param: &Param, text: &str) -> String {
+    text[param.span.start..param.span.end].split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// All parameters as they are written, on one line.
 #[must_use]
-pub fn source_params(kernel: &Kernel, source: &Source) -> String {
-    kernel.params.iter().map(|param| source_param(param, source)).collect::<Vec<_>>().join(", ")
+pub fn source_params(kernel: &Kernel, text: &str) -> String {
+    kernel.params.iter().map(|param| source_param(param, text)).collect::<Vec<_>>().join(", ")
 }

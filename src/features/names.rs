@@ -4,7 +4,7 @@
 use tree_sitter::Node;
 
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
-use crate::kernel::{Kernel, Module};
+use crate::kernel::{File, Kernel, Module};
 use crate::syntax::{Source, Span, node_span};
 
 /// What a name stands for.
@@ -224,6 +224,27 @@ pub fn definitions(source: &Source, module: &Module, offset: usize) -> Vec<Span>
             }
         }
     }
+}
+
+/// The file, and the name there, that gives the imported name at byte `offset` its value, where kernels use that.
+#[must_use]
+pub fn imported<'a>(source: &Source, module: &'a Module, offset: usize) -> Option<(&'a File, &'a str)> {
+    let is_name = |node: &Node<'_>| node.kind() == "identifier";
+    let node_at = |offset: usize| source.node_at(Span::new(offset, offset)).filter(is_name);
+    let mut node = node_at(offset).or_else(|| node_at(offset.checked_sub(1)?))?;
+    let is_attribute = |parent: &Node<'_>, node: Node<'_>| {
+        parent.kind() == "attribute" && parent.child_by_field_name("attribute").is_some_and(|it| it.id() == node.id())
+    };
+    if let Some(parent) = node.parent().filter(|parent| is_attribute(parent, node)) {
+        node = parent;
+    }
+    let span = node_span(node);
+    let parts: Vec<&str> = source.slice(span).split('.').map(str::trim).collect();
+    let around = module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(span));
+    if around.is_some_and(|kernel| parts.first().is_some_and(|first| kernel.locals.contains(*first))) {
+        return None;
+    }
+    module.links().definition(&parts).map(|(file, name)| (&**file, name))
 }
 
 /// Follows the assignments of one name through a body.

@@ -76,7 +76,7 @@ fn of_kernel(source: &Source, module: &Module, kernel: &Kernel) -> Entry {
     let configs = kernel.autotune.iter().filter_map(|autotune| autotune.configs.as_ref()).flatten();
     let params = kernel.params.iter().filter(|param| param.constexpr).map(|param| Entry {
         name: param.name.clone(),
-        detail: describe::source_param(param, source),
+        detail: describe::source_param(param, source.text()),
         kind: EntryKind::Constexpr,
         span: param.span,
         name_span: param.name_span,

@@ -7,7 +7,7 @@ use tree_sitter::Node;
 use super::cursor::{Bracket, Cursor, statement_end};
 use crate::api::{Lookup, Member, MemberKind, Target};
 use crate::kernel::ast::{Expr, ExprKind};
-use crate::kernel::{Kernel, Module};
+use crate::kernel::{File, Kernel, Module};
 use crate::syntax::{Source, Span};
 
 /// A place in a file, and what is known about the file while the statement there is being typed.
@@ -29,6 +29,8 @@ pub enum Callee<'a> {
     Member(&'static Member),
     /// A kernel of the file, called by another.
     Kernel(&'a Kernel),
+    /// A kernel of another file, called by one of this.
+    Imported(&'a File, &'a Kernel),
     /// A kernel that is launched; absent when it is not one of the file's.
     Launch(Option<&'a Kernel>),
 }
@@ -39,7 +41,7 @@ impl<'a> Place<'a> {
     pub fn new(source: &'a Source, module: &'a Module, target: Target, start: usize, offset: usize) -> Self {
         let cursor = Cursor::at(source.text(), start, offset);
         let module = match without_statement(source, &cursor) {
-            Some(mended) => Cow::Owned(Module::build(&mended)),
+            Some(mended) => Cow::Owned(Module::build(&mended).linked_as(module)),
             None => Cow::Borrowed(module),
         };
         Self { source, cursor, target, module }
@@ -97,10 +99,19 @@ impl<'a> Place<'a> {
         if let Some(kernel) = self.visible_kernel(text) {
             return Some(Callee::Kernel(kernel));
         }
+        if let Some((file, kernel)) = self.imported_kernel(span) {
+            return Some(Callee::Imported(file, kernel));
+        }
         match self.target.table.lookup(&self.resolve(span)?) {
             Lookup::Found(member) if is_callable(member) => Some(Callee::Member(member)),
             _ => None,
         }
+    }
+
+    fn imported_kernel(&self, span: Span) -> Option<(&File, &Kernel)> {
+        let expr = dotted(self.source.slice(span), span)?;
+        let (file, name) = self.module.imported(self.kernel(), &expr)?;
+        Some((file, file.kernel(name)?))
     }
 
     fn visible_kernel(&self, name: &str) -> Option<&Kernel> {

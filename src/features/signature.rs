@@ -38,6 +38,7 @@ pub fn at(place: &Place<'_>) -> Option<Signature> {
     let call = place.cursor.call()?;
     let callee = call.callee?;
     let written = || place.source.slice(callee).split_whitespace().collect::<String>();
+    let text = place.source.text();
     let mut signature = match place.callee(call)? {
         Callee::Member(member) => {
             let name = written();
@@ -45,8 +46,14 @@ pub fn at(place: &Place<'_>) -> Option<Signature> {
             let about = format!("{} · {}", describe::kind(member), describe::version(place.target));
             Signature::new(name.rsplit('.').next().unwrap_or(&name), params, about)
         }
-        Callee::Kernel(kernel) => of_kernel(kernel, &kernel.name, place, false),
-        Callee::Launch(kernel) => of_kernel(kernel?, &written(), place, true),
+        Callee::Kernel(kernel) => of_kernel(kernel, &kernel.name, text, false),
+        Callee::Imported(file, kernel) => {
+            let of_file =
+                file.path.file_name().map_or_else(String::new, |name| format!(" of {}", name.to_string_lossy()));
+            let about = format!("Triton function{of_file}");
+            Signature { about, ..of_kernel(kernel, &kernel.name, &file.text, false) }
+        }
+        Callee::Launch(kernel) => of_kernel(kernel?, &written(), text, true),
     };
     let keyword = call.keyword.map(|span| place.source.slice(span));
     signature.active = match keyword {
@@ -58,7 +65,7 @@ pub fn at(place: &Place<'_>) -> Option<Signature> {
     Some(signature)
 }
 
-fn of_kernel(kernel: &Kernel, name: &str, place: &Place<'_>, is_launch: bool) -> Signature {
+fn of_kernel(kernel: &Kernel, name: &str, text: &str, is_launch: bool) -> Signature {
     let mut params = Vec::new();
     let mut has_star = false;
     for param in &kernel.params {
@@ -66,9 +73,9 @@ fn of_kernel(kernel: &Kernel, name: &str, place: &Place<'_>, is_launch: bool) ->
             params.push(("*".to_owned(), "*".to_owned(), None));
         }
         has_star |= param.variadic || param.keyword_only;
-        let text = describe::source_param(param, place.source);
-        let stars = &text[..text.len() - text.trim_start_matches('*').len()];
-        params.push((format!("{stars}{}", param.name), text.clone(), about(kernel, param, is_launch)));
+        let written = describe::source_param(param, text);
+        let stars = &written[..written.len() - written.trim_start_matches('*').len()];
+        params.push((format!("{stars}{}", param.name), written.clone(), about(kernel, param, is_launch)));
     }
     let about = if is_launch { "launch of a kernel" } else { "Triton function of this file" };
     Signature::new(name, params.into_iter(), about.to_owned())

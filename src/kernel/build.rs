@@ -72,6 +72,16 @@ impl Module {
     /// Reads the kernel model off a file.
     #[must_use]
     pub fn build(source: &Source) -> Self {
+        Self::read(source, false)
+    }
+
+    /// The same for a file that others import from, which may hand on what it imports without a word of Triton.
+    #[must_use]
+    pub fn build_whole(source: &Source) -> Self {
+        Self::read(source, true)
+    }
+
+    fn read(source: &Source, is_wanted: bool) -> Self {
         if source.text().len() > MAX_TEXT {
             return Self::default();
         }
@@ -79,7 +89,7 @@ impl Module {
         let mut imports = Imports::default();
         let mut readings: Vec<_> = source.segments().iter().map(|segment| Reading::new(source, segment)).collect();
         readings.iter_mut().for_each(|reading| imports.merge(&Imports::collect(reading.imports(), lower)));
-        if imports.is_empty() && readings.iter_mut().all(|reading| reading.launches().is_empty()) {
+        if !is_wanted && imports.is_empty() && readings.iter_mut().all(|reading| reading.launches().is_empty()) {
             return Self::default();
         }
         let mut module = Self { imports, ..Self::default() };
@@ -119,7 +129,7 @@ impl Module {
             self.launches.extend(launch(found.node, lower, host));
         }
         let part = &mut self.parts[at];
-        part.calls = calls(&self.kernels[kernels..]);
+        (part.calls, part.free) = names(&self.kernels[kernels..], lower.text);
         part.kernels = self.kernels.len() - kernels;
         part.launches = self.launches.len() - launches;
         part.hosts = self.hosts.len() - first_host;
@@ -146,19 +156,37 @@ impl Module {
     }
 }
 
-/// Names that kernels call.
-fn calls(kernels: &[Kernel]) -> HashSet<String> {
-    let mut calls = HashSet::new();
+/// Names that kernels call, and those that they use and do not bind.
+fn names(kernels: &[Kernel], text: &str) -> (HashSet<String>, HashSet<String>) {
+    let (mut calls, mut free) = (HashSet::new(), HashSet::new());
     for kernel in kernels {
+        if kernel.has_error {
+            // The model leaves out what the parser did not understand.
+            let words = text[kernel.span.start..kernel.span.end].split(|c: char| !c.is_alphanumeric() && c != '_');
+            free.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
+        }
         walk_expressions(&kernel.body, &mut |expr| {
             if let Some(name) = expr.as_call().and_then(|call| call.func.as_name())
                 && !calls.contains(name)
             {
                 calls.insert(name.to_owned());
             }
+            if let Some(name) = expr.as_name()
+                && !kernel.locals.contains(name)
+                && !free.contains(name)
+            {
+                free.insert(name.to_owned());
+            }
         });
     }
-    calls
+    (calls, free)
+}
+
+/// Whether a definition stands in a branch of the top level.
+fn is_conditional(node: Node<'_>) -> bool {
+    let above = std::iter::successors(node.parent(), Node::parent).take_while(|above| above.kind() != "module");
+    let mut kinds = above.map(|above| above.kind()).peekable();
+    kinds.peek().is_some() && kinds.all(|kind| !matches!(kind, "function_definition" | "class_definition"))
 }
 
 fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel> {
@@ -201,6 +229,7 @@ fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel>
         body,
         locals,
         nested: node.parent().is_some_and(|parent| parent.kind() != "module"),
+        conditional: is_conditional(node),
         has_error: node.has_error(),
         facts: Facts::default(),
     })

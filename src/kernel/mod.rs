@@ -8,6 +8,7 @@ mod build;
 mod facts;
 mod find;
 mod imports;
+mod links;
 mod lower;
 mod rebuild;
 mod shift;
@@ -16,12 +17,14 @@ mod surroundings;
 mod tests;
 mod top_level;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 pub use bindings::Binding;
 pub use build::MAX_TEXT;
 pub use facts::{Fact, Facts};
 pub use imports::{Imports, Resolved};
+pub use links::{File, Link, Links, Target};
 pub use shift::Shift;
 
 use crate::syntax::Span;
@@ -48,6 +51,8 @@ pub struct Module {
     pub bindings: HashMap<String, Binding>,
     /// Whether names may come from `from … import *`, or from a part that the parser could not read.
     pub has_star_import: bool,
+    /// See [`Module::links`].
+    links: Arc<Links>,
     /// See [`Module::called_in_kernels`].
     called: HashSet<String>,
     /// What comes from which segment of the source, in order.
@@ -73,6 +78,8 @@ struct Part {
     has_star_import: bool,
     /// Names that its kernels call.
     calls: HashSet<String>,
+    /// Names that its kernels use and do not bind.
+    free: HashSet<String>,
 }
 
 /// A function that Triton compiles.
@@ -102,6 +109,8 @@ pub struct Kernel {
     pub locals: HashSet<String>,
     /// Whether the definition stands under a condition or inside another definition.
     pub nested: bool,
+    /// Whether the definition stands under a condition, and inside no other definition.
+    pub conditional: bool,
     /// Whether the parser found an error inside.
     pub has_error: bool,
     /// What analyses found out about it.
@@ -289,6 +298,62 @@ impl Module {
     pub fn called_in_kernels(&self) -> &HashSet<String> {
         &self.called
     }
+
+    /// The names that kernels of this file use and that one import binds, which is none of Triton's.
+    #[must_use]
+    pub fn imported_in_kernels(&self) -> BTreeSet<String> {
+        let is_imported =
+            |name: &&String| matches!(self.bindings.get(*name), Some(Binding::Import(path)) if !is_of_triton(path));
+        self.parts.iter().flat_map(|part| &part.free).filter(is_imported).cloned().collect()
+    }
+
+    /// The names that one import binds, which is none of Triton's.
+    pub(crate) fn imports_of_others(&self) -> impl Iterator<Item = &str> {
+        let imports = self.bindings.iter();
+        let others = imports.filter(|(_, binding)| matches!(binding, Binding::Import(path) if !is_of_triton(path)));
+        others.map(|(name, _)| name.as_str())
+    }
+
+    /// The files that kernels of this file reach through imports; nothing before [`Self::link`].
+    #[must_use]
+    pub fn links(&self) -> &Links {
+        &self.links
+    }
+
+    /// The file and the name there that give `expr`, as `kernel` (if any) uses it, its value: for names that are imported.
+    #[must_use]
+    pub fn imported(&self, kernel: Option<&Kernel>, expr: &Expr) -> Option<(&Arc<File>, &str)> {
+        let first = expr.first_name()?;
+        if kernel.is_some_and(|kernel| kernel.locals.contains(first)) {
+            return None;
+        }
+        self.links.definition(&expr.dotted()?)
+    }
+
+    /// The same model, with imports that mean what they mean in `other`, another version of the file.
+    #[must_use]
+    pub fn linked_as(mut self, other: &Self) -> Self {
+        self.links = Arc::clone(&other.links);
+        self
+    }
+
+    /// Says what the names are that [`Self::imported_in_kernels`] names. What was found out about kernels when that was
+    /// something else is forgotten.
+    pub fn link(&mut self, links: Arc<Links>) {
+        if !Arc::ptr_eq(&self.links, &links) && *self.links != *links {
+            self.kernels.iter_mut().for_each(|kernel| kernel.facts = Facts::default());
+        }
+        self.links = links;
+    }
+
+    /// The kernels, by index, one of which the top level certainly binds to `name`; under conditions there may be several.
+    #[must_use]
+    pub fn kernels_named(&self, name: &str) -> Vec<usize> {
+        let is_global = |kernel: &Kernel| kernel.name == name && (!kernel.nested || kernel.conditional);
+        let found: Vec<usize> = (0..self.kernels.len()).filter(|&at| is_global(&self.kernels[at])).collect();
+        let bindings = self.parts.iter().flat_map(|part| &part.bindings).filter(|(bound, _)| bound == name);
+        if bindings.count() == found.len() { found } else { Vec::new() }
+    }
 }
 
 impl Kernel {
@@ -297,4 +362,8 @@ impl Kernel {
     pub fn param(&self, name: &str) -> Option<&Param> {
         self.params.iter().find(|param| param.name == name)
     }
+}
+
+fn is_of_triton(path: &str) -> bool {
+    path == "triton" || path.starts_with("triton.")
 }

@@ -106,8 +106,9 @@ impl LanguageServer for Backend {
         self.tell(Event::ConfigurationChanged(params.settings));
     }
 
-    async fn did_change_watched_files(&self, _: lsp::DidChangeWatchedFilesParams) {
-        self.tell(Event::WatchedFiles);
+    async fn did_change_watched_files(&self, params: lsp::DidChangeWatchedFilesParams) {
+        let settings = params.changes.iter().any(|change| !change.uri.as_str().ends_with(".py"));
+        self.tell(Event::WatchedFiles { settings });
     }
 
     async fn diagnostic(&self, params: lsp::DocumentDiagnosticParams) -> Result<lsp::DocumentDiagnosticReport> {

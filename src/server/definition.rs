@@ -2,14 +2,23 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use super::to_lsp;
 use super::unit::Unit;
 use crate::features::names::{self, Occurrence};
-use crate::syntax::{Encoding, Span};
+use crate::kernel::File;
+use crate::syntax::{Encoding, LineIndex, Span};
 
 /// Where the name at byte `offset` is bound.
 pub(super) fn definition(unit: &Unit, offset: usize, encoding: Encoding) -> Option<lsp::DefinitionResponse> {
     let spans = names::definitions(&unit.source, &unit.module, offset);
-    let locations: Vec<lsp::Location> = spans.into_iter().filter_map(|span| location(unit, span, encoding)).collect();
+    let mut locations: Vec<lsp::Location> =
+        spans.into_iter().filter_map(|span| location(unit, span, encoding)).collect();
+    if locations.is_empty()
+        && let Some((file, name)) = names::imported(&unit.source, &unit.module, offset)
+    {
+        let spans = file.bindings_of(name);
+        locations = spans.into_iter().filter_map(|span| elsewhere(file, span, encoding)).collect();
+    }
     (!locations.is_empty()).then_some(lsp::DefinitionResponse::Definition(lsp::Definition::LocationList(locations)))
 }
 
@@ -42,6 +51,14 @@ pub(super) fn highlights(
 fn occurrences(unit: &Unit, offset: usize) -> Option<Vec<Occurrence>> {
     let (symbol, _) = names::at(&unit.source, &unit.module, offset)?;
     Some(names::occurrences(&unit.source, &unit.module, symbol))
+}
+
+/// A place in a file that may not be open.
+fn elsewhere(file: &File, span: Span, encoding: Encoding) -> Option<lsp::Location> {
+    let lines = LineIndex::new(&file.text);
+    let position = |offset| to_lsp::position(lines.position(&file.text, offset, encoding));
+    let range = lsp::Range { start: position(span.start), end: position(span.end) };
+    Some(lsp::Location { uri: lsp::Uri::from_file_path(&file.path).ok()?, range })
 }
 
 fn location(unit: &Unit, span: Span, encoding: Encoding) -> Option<lsp::Location> {

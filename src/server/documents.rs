@@ -9,12 +9,14 @@ use super::from_lsp;
 use super::notebook::Notebook;
 use super::unit::{Part, Unit};
 use crate::syntax::{Document, Encoding};
+use crate::workspace::Workspace;
 
 /// All open files and notebooks.
 #[derive(Default)]
 pub(super) struct Documents {
     files: HashMap<lsp::Uri, File>,
     notebooks: HashMap<lsp::Uri, Notebook>,
+    workspace: Workspace,
 }
 
 struct File {
@@ -96,13 +98,13 @@ impl Documents {
     pub(super) fn unit(&mut self, uri: &lsp::Uri) -> Option<Rc<Unit>> {
         let owner = self.owner_of(uri)?;
         if let Some(notebook) = self.notebooks.get_mut(&owner) {
-            return Some(notebook.unit(&owner));
+            return Some(notebook.unit(&owner, &self.workspace));
         }
         let file = self.files.get_mut(&owner)?;
         let unit = file.unit.get_or_insert_with(|| {
             let source = file.document.source();
             let part = Part::whole(owner.clone(), file.version, &source);
-            Rc::new(Unit::new(owner, source, vec![part], false, file.before.take()))
+            Rc::new(Unit::new(owner, source, vec![part], false, file.before.take(), &self.workspace))
         });
         Some(Rc::clone(unit))
     }
@@ -111,6 +113,18 @@ impl Documents {
     pub(super) fn forget_findings(&mut self) {
         self.files.values_mut().for_each(|file| file.before = file.unit.take().or(file.before.take()));
         self.notebooks.values_mut().for_each(Notebook::forget_findings);
+    }
+
+    /// Looks whether files were changed that open ones import from. Returns whether what was found there is forgotten.
+    pub(super) fn look_around(&mut self) -> bool {
+        self.workspace.refresh();
+        let mut units = self.files.values().filter_map(|file| file.unit.as_ref());
+        let is_outdated = units.any(|unit| unit.is_outdated(&self.workspace))
+            || self.notebooks.values().filter_map(Notebook::known).any(|unit| unit.is_outdated(&self.workspace));
+        if is_outdated {
+            self.forget_findings();
+        }
+        is_outdated
     }
 
     /// The addresses of all open files and notebooks.

@@ -45,8 +45,11 @@ pub(super) enum Event {
     Folders(lsp::WorkspaceFoldersChangeEvent),
     /// The editor's settings are others; clients that are not asked send them along.
     ConfigurationChanged(Value),
-    /// Settings files were written, made or removed.
-    WatchedFiles,
+    /// Files were written, made or removed.
+    WatchedFiles {
+        /// Whether there are others than Python's among them.
+        settings: bool,
+    },
 
     /// The diagnostics of a document are asked for.
     Diagnostic(lsp::DocumentDiagnosticParams, Reply<lsp::DocumentDiagnosticReport>),

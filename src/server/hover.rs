@@ -18,7 +18,9 @@ pub(super) fn at(unit: &Unit, offset: usize, target: Target) -> Option<(String, 
     if let Some((code, span)) = suppression::code_at(&unit.source, offset) {
         return Some((page(rules::find(code)?), span));
     }
-    let known = kernel_at(unit, offset).or_else(|| member_at(unit, offset, target));
+    let known = kernel_at(unit, offset)
+        .or_else(|| imported_at(&unit.module, offset))
+        .or_else(|| member_at(unit, offset, target));
     let typed = types::describe_at(&unit.module, unit.source.text(), target, offset);
     let mut findings: Vec<_> = unit.findings().iter().filter(|finding| finding.span.touches(offset)).collect();
     findings.dedup_by_key(|finding| finding.code);
@@ -58,20 +60,34 @@ fn kernel_at(unit: &Unit, offset: usize) -> Option<(String, Span)> {
     (!hidden).then(|| (about_kernel(kernel, unit), name.0.span))
 }
 
+/// The kernel of another file whose name stands at byte `offset`.
+fn imported_at(module: &Module, offset: usize) -> Option<(String, Span)> {
+    let (expr, inside) = innermost(module, offset, &mut is_path(offset))?;
+    let (file, name) = module.imported(inside, expr)?;
+    let params = describe::source_params(file.kernel(name)?, &file.text);
+    let file = file.path.file_name()?.to_string_lossy();
+    Some((format!("```python\n@triton.jit\ndef {name}({params})\n```\n\nTriton function of `{file}`"), expr.span))
+}
+
 /// The member of a Triton module whose name stands at byte `offset`.
 fn member_at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span)> {
     let module = &unit.module;
-    let (expr, kernel) = innermost(module, offset, &mut |expr| match &expr.kind {
-        ExprKind::Name(_) => true,
-        ExprKind::Attribute { name_span, .. } => name_span.touches(offset),
-        _ => false,
-    })?;
+    let (expr, kernel) = innermost(module, offset, &mut is_path(offset))?;
     let Resolved { path, .. } = match kernel {
         Some(kernel) => module.resolve_in(kernel, expr)?,
         None => module.imports.resolve(expr)?,
     };
     let Lookup::Found(member) = target.lookup(&path) else { return None };
     Some((signature(&path, member, target), expr.span))
+}
+
+/// Whether an expression is a name, or an attribute whose name stands at byte `offset`.
+fn is_path(offset: usize) -> impl Fn(&Expr) -> bool {
+    move |expr| match &expr.kind {
+        ExprKind::Name(_) => true,
+        ExprKind::Attribute { name_span, .. } => name_span.touches(offset),
+        _ => false,
+    }
 }
 
 /// The innermost expression around byte `offset` that is `wanted`, and the kernel that it stands in.
@@ -125,7 +141,7 @@ fn about_kernel(kernel: &Kernel, unit: &Unit) -> String {
     let mut out = format!(
         "```python\n@triton.jit\ndef {}({})\n```\n",
         kernel.name,
-        describe::source_params(kernel, &unit.source)
+        describe::source_params(kernel, unit.source.text())
     );
     for (title, names) in [("Runtime parameters", params(false)), ("Constexpr parameters", params(true))] {
         if !names.is_empty() {

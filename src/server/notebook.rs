@@ -8,6 +8,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::unit::{Part, Unit};
 use super::{from_lsp, magic};
 use crate::syntax::{Document, Encoding, Source};
+use crate::workspace::Workspace;
 
 /// An open notebook.
 pub(super) struct Notebook {
@@ -85,7 +86,7 @@ impl Notebook {
     }
 
     /// What is known about the cells together.
-    pub(super) fn unit(&mut self, notebook: &lsp::Uri) -> Rc<Unit> {
+    pub(super) fn unit(&mut self, notebook: &lsp::Uri, workspace: &Workspace) -> Rc<Unit> {
         let build = || {
             let (mut joined, mut parts) = (String::new(), Vec::new());
             for cell in &self.cells {
@@ -95,9 +96,14 @@ impl Notebook {
                 joined.push_str(&magic::blank(&text));
                 joined.push('\n');
             }
-            Rc::new(Unit::new(notebook.clone(), Source::parse(joined), parts, true, None))
+            Rc::new(Unit::new(notebook.clone(), Source::parse(joined), parts, true, None, workspace))
         };
         Rc::clone(self.unit.get_or_insert_with(build))
+    }
+
+    /// What is known about the cells, if it was asked for.
+    pub(super) fn known(&self) -> Option<&Rc<Unit>> {
+        self.unit.as_ref()
     }
 
     /// Forgets what was found.

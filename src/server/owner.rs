@@ -129,7 +129,8 @@ impl Owner {
             }
             Event::Save => {
                 // A client that watches files for us has said so already when one of ours was saved.
-                if !self.capabilities.registers_watched_files && self.settings.reload() {
+                let has_news = self.documents.look_around();
+                if !self.capabilities.registers_watched_files && self.settings.reload() || has_news {
                     self.check_all_again();
                 }
             }
@@ -164,9 +165,14 @@ impl Owner {
                 self.configuration_changed(Value::Null);
             }
             Event::ConfigurationChanged(value) => self.configuration_changed(value),
-            Event::WatchedFiles => {
-                self.settings.forget();
-                self.check_all_again();
+            Event::WatchedFiles { settings } => {
+                let has_news = self.documents.look_around();
+                if settings {
+                    self.settings.forget();
+                }
+                if settings || has_news {
+                    self.check_all_again();
+                }
             }
 
             Event::Diagnostic(params, reply) => self.pulls.push_back(Pull { params, reply }),
@@ -229,7 +235,7 @@ impl Owner {
             registrations.push(registration("workspace/didChangeConfiguration", options));
         }
         if self.capabilities.registers_watched_files {
-            let watchers = ["**/warpsmith.toml", "**/pyproject.toml", "**/pyvenv.cfg"];
+            let watchers = ["**/warpsmith.toml", "**/pyproject.toml", "**/pyvenv.cfg", "**/*.py"];
             let watchers: Vec<Value> = watchers.iter().map(|glob| json!({ "globPattern": glob })).collect();
             registrations.push(registration("workspace/didChangeWatchedFiles", json!({ "watchers": watchers })));
         }

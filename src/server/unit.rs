@@ -11,6 +11,7 @@ use super::{from_lsp, to_lsp};
 use crate::kernel::Module;
 use crate::rules::Diagnostic;
 use crate::syntax::{Encoding, LineIndex, Source, Span};
+use crate::workspace::Workspace;
 
 /// One version of a text and what is known about it.
 pub(super) struct Unit {
@@ -70,12 +71,22 @@ impl Unit {
         parts: Vec<Part>,
         is_notebook: bool,
         before: Option<Rc<Self>>,
+        workspace: &Workspace,
     ) -> Self {
-        let module = match before.and_then(Rc::into_inner) {
+        let mut module = match before.and_then(Rc::into_inner) {
             Some(before) => Module::rebuild(&source, before.module, &before.source),
             None => Module::build(&source),
         };
-        Self { path: from_lsp::path(&uri), uri, is_notebook, source, module, parts, diagnostics: OnceCell::new() }
+        let path = from_lsp::path(&uri);
+        if let Some(path) = &path {
+            workspace.link(&mut module, path);
+        }
+        Self { path, uri, is_notebook, source, module, parts, diagnostics: OnceCell::new() }
+    }
+
+    /// Whether what the file imports means something else than when it was looked at.
+    pub(super) fn is_outdated(&self, workspace: &Workspace) -> bool {
+        self.path.as_deref().is_some_and(|path| !workspace.is_linked(&self.module, path))
     }
 
     /// What the rules found; nothing as long as they did not run.

@@ -183,7 +183,7 @@ impl<'a> Engine<'a> {
             is_uncertain: self.uncertain > 0,
             is_after_return: self.has_left,
         };
-        if self.budget > 0 && !self.facts.accesses.contains(&access) {
+        if self.notes() && !self.facts.accesses.contains(&access) {
             self.facts.accesses.push(access);
         }
     }
@@ -202,7 +202,7 @@ impl<'a> Engine<'a> {
             out,
             is_uncertain: self.uncertain > 0,
         };
-        if self.budget > 0 && !self.facts.products.contains(&product) {
+        if self.notes() && !self.facts.products.contains(&product) {
             self.facts.products.push(product);
         }
     }
@@ -275,7 +275,7 @@ impl<'a> Engine<'a> {
             && self.uncertain == 0
         {
             let mask = NamedMask { name: name.to_owned(), span, guard: guard.clone() };
-            if self.budget > 0 && !self.facts.masks.contains(&mask) {
+            if self.notes() && !self.facts.masks.contains(&mask) {
                 self.facts.masks.push(mask);
             }
         }
@@ -285,7 +285,7 @@ impl<'a> Engine<'a> {
     pub(super) fn record_stale(&mut self, name: &str, span: Span, frame: &Frame<'a>) {
         if let Some(&head) = frame.stale.get(name)
             && self.uncertain == 0
-            && self.budget > 0
+            && self.notes()
             && !frame.is_opaque
             && !self.facts.stale.iter().any(|(known, _)| *known == span)
         {
@@ -311,7 +311,7 @@ impl<'a> Engine<'a> {
             branches: self.branches,
             is_uncertain: self.uncertain > 0 || self.has_left,
         };
-        if self.budget > 0 && !self.facts.divisions.contains(&division) {
+        if self.notes() && !self.facts.divisions.contains(&division) {
             self.facts.divisions.push(division);
         }
     }

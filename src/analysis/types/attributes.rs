@@ -48,6 +48,7 @@ impl<'a> Engine<'a> {
                 "dtype" | "type" | "shape" => Value::Unknown,
                 _ => Value::Method(value.into(), name),
             },
+            Value::File(file) => self.member_of(*file, name),
             Value::Tuple(_)
             | Value::Kernel(_)
             | Value::Builtin(_)

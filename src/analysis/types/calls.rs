@@ -2,8 +2,9 @@
 
 use super::arguments::Given;
 use super::engine::{Engine, Frame};
+use super::files;
 use super::functions;
-use super::value::{Const, Kind, Value};
+use super::value::{Callee, Const, Kind, Value};
 use crate::api::{Lookup, MemberKind, Parameter};
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, Expr, ExprKind};
@@ -36,7 +37,7 @@ impl<'a> Engine<'a> {
         let mut given = Given { receiver: None, call, values: &values };
         match function {
             Value::Member(path) => self.member_call(expr, &path, &given),
-            Value::Kernel(index) => self.helper_call(expr.span, index, &given, frame),
+            Value::Kernel(callee) => self.helper_call(expr.span, callee, &given, frame),
             Value::Method(receiver, name) => {
                 given.receiver = Some((*receiver).clone());
                 self.method_call(expr, name, &given)
@@ -161,12 +162,21 @@ impl<'a> Engine<'a> {
         }
     }
 
-    fn helper_call(&mut self, span: Span, index: usize, given: &Given<'a, '_>, frame: &Frame<'a>) -> Value<'a> {
-        let module = self.module;
-        let Some(kernel) = module.kernels.get(index) else { return Value::Unknown };
+    pub(super) fn helper_call(
+        &mut self,
+        span: Span,
+        callee: Callee,
+        given: &Given<'a, '_>,
+        frame: &Frame<'a>,
+    ) -> Value<'a> {
+        if callee.is_one_of_several {
+            return self.call_of_several(span, callee, given, frame);
+        }
+        let (module, text) = self.home(callee.file);
+        let Some(kernel) = module.kernels.get(callee.index) else { return Value::Unknown };
         let variadic = kernel.params.iter().find(|param| param.variadic);
         if let Some(param) = variadic {
-            let is_dict = self.text[param.span.start..].starts_with("**");
+            let is_dict = text[param.span.start..].starts_with("**");
             let (since_3, since_7) = (self.since(3), self.since(7));
             if is_dict && since_3 == Some(true) && since_7 == Some(false) {
                 let message = format!("`{}` takes `**{}`, which needs Triton 3.7", kernel.name, param.name);
@@ -181,10 +191,7 @@ impl<'a> Engine<'a> {
             .iter()
             .map(|param| Parameter {
                 name: if param.variadic { format!("*{}", param.name) } else { param.name.clone() },
-                default: param
-                    .default
-                    .as_ref()
-                    .map(|default| self.text[default.span.start..default.span.end].to_owned()),
+                default: param.default.as_ref().map(|default| text[default.span.start..default.span.end].to_owned()),
             })
             .collect();
         let Some(bound) = self.bind_kernel(span, &kernel.name, &params, given) else { return Value::Unknown };
@@ -211,15 +218,14 @@ impl<'a> Engine<'a> {
             self.problem(Kind::Argument, span, message);
             return Value::Unknown;
         }
-        if self.running.contains(&index) {
+        if self.running.contains(&(callee.file, callee.index)) {
             // With other constants it may end; with the same ones it never does.
             let is_open =
                 arguments.iter().any(|value| matches!(value, Value::Const(Const::Unknown | Const::Symbol(_))));
-            let is_same = !self.calls.iter().any(|(of, _)| *of == index)
-                || self
-                    .calls
-                    .iter()
-                    .any(|(of, with)| *of == index && with.iter().zip(&arguments).all(|(a, b)| a.same_type(b)));
+            let is_same = !self.calls.iter().any(|(of, _)| *of == (callee.file, callee.index))
+                || self.calls.iter().any(|(of, with)| {
+                    *of == (callee.file, callee.index) && with.iter().zip(&arguments).all(|(a, b)| a.same_type(b))
+                });
             if is_same && (frame.regions > 0 || self.uncertain == 0) {
                 let message = format!("`{}` calls itself, and functions of a kernel cannot", kernel.name);
                 self.problem(Kind::Nesting, span, message);
@@ -240,36 +246,52 @@ impl<'a> Engine<'a> {
             self.problem(Kind::Argument, span, message);
             return Value::Unknown;
         }
-        self.run_helper(index, kernel, arguments)
+        self.run_helper(callee, kernel, arguments)
     }
 
     /// Runs a helper for arguments; what it gave for the same ones before is taken from memory.
-    pub(super) fn run_helper(&mut self, index: usize, kernel: &'a Kernel, arguments: Vec<Value<'a>>) -> Value<'a> {
-        let known = self.results.get(&index).and_then(|known| known.iter().find(|(of, _)| *of == arguments));
+    pub(super) fn run_helper(&mut self, callee: Callee, kernel: &'a Kernel, arguments: Vec<Value<'a>>) -> Value<'a> {
+        let place = (callee.file, callee.index);
+        let known = self.results.get(&place).and_then(|known| known.iter().find(|(of, _)| *of == arguments));
         if let Some((_, result)) = known {
             return result.clone();
         }
         if self.running.len() >= MAX_CALLS || !self.step() {
             return Value::Unknown;
         }
+        let mut result = self.in_file(callee.file, |engine| engine.run_body(place, kernel, &arguments));
+        if callee.file.is_some() {
+            result = files::without_places(&result);
+        } else if self.silent > 0 {
+            // What it does was not noted: it must run once more for that.
+            return result;
+        }
+        self.results.entry(place).or_default().push((arguments, result.clone()));
+        result
+    }
+
+    fn run_body(&mut self, place: (Option<usize>, usize), kernel: &'a Kernel, arguments: &[Value<'a>]) -> Value<'a> {
         let mut inner = Frame::new(kernel, false);
         let hidden = self.positional_only(kernel);
-        for (param, value) in kernel.params.iter().zip(&arguments).skip(hidden).filter(|(param, _)| !param.variadic) {
+        for (param, value) in kernel.params.iter().zip(arguments).skip(hidden).filter(|(param, _)| !param.variadic) {
             inner.names.insert(&param.name, value.clone());
         }
-        self.facts.coverage.functions.insert(kernel.def_span);
-        self.running.push(index);
-        self.calls.push((index, arguments.clone()));
+        if self.silent == 0 {
+            self.facts.coverage.functions.insert(kernel.def_span);
+        }
+        let has_left = self.has_left;
+        self.running.push(place);
+        self.calls.push((place, arguments.to_vec()));
         self.body(&kernel.body, &mut inner);
         self.calls.pop();
         self.running.pop();
-        let result = match inner.returned {
+        // What the helper leaves, its caller goes on in.
+        self.has_left = has_left;
+        match inner.returned {
             Some(value) => value,
             None if inner.is_opaque => Value::Unknown,
             None => Value::none(),
-        };
-        self.results.entry(index).or_default().push((arguments, result.clone()));
-        result
+        }
     }
 
     /// How many parameters stand before a `/`: the front end does not bind them.

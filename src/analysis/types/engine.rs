@@ -10,7 +10,7 @@ use super::parameters::Roles;
 use super::signature::{self, Signature};
 use super::value::{Const, Kind, Problem, Value};
 use crate::api::{Certainty, Lookup, MemberKind, Target};
-use crate::kernel::{Kernel, Module};
+use crate::kernel::{Kernel, Links, Module};
 use crate::syntax::Span;
 
 /// How many expressions one run may look at: what is unrolled without end must end.
@@ -69,12 +69,17 @@ fn run<'a>(
     let mut engine = Engine {
         module,
         text,
+        links: module.links(),
+        root: (module, text),
+        file: None,
+        silent: 0,
+        refused: 0,
         target,
         versions: Versions::of(target),
         facts: Facts::default(),
         trace,
         budget: BUDGET,
-        running: vec![index],
+        running: vec![(None, index)],
         calls: Vec::new(),
         results: HashMap::new(),
         uncertain: 0,
@@ -163,19 +168,31 @@ impl<'a> Frame<'a> {
 }
 
 pub(super) struct Engine<'a> {
+    /// The file of the function that is being run.
     pub(super) module: &'a Module,
+    /// Its text.
     pub(super) text: &'a str,
+    /// Its number in `links`; `None` for the file of the kernel.
+    pub(super) file: Option<usize>,
+    /// What is imported.
+    pub(super) links: &'a Links,
+    /// The file of the kernel.
+    pub(super) root: (&'a Module, &'a str),
+    /// How many functions are being run of which nothing is noted but what they return.
+    pub(super) silent: u32,
+    /// How often a global was met that kernels cannot use.
+    pub(super) refused: u32,
     pub(super) target: Target,
     pub(super) versions: Versions,
     pub(super) facts: Facts,
     pub(super) trace: bool,
     pub(super) budget: u32,
-    /// The kernels that are being run, by index, outermost first.
-    pub(super) running: Vec<usize>,
+    /// The kernels that are being run, by file and index, outermost first.
+    pub(super) running: Vec<(Option<usize>, usize)>,
     /// What the helpers that are being run were called with.
-    pub(super) calls: Vec<(usize, Vec<Value<'a>>)>,
+    pub(super) calls: Vec<((Option<usize>, usize), Vec<Value<'a>>)>,
     /// What helpers gave for arguments that they were called with.
-    pub(super) results: HashMap<usize, Vec<(Vec<Value<'a>>, Value<'a>)>>,
+    pub(super) results: HashMap<(Option<usize>, usize), Vec<(Vec<Value<'a>>, Value<'a>)>>,
     /// How many branches are around that may or may not be compiled.
     pub(super) uncertain: u32,
     /// How many branches at run time are around.
@@ -207,21 +224,21 @@ impl<'a> Engine<'a> {
         related: Vec<(Span, String)>,
     ) {
         let is_new = |known: &Problem| known.kind != kind || known.span != span;
-        if self.budget > 0 && self.facts.problems.iter().all(is_new) {
+        if self.notes() && self.facts.problems.iter().all(is_new) {
             self.facts.problems.push(Problem { kind, span, message: message.into(), related });
         }
     }
 
     /// Notes that Triton compiles a branch or an operand that it might have skipped.
     pub(super) fn enter(&mut self, span: Span) {
-        if self.facts.coverage.signed {
+        if self.silent == 0 && self.facts.coverage.signed {
             self.facts.coverage.entered.insert(span);
         }
     }
 
     /// Notes that Triton skips a branch or an operand.
     pub(super) fn prune(&mut self, span: Span) {
-        if self.facts.coverage.signed && self.uncertain == 0 {
+        if self.silent == 0 && self.facts.coverage.signed && self.uncertain == 0 {
             self.facts.coverage.pruned.insert(span);
         }
     }
@@ -236,6 +253,11 @@ impl<'a> Engine<'a> {
         let kinds = [MemberKind::Builtin, MemberKind::Jit, MemberKind::Function, MemberKind::Module];
         path.starts_with("triton.language.")
             && matches!(self.target.lookup(path), Lookup::Found(member) if kinds.contains(&member.kind))
+    }
+
+    /// Whether what is found is noted.
+    pub(super) fn notes(&self) -> bool {
+        self.budget > 0 && self.silent == 0
     }
 
     /// Counts one step. Returns whether there is budget left.

@@ -13,7 +13,7 @@ impl<'a> Engine<'a> {
             return Value::Unknown;
         }
         let value = self.expression(expr, frame);
-        if self.trace {
+        if self.trace && self.silent == 0 {
             self.facts.types.push((expr.span, value.detached()));
         }
         value

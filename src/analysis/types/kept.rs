@@ -171,7 +171,7 @@ fn of_access(access: &mut Access, visit: &mut dyn FnMut(&mut Span)) -> bool {
         Value::Tile(tile) | Value::BlockPointer(tile) | Value::Descriptor(tile) => of_tile(tile, visit),
         Value::Unknown | Value::Const(_) | Value::Member(_) | Value::Builtin(_) | Value::Slice => {}
         // They may hold the number of a kernel.
-        Value::Tuple(_) | Value::Kernel(_) | Value::Method(..) => return false,
+        Value::Tuple(_) | Value::Kernel(_) | Value::File(_) | Value::Method(..) => return false,
     }
     true
 }

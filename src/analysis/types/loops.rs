@@ -63,7 +63,7 @@ impl<'a> Engine<'a> {
                 "triton.language.static_range" => "tl.static_range",
                 _ => "",
             },
-            Value::Builtin(_) | Value::Kernel(_) | Value::Method(..) => "",
+            Value::Builtin(_) | Value::Kernel(_) | Value::File(_) | Value::Method(..) => "",
             _ => {
                 call.args.iter().for_each(|arg| drop(self.eval(&arg.value, frame)));
                 return None;

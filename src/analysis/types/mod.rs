@@ -25,6 +25,7 @@ mod engine;
 mod expressions;
 #[cfg(test)]
 mod facts_tests;
+mod files;
 mod fold;
 mod functions;
 pub mod index;
@@ -52,4 +53,4 @@ mod value;
 pub use coverage::{Coverage, dead};
 pub use engine::{Facts, infer, infer_as};
 pub use kept::facts;
-pub use value::{Const, Element, Kind, Problem, Tile, Value};
+pub use value::{Callee, Const, Element, Kind, Problem, Tile, Value};

@@ -96,12 +96,16 @@ impl<'a> Engine<'a> {
         if frame.kernel.nested || frame.is_opaque {
             return self.member_named(name).unwrap_or(Value::Unknown);
         }
+        self.top_level_name(name, span)
+    }
+
+    /// What the top level of the file binds a name to.
+    pub(super) fn top_level_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
+        if self.module.kernels.iter().any(|kernel| kernel.name == name) {
+            return self.kernel_named(name);
+        }
         if self.module.uncertain.contains(name) {
             return Value::Unknown;
-        }
-        if let Some(index) = self.module.kernels.iter().position(|kernel| kernel.name == name) {
-            let once = self.module.kernels[index + 1..].iter().all(|kernel| kernel.name != name);
-            return if once { Value::Kernel(index) } else { Value::Unknown };
         }
         if let Some(member) = self.member_named(name) {
             return member;
@@ -145,7 +149,7 @@ impl<'a> Engine<'a> {
                     Value::Unknown
                 }
                 Some("math" | "numpy" | "torch" | "operator" | "functools") => Value::Member(Arc::from(path.as_str())),
-                _ => Value::Unknown,
+                _ => self.imported(name, span),
             },
             Some(Binding::Other) => Value::Unknown,
             None => self.builtin(name, span),
@@ -245,6 +249,7 @@ impl<'a> Engine<'a> {
     }
 
     fn refuse_global(&mut self, name: &str, span: Span, global: &Global) {
+        self.refused += 1;
         let message = if global.is_constexpr {
             format!("the annotation does not make `{name}` a compile-time value; write `{name} = tl.constexpr(…)`")
         } else {

@@ -4,7 +4,7 @@ use super::dtype::Number;
 use super::engine::Engine;
 use super::functions::{Application, Transfer, tile_of};
 use super::shape::Dim;
-use super::value::{Const, Element, Kind, Tile, Value};
+use super::value::{Callee, Const, Element, Kind, Tile, Value};
 
 /// An axis of a reduction.
 enum Axis {
@@ -170,7 +170,8 @@ fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> boo
         _ => return true,
     };
     let message = match function {
-        Some(Value::Kernel(index)) => match engine.module.kernels.get(index) {
+        Some(Value::Kernel(callee)) => match engine.home(callee.file).0.kernels.get(callee.index) {
+            _ if callee.is_one_of_several => return true,
             Some(kernel)
                 if kernel.plain
                     && kernel.params.len() != 2 * count
@@ -184,7 +185,7 @@ fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> boo
                 )
             }
             Some(kernel) if kernel.plain && kernel.params.len() == 2 * count => {
-                match combined(engine, call, index, count) {
+                match combined(engine, call, callee, count) {
                     Some(message) => message,
                     None => return true,
                 }
@@ -205,8 +206,8 @@ fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> boo
 }
 
 /// Runs a combining function for the lanes that it gets; since 3.4 what it returns must be of their types.
-fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, index: usize, count: usize) -> Option<String> {
-    let kernel = engine.module.kernels.get(index)?;
+fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, callee: Callee, count: usize) -> Option<String> {
+    let kernel = engine.home(callee.file).0.kernels.get(callee.index)?;
     let parts: Vec<Value<'a>> = match call.first() {
         Value::Tuple(parts) => parts.to_vec(),
         tile => vec![tile.clone()],
@@ -215,7 +216,7 @@ fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, index: usiz
         parts.iter().map(|part| Some(Value::scalar(part.tile()?.element.number()?))).collect();
     let lanes = lanes?;
     let arguments = lanes.iter().chain(&lanes).cloned().collect();
-    let result = engine.run_helper(index, kernel, arguments);
+    let result = engine.run_helper(callee, kernel, arguments);
     if engine.since(4) != Some(true) {
         return None;
     }

@@ -222,7 +222,7 @@ impl<'a> Engine<'a> {
                     (Value::Tuple(_), None) => Value::Unknown,
                     _ => value,
                 };
-                if self.trace {
+                if self.trace && self.silent == 0 {
                     self.facts.types.push((target.span, value.detached()));
                 }
                 self.record_mask(name, target.span, &value);

@@ -203,6 +203,17 @@ impl fmt::Display for Const {
     }
 }
 
+/// A function under `@triton.jit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Callee {
+    /// The file that it stands in, by its number in [`Links`](crate::kernel::Links); `None` for the one that is looked at.
+    pub file: Option<usize>,
+    /// Its index in the model of the file.
+    pub index: usize,
+    /// Whether other definitions of the name may stand in its place.
+    pub is_one_of_several: bool,
+}
+
 /// What an expression stands for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
@@ -222,8 +233,10 @@ pub enum Value<'a> {
     Tuple(Arc<[Value<'a>]>),
     /// A member of Triton by its full path: a module or a function.
     Member(Arc<str>),
-    /// A function of the file under `@triton.jit`, by its index in the model.
-    Kernel(usize),
+    /// A function under `@triton.jit`.
+    Kernel(Callee),
+    /// A file that is imported, by its number in [`Links`](crate::kernel::Links).
+    File(usize),
     /// A function of a value: `x.to`.
     Method(Arc<Value<'a>>, &'a str),
     /// A function of Python that kernels may use.
@@ -316,7 +329,8 @@ impl<'a> Value<'a> {
             Self::Descriptor(tile) => Value::Descriptor(tile.clone()),
             Self::Tuple(parts) => Value::Tuple(parts.iter().map(Self::detached).collect()),
             Self::Member(path) => Value::Member(path.clone()),
-            Self::Kernel(index) => Value::Kernel(*index),
+            Self::Kernel(callee) => Value::Kernel(*callee),
+            Self::File(file) => Value::File(*file),
             Self::Builtin(name) => Value::Builtin(name),
             Self::Slice => Value::Slice,
         }
@@ -362,9 +376,13 @@ impl<'a> Value<'a> {
 impl fmt::Display for Value<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown | Self::Opaque(_) | Self::Method(..) | Self::Builtin(_) | Self::Kernel(_) | Self::Slice => {
-                f.write_str("?")
-            }
+            Self::Unknown
+            | Self::Opaque(_)
+            | Self::Method(..)
+            | Self::Builtin(_)
+            | Self::Kernel(_)
+            | Self::File(_)
+            | Self::Slice => f.write_str("?"),
             Self::Const(value) => write!(f, "{value}"),
             Self::Tile(tile) => write!(f, "{tile}"),
             Self::BlockPointer(tile) => write!(f, "block pointer to {tile}"),

@@ -21,6 +21,7 @@ use crate::kernel::{self, Module};
 use crate::rules::{self, Diagnostic};
 use crate::settings;
 use crate::syntax::Source;
+use crate::workspace::Workspace;
 use project::{Overrides, Project, Projects};
 
 #[derive(Debug, clap::Args)]
@@ -108,10 +109,21 @@ fn check_files(args: &Args, projects: Projects) -> anyhow::Result<Vec<Report>> {
         .iter()
         .map(|file| Ok((file, projects.of(file.folder())?)))
         .collect::<Result<_, settings::SettingsError>>()?;
-    Ok(with_projects.par_iter().map(|(file, project)| check_file(file, project, args.fix)).collect())
+    let workspace = Workspace::default();
+    let check = |(file, project): &(&files::File, std::sync::Arc<Project>)| {
+        check_file(file, &Run { project, workspace: &workspace, fix: args.fix })
+    };
+    Ok(with_projects.par_iter().map(check).collect())
 }
 
-fn check_file(file: &files::File, project: &Project, fix: bool) -> Report {
+/// How files are checked.
+struct Run<'a> {
+    project: &'a Project,
+    workspace: &'a Workspace,
+    fix: bool,
+}
+
+fn check_file(file: &files::File, run: &Run<'_>) -> Report {
     let skipped = |why: String| Report::without_findings(&file.shown, Outcome::Skipped(why));
     let bytes = match std::fs::read(&file.path) {
         Ok(bytes) => bytes,
@@ -124,7 +136,7 @@ fn check_file(file: &files::File, project: &Project, fix: bool) -> Report {
         return skipped(format!("is longer than {} MiB", kernel::MAX_TEXT >> 20));
     }
     let Ok(text) = String::from_utf8(bytes) else { return skipped("is not UTF-8".to_owned()) };
-    let mut report = check_text(&file.shown, text, project, fix);
+    let mut report = check_text(file, text, run);
     if report.fixed > 0
         && let Some(source) = &report.source
         && let Err(error) = replace(&file.path, source.text())
@@ -148,13 +160,15 @@ fn check_stdin(args: &Args, projects: &Projects) -> anyhow::Result<Report> {
     let folder = name.parent().unwrap_or(&name);
     let project = projects.of(folder)?;
     let shown = args.stdin_filename.as_deref().map_or("<stdin>".into(), files::shown);
-    Ok(check_text(&shown, text, &project, false))
+    let file = files::File { path: name, shown };
+    Ok(check_text(&file, text, &Run { project: &project, workspace: &Workspace::default(), fix: false }))
 }
 
-fn check_text(shown: &str, text: String, project: &Project, fix: bool) -> Report {
+fn check_text(file: &files::File, text: String, run: &Run<'_>) -> Report {
+    let shown = &file.shown;
     let checked = catch_unwind(AssertUnwindSafe(|| {
-        let check = |text: &str| findings(Path::new(shown), text, project);
-        if fix { fix::fix(text, check) } else { fix::Fixed { state: check(&text), count: 0 } }
+        let check = |text: &str| findings(file, text, run);
+        if run.fix { fix::fix(text, check) } else { fix::Fixed { state: check(&text), count: 0 } }
     }));
     match checked {
         Ok(fix::Fixed { state: (source, findings), count }) => {
@@ -168,11 +182,12 @@ fn check_text(shown: &str, text: String, project: &Project, fix: bool) -> Report
     }
 }
 
-fn findings(path: &Path, text: &str, project: &Project) -> (Source, Vec<Diagnostic>) {
+fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagnostic>) {
     let source = Source::parse(text);
-    let module = Module::build(&source);
-    let context = rules::Context::new(&source, &module, project.target).at(Some(path));
-    let findings = rules::check(&context, &project.selection);
+    let mut module = Module::build(&source);
+    run.workspace.link(&mut module, &file.path);
+    let context = rules::Context::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
+    let findings = rules::check(&context, &run.project.selection);
     (source, findings)
 }
 
