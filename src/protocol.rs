@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// No frame is larger: a longer length means that the stream is not ours.
 const MAX_FRAME: usize = 64 << 20;
@@ -180,6 +180,9 @@ pub struct LaunchRecord {
     pub grid: Vec<i64>,
     /// Keyword arguments that are plain values: constexprs and launch options.
     pub keywords: Vec<(String, Value)>,
+    /// What the kernel's parameters were given, by name.
+    #[serde(default)]
+    pub arguments: Vec<(String, Value)>,
 }
 
 /// An argument.
@@ -202,6 +205,8 @@ pub enum Value {
     Device(String),
     /// A tensor.
     Tensor(TensorSpec),
+    /// A tensor that a launch passes, of which only the element type is kept, without the `torch.`.
+    Pointer(String),
     /// A list.
     List(Vec<Value>),
     /// A tuple.

@@ -1,4 +1,5 @@
-//! The files around the one that is looked at: finds what Python would import, and reads each file once.
+//! What is known around the file that is looked at: other files, as Python would import them, each read once; and what was
+//! recorded when the user's program ran.
 //!
 //! Only what stands in the folders of the importing file and above is found. Installed packages and what changes `sys.path`
 //! at run time are not; their names stay unknown.
@@ -9,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::kernel::{File, Links, MAX_TEXT, Module, Target};
+use crate::kernel::{File, Links, MAX_TEXT, Module, RecordedLaunch, Target};
 use crate::syntax::Source;
+use crate::workload::{self, Seen};
 
 /// So many folders above a file are looked into.
 const MAX_DEPTH: usize = 16;
@@ -34,6 +36,8 @@ struct State {
     round: u64,
     /// The links of files, with the round that they were found in.
     links: HashMap<PathBuf, (u64, Arc<Links>)>,
+    /// By file, with the recordings that there were and the round in which that was looked at.
+    recorded: HashMap<PathBuf, (u64, Seen, Arc<[RecordedLaunch]>)>,
 }
 
 #[derive(Debug)]
@@ -44,17 +48,41 @@ struct Known {
 }
 
 impl Workspace {
-    /// Tells `module`, the model of the file at `path`, what its kernels import.
-    pub fn link(&self, module: &mut Module, path: &Path) {
+    /// Tells `module`, the model of the file at `path`, what its kernels import and how they were launched.
+    pub fn complete(&self, module: &mut Module, path: &Path) {
         if let Some(links) = self.links(module, path) {
             module.link(links);
+        }
+        if let Some(recorded) = self.recorded(module, path) {
+            module.observe(recorded);
         }
     }
 
     /// Whether that has been told already.
     #[must_use]
-    pub fn is_linked(&self, module: &Module, path: &Path) -> bool {
+    pub fn has_completed(&self, module: &Module, path: &Path) -> bool {
         self.links(module, path).is_none_or(|links| *links == *module.links())
+            && self.recorded(module, path).is_none_or(|recorded| recorded == *module.recorded())
+    }
+
+    /// `None` when there is no kernel to be launched.
+    fn recorded(&self, module: &Module, path: &Path) -> Option<Arc<[RecordedLaunch]>> {
+        if module.kernels.is_empty() {
+            return None;
+        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = state.round;
+        let known = state.recorded.get(path);
+        if let Some((_, _, launches)) = known.filter(|(of, ..)| *of == round) {
+            return Some(Arc::clone(launches));
+        }
+        let seen = Seen::around(path);
+        let launches = match known {
+            Some((_, before, launches)) if *before == seen => Arc::clone(launches),
+            _ => workload::of_file(&seen, path),
+        };
+        state.recorded.insert(path.to_owned(), (round, seen, Arc::clone(&launches)));
+        Some(launches)
     }
 
     /// `None` when there is nothing to tell.
@@ -74,7 +102,7 @@ impl Workspace {
         Some(links)
     }
 
-    /// Files may have changed: those that have are read again when they are needed.
+    /// Files and recordings may have changed: those that have are read again when they are needed.
     pub fn refresh(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.round += 1;
@@ -189,7 +217,7 @@ mod tests {
     fn links(folder: &tempfile::TempDir, path: &str) -> Vec<String> {
         let path = folder.path().join(path);
         let mut module = Module::build(&Source::parse(fs::read_to_string(&path).unwrap()));
-        Workspace::default().link(&mut module, &path);
+        Workspace::default().complete(&mut module, &path);
         let links = module.links();
         let shown = |name: &String| {
             let link = links.get(None, name)?;
@@ -246,7 +274,7 @@ mod tests {
         let workspace = Workspace::default();
         let mut module = Module::build(&Source::parse(fs::read_to_string(&path).unwrap()));
         let mut files = |workspace: &Workspace| {
-            workspace.link(&mut module, &path);
+            workspace.complete(&mut module, &path);
             module.links().files().to_vec()
         };
         let first = files(&workspace);

@@ -322,3 +322,45 @@ fn a_reader_that_goes_away_is_no_error() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
 }
+
+#[test]
+fn files_are_checked_with_what_they_import() {
+    let helper = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef half(x, AXIS: tl.constexpr):\n    return \
+        tl.zeros([32], tl.float32)\n";
+    let kernel = "import triton\nimport triton.language as tl\nfrom pkg.helpers import half\n\n@triton.jit\ndef k(x):\n    i = \
+        tl.arange(0, 64)\n    tl.store(x + i, half(i, 0) + i)\n    half(i)\n";
+    let files = [("pkg/__init__.py", ""), ("pkg/helpers.py", helper), ("pkg/k.py", kernel)];
+    let folder = Folder::new(&files);
+    let found = ["pkg/k.py:8", "pkg/k.py:9"];
+    assert_eq!(folder.found(&["pkg", "--select", "L"]), found);
+    assert_eq!(folder.found(&["pkg/k.py", "--select", "L"]), found);
+    let alone = Folder::new(&[("k.py", kernel)]);
+    assert_eq!(alone.found(&["k.py", "--select", "L"]), [""; 0]);
+}
+
+/// A recording as `warpsmith record` writes it.
+fn recording(file: &Path, programs: u32) -> String {
+    let arguments =
+        serde_json::json!([["x", { "pointer": "float32" }], ["stride", { "int": 65536 }], ["B", { "int": 64 }]]);
+    let launch = serde_json::json!({ "kernel": "k", "grid": [programs], "keywords": [], "arguments": arguments });
+    let environment = serde_json::json!({ "python": "", "torch": "", "triton": "", "device": "", "driver": "" });
+    serde_json::json!({
+        "file": file, "entry": "run", "args": [], "kwargs": [], "mutated": [], "launches": [launch], "count": 1,
+        "environment": environment,
+    })
+    .to_string()
+}
+
+#[test]
+fn files_are_checked_with_what_was_recorded() {
+    let kernel = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, stride, B: tl.constexpr):\n    \
+        tl.store(x + tl.program_id(0) * stride + tl.arange(0, B), 1.0)\n\ndef run(x, n):\n    k[(n,)](x, x.stride(0), B=64)\n";
+    let folder = Folder::new(&[("k.py", kernel)]);
+    let file = folder.path().canonicalize().unwrap().join("k.py");
+    assert_eq!(folder.found(&["--select", "M002"]), [""; 0]);
+    folder.write(".warpsmith/workloads/1/run-0.json", recording(&file, 40_000).as_bytes());
+    assert_eq!(folder.found(&["--select", "M002"]), ["k.py:6"]);
+    // The newest recording counts.
+    folder.write(".warpsmith/workloads/2/run-0.json", recording(&file, 4).as_bytes());
+    assert_eq!(folder.found(&["--select", "M002"]), [""; 0]);
+}

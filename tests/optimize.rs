@@ -97,6 +97,10 @@ fn a_recording_keeps_arguments_counts_and_launches() {
     assert_eq!(workload["mutated"], serde_json::json!([]));
     assert_eq!(workload["launches"][0]["kernel"], "scale_kernel");
     assert_eq!(workload["launches"][0]["grid"], serde_json::json!([19]));
+    let pointer = serde_json::json!({ "pointer": "float32" });
+    let arguments =
+        serde_json::json!([["x_ptr", pointer], ["out_ptr", pointer], ["n", { "int": 300 }], ["BLOCK", { "int": 16 }]]);
+    assert_eq!(workload["launches"][0]["arguments"], arguments);
     assert_eq!(std::fs::read_to_string(project.path(".warpsmith/.gitignore")).unwrap(), "*\n");
 }
 

@@ -95,7 +95,7 @@ fn compare(row: &Json, root: &Path, workspace: &Workspace, tally: &mut Tally) {
     let text_of_file = format!("{original}\n# warpsmith: signature {name}: {params}\n");
     let source = Source::parse(text_of_file.as_str());
     let mut module = Module::build(&source);
-    workspace.link(&mut module, &root.join(file));
+    workspace.complete(&mut module, &root.join(file));
     let line = |offset: usize| source.lines().line_of(offset) as u64 + 1;
     let is_it = |kernel: &warpsmith::kernel::Kernel| {
         let wanted = row["line"].as_u64().unwrap();

@@ -11,6 +11,7 @@ mod imports;
 mod links;
 mod lower;
 mod rebuild;
+mod recorded;
 mod shift;
 mod surroundings;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use build::MAX_TEXT;
 pub use facts::{Fact, Facts};
 pub use imports::{Imports, Resolved};
 pub use links::{File, Link, Links, Target};
+pub use recorded::{Passed, RecordedLaunch};
 pub use shift::Shift;
 
 use crate::syntax::Span;
@@ -53,6 +55,8 @@ pub struct Module {
     pub has_star_import: bool,
     /// See [`Module::links`].
     links: Arc<Links>,
+    /// See [`Module::recorded`].
+    recorded: Arc<[RecordedLaunch]>,
     /// See [`Module::called_in_kernels`].
     called: HashSet<String>,
     /// What comes from which segment of the source, in order.
@@ -344,6 +348,20 @@ impl Module {
             self.kernels.iter_mut().for_each(|kernel| kernel.facts = Facts::default());
         }
         self.links = links;
+    }
+
+    /// Launches of kernels that were seen when the user's program ran; none before [`Self::observe`].
+    #[must_use]
+    pub fn recorded(&self) -> &Arc<[RecordedLaunch]> {
+        &self.recorded
+    }
+
+    /// Says what launches were seen. What was found out about kernels when those were others is forgotten.
+    pub fn observe(&mut self, recorded: Arc<[RecordedLaunch]>) {
+        if !Arc::ptr_eq(&self.recorded, &recorded) && self.recorded != recorded {
+            self.kernels.iter_mut().for_each(|kernel| kernel.facts = Facts::default());
+        }
+        self.recorded = recorded;
     }
 
     /// The kernels, by index, one of which the top level certainly binds to `name`; under conditions there may be several.

@@ -14,7 +14,7 @@ use crate::analysis::types::signature::{self, Signature};
 use crate::analysis::types::{Facts, infer_as};
 use crate::analysis::witness::{Example, Launched, largest};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
-use crate::kernel::{Kernel, Launch};
+use crate::kernel::{Kernel, Launch, Param, RecordedLaunch};
 use crate::syntax::Span;
 
 pub(super) static RULE: Rule = Rule {
@@ -45,16 +45,56 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             if !known || !may_overflow(&launched) || context.is_for_other_compiler() {
                 continue;
             }
-            let facts = infer_as(module, context.source.text(), context.target, at, &signature);
-            for access in facts.accesses.iter().filter(|access| is_certain(access)) {
-                let Some((narrow, example, value)) = overflow(&facts, &launched, access) else { continue };
-                if !seen.contains(&narrow.span) {
-                    seen.push(narrow.span);
-                    findings.push(report(context, kernel, launch, access, (narrow, &example, value)));
-                }
+            look(context, at, &Sizing::Launch(launch), (&launched, &signature), &mut seen, findings);
+        }
+        for launch in module.recorded().iter().filter(|launch| launch.kernel == kernel.name) {
+            let Some((launched, signature)) = replayed(kernel, launch) else { continue };
+            if may_overflow(&launched) && !context.is_for_other_compiler() {
+                look(context, at, &Sizing::Recorded(launch), (&launched, &signature), &mut seen, findings);
             }
         }
     }
+}
+
+/// Where the numbers of a launch come from.
+enum Sizing<'a> {
+    /// They are written in the file.
+    Launch(&'a Launch),
+    /// They were seen when the user's program ran.
+    Recorded(&'a RecordedLaunch),
+}
+
+/// Looks for overflows in a launch; `seen` has the places that were reported.
+fn look(
+    context: &Context<'_>,
+    at: usize,
+    from: &Sizing<'_>,
+    (launched, signature): (&Launched, &Signature),
+    seen: &mut Vec<Span>,
+    findings: &mut Findings<'_>,
+) {
+    let facts = infer_as(context.module, context.source.text(), context.target, at, signature);
+    for access in facts.accesses.iter().filter(|access| is_certain(access)) {
+        let Some((narrow, example, value)) = overflow(&facts, launched, access) else { continue };
+        if !seen.contains(&narrow.span) {
+            seen.push(narrow.span);
+            findings.push(report(context, &context.module.kernels[at], from, access, (narrow, &example, value)));
+        }
+    }
+}
+
+/// The numbers and types of a launch that was seen; `None` when it was of a kernel with other parameters.
+fn replayed(kernel: &Kernel, launch: &RecordedLaunch) -> Option<(Launched, Signature)> {
+    let is_there = |(name, _): &(String, _)| kernel.param(name).is_some();
+    let is_whole = |param: &Param| param.default.is_some() || param.variadic || launch.passed(&param.name).is_some();
+    if launch.grid.is_empty() || !launch.arguments.iter().all(is_there) || !kernel.params.iter().all(is_whole) {
+        return None;
+    }
+    let number = |param: &Param| Some((param.name.clone(), launch.integer(&param.name)?));
+    let text = |param: &Param| Some((param.name.clone(), launch.text(&param.name, param.constexpr)?));
+    let launched =
+        Launched { params: kernel.params.iter().filter_map(number).collect(), grid: launch.grid.clone() };
+    Some((launched, Signature::new(kernel.params.iter().filter_map(text).collect(), kernel.name_span)))
 }
 
 /// A quick look that spares most launches the analysis.
@@ -145,7 +185,7 @@ fn overflow<'f>(facts: &'f Facts, launched: &Launched, access: &'f Access) -> Op
 fn report(
     context: &Context<'_>,
     kernel: &Kernel,
-    launch: &Launch,
+    from: &Sizing<'_>,
     access: &Access,
     (narrow, example, value): (&Narrow, &Example, i128),
 ) -> Diagnostic {
@@ -156,15 +196,20 @@ fn report(
         .map(|(atom, value)| format!("{atom} = {value}"))
         .collect();
     let place = if at.is_empty() { String::new() } else { format!(" (at {})", at.join(", ")) };
+    let which = match from {
+        Sizing::Launch(launch) => format!("the launch on line {}", line(context, launch.span)),
+        Sizing::Recorded(launch) => format!("a recorded launch ({})", sizes(launch)),
+    };
     let message = format!(
-        "computed in 32 bits, this reaches {value}{place} in the launch on line {}, and wraps around behind {LARGEST}: the access on \
+        "computed in 32 bits, this reaches {value}{place} in {which}, and wraps around behind {LARGEST}: the access on \
          line {} goes astray; make it 64 bits wide",
-        line(context, launch.span),
         line(context, access.span)
     );
-    let mut diagnostic = Diagnostic::new(&RULE.declaration, narrow.span, message)
-        .with_related(launch.span, "the launch fixes the sizes here")
-        .with_related(access.span, "the access");
+    let mut diagnostic = Diagnostic::new(&RULE.declaration, narrow.span, message);
+    if let Sizing::Launch(launch) = from {
+        diagnostic = diagnostic.with_related(launch.span, "the launch fixes the sizes here");
+    }
+    diagnostic = diagnostic.with_related(access.span, "the access");
     if let Some(edit) = widen(context, narrow.span)
         && let Some(int64) = context.module.language_name(kernel, "int64")
     {
@@ -172,6 +217,13 @@ fn report(
             .with_fix(format!("Compute it in 64 bits with `.to({int64})`"), vec![Edit { text: edit.1.replace("$", &int64), span: edit.0 }]);
     }
     diagnostic
+}
+
+/// The grid and the integers of a launch.
+fn sizes(launch: &RecordedLaunch) -> String {
+    let grid: Vec<String> = launch.grid.iter().map(i128::to_string).collect();
+    let integers = launch.arguments.iter().filter_map(|(name, _)| Some(format!("{name}={}", launch.integer(name)?)));
+    std::iter::once(format!("grid {}", grid.join("×"))).chain(integers).collect::<Vec<_>>().join(", ")
 }
 
 /// Where to cast: the operand of the operation that is no plain parameter, with its new text.
@@ -199,7 +251,7 @@ fn widen(context: &Context<'_>, span: Span) -> Option<(Span, String)> {
 mod tests {
     use super::*;
     use crate::api::Target;
-    use crate::kernel::Module;
+    use crate::kernel::{Module, Passed};
     use crate::rules::engine::Selection;
     use crate::syntax::Source;
 
@@ -228,6 +280,30 @@ mod tests {
         let large = of(50000);
         assert_eq!(large.len(), 1);
         assert!(large[0].contains("reaches 2499950000 (at program_id(0) = 781)"), "{large:?}");
+    }
+
+    #[test]
+    fn what_was_recorded_counts_for_a_kernel_with_the_same_parameters() {
+        let text = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef rows(x, stride, n, B: tl.constexpr):\n    \
+            at = tl.program_id(0) * stride + tl.arange(0, B)\n    tl.store(x + at, 1.0, mask=tl.arange(0, B) < n)\n";
+        let of = |text: &str, grid: i128, names: [&str; 4]| {
+            let source = Source::parse(text);
+            let mut module = Module::build(&source);
+            let passed = [Passed::Pointer(Some("fp16")), Passed::Integer(65536), Passed::Integer(60000), Passed::Integer(65536)];
+            let arguments = names.map(str::to_owned).into_iter().zip(passed).collect();
+            module.observe([RecordedLaunch { kernel: "rows".to_owned(), arguments, grid: vec![grid] }].into());
+            let selection = Selection { select: vec!["M002".to_owned()], ignore: Vec::new() };
+            let found = super::super::check(&Context::new(&source, &module, Target::newest()), &selection);
+            found.into_iter().map(|found| found.message).collect::<Vec<_>>()
+        };
+        let names = ["x", "stride", "n", "B"];
+        let found = of(text, 40000, names);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains("reaches 2621374464 (at program_id(0) = 39999)"), "{found:?}");
+        assert!(found[0].contains("a recorded launch (grid 40000, stride=65536, n=60000, B=65536)"), "{found:?}");
+        assert_eq!(of(text, 32768, names), [""; 0]);
+        assert_eq!(of(text, 40000, ["x", "pitch", "n", "B"]), [""; 0], "the kernel is another one now");
+        assert_eq!(of(&text.replace("(0) *", "(0).to(tl.int64) *"), 40000, names), [""; 0]);
     }
 
     #[test]

@@ -107,7 +107,8 @@ impl LanguageServer for Backend {
     }
 
     async fn did_change_watched_files(&self, params: lsp::DidChangeWatchedFilesParams) {
-        let settings = params.changes.iter().any(|change| !change.uri.as_str().ends_with(".py"));
+        let settings =
+            params.changes.iter().any(|change| [".toml", ".cfg"].iter().any(|end| change.uri.as_str().ends_with(end)));
         self.tell(Event::WatchedFiles { settings });
     }
 

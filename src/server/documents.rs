@@ -115,7 +115,7 @@ impl Documents {
         self.notebooks.values_mut().for_each(Notebook::forget_findings);
     }
 
-    /// Looks whether files were changed that open ones import from. Returns whether what was found there is forgotten.
+    /// Looks whether files that open ones import from, or what was recorded of them, is another now. Returns whether what was found there is forgotten.
     pub(super) fn look_around(&mut self) -> bool {
         self.workspace.refresh();
         let mut units = self.files.values().filter_map(|file| file.unit.as_ref());

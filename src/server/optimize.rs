@@ -232,6 +232,10 @@ impl Owner {
 
     /// A search ended: tells the user, or offers what it found.
     pub(super) fn job_ended(&mut self, id: &str, result: std::result::Result<Outcome, OptimizeError>) {
+        // It may have recorded launches.
+        if self.documents.look_around() {
+            self.check_all_again();
+        }
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let kernel = job.kernel.name.clone();
         match result {

@@ -235,7 +235,8 @@ impl Owner {
             registrations.push(registration("workspace/didChangeConfiguration", options));
         }
         if self.capabilities.registers_watched_files {
-            let watchers = ["**/warpsmith.toml", "**/pyproject.toml", "**/pyvenv.cfg", "**/*.py"];
+            let watchers =
+                ["**/warpsmith.toml", "**/pyproject.toml", "**/pyvenv.cfg", "**/*.py", "**/.warpsmith/workloads/*"];
             let watchers: Vec<Value> = watchers.iter().map(|glob| json!({ "globPattern": glob })).collect();
             registrations.push(registration("workspace/didChangeWatchedFiles", json!({ "watchers": watchers })));
         }
@@ -280,7 +281,7 @@ impl Owner {
         }
     }
 
-    fn check_all_again(&mut self) {
+    pub(super) fn check_all_again(&mut self) {
         self.documents.forget_findings();
         if !self.capabilities.pulls_diagnostics {
             self.unpublished.extend(self.documents.all());

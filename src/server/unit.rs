@@ -79,14 +79,14 @@ impl Unit {
         };
         let path = from_lsp::path(&uri);
         if let Some(path) = &path {
-            workspace.link(&mut module, path);
+            workspace.complete(&mut module, path);
         }
         Self { path, uri, is_notebook, source, module, parts, diagnostics: OnceCell::new() }
     }
 
-    /// Whether what the file imports means something else than when it was looked at.
+    /// Whether something around the file is not as it was when that was looked at.
     pub(super) fn is_outdated(&self, workspace: &Workspace) -> bool {
-        self.path.as_deref().is_some_and(|path| !workspace.is_linked(&self.module, path))
+        self.path.as_deref().is_some_and(|path| !workspace.has_completed(&self.module, path))
     }
 
     /// What the rules found; nothing as long as they did not run.

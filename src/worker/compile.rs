@@ -7,7 +7,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use super::replay::Replay;
 use super::shim;
-use super::values::{describe_plain, launch_grid};
+use super::values::{describe_plain, launch_arguments, launch_grid};
 use crate::protocol::{LaunchRecord, Value};
 
 /// What launches do at present.
@@ -130,7 +130,8 @@ pub(super) fn launch_record(
             keywords.push((name, value));
         }
     }
-    Ok(LaunchRecord { kernel, grid: launch_grid(function, kwargs, args), keywords })
+    let arguments = launch_arguments(function, kwargs, args).unwrap_or_default();
+    Ok(LaunchRecord { kernel, grid: launch_grid(function, kwargs, args), keywords, arguments })
 }
 
 /// Runs the entry on tensors without contents, so that its kernels are compiled and nothing is launched.

@@ -190,6 +190,7 @@ impl<'py> Replay<'py, '_> {
             Value::List(items) => PyList::new(py, list(items, made)?)?.into_any(),
             Value::Tuple(items) => PyTuple::new(py, list(items, made)?)?.into_any(),
             Value::Tensor(spec) => self.tensor(spec, made)?,
+            Value::Pointer(_) => return Err(failed("the tensor of a launch cannot be made again")),
             Value::Opaque(name) => return Err(failed(format!("an argument of type `{name}` cannot be made again"))),
         })
     }

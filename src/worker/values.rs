@@ -188,3 +188,27 @@ pub(super) fn launch_grid(
     };
     grid().unwrap_or_default()
 }
+
+/// What a launch gives the parameters of its kernel, by name.
+pub(super) fn launch_arguments(
+    function: &Bound<'_, PyAny>,
+    kwargs: &Bound<'_, PyDict>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<Vec<(String, Value)>> {
+    let names: Vec<String> = function.getattr("arg_names")?.extract()?;
+    let mut all = Vec::with_capacity(names.len());
+    for (at, name) in names.into_iter().enumerate() {
+        let Some(value) = args.iter().nth(at).map_or_else(|| kwargs.get_item(&name), |value| Ok(Some(value)))? else {
+            continue;
+        };
+        let described = match describe_plain(&value)? {
+            Some(plain) => plain,
+            None if value.hasattr("data_ptr")? && value.hasattr("dtype")? => {
+                Value::Pointer(value.getattr("dtype")?.str()?.to_string().trim_start_matches("torch.").to_owned())
+            }
+            None => Value::Opaque(value.get_type().fully_qualified_name()?.to_string()),
+        };
+        all.push((name, described));
+    }
+    Ok(all)
+}

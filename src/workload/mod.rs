@@ -2,11 +2,13 @@
 //!
 //! `.warpsmith/workloads/RECORDING/ENTRY-N.json`, one folder a recording, newest name last.
 
+mod launches;
 mod record;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+pub use launches::{Seen, of_file};
 pub use record::{Recorded, RecordingError, record};
 
 use crate::protocol::Workload;

@@ -10,6 +10,7 @@ mod diagnostics;
 mod documents;
 mod harness;
 mod hover;
+mod imports;
 mod lifecycle;
 mod malformed;
 mod names;

@@ -185,7 +185,7 @@ fn check_text(file: &files::File, text: String, run: &Run<'_>) -> Report {
 fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagnostic>) {
     let source = Source::parse(text);
     let mut module = Module::build(&source);
-    run.workspace.link(&mut module, &file.path);
+    run.workspace.complete(&mut module, &file.path);
     let context = rules::Context::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
     let findings = rules::check(&context, &run.project.selection);
     (source, findings)
