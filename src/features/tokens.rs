@@ -1,11 +1,12 @@
 //! What each name in a kernel is, for colours.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
-use super::classify::{Class, classes};
+use super::classify::{Class, Classes};
 use super::complete::constexpr_globals;
 use super::names::{binds, identifiers};
-use crate::kernel::{Kernel, Module};
+use crate::api::Target;
+use crate::kernel::Module;
 use crate::syntax::{Source, Span, node_span};
 
 /// A name and what it is.
@@ -35,11 +36,12 @@ pub enum TokenKind {
 /// The names in kernels about which something is known and the names of kernels, in the order of the text, as far as they
 /// stand in `within`.
 #[must_use]
-pub fn tokens(source: &Source, module: &Module, within: Span) -> Vec<Token> {
+pub fn tokens(source: &Source, module: &Module, target: Target, within: Span) -> Vec<Token> {
     let constants: HashSet<&str> = constexpr_globals(module).collect();
     let mut tokens = Vec::new();
-    for kernel in module.kernels.iter().filter(|kernel| kernel.def_span.meets(within)) {
-        of_kernel(source, module, kernel, &constants, &mut tokens);
+    for (index, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| kernel.def_span.meets(within)) {
+        let known = Classes::new(module, source.text(), target, index, kernel);
+        of_kernel(source, module, &known, &constants, &mut tokens);
     }
     for launch in module.launches.iter().filter(|launch| launch.span.meets(within)) {
         let is_known = launch.kernel.as_ref().is_some_and(|name| module.kernel(name).is_some());
@@ -53,8 +55,14 @@ pub fn tokens(source: &Source, module: &Module, within: Span) -> Vec<Token> {
     tokens
 }
 
-fn of_kernel(source: &Source, module: &Module, kernel: &Kernel, constants: &HashSet<&str>, tokens: &mut Vec<Token>) {
-    let known = classes(module, kernel);
+fn of_kernel(
+    source: &Source,
+    module: &Module,
+    known: &Classes<'_>,
+    constants: &HashSet<&str>,
+    tokens: &mut Vec<Token>,
+) {
+    let kernel = known.kernel();
     let Some(def) = source.node_at(kernel.def_span) else { return };
     identifiers(def, &mut |node| {
         let span = node_span(node);
@@ -69,22 +77,16 @@ fn of_kernel(source: &Source, module: &Module, kernel: &Kernel, constants: &Hash
             (parent.kind() == "attribute" && is_field("attribute"))
                 || (parent.kind() == "keyword_argument" && is_field("name"))
         });
-        if !is_other && let Some(token) = of_name(name, span, module, kernel, constants, &known) {
+        if !is_other && let Some(token) = of_name(name, span, module, known, constants) {
             tokens.push(Token { is_binding, ..token });
         }
     });
 }
 
-fn of_name(
-    name: &str,
-    span: Span,
-    module: &Module,
-    kernel: &Kernel,
-    constants: &HashSet<&str>,
-    known: &HashMap<&str, Class>,
-) -> Option<Token> {
+fn of_name(name: &str, span: Span, module: &Module, known: &Classes<'_>, constants: &HashSet<&str>) -> Option<Token> {
+    let kernel = known.kernel();
     if kernel.locals.contains(name) {
-        let class = known.get(name).copied().unwrap_or_default();
+        let class = known.at(name, span);
         if kernel.param(name).is_some() {
             return Some(Token { class, ..Token::plain(span, TokenKind::Parameter) });
         }

@@ -113,8 +113,8 @@ impl Owner {
 
     fn tokens(&mut self, uri: &lsp::Uri, range: Option<lsp::Range>) -> Option<lsp::SemanticTokens> {
         let unit = self.documents.unit(uri)?;
-        let within = self.part_of_document(&unit, uri, range)?;
-        semantic_tokens::of_document(&unit, within, self.encoding)
+        let (target, within) = (self.resolved(&unit).target, self.part_of_document(&unit, uri, range)?);
+        semantic_tokens::of_document(&unit, target, within, self.encoding)
     }
 
     fn hints(&mut self, params: &lsp::InlayHintParams) -> Option<Vec<lsp::InlayHint>> {

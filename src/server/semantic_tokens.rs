@@ -3,6 +3,7 @@
 use tower_lsp::gen_lsp_types as lsp;
 
 use super::unit::Unit;
+use crate::api::Target;
 use crate::features::tokens::{Token, TokenKind, tokens};
 use crate::syntax::{Encoding, Span};
 
@@ -18,13 +19,18 @@ pub(super) fn legend() -> lsp::SemanticTokensLegend {
 }
 
 /// The tokens in `within`, a part of one document. Nothing for a file without kernels: it is not ours to colour.
-pub(super) fn of_document(unit: &Unit, within: Span, encoding: Encoding) -> Option<lsp::SemanticTokens> {
+pub(super) fn of_document(
+    unit: &Unit,
+    target: Target,
+    within: Span,
+    encoding: Encoding,
+) -> Option<lsp::SemanticTokens> {
     if unit.module.kernels.is_empty() && unit.module.launches.is_empty() {
         return None;
     }
     let mut last = lsp::Position { line: 0, character: 0 };
     let mut data = Vec::new();
-    for token in tokens(&unit.source, &unit.module, within) {
+    for token in tokens(&unit.source, &unit.module, target, within) {
         let Some((_, range)) = unit.locate_within(token.span, encoding) else { continue };
         let (start, end) = (range.start, range.end);
         let same_line = start.line == last.line;

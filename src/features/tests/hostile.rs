@@ -80,7 +80,7 @@ proptest! {
             prop_assert!(places.iter().any(|place| place.span == span), "{symbol:?} at {span:?} is not in {places:?}");
             prop_assert!(places.iter().all(|place| is_of_text(place.span)));
         }
-        let tokens = tokens(&source, &module, all);
+        let tokens = tokens(&source, &module, Target::newest(), all);
         prop_assert!(tokens.is_sorted_by(|a, b| a.span.end <= b.span.start), "{tokens:?}");
         prop_assert!(hints(&module, &text, Target::newest(), all, &|_| true).iter().all(|hint| text.is_char_boundary(hint.offset)));
         prop_assert!(outline(&source, &module).iter().all(|entry| is_of_text(entry.span) && entry.span.contains(entry.name_span)));

@@ -2,11 +2,10 @@
 
 use super::kernel;
 use crate::api::Target;
-use crate::features::classify;
 use crate::features::hints::{HintKind, hints};
 use crate::features::names::{self, definitions};
 use crate::features::outline::{Entry, outline};
-use crate::features::tokens::{TokenKind, tokens};
+use crate::features::tokens::{Token, TokenKind, tokens};
 use crate::kernel::Module;
 use crate::syntax::{Source, Span};
 
@@ -126,39 +125,39 @@ fn the_outline_has_kernels_configurations_and_launches() {
     assert!(entries.iter().all(inside));
 }
 
-/// What is known about each name: `C`onstexpr, `P`ointer, `T`ile.
+/// What is known about the names of the kernel's body: `C`onstexpr, `P`ointer, `T`ile; of a name that is several things, each.
 fn classes(body: &str) -> Vec<String> {
     let text = kernel(body);
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
-    let kernel = module.kernel("scale").unwrap();
-    let mut out: Vec<String> = classify::classes(&module, kernel)
+    let span = module.kernel("scale").unwrap().span;
+    let mut out: Vec<String> = tokens(&source, &module, Target::newest(), span)
         .into_iter()
-        .map(|(name, class)| {
+        .map(|Token { span, class, .. }| {
             let marks = [(class.constexpr, "C"), (class.pointer, "P"), (class.tile, "T")];
             let marks = marks.into_iter().filter(|(is_so, _)| *is_so).map(|(_, mark)| mark);
-            format!("{name}:{}", marks.collect::<String>())
+            format!("{}:{}", source.slice(span), marks.collect::<String>())
         })
         .filter(|text| !text.ends_with(':') && !text.starts_with("BLOCK") && !text.starts_with("offsets"))
         .collect();
     out.sort();
+    out.dedup();
     out
 }
 
 #[test]
-fn pointers_and_tiles_are_told_by_their_use() {
+fn pointers_and_tiles_are_told_by_their_types() {
     for (body, expected) in [
         ("tl.store(x_ptr + offsets, 1)", &["x_ptr:P"][..]),
         ("q = x_ptr + offsets\nv = tl.load(q)\nw = v * n", &["q:PT", "v:T", "w:T", "x_ptr:P"]),
         ("mask = offsets < n\nv = tl.load(x_ptr + n * 4)", &["mask:T", "x_ptr:P"]),
         ("x_ptr += n * 2\nv = tl.load(x_ptr + offsets[None, :])", &["v:T", "x_ptr:P"]),
-        ("b = tl.make_block_ptr(x_ptr, [n], [1], [0], [BLOCK], [0])\nv = tl.load(b)", &["b:P", "x_ptr:P"]),
-        ("v = tl.load(tl.where(n > 1, x_ptr, x_ptr) + offsets)", &[]),
+        ("b = tl.make_block_ptr(x_ptr, [n], [1], [0], [BLOCK], [0])\nv = tl.load(b)", &["b:P", "v:T", "x_ptr:P"]),
         ("S: tl.constexpr = BLOCK * 2\nv = tl.zeros([S], tl.float32)", &["S:C", "v:T"]),
-        // Which of the two is the pointer, nobody can tell.
-        ("v = tl.load(x_ptr + n)", &[]),
         ("v = foreign(x_ptr)\nw = v + offsets", &[]),
-        ("v = 1\nv = offsets", &[]),
+        // Each place has its own.
+        ("v = 1\nw = v + 1\nv = offsets", &["v:T"]),
+        ("a, b = tl.split(tl.zeros([BLOCK, 2], tl.float32))", &["a:T", "b:T"]),
     ] {
         assert_eq!(classes(body), expected, "{body}");
     }
@@ -169,7 +168,7 @@ fn tokens_are_in_order_and_know_their_names() {
     let text = kernel("mask = offsets < LIMIT\ntl.store(x_ptr + offsets, n * 2, mask=mask)\nhelper(n)");
     let source = Source::parse(text.as_str());
     let module = Module::build(&source);
-    let all = tokens(&source, &module, Span::new(0, text.len()));
+    let all = tokens(&source, &module, Target::newest(), Span::new(0, text.len()));
     assert!(all.is_sorted_by(|a, b| a.span.end <= b.span.start));
     let of = |name: &str| all.iter().filter(|token| source.slice(token.span) == name).collect::<Vec<_>>();
     assert_eq!(of("BLOCK").len(), 2);
@@ -181,7 +180,7 @@ fn tokens_are_in_order_and_know_their_names() {
     assert_eq!(of("helper").len(), 3);
     assert_eq!(of("scale").len(), 2);
     let line = Span::new(text.find("mask =").unwrap(), text.find("mask =").unwrap() + 4);
-    assert_eq!(tokens(&source, &module, line).len(), 1);
+    assert_eq!(tokens(&source, &module, Target::newest(), line).len(), 1);
 }
 
 fn labels(text: &str, wanted: &dyn Fn(HintKind) -> bool) -> Vec<String> {
