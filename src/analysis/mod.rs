@@ -18,6 +18,7 @@
 //! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
 //! - [`fills`]: what is in the lanes that a load filled, and what arithmetic makes of it,
 //! - [`interpret`]: runs a kernel's body over that domain,
+//! - [`ranges`]: between which numbers an index lies,
 //! - [`types`]: runs a kernel's body as Triton's front end would: types, shapes, compile-time values.
 //!
 //! An answer is certain or it is "unknown"; nothing here guesses. [`interpret`] is where further domains (dtypes, integer
@@ -34,6 +35,7 @@ pub mod host;
 pub mod interpret;
 pub mod lanes;
 pub mod launches;
+pub mod ranges;
 pub mod strides;
 pub mod tensors;
 pub mod tuning;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use super::hints::{Hint, HintKind};
+use crate::analysis::ranges::{Range, range};
 use crate::analysis::types::access::{Access, AccessKind, Mask};
 use crate::analysis::types::index::{About, Atom, Condition, Lane, Poly};
 use crate::analysis::types::{Facts, Value, infer};
@@ -92,6 +93,9 @@ pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -
                 let poly = number(&index.poly, &facts.lanes);
                 let base = index.base.as_ref().map_or(String::new(), |base| format!("{base} + "));
                 let _ = write!(out, "\n\nEach lane: `{base}{poly}`");
+                if index.base.is_none() {
+                    out.push_str(&between(range(&facts, &index.poly)));
+                }
             }
             About::Guard(guard) if !guard.conditions.is_empty() => {
                 let _ = write!(out, "\n\nTrue where {}", conditions(&guard.conditions, &facts.lanes));
@@ -103,6 +107,17 @@ pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -
         out.push_str(&guarded(access, &facts.lanes));
     }
     Some((out, expr.span))
+}
+
+/// A range in words; nothing for what may wrap around in 32 bits.
+fn between(Range { least, greatest }: Range) -> String {
+    let is_small = |number: i128| i32::try_from(number).is_ok();
+    match (least, greatest) {
+        (Some(least), Some(greatest)) if is_small(least) && is_small(greatest) => {
+            format!(", from {least} to {greatest}")
+        }
+        _ => String::new(),
+    }
 }
 
 /// What a mask does to an access.
@@ -207,5 +222,13 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
             )
         );
         assert_eq!(at("def scale"), None);
+    }
+
+    #[test]
+    fn a_range_is_told_where_both_ends_are_known() {
+        let text = TEXT.replace("offs = pid * BLOCK + tl.arange(0, BLOCK)", "offs = tl.arange(0, 64) * 2");
+        let (shown, _) =
+            describe_at(&model(&text), &text, Target::newest(), text.find("offs < n").unwrap() + 1).unwrap();
+        assert!(shown.ends_with("Each lane: `2*arange(0, 64)`, from 0 to 126"), "{shown}");
     }
 }
