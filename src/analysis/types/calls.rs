@@ -1,7 +1,7 @@
 //! Calls: functions of Triton, helpers of the file, methods, and the few functions of Python.
 
 use super::arguments::Given;
-use super::engine::{Engine, Frame};
+use super::engine::{Engine, Frame, Place};
 use super::files;
 use super::functions;
 use super::value::{Callee, Const, Kind, Value};
@@ -270,7 +270,7 @@ impl<'a> Engine<'a> {
         result
     }
 
-    fn run_body(&mut self, place: (Option<usize>, usize), kernel: &'a Kernel, arguments: &[Value<'a>]) -> Value<'a> {
+    fn run_body(&mut self, place: Place, kernel: &'a Kernel, arguments: &[Value<'a>]) -> Value<'a> {
         let mut inner = Frame::new(kernel, false);
         let hidden = self.positional_only(kernel);
         for (param, value) in kernel.params.iter().zip(arguments).skip(hidden).filter(|(param, _)| !param.variadic) {

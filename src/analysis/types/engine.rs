@@ -167,6 +167,12 @@ impl<'a> Frame<'a> {
     }
 }
 
+/// A kernel by the number of its file (`None` for the one that is looked at) and its index there.
+pub(super) type Place = (Option<usize>, usize);
+
+/// The arguments of a call, and what came of it.
+pub(super) type Call<'a> = (Vec<Value<'a>>, Value<'a>);
+
 pub(super) struct Engine<'a> {
     /// The file of the function that is being run.
     pub(super) module: &'a Module,
@@ -188,11 +194,11 @@ pub(super) struct Engine<'a> {
     pub(super) trace: bool,
     pub(super) budget: u32,
     /// The kernels that are being run, by file and index, outermost first.
-    pub(super) running: Vec<(Option<usize>, usize)>,
+    pub(super) running: Vec<Place>,
     /// What the helpers that are being run were called with.
-    pub(super) calls: Vec<((Option<usize>, usize), Vec<Value<'a>>)>,
+    pub(super) calls: Vec<(Place, Vec<Value<'a>>)>,
     /// What helpers gave for arguments that they were called with.
-    pub(super) results: HashMap<(Option<usize>, usize), Vec<(Vec<Value<'a>>, Value<'a>)>>,
+    pub(super) results: HashMap<Place, Vec<Call<'a>>>,
     /// How many branches are around that may or may not be compiled.
     pub(super) uncertain: u32,
     /// How many branches at run time are around.
