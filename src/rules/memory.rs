@@ -5,12 +5,12 @@ use std::collections::HashSet;
 use super::diagnostic::Diagnostic;
 use super::engine::{Context, Findings};
 use crate::analysis::grid::{Extent, extents, is_passed};
-use crate::analysis::host::Hosts;
+use crate::analysis::host::{Hosts, Names};
 use crate::analysis::types::Facts;
 use crate::analysis::types::access::{Access, AccessKind, Mask};
 use crate::analysis::types::index::{Atom, Condition, Guard, Index, Poly};
-use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, walk_expressions};
+use crate::kernel::{Kernel, Launch};
 use crate::syntax::Span;
 
 /// The kernels that could be read, with what is known of each.
@@ -118,23 +118,33 @@ pub(super) fn upper_bound(condition: &Condition) -> Option<(&Poly, &Poly)> {
 /// parameter (or number) `block`; with the place of the grid.
 pub(super) fn covers(context: &Context<'_>, kernel: &Kernel, axis: u8, size: &str, block: &Poly) -> Option<Span> {
     let mut hosts = Hosts::new(context.module);
-    context.module.launches_of(&kernel.name).find_map(|launch| {
-        let names = hosts.around(launch);
-        let extents = extents(&names, launch)?;
-        let Extent::Tiles { size: covered, block: by } = extents.get(usize::from(axis))? else { return None };
-        let same_block = match (block.as_param(), block.as_number()) {
-            (Some(name), _) => is_passed(&names, launch, kernel, name, by),
-            (_, Some(number)) => {
-                names.integer(by) == Some(number)
-                    || kernel
-                        .params
-                        .iter()
-                        .any(|param| param.constexpr && is_passed(&names, launch, kernel, &param.name, by))
-            }
-            _ => false,
-        };
-        (same_block && is_passed(&names, launch, kernel, size, covered)).then_some(launch.grid.span)
-    })
+    let mut launches = context.module.launches_of(&kernel.name);
+    launches.find_map(|launch| covers_in(&hosts.around(launch), launch, kernel, axis, size, block))
+}
+
+/// The same for one launch.
+pub(super) fn covers_in<'a>(
+    names: &Names<'a>,
+    launch: &'a Launch,
+    kernel: &Kernel,
+    axis: u8,
+    size: &str,
+    block: &Poly,
+) -> Option<Span> {
+    let extents = extents(names, launch)?;
+    let Extent::Tiles { size: covered, block: by } = extents.get(usize::from(axis))? else { return None };
+    let same_block = match (block.as_param(), block.as_number()) {
+        (Some(name), _) => is_passed(names, launch, kernel, name, by),
+        (_, Some(number)) => {
+            names.integer(by) == Some(number)
+                || kernel
+                    .params
+                    .iter()
+                    .any(|param| param.constexpr && is_passed(names, launch, kernel, &param.name, by))
+        }
+        _ => false,
+    };
+    (same_block && is_passed(names, launch, kernel, size, covered)).then_some(launch.grid.span)
 }
 
 /// `load`, `store` or the name of an atomic operation, as a message calls it.

@@ -82,6 +82,7 @@ rules! {
     unchecked_block,
     truncated_row,
     unguarded_tail,
+    short_tensor,
     padded_reduction,
     implicit_tf32,
     half_accumulator,

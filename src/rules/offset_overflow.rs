@@ -104,7 +104,7 @@ fn may_overflow(launched: &Launched) -> bool {
 }
 
 /// The numbers of a launch, and the types that its parameters have in it.
-fn launched<'a>(
+pub(super) fn launched<'a>(
     context: &Context<'a>,
     kernel: &Kernel,
     launch: &'a Launch,
