@@ -1,6 +1,6 @@
 //! What `@triton.autotune` and `@triton.heuristics` do to a kernel, as far as the file says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::constants::integer;
 use super::launches::global;
@@ -13,6 +13,9 @@ const DEEP: usize = 8;
 
 /// Nobody counts further than this.
 const MANY: i128 = 1 << 20;
+
+/// Tuners with more configurations than this are not looked into one by one.
+const MAX_ASSIGNMENTS: usize = 512;
 
 /// `@triton.autotune` of one kernel.
 #[derive(Clone, Debug)]
@@ -164,6 +167,16 @@ impl<'a> Tuner<'a> {
         (!values.is_empty()).then_some(values)
     }
 
+    /// What each configuration sets: the integers of its meta-parameters. `None` when the configurations are not all known.
+    #[must_use]
+    pub fn assignments(&self) -> Option<Vec<BTreeMap<&'a str, i128>>> {
+        let mut all = Vec::new();
+        for config in self.configs.iter().filter(|_| self.complete) {
+            all.extend(config.assignments(self.module)?);
+        }
+        (!all.is_empty() && all.len() <= MAX_ASSIGNMENTS).then_some(all)
+    }
+
     /// Whether each configuration certainly sets `name`.
     #[must_use]
     pub fn sets(&self, name: &str) -> bool {
@@ -177,6 +190,32 @@ impl<'a> Template<'a> {
     pub fn value(&self, name: &str) -> Option<&'a Expr> {
         let ExprKind::Dict { items, .. } = &self.call.argument("kwargs", Some(0))?.kind else { return None };
         items.iter().find(|(key, _)| matches!(&key.kind, ExprKind::Str(key) if key == name)).map(|(_, value)| value)
+    }
+
+    fn assignments(&self, module: &'a Module) -> Option<Vec<BTreeMap<&'a str, i128>>> {
+        let ExprKind::Dict { items, open: false } = &self.call.argument("kwargs", Some(0))?.kind else { return None };
+        let mut rounds: Vec<BTreeMap<&'a str, i128>> = vec![BTreeMap::new()];
+        for (target, iter) in &self.clauses {
+            let (ExprKind::List(values) | ExprKind::Tuple(values)) = &resolved(module, iter).kind else { return None };
+            let name = target.as_name()?;
+            let values: Vec<i128> = values.iter().map(|value| integer(value, &|_| None)).collect::<Option<_>>()?;
+            let more = rounds.iter().flat_map(|round| {
+                values.iter().map(move |value| round.iter().map(|(k, v)| (*k, *v)).chain([(name, *value)]).collect())
+            });
+            rounds = more.take(MAX_ASSIGNMENTS + 1).collect();
+        }
+        let known = |round: &BTreeMap<&'a str, i128>, name: &str| match round.get(name) {
+            Some(value) => Some(*value),
+            None => integer(global(module, name)?, &|_| None),
+        };
+        let of = |round: &BTreeMap<&'a str, i128>| {
+            let set = items.iter().filter_map(|(key, value)| match &key.kind {
+                ExprKind::Str(key) => Some((key.as_str(), integer(value, &|name| known(round, name))?)),
+                _ => None,
+            });
+            set.collect()
+        };
+        Some(rounds.iter().map(of).collect())
     }
 
     fn values(&self, module: &Module, name: &str) -> Option<Vec<i128>> {
@@ -266,6 +305,31 @@ mod tests {
         ] {
             assert_eq!(tuned(before, configs), expected, "{before} {configs}");
         }
+    }
+
+    #[test]
+    fn configurations_are_told_apart() {
+        let assignments = |configs: &str| {
+            let text = format!(
+                "import triton\nN = 4\n@triton.autotune(configs={configs}, key=[])\n@triton.jit\ndef k(x, A, B):\n    pass\n"
+            );
+            let module = Module::build(&Source::parse(text));
+            let tuner = Tuner::of(&module, &module.kernels[0]).unwrap();
+            tuner
+                .assignments()
+                .map(|all| all.iter().map(|one| (one.get("A").copied(), one.get("B").copied())).collect::<Vec<_>>())
+        };
+        let both = |a: i128, b: i128| (Some(a), Some(b));
+        assert_eq!(
+            assignments("[triton.Config({'A': 1, 'B': 'x'}), triton.Config({'B': N})]"),
+            Some(vec![(Some(1), None), (None, Some(4))])
+        );
+        assert_eq!(
+            assignments("[triton.Config({'A': a, 'B': 2 * b}) for a in [1, 2] for b in [3, 4]]"),
+            Some(vec![both(1, 6), both(1, 8), both(2, 6), both(2, 8)])
+        );
+        assert_eq!(assignments("[triton.Config({'A': a}) for a in made()]"), None);
+        assert_eq!(assignments("[triton.Config({'A': 1}), *more]"), None);
     }
 
     #[test]

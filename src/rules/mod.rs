@@ -44,6 +44,7 @@ rules! {
     unchecked_assert,
     pointer_cache,
     changed_global,
+    tuned_coverage,
     unit_argument,
     unknown_member,
     dtype_called,

@@ -8,7 +8,7 @@ use crate::analysis::types::Facts;
 use crate::analysis::types::access::Access;
 use crate::analysis::types::index::{Atom, Poly};
 use crate::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
-use crate::kernel::{Kernel, Launch};
+use crate::kernel::{Host, Kernel, Launch};
 use crate::syntax::Span;
 
 pub(super) static RULE: Rule = Rule {
@@ -154,6 +154,11 @@ fn truncates<'a>(
     if !is_size_of_tensor(names, value) {
         return None;
     }
+    (!compares(host)).then_some((number, launch.args_span))
+}
+
+/// Whether a function of the host checks anything, or chooses.
+pub(super) fn compares(host: &Host) -> bool {
     let mut compares = false;
     walk_statements(&host.body, &mut |stmt| {
         compares |= matches!(stmt.kind, StmtKind::Assert(_) | StmtKind::If { .. } | StmtKind::While { .. });
@@ -161,11 +166,11 @@ fn truncates<'a>(
             expr.walk(&mut |expr| compares |= matches!(expr.kind, ExprKind::Compare { .. } | ExprKind::IfExp { .. }));
         }
     });
-    (!compares).then_some((number, launch.args_span))
+    compares
 }
 
 /// `x.shape[1]`, `x.size(1)` and `x.numel()` of a parameter of the host.
-fn is_size_of_tensor<'a>(names: &Names<'a>, expr: &'a Expr) -> bool {
+pub(super) fn is_size_of_tensor<'a>(names: &Names<'a>, expr: &'a Expr) -> bool {
     let is_given = |expr: &Expr| expr.as_name().is_some_and(|name| names.is_param(name));
     match &names.resolve(expr).kind {
         ExprKind::Subscript { value, index } => {
