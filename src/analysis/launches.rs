@@ -100,6 +100,41 @@ impl Setting<'_> {
     }
 }
 
+impl<'a> Setting<'a> {
+    /// The launch, if the file has one.
+    #[must_use]
+    pub fn launch(&self) -> Option<&'a Launch> {
+        self.launch
+    }
+
+    /// The configuration, if the kernel has some that are written out.
+    #[must_use]
+    pub fn config(&self) -> Option<&'a Config> {
+        self.config
+    }
+
+    /// The integer that a launch option such as `num_stages` certainly has, and where it is written; `default` when neither
+    /// launch nor configuration sets it.
+    #[must_use]
+    pub fn option(&self, name: &str, default: i128) -> Option<(i128, Option<Span>)> {
+        let is_tuned_elsewhere = self.kernel.autotune.is_some() && self.config.is_none();
+        if is_tuned_elsewhere || self.launch.is_none() && self.config.is_none() {
+            return None;
+        }
+        if let Some((_, value)) = self.config.and_then(|config| config.options.iter().find(|(known, _)| known == name))
+        {
+            return Some((host_integer(self.module, None, value)?, Some(value.span)));
+        }
+        match self.launch.map(|launch| (launch, passed(launch, self.kernel, name))) {
+            Some((_, Passed::Unknown)) => None,
+            Some((launch, Passed::Argument(value))) => {
+                Some((host_integer(self.module, Some(launch), value)?, Some(value.span)))
+            }
+            _ => Some((default, None)),
+        }
+    }
+}
+
 /// Whether two expressions are one name or one number.
 #[must_use]
 pub fn same(left: &Expr, right: &Expr) -> bool {

@@ -11,6 +11,7 @@
 //! - [`launches`]: what the launches and configurations of the file pass for a parameter,
 //! - [`grid`]: how many programs a launch starts,
 //! - [`host`]: what the names of host functions stand for,
+//! - [`staging`]: which loads are kept in shared memory several times,
 //! - [`strides`]: which parameters have a part in which addresses,
 //! - [`tensors`]: the shapes of tensors that host functions make,
 //! - [`tuning`]: what `@triton.autotune` does to a kernel,
@@ -38,6 +39,7 @@ pub mod interpret;
 pub mod lanes;
 pub mod launches;
 pub mod ranges;
+pub mod staging;
 pub mod strides;
 pub mod tensors;
 pub mod tuning;

@@ -45,6 +45,7 @@ rules! {
     pointer_cache,
     changed_global,
     tuned_coverage,
+    oversized_stages,
     unit_argument,
     unknown_member,
     dtype_called,
