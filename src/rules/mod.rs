@@ -46,6 +46,7 @@ rules! {
     changed_global,
     tuned_coverage,
     oversized_stages,
+    loop_argument,
     unit_argument,
     unknown_member,
     dtype_called,

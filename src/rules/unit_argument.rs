@@ -88,7 +88,7 @@ fn may_be_one(module: &Module, kernel: &Kernel, cast: &Cast<'_>) -> bool {
 }
 
 /// Whether `@triton.jit` is not told to leave the parameter alone.
-fn is_specialized(kernel: &Kernel, name: &str) -> bool {
+pub(super) fn is_specialized(kernel: &Kernel, name: &str) -> bool {
     kernel.decorators.iter().all(|decorator| {
         let Some(call) = decorator.expr.as_call() else { return true };
         let jit = decorator.path.as_deref() == Some("triton.jit");

@@ -144,7 +144,7 @@ fn tensor<'a>(names: &Names<'a>, expr: &'a Expr) -> Option<&'a str> {
 }
 
 /// Whether a kernel uses `name` for nothing that must be known when it is compiled.
-fn is_arithmetic_only(module: &Module, kernel: &Kernel, name: &str) -> bool {
+pub(super) fn is_arithmetic_only(module: &Module, kernel: &Kernel, name: &str) -> bool {
     let mut uses = 0;
     let fine = kernel.body.iter().all(|stmt| Uses { module, kernel, name, count: &mut uses }.stmt(stmt));
     fine && uses > 0
