@@ -5,6 +5,7 @@
 //! - [`constants`]: which integer or truth value an expression certainly has,
 //! - [`definitions`]: what a name stands for, where one assignment says it,
 //! - [`dialect`]: whether the file is written for another compiler than Triton's own,
+//! - [`elements`]: the element types of tensors that host functions make,
 //! - [`extents`]: how many elements tensors have that host functions make,
 //! - [`expressions`]: whether two expressions are written alike,
 //! - [`flow`]: which statements Triton compiles at all,
@@ -29,6 +30,7 @@
 pub mod constants;
 pub mod definitions;
 pub mod dialect;
+pub mod elements;
 pub mod expressions;
 pub mod extents;
 pub mod fills;

@@ -100,8 +100,8 @@ fn counted<'a>(target: &'a Expr, iter: &'a Expr) -> Option<Counted<'a>> {
     }
 }
 
-/// Whether the body of a loop gives its variable another value.
-fn is_bound(body: &[Stmt], name: &str) -> bool {
+/// Whether statements give a name another value.
+pub(super) fn is_bound(body: &[Stmt], name: &str) -> bool {
     let mut bound = false;
     walk_statements(body, &mut |stmt| match &stmt.kind {
         StmtKind::Assign { targets, .. } => bound |= targets.iter().any(|target| target.mentions(name)),

@@ -86,6 +86,7 @@ rules! {
     truncated_row,
     unguarded_tail,
     short_tensor,
+    descriptor_strides,
     padded_reduction,
     implicit_tf32,
     half_accumulator,

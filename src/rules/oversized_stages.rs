@@ -1,6 +1,7 @@
 //! H015: more stages than fit into shared memory.
 
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+use crate::analysis::elements;
 use crate::analysis::host::{Hosts, Names};
 use crate::analysis::launches::{Passed, Setting, passed, settings};
 use crate::analysis::staging::{Staged, loops};
@@ -9,7 +10,6 @@ use crate::analysis::types::access::Access;
 use crate::analysis::types::dtype::Number;
 use crate::analysis::types::shape::Dim;
 use crate::kernel::Kernel;
-use crate::kernel::ast::{Expr, ExprKind};
 use crate::syntax::Span;
 
 pub(super) static RULE: Rule = Rule {
@@ -108,32 +108,12 @@ fn element(kernel: &Kernel, setting: &Setting<'_>, names: Option<&Names<'_>>, lo
         _ => {
             let base = load.pointer.about.index()?.base.as_deref()?;
             match passed(setting.launch()?, kernel, base) {
-                Passed::Argument(value) => dtype(names?, value)?,
+                Passed::Argument(value) => elements::element(names?, value)?,
                 _ => return None,
             }
         }
     };
     matches!(number, Number::Fp16 | Number::Bf16 | Number::Fp32).then_some(number)
-}
-
-/// The type of a tensor that a host function makes, where it says so.
-fn dtype<'a>(names: &Names<'a>, tensor: &'a Expr) -> Option<Number> {
-    let call = names.resolve(tensor).as_call()?;
-    let ExprKind::Attribute { value, name, .. } = &call.func.kind else { return None };
-    let of_torch = |expr: &Expr| match expr.dotted().as_deref() {
-        Some(["torch", "float16" | "half"]) => Some(Number::Fp16),
-        Some(["torch", "bfloat16"]) => Some(Number::Bf16),
-        Some(["torch", "float32" | "float"]) => Some(Number::Fp32),
-        _ => None,
-    };
-    match (value.as_name(), name.as_str(), call.args.as_slice()) {
-        (Some("torch"), ..) => of_torch(call.argument("dtype", None)?),
-        (_, "half", []) => Some(Number::Fp16),
-        (_, "bfloat16", []) => Some(Number::Bf16),
-        (_, "float", []) => Some(Number::Fp32),
-        (_, "to", [dtype]) => of_torch(&dtype.value),
-        _ => None,
-    }
 }
 
 #[cfg(test)]

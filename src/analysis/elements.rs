@@ -1,0 +1,70 @@
+//! The element types of tensors that host functions make.
+
+use super::host::Names;
+use super::types::dtype::Number;
+use crate::kernel::ast::{Expr, ExprKind};
+
+/// The element type of a tensor, where the host function says so: `torch.empty(…, dtype=torch.float16)`, `x.half()`,
+/// `x.to(torch.bfloat16)`.
+#[must_use]
+pub fn element<'a>(names: &Names<'a>, tensor: &'a Expr) -> Option<Number> {
+    let call = names.resolve(tensor).as_call()?;
+    let ExprKind::Attribute { value, name, .. } = &call.func.kind else { return None };
+    match (value.as_name(), name.as_str(), call.args.as_slice()) {
+        (Some("torch"), ..) => number(call.argument("dtype", None)?),
+        (_, "half", []) => Some(Number::Fp16),
+        (_, "bfloat16", []) => Some(Number::Bf16),
+        (_, "float", []) => Some(Number::Fp32),
+        (_, "to", [dtype]) => number(&dtype.value),
+        _ => None,
+    }
+}
+
+/// A dtype of torch.
+fn number(dtype: &Expr) -> Option<Number> {
+    let path = dtype.dotted()?;
+    let ["torch", name] = path.as_slice() else { return None };
+    Some(match *name {
+        "float16" | "half" => Number::Fp16,
+        "bfloat16" => Number::Bf16,
+        "float32" | "float" => Number::Fp32,
+        "float64" | "double" => Number::Fp64,
+        "int8" => Number::Int8,
+        "uint8" => Number::UInt8,
+        "int16" => Number::Int16,
+        "int32" | "int" => Number::Int32,
+        "int64" | "long" => Number::Int64,
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::host::Hosts;
+    use crate::kernel::Module;
+    use crate::syntax::Source;
+
+    #[test]
+    fn types_are_read_where_tensors_are_made() {
+        let text = "
+import torch
+def run(x, dtype):
+    a = torch.empty(4, dtype=torch.float16)
+    b = x.half()
+    c = a
+    d = x.to(torch.bfloat16)
+    e = x.to(x.dtype)
+    f = torch.empty(4, dtype=dtype)
+    g = torch.empty(4)
+    h = x.to(torch.float32, copy=True)
+    k[(1,)](x)
+";
+        let module = Module::build(&Source::parse(text));
+        let names = Hosts::new(&module).around(&module.launches[0]);
+        let of = |name: &str| names.value(name).and_then(|value| element(&names, value));
+        let found = ["a", "b", "c", "d", "e", "f", "g", "h"].map(of);
+        let (half, brain) = (Some(Number::Fp16), Some(Number::Bf16));
+        assert_eq!(found, [half, half, half, brain, None, None, None, None]);
+    }
+}
