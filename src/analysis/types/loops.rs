@@ -228,6 +228,9 @@ impl<'a> Engine<'a> {
             {
                 self.problem(Kind::Condition, test.span, "the condition of `while` must be a run-time value");
             }
+            if matches!(condition, Value::Tile(_)) {
+                self.decide(&condition, test.span);
+            }
         }
         frame.loops += 1;
         frame.regions += 1;
