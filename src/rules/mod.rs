@@ -87,6 +87,7 @@ rules! {
     unguarded_tail,
     short_tensor,
     descriptor_strides,
+    unreleased_lock,
     padded_reduction,
     implicit_tf32,
     half_accumulator,
