@@ -1,6 +1,6 @@
 //! H016: the variable of a loop of the host, passed as a number that Triton specializes for.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 use super::unit_argument::is_specialized;
 use super::varying_constexpr::is_arithmetic_only;
@@ -9,7 +9,7 @@ use crate::analysis::constants::binary;
 use crate::analysis::launches::{Passed, certainly_launched, passed};
 use crate::analysis::tuning::{Names, Tuner};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
-use crate::kernel::{Kernel, Launch, Param};
+use crate::kernel::{Kernel, Param};
 use crate::syntax::Span;
 
 pub(super) static RULE: Rule = Rule {
@@ -36,14 +36,19 @@ const FEW: usize = 4;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
+    let mut of_hosts: HashMap<usize, Vec<Counted<'_>>> = HashMap::new();
     for launch in module.launches.iter().filter(|launch| !launch.has_error) {
+        let Some((at, host)) = launch.host.and_then(|at| Some((at, module.hosts.get(at)?))) else { continue };
+        let all = of_hosts.entry(at).or_insert_with(|| all_counted(&host.body));
+        let loops: Vec<&Counted<'_>> = all.iter().filter(|of| of.body.contains(launch.span)).collect();
+        if loops.is_empty() {
+            continue;
+        }
         let Some(kernel) = launch.kernel.as_deref().and_then(|name| module.kernel(name)) else { continue };
-        let Some(host) = launch.host.and_then(|host| module.hosts.get(host)) else { continue };
         if kernel.has_error || kernel.nested || !certainly_launched(module, kernel) {
             continue;
         }
-        let loops = around(&host.body, launch);
-        for param in kernel.params.iter().filter(|param| !loops.is_empty() && !param.variadic) {
+        for param in kernel.params.iter().filter(|param| !param.variadic) {
             let Passed::Argument(argument) = passed(launch, kernel, &param.name) else { continue };
             let Some((head, values)) = loops.iter().rev().find_map(|of| Some((of.head, of.values(argument)?))) else {
                 continue;
@@ -59,42 +64,43 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 /// A loop of the host that counts.
 struct Counted<'a> {
     head: Span,
+    body: Span,
     variable: &'a str,
     start: Option<i128>,
     end: Option<i128>,
     step: i128,
 }
 
-/// The counted loops around a launch, outermost first.
-fn around<'a>(body: &'a [Stmt], launch: &Launch) -> Vec<Counted<'a>> {
+/// The counted loops of a host function, each before those inside it.
+fn all_counted(body: &[Stmt]) -> Vec<Counted<'_>> {
     let mut found = Vec::new();
     walk_statements(body, &mut |stmt| {
         let StmtKind::For { target, iter, body, .. } = &stmt.kind else { return };
-        let inside = body.first().zip(body.last());
-        if inside.is_some_and(|(first, last)| Span::new(first.span.start, last.span.end).contains(launch.span)) {
-            found.extend(counted(target, iter).filter(|of| !is_bound(body, of.variable)));
+        if let Some((first, last)) = body.first().zip(body.last()) {
+            let inside = Span::new(first.span.start, last.span.end);
+            found.extend(counted(target, iter, inside).filter(|of| !is_bound(body, of.variable)));
         }
     });
     found
 }
 
-fn counted<'a>(target: &'a Expr, iter: &'a Expr) -> Option<Counted<'a>> {
+fn counted<'a>(target: &'a Expr, iter: &'a Expr, body: Span) -> Option<Counted<'a>> {
     let call = iter.as_call().filter(|call| !call.has_star())?;
     let args: Vec<&Expr> = call.args.iter().filter(|arg| arg.keyword.is_none()).map(|arg| &arg.value).collect();
     let head = iter.span;
     match (call.func.as_name()?, args.as_slice(), &target.kind) {
         ("range", [end], ExprKind::Name(variable)) => {
-            Some(Counted { head, variable, start: Some(0), end: end.as_int(), step: 1 })
+            Some(Counted { head, body, variable, start: Some(0), end: end.as_int(), step: 1 })
         }
         ("range", [start, end], ExprKind::Name(variable)) => {
-            Some(Counted { head, variable, start: start.as_int(), end: end.as_int(), step: 1 })
+            Some(Counted { head, body, variable, start: start.as_int(), end: end.as_int(), step: 1 })
         }
         ("range", [start, end, step], ExprKind::Name(variable)) => {
-            Some(Counted { head, variable, start: start.as_int(), end: end.as_int(), step: step.as_int()? })
+            Some(Counted { head, body, variable, start: start.as_int(), end: end.as_int(), step: step.as_int()? })
         }
         ("enumerate", [_], ExprKind::Tuple(targets)) => {
             let variable = targets.first()?.as_name()?;
-            Some(Counted { head, variable, start: Some(0), end: None, step: 1 })
+            Some(Counted { head, body, variable, start: Some(0), end: None, step: 1 })
         }
         _ => None,
     }

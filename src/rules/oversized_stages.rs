@@ -58,10 +58,6 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 fn look(kernel: &Kernel, setting: &Setting<'_>, names: Option<&Names<'_>>, staged: &Staged<'_, '_>) -> Option<Diagnostic> {
-    let (stages, place) = match staged.stages {
-        Some(of_loop) => (of_loop.as_int()?, Some(of_loop.span)),
-        None => setting.option("num_stages", STAGES)?,
-    };
     let whole = setting.config().map(|config| config.span).or_else(|| setting.launch().map(|launch| launch.args_span))?;
     let (mut bytes, mut narrow) = (0_i128, false);
     for load in &staged.loads {
@@ -70,6 +66,10 @@ fn look(kernel: &Kernel, setting: &Setting<'_>, names: Option<&Names<'_>>, stage
         narrow |= number.bits() < 32;
         bytes = bytes.checked_add(lanes.checked_mul(i128::from(number.bits() / 8))?)?;
     }
+    let (stages, place) = match staged.stages {
+        Some(of_loop) => (of_loop.as_int()?, Some(of_loop.span)),
+        None => setting.option("num_stages", STAGES)?,
+    };
     let needed = bytes.checked_mul(stages - 1).filter(|needed| stages > 1 && *needed > MOST)?;
     let when = if narrow { " once its loads are pipelined (strides that are multiples of 16)" } else { "" };
     let then = match setting.config() {

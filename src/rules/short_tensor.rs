@@ -29,6 +29,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
+/// Further launches of one kernel are not looked at: each may cost a run over it.
+const MAX_LAUNCHES: usize = 32;
+
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
     let mut hosts = Hosts::new(module);
@@ -38,7 +41,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         if module.kernel(&kernel.name).is_none() || kernel.nested {
             continue;
         }
-        for launch in module.launches_of(&kernel.name).filter(|launch| !launch.has_error) {
+        for launch in module.launches_of(&kernel.name).filter(|launch| !launch.has_error).take(MAX_LAUNCHES) {
             let names = hosts.around(launch);
             let site = Site { context, kernel, launch, names: &names };
             if !site.makes_tensors() || context.is_for_other_compiler() {
@@ -254,6 +257,10 @@ mod tests {
         ] {
             assert_eq!(found(&format!("{host}\n{TILES}")), 0, "{host}");
         }
+        let bytes = format!("n = 4 * count\ny = torch.empty(count)\n{TILES}");
+        let cast = KERNELS.replace("y + i", "y.to(tl.pointer_type(tl.uint8)) + i");
+        let body: String = bytes.lines().map(|line| format!("    {line}\n")).collect();
+        assert_eq!(messages(&format!("{cast}def run(x, z, count):\n{body}"), "M014"), [""; 0], "bytes, not elements");
         let fewer = "n = 2 * count\ny = torch.empty(count)\ntiles[(triton.cdiv(count, 64),)](x, y, n, BLOCK=64)";
         assert_eq!(found(fewer), 0, "no program comes by the rest");
     }
