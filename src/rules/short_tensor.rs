@@ -118,7 +118,7 @@ impl<'a> Site<'_, 'a> {
             format!("`{base}` is made with room for `{room}`{unless}")
         };
         let message = format!(
-            "this {} behind the end of `{base}`: the mask lets {bound} elements through (`{size}`), and {text}",
+            "this {} behind the end of `{base}`: the mask lets `{bound}` elements through (`{size}`), and {text}",
             verb(access)
         );
         Some((access.span, message, self.names.resolve(tensor).span))
