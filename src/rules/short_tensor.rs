@@ -34,6 +34,9 @@ const MAX_LAUNCHES: usize = 32;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let module = context.module;
+    if module.launches.is_empty() || context.is_for_other_compiler() {
+        return;
+    }
     let mut hosts = Hosts::new(module);
     let mut seen: Vec<Span> = Vec::new();
     for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
@@ -44,7 +47,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         for launch in module.launches_of(&kernel.name).filter(|launch| !launch.has_error).take(MAX_LAUNCHES) {
             let names = hosts.around(launch);
             let site = Site { context, kernel, launch, names: &names };
-            if !site.makes_tensors() || context.is_for_other_compiler() {
+            if !site.makes_tensors() {
                 continue;
             }
             let found = site.by_symbols(&context.facts()[at]).into_iter().chain(site.by_numbers(at));
