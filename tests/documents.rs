@@ -17,10 +17,15 @@ const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.j
     return tl.load(x + i, mask=i < SIZE) + tl.zeros([3], tl.float32)\n\n\n@triton.jit\ndef add(x, y, B: tl.constexpr):\n    \
     a = lanes(x, B)\n    b = lanes(y, SIZE)\n    tl.store(x + tl.arange(0, 64), a + b + missing)\n    \
     return tl.dot(Pair, Op)\n\n\nadd[(1,)](run, run, 64)\n\n\n\
+    @triton.jit\ndef rows(x, out, n, B: tl.constexpr):\n    i = tl.arange(0, 48)\n    v = tl.load(x + i, mask=i < n)\n    \
+    w = tl.load(x + i, mask=i < n, other=1.0)\n    e = tl.exp(w)\n    tl.store(out, tl.max(w) + tl.sum(v) + tl.sum(w + 1.0))\n    \
+    tl.store(out + 1, tl.max(w))\n    tl.store(out + 2, e / tl.sum(e))\n    tl.store(out + n.to(tl.int64), tl.sum(v.to(tl.float16)))\n    \
+    while n > 0:\n        break\n    return tl.float32(tl.cidv(n, 2))\n\n\n\
+    rows[(4,)](run, run, run, SIZE)\n\n\n\
     if True:\n    @triton.jit\n    def nested(x):\n        helper(x)\n    nested[(1,)](run)\n";
 
 /// What is typed: also what opens, closes, indents, and every kind of line end.
-const PIECES: [&str; 38] = [
+const PIECES: [&str; 42] = [
     "",
     "x",
     "é",
@@ -50,6 +55,10 @@ const PIECES: [&str; 38] = [
     "import triton.language as tl\n",
     "\u{c}",
     "tl.cidv(x)",
+    "tl.float32(x)",
+    "s = tl.sum(tl.load(x + i, mask=i < n))",
+    "break",
+    "# npu\n",
     "helper(x)",
     "f'{x",
     "}",

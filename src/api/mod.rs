@@ -34,6 +34,13 @@ pub struct Target {
 }
 
 impl Target {
+    /// A number for it, to keep things under.
+    #[must_use]
+    pub fn key(self) -> u64 {
+        // No two tables begin so near to each other.
+        (std::ptr::from_ref(self.table).addr() as u64).wrapping_add(self.certainty as u64)
+    }
+
     /// The target for a release that is installed or named in the settings. Releases that no table describes get the
     /// nearest table, [`Certainty::Outside`].
     #[must_use]

@@ -35,15 +35,22 @@ struct Entry {
 impl Facts {
     /// The fact of this type and `key` (a Triton version, for example); `find` finds it when it is not known.
     pub fn get<T: Fact>(&self, key: u64, find: impl FnOnce() -> T) -> Arc<T> {
-        let known = |entry: &&Entry| entry.fact == TypeId::of::<T>() && entry.key == key;
+        self.get_while(key, |_| true, find)
+    }
+
+    /// The same, where what is known also `holds`; else it is found anew.
+    pub fn get_while<T: Fact>(&self, key: u64, holds: impl FnOnce(&T) -> bool, find: impl FnOnce() -> T) -> Arc<T> {
+        let known = |entry: &Entry| entry.fact == TypeId::of::<T>() && entry.key == key;
         let entries = || self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let value = entries().iter().find(known).map(|entry| Arc::clone(&entry.value));
-        if let Some(value) = value.and_then(|value| value.downcast().ok()) {
+        let value = entries().iter().find(|entry| known(entry)).map(|entry| Arc::clone(&entry.value));
+        if let Some(value) = value.and_then(|value| value.downcast().ok()).filter(|value| holds(value)) {
             return value;
         }
         // Not under the lock: finding it may ask for other facts of the same kernel.
         let value = Arc::new(find());
-        entries().push(Entry { fact: TypeId::of::<T>(), key, value: Arc::<T>::clone(&value), shift: shift::<T> });
+        let mut entries = entries();
+        entries.retain(|entry| !known(entry));
+        entries.push(Entry { fact: TypeId::of::<T>(), key, value: Arc::<T>::clone(&value), shift: shift::<T> });
         value
     }
 

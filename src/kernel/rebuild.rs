@@ -20,36 +20,56 @@ impl Module {
     /// `before`, the model of `before_source`.
     #[must_use]
     pub fn rebuild(source: &Source, mut before: Self, before_source: &Source) -> Self {
-        let (old, new) = (before_source.segments(), source.segments());
-        let (first, last) = unchanged(old, new);
         if before.imports.is_empty() {
             return Self::build(source);
         }
         if before.parts.iter().any(|part| !part.words.is_known()) {
             before.set_surroundings(before_source);
         }
-        let mut rest = before.split_off(old.len() - last);
-        let gone = before.split_off(first);
+        let (old, new) = (before_source.segments(), source.segments());
+        let mut pieces = Vec::new();
+        for run in unchanged(old, new).into_iter().rev() {
+            let gone = before.split_off(run.old + run.count);
+            pieces.push((run, before.split_off(run.old), gone));
+        }
+        pieces.reverse();
         let lower = Lower::new(source.text());
-        let mut come = Self::default();
-        let mut readings: Vec<_> =
-            new[first..new.len() - last].iter().map(|segment| Reading::new(source, segment)).collect();
-        readings.iter_mut().for_each(|reading| come.add_top_level(reading, lower));
-        if gone.aliasing(&before.imports) != come.aliasing(&before.imports) {
+        // What was before the first, then what was behind each.
+        let (first, mut gone) = (Self { imports: std::mem::take(&mut before.imports), ..Self::default() }, before);
+        let mut module = first;
+        for (run, mut kept, next) in pieces {
+            if !module.replace(source, run.new, &gone, lower) {
+                return Self::build(source);
+            }
+            let (then, now) = (&old[run.old], &new[run.new]);
+            kept.shift(now.start().wrapping_sub(then.start()).cast_signed());
+            kept.hosts.iter_mut().for_each(|host| host.line = host.line - then.row() + now.row());
+            module.append(kept);
+            gone = next;
+        }
+        if !module.replace(source, new.len(), &gone, lower) {
             return Self::build(source);
         }
-        before.append(come);
+        module.conclude();
+        module.set_surroundings(source);
+        module
+    }
+
+    /// Reads the segments that come next, up to `end`, where `gone` was before. Returns whether nothing changes elsewhere.
+    fn replace(&mut self, source: &Source, end: usize, gone: &Self, lower: Lower<'_>) -> bool {
+        let first = self.parts.len();
+        let mut readings: Vec<_> =
+            source.segments()[first..end].iter().map(|segment| Reading::new(source, segment)).collect();
+        let mut come = Self::default();
+        readings.iter_mut().for_each(|reading| come.add_top_level(reading, lower));
+        if gone.aliasing(&self.imports) != come.aliasing(&self.imports) {
+            return false;
+        }
+        self.append(come);
         for (at, reading) in readings.iter_mut().enumerate() {
-            before.add(first + at, reading, lower);
+            self.add(first + at, reading, lower);
         }
-        if let (Some(old), Some(new)) = (old[old.len() - last..].first(), new[new.len() - last..].first()) {
-            rest.shift(new.start().wrapping_sub(old.start()).cast_signed());
-            rest.hosts.iter_mut().for_each(|host| host.line = host.line - old.row() + new.row());
-        }
-        before.append(rest);
-        before.conclude();
-        before.set_surroundings(source);
-        before
+        true
     }
 
     /// Takes off what comes from the segments from `at` on.
@@ -108,5 +128,40 @@ impl Module {
         });
         let imported = self.parts.iter().map(|part| &part.imports).filter(|imports| !imports.says_nothing());
         Aliasing { imported: imported.collect(), assigned: assigned.collect() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::{Document, Encoding, Position};
+
+    #[test]
+    fn what_stands_between_two_edits_stays() {
+        let kernel = |name: &str| format!("@triton.jit\ndef {name}(x):\n    return x\n\n\n");
+        let text = format!("import triton\n\n\n{}{}{}", kernel("a"), kernel("b"), kernel("c"));
+        let mut document = Document::new(&text);
+        let source = document.source();
+        let module = Module::rebuild(&source, Module::build(&source), &source);
+        let known = |module: &Module| -> Vec<bool> {
+            let of = |kernel: &super::super::Kernel| {
+                let mut is_known = true;
+                kernel.facts.get(0, || {
+                    is_known = false;
+                    vec![kernel.span]
+                });
+                is_known
+            };
+            module.kernels.iter().map(of).collect()
+        };
+        assert_eq!(known(&module), [false, false, false]);
+        for line in [16, 5] {
+            let at = Position { line, column: 0 };
+            document.edit(at, at, "    x += 1\n", Encoding::Utf8).unwrap();
+        }
+        let edited = document.source();
+        let module = Module::rebuild(&edited, module, &source);
+        assert_eq!(module, Module::build(&edited));
+        assert_eq!(known(&module), [false, true, false]);
     }
 }

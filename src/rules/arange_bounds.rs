@@ -58,7 +58,7 @@ struct Kinds<'a> {
 }
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let found = by_bounds(context);
+    let found = context.in_kernels(&RULE, |kernel| by_bounds(context, kernel));
     let covered = |span: Span| found.iter().any(|known| span.contains(known.span));
     let inferred = language::problems(context, &[Kind::Arange]).into_iter();
     let inferred = inferred.filter(|problem| !covered(problem.span) && is_certain(context, problem.span));
@@ -83,11 +83,10 @@ fn is_certain(context: &Context<'_>, span: Span) -> bool {
 }
 
 /// What the bounds themselves and the launches tell; it says more than the types do.
-fn by_bounds(context: &Context<'_>) -> Vec<Diagnostic> {
+fn by_bounds(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     let module = context.module;
-    let mut findings = Vec::new();
-    for kernel in module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        let mut calls = Vec::new();
+    let mut calls = Vec::new();
+    if !kernel.has_error {
         live(&kernel.body, &mut |stmt| {
             for expr in stmt.exprs() {
                 expr.walk(&mut |expr| {
@@ -99,16 +98,13 @@ fn by_bounds(context: &Context<'_>) -> Vec<Diagnostic> {
                 });
             }
         });
-        if calls.is_empty() {
-            continue;
-        }
-        let kinds = Kinds { module, kernel, launched: certainly_launched(module, kernel) };
-        let settings = launches::settings(module, kernel);
-        for (expr, call) in calls {
-            findings.extend(check_call(context, &kinds, &settings, expr, call));
-        }
     }
-    findings
+    if calls.is_empty() {
+        return Vec::new();
+    }
+    let kinds = Kinds { module, kernel, launched: certainly_launched(module, kernel) };
+    let settings = launches::settings(module, kernel);
+    calls.into_iter().filter_map(|(expr, call)| check_call(context, &kinds, &settings, expr, call)).collect()
 }
 
 fn check_call(

@@ -1,9 +1,9 @@
 //! N006: a variance as a difference of large numbers.
 
-use super::reader::Reader;
+use super::reader::{Reader, find};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
-use crate::syntax::Span;
+use crate::syntax::Source;
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -19,28 +19,22 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut found: Vec<Span> = Vec::new();
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        let reader = Reader::new(context.module, kernel);
-        walk_expressions(&kernel.body, &mut |expr| {
-            if reader.is_difference(expr, context.source.text()) {
-                found.push(expr.span);
-            }
-        });
-    }
-    found.sort_unstable();
-    found.dedup();
-    if found.is_empty() || context.is_for_other_compiler() {
-        return;
-    }
     let message = "where the mean is large beside the spread, the two cancel, and what is left is rounding error, \
                    which may be negative; sum `(x - mean) * (x - mean)` in a second pass, or use Welford's method";
-    findings.extend(found.into_iter().map(|span| Diagnostic::new(&RULE.declaration, span, message)));
+    findings.extend(find(context, &RULE, &|_| true, |reader| {
+        let mut found = Vec::new();
+        walk_expressions(&reader.kernel.body, &mut |expr| {
+            if reader.is_difference(expr, context.source) {
+                found.push(Diagnostic::new(&RULE.declaration, expr.span, message));
+            }
+        });
+        found
+    }));
 }
 
 impl<'a> Reader<'a> {
     /// `a / n - m * m` where `m` is `b / n`.
-    fn is_difference(&self, expr: &'a Expr, text: &str) -> bool {
+    fn is_difference(&self, expr: &'a Expr, source: &'a Source) -> bool {
         let ExprKind::Binary { op, left, right } = &expr.kind else { return false };
         let ExprKind::Binary { op: times, left: mean, right: again } = &self.definitions.behind(right).kind else {
             return false;
@@ -50,7 +44,7 @@ impl<'a> Reader<'a> {
             return false;
         }
         let divisor = |expr: &'a Expr| match &self.definitions.behind(expr).kind {
-            ExprKind::Binary { op, right, .. } if op == "/" => Some(&text[right.span.start..right.span.end]),
+            ExprKind::Binary { op, right, .. } if op == "/" => Some(source.slice(right.span)),
             _ => None,
         };
         matches!((divisor(left), divisor(mean)), (Some(a), Some(b)) if a == b)

@@ -124,19 +124,25 @@ const DTYPES: &[&str] = &[
 const NOT_FOR_CAST: &[&str] = &["pi32_t", "void"];
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
+    findings.extend(context.in_kernels(&RULE, |kernel| found(context, kernel)));
+}
+
+fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if !kernel.has_error {
         live(&kernel.body, &mut |stmt| {
             for expr in stmt.exprs() {
                 expr.walk(&mut |expr| {
                     if let ExprKind::Call(call) = &expr.kind
                         && let Some(dtype) = dtype(context, kernel, &call.func)
                     {
-                        findings.push(report(context, kernel, expr.span, call, &dtype));
+                        found.push(report(context, kernel, expr.span, call, &dtype));
                     }
                 });
             }
         });
     }
+    found
 }
 
 /// The name of the dtype that `func` certainly is.

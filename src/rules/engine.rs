@@ -1,6 +1,6 @@
 //! Runs the selected rules over one file.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +27,16 @@ pub struct Context<'a> {
     facts: OnceCell<Vec<Arc<Facts>>>,
     dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
+    asked: Cell<Asked>,
+}
+
+/// What has been asked that an edit outside of a kernel may change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    /// The number of a line.
+    pub(super) lines: bool,
+    /// Something about the whole file.
+    pub(super) everything: bool,
 }
 
 impl<'a> Context<'a> {
@@ -34,7 +44,7 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn new(source: &'a Source, module: &'a Module, target: Target) -> Self {
         let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { source, module, target, path: None, facts, dead, other_compiler }
+        Self { source, module, target, path: None, facts, dead, other_compiler, asked: Cell::default() }
     }
 
     /// The same, with the place of the file, which may tell for whose compiler it is written.
@@ -47,6 +57,7 @@ impl<'a> Context<'a> {
     /// What the type analysis knows of each kernel, in the order of [`Module::kernels`]; computed when first asked for.
     #[must_use]
     pub fn facts(&self) -> &[Arc<Facts>] {
+        self.ask_everything();
         self.facts.get_or_init(|| {
             let (module, text) = (self.module, self.source.text());
             (0..module.kernels.len()).map(|at| types::facts(module, text, self.target, at)).collect()
@@ -63,6 +74,7 @@ impl<'a> Context<'a> {
     /// Whether the file is written for another compiler than Triton's own: by its text, or by its place.
     #[must_use]
     pub fn is_for_other_compiler(&self) -> bool {
+        self.ask_everything();
         *self.other_compiler.get_or_init(|| {
             // The folders around the file: `_cambricon/ops/all.py`.
             let near = |path: &Path| {
@@ -71,6 +83,25 @@ impl<'a> Context<'a> {
             };
             self.path.is_some_and(near) || dialect::names_other_compiler(self.source.text())
         })
+    }
+
+    /// The line in which `span` begins, as people count them.
+    #[must_use]
+    pub fn line_of(&self, span: Span) -> usize {
+        self.asked.set(Asked { lines: true, ..self.asked.get() });
+        self.source.lines().line_of(span.start) + 1
+    }
+
+    /// Runs something. Returns what it asked, too.
+    pub(super) fn asking<T>(&self, run: impl FnOnce() -> T) -> (T, Asked) {
+        let before = self.asked.take();
+        let value = run();
+        (value, self.asked.replace(before))
+    }
+
+    /// Notes that something about the whole file was asked.
+    pub(super) fn ask_everything(&self) {
+        self.asked.set(Asked { everything: true, ..self.asked.get() });
     }
 }
 

@@ -29,13 +29,19 @@ struct Zeros<'a> {
 }
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    let mut found = context.in_kernels(&RULE, |kernel| found(context, kernel));
+    found.sort_by_key(|diagnostic: &Diagnostic| diagnostic.span);
+    found.dedup_by_key(|diagnostic| diagnostic.span);
+    if !found.is_empty() && !context.is_for_other_compiler() {
+        findings.extend(found);
+    }
+}
+
+fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = Vec::new();
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        let mut zeros = zeros(context.module, kernel);
-        zeros.truncate(MAX_FOUND);
-        if zeros.is_empty() {
-            continue;
-        }
+    let mut zeros = if kernel.has_error { Vec::new() } else { zeros(context.module, kernel) };
+    zeros.truncate(MAX_FOUND);
+    if !zeros.is_empty() {
         walk_statements(&kernel.body, &mut |stmt| {
             if let StmtKind::For { body, .. } | StmtKind::While { body, .. } = &stmt.kind {
                 for zeros in zeros.iter().filter(|zeros| zeros.statement.span.end <= stmt.span.start) {
@@ -46,11 +52,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
             }
         });
     }
-    found.sort_by_key(|diagnostic: &Diagnostic| diagnostic.span);
-    found.dedup_by_key(|diagnostic| diagnostic.span);
-    if !found.is_empty() && !context.is_for_other_compiler() {
-        findings.extend(found);
-    }
+    found
 }
 
 /// Names that are assigned zeros, or another number, in half precision.
@@ -139,7 +141,7 @@ fn report(context: &Context<'_>, zeros: &Zeros<'_>, total: &Stmt) -> Diagnostic 
         "`{}` is a running total in {}, which keeps {bits} bits: small addends are lost as it grows; add up in fp32 and cast behind the loop",
         zeros.name, zeros.half,
     );
-    let line = context.source.lines().line_of(total.span.start) + 1;
+    let line = context.line_of(total.span);
     Diagnostic::new(&RULE.declaration, zeros.dtype, message)
         .with_related(total.span, format!("each round adds to it on line {line}"))
 }

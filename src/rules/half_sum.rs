@@ -1,6 +1,6 @@
 //! N007: a sum over lanes in half precision.
 
-use super::reader::{Reader, kernels};
+use super::reader::{Reader, find};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::api::{Certainty, Target};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
@@ -20,23 +20,18 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut found: Vec<(Span, Span, &'static str)> = Vec::new();
     let may_be = |text: &str| text.contains("float16") && text.contains("sum");
-    for kernel in kernels(context, &may_be) {
-        let reader = Reader::new(context.module, kernel);
-        walk_expressions(&kernel.body, &mut |expr| found.extend(reader.half_sum(expr, context.target)));
-    }
-    found.sort_unstable();
-    found.dedup();
-    if found.is_empty() || context.is_for_other_compiler() {
-        return;
-    }
-    findings.extend(found.into_iter().map(|(sum, cast, half)| {
-        let message = format!(
-            "this adds up in {half}, and rounds after each addition; sum what the cast is made of, and cast the result"
-        );
-        Diagnostic::new(&RULE.declaration, sum, message).with_related(cast, format!("it becomes {half} here"))
+    findings.extend(find(context, &RULE, &may_be, |reader| {
+        let mut found = Vec::new();
+        walk_expressions(&reader.kernel.body, &mut |expr| found.extend(reader.half_sum(expr, context.target).map(report)));
+        found
     }));
+}
+
+fn report((sum, cast, half): (Span, Span, &'static str)) -> Diagnostic {
+    let message =
+        format!("this adds up in {half}, and rounds after each addition; sum what the cast is made of, and cast the result");
+    Diagnostic::new(&RULE.declaration, sum, message).with_related(cast, format!("it becomes {half} here"))
 }
 
 impl<'a> Reader<'a> {

@@ -1,6 +1,6 @@
 //! N005: a kernel for a maximum that leaves NaN out.
 
-use super::reader::{Reader, is_infinite, kernels};
+use super::reader::{Reader, find, is_infinite};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
 
@@ -18,17 +18,12 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut found = Vec::new();
     let may_be = |text: &str| text.contains("store") && (text.contains("max") || text.contains("min"));
-    for kernel in kernels(context, &may_be) {
-        let reader = Reader::new(context.module, kernel);
-        walk_expressions(&kernel.body, &mut |expr| found.extend(reader.stored_extreme(expr)));
-    }
-    found.sort_by_key(|diagnostic| diagnostic.span);
-    found.dedup_by_key(|diagnostic| diagnostic.span);
-    if !found.is_empty() && !context.is_for_other_compiler() {
-        findings.extend(found);
-    }
+    findings.extend(find(context, &RULE, &may_be, |reader| {
+        let mut found = Vec::new();
+        walk_expressions(&reader.kernel.body, &mut |expr| found.extend(reader.stored_extreme(expr)));
+        found
+    }));
 }
 
 impl<'a> Reader<'a> {

@@ -1,6 +1,6 @@
 //! N004: a row that is masked altogether makes an online softmax NaN.
 
-use super::reader::{MAX_FOUND, Reader, is_infinite, kernels};
+use super::reader::{MAX_FOUND, Reader, find, is_infinite};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use crate::syntax::Span;
@@ -19,10 +19,9 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut found = Vec::new();
     let may_be = |text: &str| text.contains("exp") && text.contains("inf");
-    for kernel in kernels(context, &may_be) {
-        let reader = Reader::new(context.module, kernel);
+    findings.extend(find(context, &RULE, &may_be, |reader| {
+        let kernel = reader.kernel;
         let (mut rescales, mut is_guarded) = (Vec::new(), false);
         walk_expressions(&kernel.body, &mut |expr| {
             if rescales.len() < MAX_FOUND {
@@ -32,15 +31,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
                 is_guarded |= is_infinite(left) || rest.iter().any(|(_, right)| is_infinite(right));
             }
         });
-        if !is_guarded {
-            found.extend(rescales);
-        }
-    }
-    found.sort_by_key(|diagnostic| diagnostic.span);
-    found.dedup_by_key(|diagnostic| diagnostic.span);
-    if !found.is_empty() && !context.is_for_other_compiler() {
-        findings.extend(found);
-    }
+        if is_guarded { Vec::new() } else { rescales }
+    }));
 }
 
 /// Whether a place is inside a branch: its condition may be that something is left of the row.

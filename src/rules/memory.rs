@@ -158,7 +158,7 @@ pub(super) fn verb(access: &Access) -> &'static str {
 
 /// A line as people count them.
 pub(super) fn line(context: &Context<'_>, span: Span) -> usize {
-    context.source.lines().line_of(span.start) + 1
+    context.line_of(span)
 }
 
 /// The lanes that conditions compare.

@@ -7,6 +7,7 @@
 mod declaration;
 mod diagnostic;
 mod engine;
+mod kept;
 mod language;
 mod memory;
 mod page;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::reader::{MAX_DEPTH, Reader, is_infinite, kernels};
+use super::reader::{MAX_DEPTH, Reader, find, is_infinite};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
 use crate::syntax::Span;
@@ -21,25 +21,19 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut found = Vec::new();
     let may_be = |text: &str| text.contains("exp(");
-    for kernel in kernels(context, &may_be) {
-        let reader = Reader::new(context.module, kernel);
+    findings.extend(find(context, &RULE, &may_be, |reader| {
         let mut quotients = Vec::new();
-        walk_expressions(&kernel.body, &mut |expr| {
+        walk_expressions(&reader.kernel.body, &mut |expr| {
             quotients.extend(reader.quotient(expr).map(|diagnostic| (expr.span, diagnostic)));
         });
-        if !quotients.is_empty() {
-            let chosen = reader.chosen();
-            let left = quotients.into_iter().filter(|(span, _)| !chosen.contains(span));
-            found.extend(left.map(|(_, diagnostic)| diagnostic));
+        if quotients.is_empty() {
+            return Vec::new();
         }
-    }
-    found.sort_by_key(|diagnostic| diagnostic.span);
-    found.dedup_by_key(|diagnostic| diagnostic.span);
-    if !found.is_empty() && !context.is_for_other_compiler() {
-        findings.extend(found);
-    }
+        let chosen = reader.chosen();
+        let left = quotients.into_iter().filter(|(span, _)| !chosen.contains(span));
+        left.map(|(_, diagnostic)| diagnostic).collect()
+    }));
 }
 
 impl<'a> Reader<'a> {

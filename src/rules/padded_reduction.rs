@@ -23,15 +23,21 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        if has_filled_load(context, kernel) {
-            let mut found = lanes_that_count(context.module, kernel).padded;
-            found.truncate(MAX_FOUND);
-            if !found.is_empty() && !context.is_for_other_compiler() && !promises_full_tiles(context.module, kernel) {
-                findings.extend(found.iter().filter_map(|found| report(context, kernel, found)));
-            }
-        }
+    let found = context.in_kernels(&RULE, |kernel| found(context, kernel));
+    if !found.is_empty() && !context.is_for_other_compiler() {
+        findings.extend(found);
     }
+}
+
+fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+    if kernel.has_error || !has_filled_load(context, kernel) {
+        return Vec::new();
+    }
+    let found = lanes_that_count(context.module, kernel).padded;
+    if found.is_empty() || promises_full_tiles(context.module, kernel) {
+        return Vec::new();
+    }
+    found.iter().take(MAX_FOUND).filter_map(|found| report(context, kernel, found)).collect()
 }
 
 /// A quick look that spares most kernels the analysis.
@@ -59,7 +65,7 @@ fn report(context: &Context<'_>, kernel: &Kernel, found: &PaddedReduction<'_>) -
         "max" | "argmax" => ("compares them", "-float(\"inf\")"),
         _ => ("compares them", "float(\"inf\")"),
     };
-    let load = context.source.lines().line_of(fill.load.span.start) + 1;
+    let load = context.line_of(fill.load.span);
     let message = format!(
         "lanes that the mask of the load on line {load} turns off {held} here, and `{}` {effect}; put {neutral} there with `tl.where` before",
         found.name,

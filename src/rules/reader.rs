@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::Context;
+use super::{Context, Diagnostic, Rule};
 use crate::analysis::definitions::Definitions;
 use crate::kernel::ast::{Call, Expr, ExprKind};
 use crate::kernel::{Kernel, Module};
@@ -12,11 +12,24 @@ pub(super) const MAX_FOUND: usize = 64;
 /// How deep an expression is followed.
 pub(super) const MAX_DEPTH: usize = 24;
 
-/// The kernels whose text satisfies `may_be`: a quick look that spares most of them the reading.
-pub(super) fn kernels<'a>(context: &Context<'a>, may_be: &dyn Fn(&str) -> bool) -> Vec<&'a Kernel> {
-    let text = context.source.text();
-    let kernels = context.module.kernels.iter().filter(|kernel| !kernel.has_error);
-    kernels.filter(|kernel| may_be(&text[kernel.def_span.start..kernel.def_span.end])).collect()
+/// What `find` finds in each kernel whose text satisfies `may_be` (a quick look that spares most of them the reading), once
+/// for each place, in source order. Files for other compilers are left alone. See [`Context::in_kernels`].
+pub(super) fn find<'a>(
+    context: &Context<'a>,
+    rule: &Rule,
+    may_be: &dyn Fn(&str) -> bool,
+    find: impl Fn(&Reader<'a>) -> Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
+    let mut found = context.in_kernels(rule, |kernel| {
+        let may_be = !kernel.has_error && may_be(context.source.slice(kernel.def_span));
+        if may_be { find(&Reader::new(context.module, kernel)) } else { Vec::new() }
+    });
+    found.sort_by_key(|diagnostic| diagnostic.span);
+    found.dedup_by_key(|diagnostic| diagnostic.span);
+    if !found.is_empty() && context.is_for_other_compiler() {
+        found.clear();
+    }
+    found
 }
 
 /// Reads the expressions of one kernel.

@@ -24,17 +24,24 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        if has_unfilled_load(context, kernel) {
-            let found = undefined_reductions(context.module, kernel);
-            if !found.is_empty() && !context.is_for_other_compiler() && !promises_full_tiles(context.module, kernel) {
-                let reader = Reader::new(context.module, kernel);
-                let scanned = reader.scanned();
-                let found = found.iter().filter(|found| !reader.is_part_of_scan(found, &scanned));
-                findings.extend(found.filter_map(|found| report(context, found)));
-            }
-        }
+    let found = context.in_kernels(&RULE, |kernel| found(context, kernel));
+    if !found.is_empty() && !context.is_for_other_compiler() {
+        findings.extend(found);
     }
+}
+
+fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+    if kernel.has_error || !has_unfilled_load(context, kernel) {
+        return Vec::new();
+    }
+    let found = undefined_reductions(context.module, kernel);
+    if found.is_empty() || promises_full_tiles(context.module, kernel) {
+        return Vec::new();
+    }
+    let reader = Reader::new(context.module, kernel);
+    let scanned = reader.scanned();
+    let found = found.iter().filter(|found| !reader.is_part_of_scan(found, &scanned));
+    found.filter_map(|found| report(context, found)).collect()
 }
 
 /// A quick look that spares most kernels the analysis.
@@ -94,7 +101,7 @@ fn report(context: &Context<'_>, found: &UndefinedReduction<'_>) -> Option<Diagn
     let message = format!(
         "lanes that the mask turns off are undefined without `other`, and the `{}` on line {} {effect}; {neutral}",
         found.name,
-        context.source.lines().line_of(found.reduction.span.start) + 1,
+        context.line_of(found.reduction.span),
     );
     let diagnostic = Diagnostic::new(&RULE.declaration, found.load.span, message)
         .with_related(found.reduction.span, "the undefined lanes are reduced here")

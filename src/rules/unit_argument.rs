@@ -22,20 +22,27 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error) {
-        let mut found = Vec::new();
+    let found = context.in_kernels(&RULE, |kernel| found(context, kernel));
+    if !found.is_empty() && !context.is_for_other_compiler() {
+        findings.extend(found);
+    }
+}
+
+fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    if !kernel.has_error {
         walk_expressions(&kernel.body, &mut |expr| {
             if found.len() < MAX_FOUND {
                 found.extend(cast_of_param(context.module, kernel, expr));
             }
         });
-        if found.is_empty() || !certainly_launched(context.module, kernel) || context.is_for_other_compiler() {
-            continue;
-        }
-        let addresses = pointers(context.module, kernel);
-        found.retain(|cast| !addresses.contains(cast.param.name.as_str()) && may_be_one(context.module, kernel, cast));
-        findings.extend(found.iter().map(|cast| report(context, kernel, cast)));
     }
+    if found.is_empty() || !certainly_launched(context.module, kernel) {
+        return Vec::new();
+    }
+    let addresses = pointers(context.module, kernel);
+    found.retain(|cast| !addresses.contains(cast.param.name.as_str()) && may_be_one(context.module, kernel, cast));
+    found.iter().map(|cast| report(context, kernel, cast)).collect()
 }
 
 /// `param.to(tl.int64)`

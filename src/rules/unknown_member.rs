@@ -2,6 +2,7 @@
 
 mod names;
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
@@ -24,32 +25,35 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    let mut verdicts = HashMap::new();
-    for kernel in &context.module.kernels {
+    let verdicts = RefCell::new(HashMap::new());
+    findings.extend(context.in_kernels(&RULE, |kernel| {
+        let mut findings = Vec::new();
         // Under a condition a kernel may be for another version; where the parser is lost, names are not what they seem.
         if kernel.nested || kernel.has_error {
-            continue;
+            return findings;
         }
-        let mut walk = Walk { context, kernel, in_header: true, verdicts: &mut verdicts, findings };
+        let mut verdicts = verdicts.borrow_mut();
+        let mut walk = Walk { context, kernel, in_header: true, verdicts: &mut verdicts, findings: &mut findings };
         for param in &kernel.params {
             param.annotation.iter().chain(&param.default).for_each(|expr| walk.expr(expr, false));
         }
         walk.in_header = false;
         walk.block(&kernel.body, false);
-    }
+        findings
+    }));
 }
 
-struct Walk<'a, 'f, 'o> {
+struct Walk<'a, 'f> {
     context: &'a Context<'a>,
     kernel: &'a Kernel,
     /// In the parameters, where the names of the body hide nothing.
     in_header: bool,
     /// By the name as written.
     verdicts: &'f mut HashMap<String, Verdict>,
-    findings: &'f mut Findings<'o>,
+    findings: &'f mut Vec<Diagnostic>,
 }
 
-impl Walk<'_, '_, '_> {
+impl Walk<'_, '_> {
     /// `conditional`: whether Triton may never look at this, because a condition holds at compile time.
     fn block(&mut self, body: &[Stmt], mut conditional: bool) {
         for stmt in body {
@@ -120,6 +124,8 @@ impl Walk<'_, '_, '_> {
 
     fn report(&mut self, missing: &Missing<'_>, span: Span, conditional: bool) -> Option<Diagnostic> {
         let context = self.context;
+        // What else the text says decides about it.
+        context.ask_everything();
         let verdict = match self.verdicts.get(missing.written) {
             Some(known) => known,
             None => self.verdicts.entry(missing.written.to_owned()).or_insert(Verdict::of(missing, context)),

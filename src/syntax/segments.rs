@@ -102,12 +102,40 @@ impl Parsed {
     }
 }
 
-/// How many segments at the beginning, and then at the end, two texts have in common.
-pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> (usize, usize) {
+/// Segments that follow each other in two texts, where they are the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// The first of them in the old text.
+    pub(crate) old: usize,
+    /// The first of them in the new text.
+    pub(crate) new: usize,
+    /// How many they are.
+    pub(crate) count: usize,
+}
+
+/// What two texts have in common, in order.
+pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> Vec<Run> {
     let is_same = |(old, new): &(&Segment, &Segment)| Arc::ptr_eq(&old.parsed, &new.parsed);
     let before = old.iter().zip(new).take_while(is_same).count();
     let after = old[before..].iter().rev().zip(new[before..].iter().rev()).take_while(is_same).count();
-    (before, after)
+    let (old_end, new_end) = (old.len() - after, new.len() - after);
+    let mut runs = vec![Run { old: 0, new: 0, count: before }];
+    // Where both ends of a text are edited, the middle stays.
+    let places: HashMap<_, _> = (before..old_end).map(|at| (Arc::as_ptr(&old[at].parsed), at)).collect();
+    let (mut next, mut at) = (before, before);
+    while at < new_end {
+        let place = places.get(&Arc::as_ptr(&new[at].parsed)).filter(|place| **place >= next);
+        let count =
+            place.map_or(0, |&place| old[place..old_end].iter().zip(&new[at..new_end]).take_while(is_same).count());
+        if let Some(&place) = place {
+            runs.push(Run { old: place, new: at, count });
+            next = place + count;
+        }
+        at += count.max(1);
+    }
+    runs.push(Run { old: old_end, new: new_end, count: after });
+    runs.retain(|run| run.count > 0);
+    runs
 }
 
 /// The segments of a text. Each is parsed when its tree is first asked for.

@@ -10,7 +10,7 @@ use super::index::{About, Guard, Index};
 use super::signature;
 use super::value::{Tile, Value};
 use crate::api::Target;
-use crate::kernel::{Kernel, Module, Shift};
+use crate::kernel::{Homes, Kernel, Module, Shift};
 use crate::syntax::Span;
 
 /// The same as [`infer`] without the types of expressions. What is found is kept with the kernel, for as long as nothing
@@ -24,99 +24,40 @@ pub fn facts(module: &Module, text: &str, target: Target, index: usize) -> Arc<F
         return find();
     }
     let mut fresh = None;
-    let kept = kernel.facts.get(key(target), || Kept::new(module, kernel, Arc::clone(fresh.insert(find()))));
+    let kept = kernel.facts.get(target.key(), || Kept::new(module, kernel, Arc::clone(fresh.insert(find()))));
     fresh.or_else(|| kept.now(module, kernel)).unwrap_or_else(find)
-}
-
-/// A number for a version of Triton.
-fn key(target: Target) -> u64 {
-    // No two tables begin so near to each other.
-    (std::ptr::from_ref(target.table).addr() as u64).wrapping_add(target.certainty as u64)
 }
 
 /// Facts and where the spans in them stand.
 struct Kept {
     facts: Arc<Facts>,
-    /// Each with its span when the facts were found; `None` when a span stands in nothing that can be found again.
-    homes: Option<Vec<(Home, Span)>>,
-}
-
-#[derive(Debug, PartialEq)]
-enum Home {
-    /// The kernel that the facts are of.
-    Own,
-    /// The only kernel of this name.
-    Kernel(String),
-    /// A global by its number: facts are forgotten when there are others.
-    Global(usize),
-}
-
-impl Home {
-    fn of(module: &Module, kernel: &Kernel, span: Span) -> Option<(Self, Span)> {
-        if kernel.span.contains(span) {
-            return Some((Self::Own, kernel.span));
-        }
-        if let Some(other) = module.kernels.iter().find(|other| other.span.contains(span)) {
-            let home = Self::Kernel(other.name.clone());
-            return (home.span(module, kernel)? == other.span).then_some((home, other.span));
-        }
-        let at = module.globals.iter().position(|global| global.span.contains(span))?;
-        Some((Self::Global(at), module.globals[at].span))
-    }
-
-    fn span(&self, module: &Module, kernel: &Kernel) -> Option<Span> {
-        match self {
-            Self::Own => Some(kernel.span),
-            Self::Kernel(name) => {
-                let mut of_name = module.kernels.iter().filter(|other| other.name == *name);
-                of_name.next().filter(|_| of_name.next().is_none()).map(|found| found.span)
-            }
-            Self::Global(at) => module.globals.get(*at).map(|global| global.span),
-        }
-    }
+    homes: Homes,
 }
 
 impl Kept {
     fn new(module: &Module, kernel: &Kernel, mut facts: Arc<Facts>) -> Self {
-        let mut homes: Option<Vec<(Home, Span)>> = Some(Vec::new());
-        let is_movable = each_span(Arc::make_mut(&mut facts), &mut |span| {
-            let Some(known) = &mut homes else { return };
-            if known.iter().any(|(_, home)| home.contains(*span)) {
-                return;
-            }
-            match Home::of(module, kernel, *span) {
-                Some(home) => known.push(home),
-                None => homes = None,
-            }
-        });
-        Self { facts, homes: homes.filter(|_| is_movable) }
+        let mut homes = Homes::new();
+        let is_movable = each_span(Arc::make_mut(&mut facts), &mut |span| homes.add(module, kernel, *span));
+        Self { facts, homes: if is_movable { homes } else { Homes::lost() } }
     }
 
     /// The facts with the spans that they have now.
     fn now(&self, module: &Module, kernel: &Kernel) -> Option<Arc<Facts>> {
-        let homes = self.homes.as_ref()?;
-        let mut moves = Vec::with_capacity(homes.len());
-        for (home, then) in homes {
-            let now = home.span(module, kernel).filter(|now| now.end - now.start == then.end - then.start)?;
-            moves.push((*then, now.start.wrapping_sub(then.start).cast_signed()));
-        }
-        if moves.iter().all(|(_, by)| *by == 0) {
+        let moves = self.homes.moves(module, kernel)?;
+        if moves.are_none() {
             return Some(Arc::clone(&self.facts));
         }
         let mut facts = Facts::clone(&self.facts);
-        each_span(&mut facts, &mut |span| {
-            let by = moves.iter().find(|(then, _)| then.contains(*span)).map_or(0, |(_, by)| *by);
-            span.shift(by);
-        });
+        each_span(&mut facts, &mut |span| moves.apply(span));
         Some(Arc::new(facts))
     }
 }
 
 impl Shift for Kept {
     fn shift(&mut self, by: isize) {
-        if let Some(homes) = &mut self.homes {
+        if self.homes.are_known() {
             each_span(Arc::make_mut(&mut self.facts), &mut |span| span.shift(by));
-            homes.iter_mut().for_each(|(_, span)| span.shift(by));
+            self.homes.shift(by);
         }
     }
 }
@@ -228,9 +169,9 @@ mod tests {
         let edited = document.source();
         let module = Module::rebuild(&edited, module, &source);
         let mut is_kept = true;
-        let empty = || Kept { facts: Arc::default(), homes: None };
+        let empty = || Kept { facts: Arc::default(), homes: Homes::lost() };
         let kernel = &module.kernels[1];
-        let kept = kernel.facts.get(key(target), || {
+        let kept = kernel.facts.get(target.key(), || {
             is_kept = false;
             empty()
         });
