@@ -27,7 +27,9 @@ impl Suppressions {
             let Some(comment) = node.filter(|node| at >= done && node.kind() == "comment") else { continue };
             done = comment.end_byte();
             let line = source.lines().line_of(at);
-            let alone = text[source.lines().range(text, line).start..comment.start_byte()].trim().is_empty();
+            // To the parser, a comment goes on behind a carriage return.
+            let start = source.lines().range(text, line).start.min(comment.start_byte());
+            let alone = text[start..comment.start_byte()].trim().is_empty();
             for (whole_file, codes) in text[comment.byte_range()].split('#').filter_map(directive) {
                 match (whole_file, alone) {
                     (true, _) => found.file.push(codes),

@@ -275,6 +275,11 @@ fn other_codes_other_lines_and_other_words_suppress_nothing() {
 }
 
 #[test]
+fn a_comment_behind_a_carriage_return_stands_on_its_own_line() {
+    assert_eq!(left("", "        # why\r# warpsmith: ignore\n", ""), 0);
+}
+
+#[test]
 fn a_mention_in_a_string_suppresses_nothing() {
     assert_eq!(left("", "        '# warpsmith: ignore'\n", ""), 1);
     assert_eq!(left("", "        '''\n        # warpsmith: ignore\n        '''\n", ""), 1);
