@@ -134,34 +134,67 @@ impl Module {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::Kernel;
     use crate::syntax::{Document, Encoding, Position};
+
+    /// For each kernel, whether a fact of it is known; from now on it is.
+    fn known(module: &Module) -> Vec<bool> {
+        let of = |kernel: &Kernel| {
+            let mut is_known = true;
+            kernel.facts.get(0, || {
+                is_known = false;
+                vec![kernel.span]
+            });
+            is_known
+        };
+        module.kernels.iter().map(of).collect()
+    }
+
+    /// Puts `text` at the start of lines.
+    fn edited(
+        document: &mut Document,
+        (source, module): (Source, Module),
+        lines: &[u32],
+        text: &str,
+    ) -> (Source, Module) {
+        for &line in lines {
+            let at = Position { line, column: 0 };
+            document.edit(at, at, text, Encoding::Utf8).unwrap();
+        }
+        let edited = document.source();
+        let module = Module::rebuild(&edited, module, &source);
+        assert_eq!(module, Module::build(&edited));
+        (edited, module)
+    }
+
+    fn opened(text: &str) -> (Document, (Source, Module)) {
+        let mut document = Document::new(text);
+        let source = document.source();
+        let module = Module::rebuild(&source, Module::build(&source), &source);
+        assert!(known(&module).iter().all(|is_known| !is_known));
+        (document, (source, module))
+    }
 
     #[test]
     fn what_stands_between_two_edits_stays() {
         let kernel = |name: &str| format!("@triton.jit\ndef {name}(x):\n    return x\n\n\n");
         let text = format!("import triton\n\n\n{}{}{}", kernel("a"), kernel("b"), kernel("c"));
-        let mut document = Document::new(&text);
-        let source = document.source();
-        let module = Module::rebuild(&source, Module::build(&source), &source);
-        let known = |module: &Module| -> Vec<bool> {
-            let of = |kernel: &super::super::Kernel| {
-                let mut is_known = true;
-                kernel.facts.get(0, || {
-                    is_known = false;
-                    vec![kernel.span]
-                });
-                is_known
-            };
-            module.kernels.iter().map(of).collect()
-        };
-        assert_eq!(known(&module), [false, false, false]);
-        for line in [16, 5] {
-            let at = Position { line, column: 0 };
-            document.edit(at, at, "    x += 1\n", Encoding::Utf8).unwrap();
+        let (mut document, mut state) = opened(&text);
+        state = edited(&mut document, state, &[16, 5], "    x += 1\n");
+        assert_eq!(known(&state.1), [false, true, false]);
+        // Comments and blank lines around a kernel are no part of it.
+        for (lines, text) in [([13, 8], "# c\n"), ([15, 1], "# d\n"), ([15, 8], "    \n")] {
+            state = edited(&mut document, state, &lines, text);
+            assert_eq!(known(&state.1), [true, true, true], "{lines:?}");
         }
-        let edited = document.source();
-        let module = Module::rebuild(&edited, module, &source);
-        assert_eq!(module, Module::build(&edited));
-        assert_eq!(known(&module), [false, true, false]);
+    }
+
+    #[test]
+    fn what_launches_a_kernel_matters_to_those_that_name_it() {
+        let text = "import triton\n\n\n@triton.jit\ndef a(x):\n    return b(x)\n\n\n@triton.jit\ndef b(x):\n    return x\n\n\n\
+                    @triton.jit\ndef c(x):\n    return x\n\n\ndef run(x):\n    b[(1,)](x)\n";
+        let (mut document, state) = opened(text);
+        let state = edited(&mut document, state, &[19], "    x += 1\n");
+        assert_eq!(known(&state.1), [false, false, true]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, DefaultHasher, Hash, Hasher};
 
 use super::Module;
-use crate::syntax::{Source, Span};
+use crate::syntax::{Source, Span, from_first_statement};
 
 /// Words of comments and strings that say something about kernels, wherever they stand.
 const MARKS: [&str; 2] = ["warpsmith:", "TRITON_ALLOW"];
@@ -28,9 +28,9 @@ impl Cached {
 /// The text of a segment, as far as others need to know it.
 #[derive(Clone, Debug)]
 struct Words {
-    /// Whether it is one function or class.
+    /// Whether it is one function or class, or nothing at all.
     is_definition: bool,
-    /// Of the text without blank lines at its end.
+    /// Of the text without blank lines at its end, and without those and comments at its beginning.
     hash: u64,
     /// Of what [`marks`] looks at.
     marks: u64,
@@ -41,11 +41,12 @@ struct Words {
 impl Words {
     fn of(text: &str, is_definition: bool) -> Self {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
-        let is_definition = is_definition || text.starts_with('@');
-        let mut names: Vec<u64> = text.split(|c| !is_part(c)).filter(|word| !word.is_empty()).map(hash).collect();
+        let code = from_first_statement(text).trim_ascii_end();
+        let is_definition = is_definition || code.is_empty() || text.starts_with('@');
+        let mut names: Vec<u64> = code.split(|c| !is_part(c)).filter(|word| !word.is_empty()).map(hash).collect();
         names.sort_unstable();
         names.dedup();
-        Self { is_definition, hash: hash(text.trim_ascii_end()), marks: marks(text), names }
+        Self { is_definition, hash: hash(code), marks: marks(text), names }
     }
 }
 
@@ -146,7 +147,11 @@ impl Module {
         for (kernel, place) in self.kernels.iter_mut().zip(places) {
             // Callers decide what a kernel is given, and may compute that with other kernels.
             let callers: Vec<usize> = reach(&[place], &users).into_iter().collect();
-            let matter = reach(&callers, &uses);
+            let mut matter = reach(&callers, &uses);
+            // What launches those that it names.
+            let launching = |at: &usize| self.parts.get(*at).is_some_and(|part| part.launches > 0);
+            let named: Vec<usize> = matter.iter().copied().filter(|at| *at >= self.parts.len()).collect();
+            matter.extend(named.iter().flat_map(|name| &users[*name]).copied().filter(launching));
             let words = matter.iter().filter_map(|&at| self.parts.get(at)?.words.0.as_ref());
             let sum = words.fold(everywhere, |sum, words| sum.wrapping_add(words.hash));
             kernel.facts.keep_in(sum);

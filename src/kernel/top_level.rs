@@ -7,7 +7,7 @@ use super::build::Reading;
 use super::lower::Lower;
 use super::surroundings::statements;
 use super::{Binding, Function, Global, Imports, Module, Part, bindings};
-use crate::syntax::{Span, node_span};
+use crate::syntax::{Span, from_first_statement, node_span};
 
 /// What a longer function returns is not looked for.
 const SHORT: usize = 1500;
@@ -24,7 +24,7 @@ impl Module {
             if !definition.is_class {
                 self.functions.push(definition.function(reading, lower));
             }
-        } else {
+        } else if !from_first_statement(reading.text()).is_empty() {
             let root = reading.root();
             part.bound = self.read_top_level(root, lower);
             (part.bindings, part.has_star_import) = bindings::read(root, lower);

@@ -10,5 +10,5 @@ mod source;
 
 pub use document::{Document, EditError};
 pub use position::{Encoding, LineIndex, Position};
-pub(crate) use segments::{Segment, unchanged};
+pub(crate) use segments::{Segment, from_first_statement, unchanged};
 pub use source::{Source, Span, node_span};

@@ -53,6 +53,7 @@ impl Scan<'_> {
         let mut line = Line::of(self.text, self.start);
         let is_definition = matches!(line, Line::Decorator | Line::Definition);
         let mut is_plain = line == Line::Definition;
+        let mut looked = self.at;
         while self.at < self.text.len() {
             let is_line_end = match self.frames.last() {
                 Some(&Frame::String { quote, triple, format, raw }) => self.string(quote, triple, format, raw),
@@ -66,6 +67,13 @@ impl Scan<'_> {
             if let Some(end) = self.recover(now) {
                 return Found { end, seen: self.at + SEEN, is_plain: false };
             }
+            // What says nothing is no part of the definition behind or before which it stands, so that it may change.
+            if self.frames.is_empty() && now == Line::Other && looked <= self.at {
+                looked = quiet_until(self.text, self.at);
+                if looked > self.at && self.ends_before(line, looked) {
+                    return Found { end: self.at, seen: looked + SEEN, is_plain };
+                }
+            }
             if !self.frames.is_empty() || matches!(now, Line::Other | Line::Clause) {
                 is_plain &= !self.frames.is_empty() || b" \t\r\n#".contains(&self.text[self.at]);
                 continue;
@@ -78,6 +86,16 @@ impl Scan<'_> {
             }
         }
         Found { end: self.text.len(), seen: self.text.len() + 1, is_plain: is_plain && self.frames.is_empty() }
+    }
+
+    /// Whether the segment, whose last statement is `last`, ends before the blank lines and comments up to `next`.
+    fn ends_before(&self, last: Line, next: usize) -> bool {
+        let next = if next == self.text.len() { None } else { Some(Line::of(self.text, next)) };
+        match last {
+            Line::Definition => !matches!(next, Some(Line::Other | Line::Clause)),
+            Line::Statement => matches!(next, None | Some(Line::Definition | Line::Decorator)),
+            Line::Decorator | Line::Clause | Line::Other => false,
+        }
     }
 
     /// Inside brackets: where a definition begins all the same, with its decorators.
@@ -220,6 +238,20 @@ fn escape_length(rest: &[u8], format: bool, raw: bool) -> usize {
         Some(_) => 2,
         None => 1,
     }
+}
+
+/// Where the blank lines and comments end that begin at `at`, the beginning of a line; comments stand at that of theirs.
+pub(super) fn quiet_until(text: &[u8], mut at: usize) -> usize {
+    while at < text.len() {
+        let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length + 1);
+        let line = text[at..end].trim_ascii_end();
+        // To some, a carriage return ends a line.
+        if !line.is_empty() && (line[0] != b'#' || line.contains(&b'\r')) {
+            break;
+        }
+        at = end;
+    }
+    at
 }
 
 /// How many bytes of a line [`Line::of`] looks at.

@@ -38,6 +38,10 @@ struct Parsed {
     length: usize,
     /// Line breaks, as the parser counts them.
     rows: usize,
+    /// Whether there is nothing in it but comments.
+    is_quiet: bool,
+    /// Whether there is nothing in it.
+    is_blank: bool,
 }
 
 impl Segment {
@@ -86,6 +90,13 @@ impl Segment {
         moved.root_node()
     }
 
+    /// Whether nothing that is read off the one tells it from the other, but for where it stands.
+    fn is_same(&self, other: &Self) -> bool {
+        let (own, other) = (&self.parsed, &other.parsed);
+        let are_blank = own.is_blank && other.is_blank && (own.length, own.rows) == (other.length, other.rows);
+        are_blank || Arc::ptr_eq(own, other)
+    }
+
     fn at(&self, start: usize, row: usize, seen: usize) -> Self {
         if (start, row, seen) == (self.start, self.row, self.seen) {
             return self.clone();
@@ -98,8 +109,14 @@ impl Segment {
 impl Parsed {
     fn new(text: &str) -> Self {
         let rows = memchr::memchr_iter(b'\n', text.as_bytes()).count();
-        Self { tree: OnceLock::new(), length: text.len(), rows }
+        let (is_quiet, is_blank) = (from_first_statement(text).is_empty(), text.trim_ascii().is_empty());
+        Self { tree: OnceLock::new(), length: text.len(), rows, is_quiet, is_blank }
     }
+}
+
+/// `text`, the text of a segment, from its first statement on.
+pub(crate) fn from_first_statement(text: &str) -> &str {
+    &text[segment::quiet_until(text.as_bytes(), 0)..]
 }
 
 /// Segments that follow each other in two texts, where they are the same.
@@ -115,16 +132,21 @@ pub(crate) struct Run {
 
 /// What two texts have in common, in order.
 pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> Vec<Run> {
-    let is_same = |(old, new): &(&Segment, &Segment)| Arc::ptr_eq(&old.parsed, &new.parsed);
+    let is_same = |(old, new): &(&Segment, &Segment)| old.is_same(new);
     let before = old.iter().zip(new).take_while(is_same).count();
     let after = old[before..].iter().rev().zip(new[before..].iter().rev()).take_while(is_same).count();
     let (old_end, new_end) = (old.len() - after, new.len() - after);
     let mut runs = vec![Run { old: 0, new: 0, count: before }];
     // Where both ends of a text are edited, the middle stays.
-    let places: HashMap<_, _> = (before..old_end).map(|at| (Arc::as_ptr(&old[at].parsed), at)).collect();
+    let mut places = HashMap::new();
+    for (at, segment) in old.iter().enumerate().take(old_end).skip(before) {
+        places.entry(Arc::as_ptr(&segment.parsed)).or_insert(at);
+    }
     let (mut next, mut at) = (before, before);
     while at < new_end {
+        // One comment is like the other: it does not tell what follows.
         let place = places.get(&Arc::as_ptr(&new[at].parsed)).filter(|place| **place >= next);
+        let place = place.filter(|_| !new[at].parsed.is_quiet);
         let count =
             place.map_or(0, |&place| old[place..old_end].iter().zip(&new[at..new_end]).take_while(is_same).count());
         if let Some(&place) = place {
@@ -156,7 +178,7 @@ pub(super) fn parse_next(old: &[Segment], old_text: &str, text: &str) -> Vec<Seg
         if segment.start > change.old_end {
             break;
         }
-        known.insert(&old_text[segment.start..segment.end()], segment);
+        known.entry(&old_text[segment.start..segment.end()]).or_insert(segment);
     }
     let mut rest = None;
     read(
