@@ -34,9 +34,9 @@ impl Module {
         }
         pieces.reverse();
         let lower = Lower::new(source.text());
-        // What was before the first, then what was behind each.
-        let (first, mut gone) = (Self { imports: std::mem::take(&mut before.imports), ..Self::default() }, before);
-        let mut module = first;
+        // What was before the first, then what was behind each. What is not of single segments stays.
+        let mut gone = before.split_off(0);
+        let mut module = before;
         for (run, mut kept, next) in pieces {
             if !module.replace(source, run.new, &gone, lower) {
                 return Self::build(source);
@@ -133,8 +133,10 @@ impl Module {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use crate::kernel::Kernel;
+    use crate::kernel::{Kernel, RecordedLaunch};
     use crate::syntax::{Document, Encoding, Position};
 
     /// For each kernel, whether a fact of it is known; from now on it is.
@@ -163,7 +165,9 @@ mod tests {
         }
         let edited = document.source();
         let module = Module::rebuild(&edited, module, &source);
-        assert_eq!(module, Module::build(&edited));
+        let mut fresh = Module::build(&edited);
+        fresh.observe(Arc::clone(module.recorded()));
+        assert_eq!(module, fresh);
         (edited, module)
     }
 
@@ -187,6 +191,17 @@ mod tests {
             state = edited(&mut document, state, &lines, text);
             assert_eq!(known(&state.1), [true, true, true], "{lines:?}");
         }
+    }
+
+    #[test]
+    fn what_is_known_from_elsewhere_stays() {
+        let (mut document, (source, mut module)) =
+            opened("import triton\n\n\n@triton.jit\ndef a(x):\n    return x\n\n\nA = 1\n");
+        let launch = RecordedLaunch { kernel: "a".to_owned(), arguments: Vec::new(), grid: vec![1] };
+        module.observe([launch].into());
+        let recorded = Arc::clone(module.recorded());
+        let (_, module) = edited(&mut document, (source, module), &[8], "B = 1\n");
+        assert_eq!(*module.recorded(), recorded);
     }
 
     #[test]
