@@ -89,6 +89,16 @@ fn each_library_is_known_to_its_layer_alone() {
     assert_none(&problems);
 }
 
+/// Findings are kept while the text above them grows: who tells a line must be known.
+#[test]
+fn rules_ask_their_context_for_lines() {
+    let own = ["src/rules/engine.rs", "src/rules/kept.rs", "src/rules/suppression.rs"];
+    let is_other = |path: &str| path.starts_with("src/rules/") && !own.contains(&path);
+    let asks = code().into_iter().filter(|(path, text)| is_other(path) && text.contains(".lines().line_of("));
+    let problems: Vec<String> = asks.map(|(path, _)| format!("{path}: `Context::line_of` tells lines")).collect();
+    assert_none(&problems);
+}
+
 #[test]
 fn the_model_is_pure() {
     let mut problems = Vec::new();

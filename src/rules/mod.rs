@@ -3,6 +3,8 @@
 //!
 //! Adding a rule: write its file, add its name to [`rules!`] below. Everything else (registry, `explain`, hover, pages,
 //! schema, SARIF) reads [`all`].
+//!
+//! A rule that looks at one kernel after the other asks `Context::in_kernels`: what it finds is kept through edits elsewhere.
 
 mod declaration;
 mod diagnostic;
