@@ -67,7 +67,7 @@ impl Scan<'_> {
             if let Some(end) = self.recover(now) {
                 return Found { end, seen: self.at + SEEN, is_plain: false };
             }
-            // What says nothing is no part of the definition behind or before which it stands, so that it may change.
+            // What says nothing is no part of what stands before it, so that it may change.
             if self.frames.is_empty() && now == Line::Other && looked <= self.at {
                 looked = quiet_until(self.text, self.at);
                 if looked > self.at && self.ends_before(line, looked) {
@@ -90,12 +90,8 @@ impl Scan<'_> {
 
     /// Whether the segment, whose last statement is `last`, ends before the blank lines and comments up to `next`.
     fn ends_before(&self, last: Line, next: usize) -> bool {
-        let next = if next == self.text.len() { None } else { Some(Line::of(self.text, next)) };
-        match last {
-            Line::Definition => !matches!(next, Some(Line::Other | Line::Clause)),
-            Line::Statement => matches!(next, None | Some(Line::Definition | Line::Decorator)),
-            Line::Decorator | Line::Clause | Line::Other => false,
-        }
+        let ends = next == self.text.len() || !matches!(Line::of(self.text, next), Line::Other | Line::Clause);
+        ends && matches!(last, Line::Definition | Line::Statement)
     }
 
     /// Inside brackets: where a definition begins all the same, with its decorators.
