@@ -107,8 +107,10 @@ impl LanguageServer for Backend {
     }
 
     async fn did_change_watched_files(&self, params: lsp::DidChangeWatchedFilesParams) {
-        let settings =
-            params.changes.iter().any(|change| [".toml", ".cfg"].iter().any(|end| change.uri.as_str().ends_with(end)));
+        let mut uris = params.changes.iter().map(|change| change.uri.as_str());
+        let is_of_settings = |uri: &str| uri.ends_with(".toml") || uri.ends_with(".cfg");
+        // A client that does not say what has changed may mean anything.
+        let settings = params.changes.is_empty() || uris.any(is_of_settings);
         self.tell(Event::WatchedFiles { settings });
     }
 
