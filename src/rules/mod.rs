@@ -103,6 +103,7 @@ rules! {
     strided_lanes,
     repeated_pass,
     unswizzled_tiles,
+    widened_dot,
     narrow_row,
 }
 
