@@ -12,6 +12,8 @@ pub mod api;
 #[cfg(feature = "server")]
 pub mod cli;
 #[cfg(feature = "server")]
+pub mod compiler;
+#[cfg(feature = "server")]
 pub mod evaluate;
 #[cfg(feature = "server")]
 pub mod explore;

@@ -27,6 +27,13 @@ pub(super) fn read(root: Node<'_>, lower: Lower<'_>) -> (Vec<(String, Binding)>,
     (reader.names, reader.star)
 }
 
+/// The names that one statement of the top level binds.
+pub(super) fn of_statement(node: Node<'_>, lower: Lower<'_>) -> Vec<String> {
+    let mut reader = Reader { lower, names: Vec::new(), star: false };
+    reader.statement(node, false);
+    reader.names.into_iter().map(|(name, _)| name).collect()
+}
+
 struct Reader<'a> {
     lower: Lower<'a>,
     names: Vec<(String, Binding)>,

@@ -249,7 +249,7 @@ fn decorators(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Decora
         .collect()
 }
 
-fn params(def: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Param> {
+pub(super) fn params(def: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Param> {
     let Some(list) = def.child_by_field_name("parameters") else { return Vec::new() };
     let mut cursor = list.walk();
     let mut params: Vec<Param> = Vec::new();
@@ -298,7 +298,7 @@ fn is_constexpr(annotation: &Expr, imports: &Imports) -> bool {
     }
 }
 
-fn collect_locals(body: &[super::ast::Stmt], locals: &mut HashSet<String>) {
+pub(super) fn collect_locals(body: &[super::ast::Stmt], locals: &mut HashSet<String>) {
     walk_statements(body, &mut |stmt| match &stmt.kind {
         StmtKind::Assign { targets, .. } => targets.iter().for_each(|target| target_names(target, locals)),
         StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => target_names(target, locals),

@@ -14,6 +14,7 @@ mod lower;
 mod rebuild;
 mod recorded;
 mod shift;
+mod statement;
 mod surroundings;
 #[cfg(test)]
 mod tests;
@@ -30,6 +31,7 @@ pub use imports::{Imports, Resolved};
 pub use links::{File, Link, Links, Target};
 pub use recorded::{Passed, RecordedLaunch};
 pub use shift::Shift;
+pub use statement::Statement;
 
 use crate::syntax::Span;
 use ast::{Arg, Expr, Stmt};

@@ -1,0 +1,284 @@
+//! What of a file a kernel needs: itself, the functions and constants that it uses, and the imports of those. Everything
+//! else is blanked out, so that no torch and no GPU is needed to load it, and lines and columns stay.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use crate::kernel::{Kernel, Link, Links, Module, Statement};
+use crate::syntax::Source;
+
+/// Modules whose import does nothing that needs a GPU or more than Python and Triton.
+const HARMLESS: &[&str] = &[
+    "__future__",
+    "abc",
+    "builtins",
+    "collections",
+    "contextlib",
+    "dataclasses",
+    "enum",
+    "functools",
+    "inspect",
+    "itertools",
+    "math",
+    "numbers",
+    "operator",
+    "os",
+    "platform",
+    "re",
+    "string",
+    "sys",
+    "triton",
+    "types",
+    "typing",
+    "typing_extensions",
+    "warnings",
+];
+
+/// A file as it is sent to the compiler.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Extracted {
+    /// The file, by its number in [`Links`]; `None` for the kernel's own.
+    pub file: Option<usize>,
+    /// The text, as long as the original.
+    pub text: String,
+    /// Names that it imports from other extracted files: the name, the number of the file among the extracted ones, and the
+    /// member there (`None` for the file itself).
+    pub imports: Vec<(String, usize, Option<String>)>,
+}
+
+/// The files that `kernel` of `source` needs, its own first.
+///
+/// # Errors
+/// The names that are needed and cannot be had without running more of the user's code.
+pub fn extract(source: &Source, module: &Module, kernel: &Kernel) -> Result<Vec<Extracted>, Vec<String>> {
+    let mut extraction = Extraction { links: module.links(), files: Vec::new(), missing: BTreeSet::new() };
+    extraction.files.push(File::new(None, source.clone()));
+    let own = extraction.files[0].statements.iter().position(|own| own.span.contains(kernel.name_span));
+    if !own.is_some_and(|own| extraction.include(0, own)) {
+        extraction.missing.insert(kernel.name.clone());
+    }
+    if !extraction.missing.is_empty() {
+        return Err(extraction.missing.into_iter().collect());
+    }
+    Ok(extraction.files.into_iter().map(File::finish).collect())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Unknown,
+    Included,
+    Refused,
+}
+
+struct File {
+    at: Option<usize>,
+    source: Source,
+    statements: Vec<Statement>,
+    states: Vec<State>,
+    by_name: HashMap<String, Vec<usize>>,
+    imports: Vec<(String, usize, Option<String>)>,
+}
+
+struct Extraction<'a> {
+    links: &'a Links,
+    files: Vec<File>,
+    missing: BTreeSet<String>,
+}
+
+impl Extraction<'_> {
+    /// Makes a name available. Returns whether that could be done.
+    fn need(&mut self, file: usize, name: &str) -> bool {
+        if self.files[file].imports.iter().any(|(known, ..)| known == name) {
+            return true;
+        }
+        if let Some(link) = self.links.get(self.files[file].at, name).cloned() {
+            return self.import(file, name, link);
+        }
+        let binding = self.files[file].by_name.get(name).cloned().unwrap_or_default();
+        let is_there = binding.into_iter().fold(true, |all, statement| self.include(file, statement) && all);
+        if !is_there {
+            self.missing.insert(name.to_owned());
+        }
+        is_there
+    }
+
+    fn import(&mut self, file: usize, name: &str, link: Link) -> bool {
+        let (of, member) = match link {
+            Link::File(of) => (of, None),
+            Link::Member { file, name } => (file, Some(name)),
+        };
+        let Some(other) = self.file(of) else { return false };
+        self.files[file].imports.push((name.to_owned(), other, member.clone()));
+        let Some(member) = member else {
+            // Which of its members are used is not asked; what cannot be had of them is left out.
+            let missing = self.missing.clone();
+            for statement in 0..self.files[other].statements.len() {
+                if !self.files[other].statements[statement].is_import {
+                    self.include(other, statement);
+                }
+            }
+            self.missing = missing;
+            return true;
+        };
+        self.need(other, &member)
+    }
+
+    /// The number, among the extracted ones, of a linked file.
+    fn file(&mut self, at: usize) -> Option<usize> {
+        if let Some(known) = self.files.iter().position(|file| file.at == Some(at)) {
+            return Some(known);
+        }
+        let source = Source::parse(Arc::clone(&self.links.files().get(at)?.text));
+        self.files.push(File::new(Some(at), source));
+        Some(self.files.len() - 1)
+    }
+
+    /// Keeps a statement and what it needs. Returns whether that could be done.
+    fn include(&mut self, file: usize, at: usize) -> bool {
+        let this = &mut self.files[file];
+        if this.states[at] != State::Unknown {
+            return this.states[at] == State::Included;
+        }
+        // Functions may call each other in a circle.
+        this.states[at] = State::Included;
+        let statement = &this.statements[at];
+        let root = |module: &String| module.split('.').next().is_some_and(|root| HARMLESS.contains(&root));
+        let is_harmless = !statement.binds.is_empty() && statement.modules.iter().all(root);
+        let uses = statement.uses.clone();
+        let is_there = is_harmless && uses.iter().fold(true, |all, name| self.need(file, name) && all);
+        if !is_there {
+            self.files[file].states[at] = State::Refused;
+        }
+        is_there
+    }
+}
+
+impl File {
+    fn new(at: Option<usize>, source: Source) -> Self {
+        let statements = Statement::all(&source);
+        let mut by_name: HashMap<String, Vec<usize>> = HashMap::new();
+        for (number, statement) in statements.iter().enumerate() {
+            for name in &statement.binds {
+                by_name.entry(name.clone()).or_default().push(number);
+            }
+        }
+        let is_future = |statement: &Statement| statement.modules.iter().any(|module| module == "__future__");
+        let state = |statement| if is_future(statement) { State::Included } else { State::Unknown };
+        let states = statements.iter().map(state).collect();
+        Self { at, source, statements, states, by_name, imports: Vec::new() }
+    }
+
+    fn finish(self) -> Extracted {
+        let text = self.source.text();
+        let mut kept = vec![false; text.len()];
+        let included = self.statements.iter().zip(&self.states).filter(|(_, state)| **state == State::Included);
+        for (statement, _) in included {
+            kept[statement.span.start..statement.span.end].fill(true);
+            statement.wrappers.iter().for_each(|span| kept[span.start..span.end].fill(false));
+        }
+        let blank = |(at, byte): (usize, u8)| if kept[at] || byte == b'\n' || byte == b'\r' { byte } else { b' ' };
+        let bytes: Vec<u8> = text.bytes().enumerate().map(blank).collect();
+        // Spans begin and end between characters.
+        Extracted { file: self.at, text: String::from_utf8(bytes).unwrap_or_default(), imports: self.imports }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+    use crate::kernel::{File as Linked, Target};
+
+    fn extracted(text: &str, others: &[(&str, &str)], kernel: &str) -> Result<Vec<Extracted>, Vec<String>> {
+        let files: HashMap<String, Arc<Linked>> = others
+            .iter()
+            .map(|(name, text)| {
+                let source = Source::parse(*text);
+                let module = Module::build_whole(&source);
+                let linked = Linked { path: PathBuf::from(name), text: Arc::clone(source.text()), module };
+                ((*name).to_owned(), Arc::new(linked))
+            })
+            .collect();
+        let source = Source::parse(text);
+        let mut module = Module::build(&source);
+        let links = Links::follow(&module, Path::new("k"), &mut |_, import| {
+            let (file, member) = import.split_once('.').map_or((import, None), |(file, name)| (file, Some(name)));
+            Some(Target { file: Arc::clone(files.get(file)?), member: member.map(str::to_owned) })
+        });
+        module.link(Arc::new(links));
+        extract(&source, &module, module.kernel(kernel).unwrap())
+    }
+
+    fn lines(text: &str) -> Vec<&str> {
+        text.lines().filter(|line| !line.trim().is_empty()).collect()
+    }
+
+    const TEXT: &str = "\
+import torch
+import triton
+import triton.language as tl
+é = torch.ones(3)
+N = tl.constexpr(M + 1)
+M = 3
+S = torch.finfo(torch.float16).eps
+
+@torch.no_grad()
+@triton.autotune(
+    configs=[], key=['é'])
+@triton.jit
+def k(x, B: tl.constexpr = 4):
+    tl.store(x + tl.arange(0, N), helper(B))
+
+@triton.jit
+def helper(b):
+    return b
+
+@triton.jit
+def bad(x):
+    return S + helper(x)
+
+def host(x):
+    k[(1,)](x)
+";
+
+    #[test]
+    fn only_what_is_needed_is_left_and_stays_where_it_is() {
+        let files = extracted(TEXT, &[], "k").unwrap();
+        let [own] = files.as_slice() else { panic!("{files:?}") };
+        assert_eq!(own.text.len(), TEXT.len());
+        assert_eq!(
+            lines(&own.text),
+            [
+                "import triton",
+                "import triton.language as tl",
+                "N = tl.constexpr(M + 1)",
+                "M = 3",
+                "@triton.jit",
+                "def k(x, B: tl.constexpr = 4):",
+                "    tl.store(x + tl.arange(0, N), helper(B))",
+                "@triton.jit",
+                "def helper(b):",
+                "    return b",
+            ]
+        );
+        assert_eq!(own.text.find("def k"), TEXT.find("def k"));
+    }
+
+    #[test]
+    fn what_needs_torch_is_told() {
+        assert_eq!(extracted(TEXT, &[], "bad"), Err(vec!["S".to_owned(), "bad".to_owned(), "torch".to_owned()]));
+    }
+
+    #[test]
+    fn helpers_come_from_other_files() {
+        let text = "import triton\nimport triton.language as tl\nfrom op import f\nimport lib\n\n@triton.jit\ndef k(x):\n    f(x)\n    lib.g(x)\n";
+        let op = "import torch\nimport triton\nfrom lib import g\n\n@triton.jit\ndef f(x):\n    return g(x)\n\ndef host():\n    pass\n";
+        let lib = "import torch\nimport triton\n\n@triton.jit\ndef g(x):\n    return x\n\nT = torch.float16\n";
+        let files = extracted(text, &[("op", op), ("lib", lib)], "k").unwrap();
+        assert_eq!(lines(&files[0].text)[..2], ["import triton", "@triton.jit"]);
+        assert_eq!(files[0].imports, [("f".to_owned(), 1, Some("f".to_owned())), ("lib".to_owned(), 2, None)]);
+        assert_eq!(files[1].imports, [("g".to_owned(), 2, Some("g".to_owned()))]);
+        assert_eq!(lines(&files[2].text), ["import triton", "@triton.jit", "def g(x):", "    return x"]);
+    }
+}

@@ -1,0 +1,432 @@
+"""Asks Triton's front end about kernels, for Warpsmith. Runs in the user's interpreter, which needs Triton and nothing else.
+
+Reads requests from standard input and writes answers to standard output, one JSON object a line (`protocol.rs` has their
+shapes). Each request is served by a forked child: some programs abort the process inside MLIR.
+"""
+
+import ast
+import importlib.util
+import inspect
+import json
+import os
+import re
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+
+MEMORY = 12 << 30
+OUTPUT = 64 << 20
+
+
+# What is asked of Triton, release by release.
+
+
+def lowered(function, request):
+    """The module of a kernel in Triton's first representation, and what it takes to go on from there."""
+    from triton._C.libtriton import ir
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler.compiler import ASTSource, make_backend
+
+    names = function.arg_names
+    types = {name: request["signature"][name] for name in names if name in request["signature"]}
+    constants = {name: constant(value) for name, value in request["constexprs"].items()}
+    target = GPUTarget(*request["target"])
+    backend = make_backend(target)
+    options = backend.parse_options(dict(request["options"]))
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    takes = inspect.signature(backend.get_codegen_implementation).parameters
+    functions = backend.get_codegen_implementation(*([options] if takes else []))
+    aligned = [names.index(name) for name in request["aligned"] if name in names]
+    if "constexprs" in inspect.signature(ASTSource.__init__).parameters:
+        full = {name: types.get(name, "constexpr") for name in names}
+        attributes = {(at,): [["tt.divisibility", 16]] for at in aligned}
+        source = ASTSource(function, full, constexprs=constants, attrs=attributes)
+    else:
+        source = ASTSource(function, types, constants=constants, attrs=old_attributes(aligned))
+    known = {"target": target, "options": options, "codegen_fns": functions, "context": context}
+    if hasattr(backend, "get_module_map"):
+        known["module_map"] = backend.get_module_map()
+    module = source.make_ir(**{name: known[name] for name in inspect.signature(source.make_ir).parameters})
+    if module.verify() is False:
+        raise RuntimeError("error encountered during parsing")
+    return module, source, target, backend, options
+
+
+def old_attributes(aligned):
+    """Which parameters are multiples of 16, as Triton 3.1 and 3.2 take it."""
+    try:
+        from triton.backends.compiler import AttrsDescriptor
+
+        return AttrsDescriptor.from_hints({at: 16 for at in aligned})
+    except ImportError:
+        from triton.compiler.compiler import AttrsDescriptor
+
+        return AttrsDescriptor(divisible_by_16=set(aligned), equal_to_1=set())
+
+
+def constant(value):
+    """A compile-time value: what JSON has no word for comes as `{"dtype": …}`, `{"tuple": […]}`, `{"dict": […]}`."""
+    if isinstance(value, dict):
+        import triton.language as tl
+
+        if "dtype" in value:
+            return getattr(tl, value["dtype"])
+        if "dict" in value:
+            return {name: constant(item) for name, item in value["dict"]}
+        return tuple(constant(item) for item in value["tuple"])
+    return value
+
+
+# The user's code: what is left of each file, with what it imports put in.
+
+
+class Files:
+    """The files of a request, loaded when they are needed."""
+
+    def __init__(self, files, folder):
+        self.files, self.folder, self.modules = files, folder, {}
+        self.paths = {}
+
+    def load(self, at):
+        """The module of a file."""
+        if at not in self.modules:
+            # Files that import each other get what is there so far, as in Python.
+            file = self.files[at]
+            folder = os.path.join(self.folder, str(at))
+            os.mkdir(folder)
+            path = os.path.join(folder, re.sub(r"\W", "_", file["name"]) + ".py")
+            with open(path, "w", encoding="utf-8", newline="") as out:
+                out.write(file["text"])
+            self.paths[path] = at
+            spec = importlib.util.spec_from_file_location(f"warpsmith_file_{at}", path)
+            module = self.modules[at] = importlib.util.module_from_spec(spec)
+            sys.modules[spec.name] = module
+            for name, other, member in file["imports"]:
+                there = self.load(other)
+                setattr(module, name, there if member is None else getattr(there, member))
+            spec.loader.exec_module(module)
+        return self.modules[at]
+
+    def function(self, name):
+        """The kernel of this name in the first file, without what is wrapped around it."""
+        from triton.runtime.jit import JITFunction
+
+        function = getattr(self.load(0), name)
+        while not isinstance(function, JITFunction):
+            function = function.fn
+        return function
+
+    def origin(self, function):
+        """The file of a function, the line of its `def` and by how much that is indented; `None` for Triton's own."""
+        at = self.paths.get(function.fn.__code__.co_filename)
+        if at is None:
+            return None
+        lines, start = inspect.getsourcelines(function.fn)
+        head = next(i for i, line in enumerate(lines) if re.match(r"\s*def\s", line))
+        return at, start + head, len(lines[head]) - len(lines[head].lstrip())
+
+
+# What Triton says.
+
+
+def text_of(error):
+    """The words of an error."""
+    message = error.error_message if hasattr(error, "error_message") else str(error)
+    return str(message) if message else ""
+
+
+def chain_of(error):
+    """An error and its causes, outermost first."""
+    chain = [error]
+    while chain[-1].__cause__ is not None:
+        chain.append(chain[-1].__cause__)
+    return chain
+
+
+def places_of(chain, functions):
+    """Where each compilation error of a chain stands: file, line, column, end line, end column; outermost first."""
+    places = []
+    for error in chain:
+        node, source = getattr(error, "node", None), getattr(error, "src", None)
+        if node is None or not hasattr(node, "lineno"):
+            continue
+        if source is None and hasattr(error, "fn"):
+            source = error.fn.src
+        origin = functions.get(source)
+        if origin is not None:
+            place = placed(origin, (node.lineno, node.col_offset, node.end_lineno, node.end_col_offset))
+            places += [place] if place not in places else []
+    return places
+
+
+def placed(origin, span):
+    """A place in a function as one in its file: lines from 1, columns from 0 in bytes."""
+    file, first, indent = origin
+    line, column, end, end_column = span
+    return [file, line + first - 1, column + indent, end + first - 1, end_column + indent]
+
+
+def refusal(error, functions):
+    """An error of the front end."""
+    chain = chain_of(error)
+    if type(error) is RuntimeError and "error encountered during parsing" in str(error):
+        return {"error": {"kind": "verify", "message": "", "places": []}}
+    inner = [link for link in chain if hasattr(link, "node")]
+    if not inner:
+        # Not about the program: what was asked does not fit together.
+        return {"unable": f"{type(error).__name__}: {error}"[:2000]}
+    root = chain[-1]
+    words = text_of(inner[-1])
+    if root is not inner[-1]:
+        cause = text_of(root)
+        plain = cause if type(root).__name__ in ("ValueError", "AssertionError", "RuntimeError") else f"{type(root).__name__}: {cause}"
+        words = words if cause and cause in words else "\n".join(part for part in (words, plain) if part)
+    return {"error": {"kind": type(root).__name__, "message": words[:4000], "places": places_of(chain, functions)}}
+
+
+def verifier_errors(log, files):
+    """What MLIR has printed: message, file, line and column (from 0)."""
+    found = []
+    for match in re.finditer(r"^(?:loc\(\"?)?(/[^\n\"]*?\.py)\"?:(\d+):(\d+)\)?: error: (.*)$", log, re.MULTILINE):
+        at = files.paths.get(match.group(1))
+        if at is not None:
+            found.append([match.group(4)[:2000], at, int(match.group(2)), max(int(match.group(3)) - 1, 0)])
+    return found
+
+
+def scalar(kind):
+    """A dtype as Warpsmith writes it: `int32`, `fp16`, `*fp32`."""
+    if hasattr(kind, "element_ty") and not kind.is_block():
+        inner = kind.element_ty
+        return "*" + (type_of(inner) if inner.is_block() else scalar(inner))
+    return kind.name
+
+
+def type_of(kind):
+    """A type: `fp16[64, 32]`."""
+    if kind.is_block():
+        return scalar(kind.element_ty) + "[" + ", ".join(str(getattr(n, "value", n)) for n in kind.shape) + "]"
+    return scalar(kind)
+
+
+def describe(value):
+    """The type of a run-time value; `None` for everything else."""
+    import triton.language.core as core
+
+    if isinstance(value, core.tensor):
+        return type_of(value.type)
+    block = getattr(value, "block_type", None)
+    if block is not None and "descriptor" in type(value).__name__:
+        return "descriptor of " + type_of(block)
+    return None
+
+
+def watch(records):
+    """Notes the type of each expression that the front end visits, by function."""
+    from triton.compiler.code_generator import CodeGenerator
+
+    visit = CodeGenerator.visit
+
+    def watched(self, node):
+        value = visit(self, node)
+        if isinstance(node, ast.expr) and hasattr(node, "lineno") and not isinstance(getattr(node, "ctx", None), ast.Store):
+            kind = describe(value)
+            if kind is not None:
+                function = getattr(self, "jit_fn", None)
+                key = (id(function), node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
+                kinds = records.setdefault(key, (function, []))[1]
+                if kind not in kinds:
+                    kinds.append(kind)
+        return value
+
+    CodeGenerator.visit = watched
+
+
+def served(request, folder):
+    """The answer to a request, in this process."""
+    from triton.runtime.jit import JITFunction
+
+    files = Files(request["files"], folder)
+    try:
+        function = files.function(request["kernel"])
+    except BaseException as error:
+        return {"unable": f"{type(error).__name__}: {error}"[:2000]}, files
+    functions, origins = {}, {}
+    for module in files.modules.values():
+        for value in list(vars(module).values()):
+            while not isinstance(value, JITFunction) and hasattr(value, "fn"):
+                value = value.fn
+            if isinstance(value, JITFunction):
+                origin = files.origin(value)
+                if origin is not None:
+                    functions[value.src] = origins[id(value)] = origin
+    records = {}
+    if request["types"]:
+        watch(records)
+    try:
+        lowered(function, request)
+    except BaseException as error:
+        answer = refusal(error, functions)
+    else:
+        answer = {"accepted": True}
+    # Before 3.3 the front end does not say whose expression it visits.
+    own = origins.get(id(function))
+    types = []
+    for (_, *span), (of, kinds) in records.items():
+        origin = origins.get(id(of)) if of is not None else None
+        if origin is not None and origin == own:
+            types.append(placed(origin, span) + [kinds])
+    answer["types"] = types
+    return answer, files
+
+
+# Processes.
+
+
+def in_child(request, writer, log, folder):
+    """Serves a request in a forked child."""
+    os.setpgid(0, 0)
+    die_with_parent()
+    resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(log.fileno(), 2)
+    answer, files = served(request, folder)
+    sys.stderr.flush()
+    if answer.get("error", {}).get("kind") == "verify":
+        log.seek(0)
+        answer["error"]["verifier"] = verifier_errors(log.read().decode(errors="replace"), files)
+    with os.fdopen(writer, "wb") as out:
+        out.write(json.dumps(answer).encode())
+
+
+def die_with_parent():
+    """A child whose parent is killed ends, too."""
+    try:
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    except Exception:
+        pass
+
+
+class Service:
+    """Takes requests, serves the newest, and drops those that are cancelled."""
+
+    def __init__(self, answers):
+        self.answers, self.waiting, self.rest = answers, [], b""
+
+    def say(self, answer):
+        self.answers.write(json.dumps(answer).encode() + b"\n")
+
+    def take(self, data):
+        """Takes what was read. Returns the ids of requests that are cancelled."""
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        cancelled = []
+        for line in lines:
+            message = json.loads(line)
+            if "cancel" in message:
+                cancelled.append(message["cancel"])
+            else:
+                self.waiting.append(message)
+        kept = []
+        for request in self.waiting:
+            if request["id"] in cancelled:
+                self.say({"id": request["id"], "cancelled": True})
+            else:
+                kept.append(request)
+        self.waiting = kept
+        return cancelled
+
+    def run(self):
+        """Serves until there is nobody to serve."""
+        while True:
+            while self.waiting:
+                if not self.serve(self.waiting.pop(0)):
+                    return
+            data = os.read(0, 1 << 16)
+            if not data:
+                return
+            self.take(data)
+
+    def serve(self, request):
+        """Serves one request. Returns whether there is still somebody to serve."""
+        with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder, tempfile.TemporaryFile() as log:
+            reader, writer = os.pipe()
+            child = os.fork()
+            if child == 0:
+                try:
+                    os.close(reader)
+                    in_child(request, writer, log, folder)
+                finally:
+                    os._exit(0)
+            os.close(writer)
+            alive, answer = self.wait(request, child, reader, log)
+            os.close(reader)
+        self.say({"id": request["id"]} | answer)
+        return alive
+
+    def wait(self, request, child, reader, log):
+        """Waits for a child, its end or the end of the time that it has."""
+        data, end = b"", time.monotonic() + request["seconds"]
+        alive, answer = True, None
+        while answer is None:
+            ready = select.select([reader] + ([0] if alive else []), [], [], max(0, end - time.monotonic()))[0]
+            if not ready:
+                answer = {"unable": f"no answer within {request['seconds']} s"}
+            if 0 in ready:
+                more = os.read(0, 1 << 16)
+                if not more:
+                    alive, answer = False, {"cancelled": True}
+                elif request["id"] in self.take(more):
+                    answer = {"cancelled": True}
+            if reader in ready:
+                part = os.read(reader, 1 << 20)
+                data += part
+                if not part:
+                    break
+        if answer is not None:
+            try:
+                os.killpg(child, signal.SIGKILL)
+            except ProcessLookupError:
+                os.kill(child, signal.SIGKILL)
+        _, status = os.waitpid(child, 0)
+        if answer is None and data:
+            answer = json.loads(data)
+        if answer is None:
+            log.seek(0)
+            lines = log.read()[-4000:].decode(errors="replace").strip().splitlines()
+            why = next((line for line in lines if "Assertion" in line or "error:" in line), lines[-1] if lines else "")
+            how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
+            answer = {"crashed": f"{how}: {why}"[:2000]}
+        return alive, answer
+
+
+def main():
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    # What the user's code or Triton prints is no answer.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    service = Service(answers)
+    try:
+        import triton
+        import triton.compiler.code_generator
+        import triton.language.extra.libdevice
+        from triton._C.libtriton import ir
+
+        del ir
+    except BaseException as error:
+        service.say({"unfit": f"{type(error).__name__}: {error}"[:2000]})
+        return
+    die_with_parent()
+    service.say({"ready": triton.__version__, "python": sys.version.split()[0]})
+    service.run()
+
+
+if __name__ == "__main__":
+    main()

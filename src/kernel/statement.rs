@@ -1,0 +1,202 @@
+//! What single statements of the top level bind and use: for cutting a file down to what a kernel needs.
+
+use std::collections::{BTreeSet, HashSet};
+
+use tree_sitter::Node;
+
+use super::ast::walk_expressions;
+use super::build::{collect_locals, params};
+use super::lower::Lower;
+use super::{Imports, bindings};
+use crate::syntax::{Source, Span, node_span};
+
+/// A statement of the top level.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Statement {
+    /// Where it stands.
+    pub span: Span,
+    /// The names that it binds, perhaps under a condition.
+    pub binds: Vec<String>,
+    /// The names that it uses and does not bind inside; some more where that is hard to tell.
+    pub uses: BTreeSet<String>,
+    /// The modules that it, or a statement in it, imports from.
+    pub modules: Vec<String>,
+    /// Whether it is a single import.
+    pub is_import: bool,
+    /// Decorators around the one that makes it a kernel: what they do, they do outside of it.
+    pub wrappers: Vec<Span>,
+}
+
+impl Statement {
+    /// The statements of a file, in order.
+    #[must_use]
+    pub fn all(source: &Source) -> Vec<Self> {
+        let mut all = Vec::new();
+        for root in source.roots() {
+            let mut cursor = root.walk();
+            all.extend(
+                root.named_children(&mut cursor).filter(|node| !node.is_extra()).map(|node| Self::of(source, node)),
+            );
+        }
+        all
+    }
+
+    fn of(source: &Source, node: Node<'_>) -> Self {
+        let lower = Lower::new(source.text());
+        let (wrappers, function) = wrappers(source, node);
+        let binds = bindings::of_statement(node, lower);
+        let mut uses = function.map_or_else(|| identifiers(source, node), |function| of_function(function, lower));
+        let mut cursor = node.walk();
+        let decorators = node.named_children(&mut cursor).filter(|child| child.kind() == "decorator");
+        for kept in decorators.filter(|decorator| !wrappers.contains(&node_span(*decorator))) {
+            uses.extend(identifiers(source, kept));
+        }
+        uses.retain(|name| !binds.contains(name));
+        let is_import = node.kind().ends_with("import_statement") || node.kind() == "import_from_statement";
+        Self { span: node_span(node), binds, uses, modules: modules(source, node), is_import, wrappers }
+    }
+}
+
+/// The decorators around the one that hands the function to Triton, and the function; without such a decorator only the
+/// function, if it is one without decorators.
+fn wrappers<'t>(source: &Source, node: Node<'t>) -> (Vec<Span>, Option<Node<'t>>) {
+    if node.kind() == "function_definition" {
+        return (Vec::new(), Some(node));
+    }
+    let mut cursor = node.walk();
+    let decorators: Vec<Node<'_>> =
+        node.named_children(&mut cursor).filter(|child| child.kind() == "decorator").collect();
+    let is_jit = |decorator: &&Node<'_>| {
+        let text = source.slice(node_span(**decorator));
+        let name = text.trim_start_matches('@').split('(').next().unwrap_or("").trim();
+        matches!(name.rsplit('.').next(), Some("jit" | "constexpr_function"))
+    };
+    if !decorators.iter().any(|decorator| is_jit(&decorator)) {
+        return (Vec::new(), None);
+    }
+    let spans = decorators.iter().filter(|decorator| !is_jit(decorator)).map(|decorator| node_span(*decorator));
+    let function = node.child_by_field_name("definition").filter(|inner| inner.kind() == "function_definition");
+    (spans.collect(), function)
+}
+
+/// The names that a function takes from outside.
+fn of_function(function: Node<'_>, lower: Lower<'_>) -> BTreeSet<String> {
+    let params = params(function, lower, &Imports::default());
+    let body = function.child_by_field_name("body").map_or_else(Vec::new, |body| lower.block(body));
+    let mut locals: HashSet<String> = params.iter().map(|param| param.name.clone()).collect();
+    collect_locals(&body, &mut locals);
+    let mut uses = BTreeSet::new();
+    walk_expressions(&body, &mut |expr| {
+        uses.extend(expr.as_name().filter(|name| !locals.contains(*name)).map(str::to_owned));
+    });
+    for expr in params.iter().flat_map(|param| param.annotation.iter().chain(&param.default)) {
+        expr.walk(&mut |expr| uses.extend(expr.as_name().map(str::to_owned)));
+    }
+    uses
+}
+
+/// All names in a statement, but those of attributes and keywords.
+fn identifiers(source: &Source, node: Node<'_>) -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    each(node, &mut |node| {
+        let is_field =
+            |parent: Node<'_>, field| parent.child_by_field_name(field).is_some_and(|child| child.id() == node.id());
+        let is_other = node.parent().is_some_and(|parent| match parent.kind() {
+            "attribute" => is_field(parent, "attribute"),
+            "keyword_argument" => is_field(parent, "name"),
+            "dotted_name" => true,
+            _ => false,
+        });
+        if node.kind() == "identifier" && !is_other {
+            found.insert(source.slice(node_span(node)).to_owned());
+        }
+    });
+    found
+}
+
+/// The modules that imports in a statement name.
+fn modules(source: &Source, node: Node<'_>) -> Vec<String> {
+    let mut found = Vec::new();
+    each(node, &mut |node| match node.kind() {
+        "future_import_statement" => found.push("__future__".to_owned()),
+        "import_from_statement" => {
+            let module = node.child_by_field_name("module_name");
+            found.extend(module.map(|module| source.slice(node_span(module)).to_owned()));
+        }
+        "import_statement" => {
+            let mut cursor = node.walk();
+            for name in node.children_by_field_name("name", &mut cursor) {
+                let name = name.child_by_field_name("name").unwrap_or(name);
+                found.push(source.slice(node_span(name)).to_owned());
+            }
+        }
+        _ => {}
+    });
+    found
+}
+
+/// Calls `visit` on a node and all below it, in order.
+fn each<'t>(node: Node<'t>, visit: &mut dyn FnMut(Node<'t>)) {
+    let mut cursor = node.walk();
+    loop {
+        visit(cursor.node());
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_say_what_they_bind_and_use() {
+        let text = "\
+import os, torch.nn as nn
+from .op import exp as e, log
+N = tl.constexpr(M + 1)
+if os.environ.get('A') == '1':
+    import torch
+    F = 1
+else:
+    F: int = other
+@triton.autotune(configs=configs(), key=['n'])
+@triton.jit
+def k(x, n, B: tl.constexpr = N):
+    o = tl.arange(0, B)
+    tl.store(x + o, helper(o, mask=n))
+class T(NamedTuple):
+    a: int
+print(x)
+";
+        let source = Source::parse(text);
+        let all = Statement::all(&source);
+        let shown: Vec<String> = all
+            .iter()
+            .map(|one| {
+                let uses: Vec<&str> = one.uses.iter().map(String::as_str).collect();
+                format!("{} <- {} [{}]", one.binds.join(" "), uses.join(" "), one.modules.join(" "))
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "os nn <-  [os torch.nn]",
+                "e log <-  [.op]",
+                "N <- M tl []",
+                "torch F F <- int os other [torch]",
+                "k <- N helper tl triton []",
+                "T <- NamedTuple a int []",
+                " <- print x []",
+            ]
+        );
+        assert_eq!(source.slice(all[4].wrappers[0]), "@triton.autotune(configs=configs(), key=['n'])");
+        assert!(all[0].is_import && all[1].is_import && !all[3].is_import);
+    }
+}
