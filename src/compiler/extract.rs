@@ -1,5 +1,5 @@
 //! What of a file a kernel needs: itself, the functions and constants that it uses, and the imports of those. Everything
-//! else is blanked out, so that no torch and no GPU is needed to load it, and lines and columns stay.
+//! else is left out, so that no torch and no GPU is needed to load it, and edits elsewhere change nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -39,8 +39,10 @@ const HARMLESS: &[&str] = &[
 pub struct Extracted {
     /// The file, by its number in [`Links`]; `None` for the kernel's own.
     pub file: Option<usize>,
-    /// The text, as long as the original.
+    /// The lines that are left, as they stand in the original.
     pub text: String,
+    /// The numbers, from 0, that these lines have in the original.
+    pub lines: Vec<u32>,
     /// Names that it imports from other extracted files: the name, the number of the file among the extracted ones, and the
     /// member there (`None` for the file itself).
     pub imports: Vec<(String, usize, Option<String>)>,
@@ -176,10 +178,22 @@ impl File {
             kept[statement.span.start..statement.span.end].fill(true);
             statement.wrappers.iter().for_each(|span| kept[span.start..span.end].fill(false));
         }
-        let blank = |(at, byte): (usize, u8)| if kept[at] || byte == b'\n' || byte == b'\r' { byte } else { b' ' };
-        let bytes: Vec<u8> = text.bytes().enumerate().map(blank).collect();
-        // Spans begin and end between characters.
-        Extracted { file: self.at, text: String::from_utf8(bytes).unwrap_or_default(), imports: self.imports }
+        let (mut left, mut lines, mut start) = (String::new(), Vec::new(), 0);
+        for (number, line) in (0..).zip(text.split_inclusive('\n')) {
+            let span = start..start + line.len();
+            start = span.end;
+            if kept[span.clone()].contains(&true) {
+                let ending = line.trim_end_matches(['\r', '\n']).len();
+                // A blank is as long as the byte that it stands for: columns are counted in bytes.
+                let chars = line.char_indices().flat_map(|(at, c)| match kept[span.start + at] || at >= ending {
+                    true => vec![c],
+                    false => vec![' '; c.len_utf8()],
+                });
+                left.extend(chars);
+                lines.push(number);
+            }
+        }
+        Extracted { file: self.at, text: left, lines, imports: self.imports }
     }
 }
 
@@ -243,10 +257,14 @@ def host(x):
 ";
 
     #[test]
-    fn only_what_is_needed_is_left_and_stays_where_it_is() {
+    fn only_what_is_needed_is_left() {
         let files = extracted(TEXT, &[], "k").unwrap();
         let [own] = files.as_slice() else { panic!("{files:?}") };
-        assert_eq!(own.text.len(), TEXT.len());
+        assert_eq!(own.text.lines().count(), own.lines.len());
+        for (line, number) in own.text.lines().zip(&own.lines) {
+            let there = TEXT.lines().nth(*number as usize).unwrap();
+            assert!(there == line || line.trim().is_empty() && line.len() == there.len(), "{number}: {line}");
+        }
         assert_eq!(
             lines(&own.text),
             [
@@ -262,7 +280,8 @@ def host(x):
                 "    return b",
             ]
         );
-        assert_eq!(own.text.find("def k"), TEXT.find("def k"));
+        let moved = format!("import gone\n\n{}", TEXT.replace("def host", "\n\ndef other"));
+        assert_eq!(extracted(&moved, &[], "k").unwrap()[0].text, own.text);
     }
 
     #[test]

@@ -1,5 +1,11 @@
 //! Triton itself as a second opinion: its front end, asked in the background in the user's own interpreter.
+//!
+//! - [`extract`]: what of the user's files a kernel needs,
+//! - [`Process`]: the process that is asked ([`protocol`] has the words; `worker.py` is what runs there).
 
 mod extract;
+mod process;
+pub mod protocol;
 
 pub use extract::{Extracted, extract};
+pub use process::{Heard, Process, StartError};

@@ -1,0 +1,145 @@
+//! The process in the user's interpreter that asks Triton's front end.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
+use std::{fs, io, thread};
+
+use super::protocol::{Message, Request};
+use crate::python::cache_folder;
+
+/// The program.
+const SCRIPT: &str = include_str!("worker.py");
+
+/// Why the process does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no place for the script.
+    #[error("cannot write to {path}: {source}; set XDG_CACHE_HOME to a folder that can be written")]
+    Script {
+        /// Where it should go.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The interpreter does not start.
+    #[error("cannot start {python}: {source}; set `python` in warpsmith.toml to the project's interpreter")]
+    Python {
+        /// The interpreter.
+        python: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What is heard of a process.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Heard {
+    /// It says something.
+    Said(Message),
+    /// It is gone.
+    Ended,
+}
+
+/// A running process. It is killed, with what it started, when dropped.
+#[derive(Debug)]
+pub struct Process {
+    child: Child,
+    lines: Sender<Vec<u8>>,
+}
+
+impl Process {
+    /// Starts the process; `hear` is called, on a thread of its own, for everything that is heard of it, [`Heard::Ended`] last.
+    ///
+    /// # Errors
+    /// [`StartError`] says what to do.
+    pub fn start(python: &Path, hear: impl Fn(Heard) + Send + 'static) -> Result<Self, StartError> {
+        let script = unpack()?;
+        let failed = |source| StartError::Python { python: python.to_owned(), source };
+        let mut child = Command::new(python)
+            .arg(&script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            // Of the environment Triton's own switches count, but nothing is compiled for the user here.
+            .env_remove("TRITON_INTERPRET")
+            .spawn()
+            .map_err(failed)?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        let (lines, waiting) = channel::<Vec<u8>>();
+        // Nobody waits for a process that does not read.
+        thread::spawn(move || {
+            let Some(mut stdin) = stdin else { return };
+            while let Ok(line) = waiting.recv() {
+                if stdin.write_all(&line).is_err() {
+                    return;
+                }
+            }
+        });
+        thread::spawn(move || {
+            let lines = stdout.map(BufReader::new).into_iter().flat_map(BufRead::lines);
+            for line in lines.map_while(Result::ok) {
+                match serde_json::from_str(&line) {
+                    Ok(message) => hear(Heard::Said(message)),
+                    Err(error) => tracing::warn!(%error, line, "the compiler's process says what nobody understands"),
+                }
+            }
+            hear(Heard::Ended);
+        });
+        Ok(Self { child, lines })
+    }
+
+    /// Asks for a kernel.
+    pub fn ask(&self, request: &Request) {
+        self.send(serde_json::to_vec(request));
+    }
+
+    /// Takes a question back. It is answered, too: as cancelled, unless the answer was faster.
+    pub fn cancel(&self, id: u64) {
+        self.send(serde_json::to_vec(&serde_json::json!({ "cancel": id })));
+    }
+
+    fn send(&self, line: serde_json::Result<Vec<u8>>) {
+        match line {
+            Ok(mut line) => {
+                line.push(b'\n');
+                // A process that is gone has told so.
+                let _ = self.lines.send(line);
+            }
+            Err(error) => tracing::error!(%error, "a question to the compiler cannot be written"),
+        }
+    }
+
+    /// The number of the process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // The system kills its children with it.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The script, in a folder of our own, so that nothing beside it can be imported by mistake.
+fn unpack() -> Result<PathBuf, StartError> {
+    let folder = cache_folder().join("compiler").join(&blake3::hash(SCRIPT.as_bytes()).to_hex()[..16]);
+    let path = folder.join("warpsmith_compiler.py");
+    let write = || -> io::Result<()> {
+        if fs::read(&path).is_ok_and(|there| there == SCRIPT.as_bytes()) {
+            return Ok(());
+        }
+        fs::create_dir_all(&folder)?;
+        let mut partial = tempfile::NamedTempFile::new_in(&folder)?;
+        partial.write_all(SCRIPT.as_bytes())?;
+        partial.persist(&path)?;
+        Ok(())
+    };
+    write().map_err(|source| StartError::Script { path: path.clone(), source })?;
+    Ok(path)
+}
