@@ -4,8 +4,10 @@
 //! - [`Process`]: the process that is asked ([`protocol`] has the words; `worker.py` is what runs there).
 
 mod extract;
+mod opinion;
 mod process;
 pub mod protocol;
 
 pub use extract::{Extracted, extract};
+pub use opinion::{Complaint, Files, Opinion, Place, opinion};
 pub use process::{Heard, Process, StartError};

@@ -137,7 +137,9 @@ class Files:
 def text_of(error):
     """The words of an error."""
     message = error.error_message if hasattr(error, "error_message") else str(error)
-    return str(message) if message else ""
+    # Up to 3.4 it may be an exception as Python writes one.
+    wrapped = re.fullmatch(r"\w*(?:Error|Exception)\((['\"])(.*)\1,?\)", str(message or ""), re.DOTALL)
+    return wrapped.group(2).replace("\\'", "'").replace("\\n", "\n") if wrapped else str(message or "")
 
 
 def chain_of(error):
