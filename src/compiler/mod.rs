@@ -7,7 +7,11 @@ mod extract;
 mod opinion;
 mod process;
 pub mod protocol;
+mod service;
+mod session;
 
 pub use extract::{Extracted, extract};
 pub use opinion::{Complaint, Files, Opinion, Place, opinion};
 pub use process::{Heard, Process, StartError};
+pub use service::{Ears, Outcome, Service, Status};
+pub use session::Session;

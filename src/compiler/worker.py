@@ -191,6 +191,28 @@ def refusal(error, functions):
     return {"error": {"kind": type(root).__name__, "message": words[:4000], "places": places_of(chain, functions)}}
 
 
+def load_place(error, files):
+    """The line of a file on which Triton refuses to be used so; `None` when the error may be ours, or not Triton's."""
+    import traceback
+    import triton
+
+    home = os.path.dirname(triton.__file__)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [at for at, frame in enumerate(frames) if frame.filename in files.paths]
+    if not own:
+        return None
+    is_import = isinstance(error, ImportError) and (error.name or "").split(".")[0] == "triton"
+    if not is_import and not any(frame.filename.startswith(home) for frame in frames[own[-1] + 1:]):
+        # A call with wrong arguments does not get as far as Triton.
+        if not re.match(r"(?:JITFunction\.__init__|jit|autotune|heuristics|Config\.__init__)\(\) ", str(error)):
+            return None
+    frame = frames[own[-1]]
+    with open(frame.filename, encoding="utf-8") as lines:
+        line = lines.read().split("\n")[frame.lineno - 1].encode()
+    start = len(line) - len(line.lstrip())
+    return [files.paths[frame.filename], frame.lineno, start, frame.lineno, len(line.rstrip())]
+
+
 def verifier_errors(log, files):
     """What MLIR has printed: message, file, line and column (from 0)."""
     found = []
@@ -222,9 +244,8 @@ def describe(value):
 
     if isinstance(value, core.tensor):
         return type_of(value.type)
-    block = getattr(value, "block_type", None)
-    if block is not None and "descriptor" in type(value).__name__:
-        return "descriptor of " + type_of(block)
+    if "descriptor" in type(value).__name__ and hasattr(value, "block_type"):
+        return "descriptor of " + type_of(value.block_type)
     return None
 
 
@@ -237,7 +258,11 @@ def watch(records):
     def watched(self, node):
         value = visit(self, node)
         if isinstance(node, ast.expr) and hasattr(node, "lineno") and not isinstance(getattr(node, "ctx", None), ast.Store):
-            kind = describe(value)
+            try:
+                kind = describe(value)
+            except Exception:
+                # To watch must change nothing.
+                kind = None
             if kind is not None:
                 function = getattr(self, "jit_fn", None)
                 key = (id(function), node.lineno, node.col_offset, node.end_lineno, node.end_col_offset)
@@ -257,7 +282,11 @@ def served(request, folder):
     try:
         function = files.function(request["kernel"])
     except BaseException as error:
-        return {"unable": f"{type(error).__name__}: {error}"[:2000]}, files
+        place = load_place(error, files)
+        if place is None:
+            return {"unable": f"{type(error).__name__}: {error}"[:2000]}, files
+        message = re.sub(r" \(/[^)]*\)$", "", f"{type(error).__name__}: {error}")
+        return {"error": {"kind": "load", "message": message[:2000], "places": [place]}}, files
     functions, origins = {}, {}
     for module in files.modules.values():
         for value in list(vars(module).values()):
