@@ -1,6 +1,7 @@
 //! Triton itself as a second opinion: its front end, asked in the background in the user's own interpreter.
 //!
 //! - [`extract`]: what of the user's files a kernel needs,
+//! - [`guesses`]: what types and values it is lowered with,
 //! - [`Process`]: the process that is asked ([`protocol`] has the words; `worker.py` is what runs there).
 
 mod extract;
@@ -9,9 +10,11 @@ mod process;
 pub mod protocol;
 mod service;
 mod session;
+mod signatures;
 
 pub use extract::{Extracted, extract};
 pub use opinion::{Complaint, Files, Opinion, Place, opinion};
 pub use process::{Heard, Process, StartError};
 pub use service::{Ears, Outcome, Service, Status};
 pub use session::Session;
+pub use signatures::{Certainty, Constant, Guess, guesses};

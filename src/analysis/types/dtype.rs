@@ -70,6 +70,12 @@ impl Number {
         self.row().1
     }
 
+    /// The name in `triton.language`: `float32`.
+    #[must_use]
+    pub fn member(self) -> &'static str {
+        self.row().2
+    }
+
     /// The type named `float32` in `triton.language`.
     #[must_use]
     pub fn of_member(name: &str) -> Option<Self> {

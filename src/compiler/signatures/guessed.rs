@@ -1,0 +1,152 @@
+//! Guesses from names and from how parameters are used: several, because none need be right.
+
+use std::collections::HashMap;
+
+use super::constant::Constant;
+use super::launched::{self, Site};
+use super::usage::{Reader, Usage};
+use super::{Given, Givens, Launching, annotated, names};
+use crate::kernel::{Module, Param};
+
+/// One way to fill in what nobody says.
+#[derive(Clone, Copy, Debug)]
+struct Mode {
+    /// The elements of pointers; `None` for the usual mixture.
+    element: Option<&'static str>,
+    /// What flags are.
+    flag: bool,
+    /// Which of the strings that something is compared with is taken.
+    string: usize,
+    /// Whether sizes are those of the first configuration.
+    is_tuned: bool,
+}
+
+const fn mode(element: Option<&'static str>, flag: bool, string: usize, is_tuned: bool) -> Mode {
+    Mode { element, flag, string, is_tuned }
+}
+
+const MODES: &[Mode] = &[
+    mode(None, true, 0, true),
+    mode(None, false, 0, true),
+    mode(Some("fp32"), true, 0, true),
+    mode(Some("fp32"), false, 0, true),
+    mode(Some("bf16"), true, 0, true),
+    mode(Some("bf16"), false, 0, true),
+    mode(None, true, 1, true),
+    mode(None, false, 1, true),
+    mode(None, true, 0, false),
+    mode(None, false, 0, false),
+    mode(Some("fp16"), true, 0, true),
+    mode(Some("fp16"), false, 0, true),
+    mode(Some("fp32"), true, 1, false),
+    mode(Some("fp32"), false, 1, false),
+];
+
+/// What to lower a kernel with. Nothing when a parameter is something that nobody can guess.
+pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> Vec<Givens> {
+    let usage = Reader::new(module).of(launch.kernel);
+    if !usage.descriptors.is_empty() {
+        return Vec::new();
+    }
+    let mut sites = launched::sites(module, launch);
+    if sites.is_empty() {
+        sites.push(Site::default());
+    }
+    for (at, known) in known.iter().enumerate() {
+        let site = at % sites.len();
+        sites[site].givens.extend(known.clone());
+    }
+    let text = Text { module, launch, usage: &usage, tuned: launched::tuned(module, launch) };
+    // Every launch with the likeliest mode, then all modes with one launch each.
+    let first = sites.iter().take(4).map(|site| text.filled(site, MODES[0]));
+    let rest = MODES.iter().enumerate().map(|(at, &mode)| text.filled(&sites[at / 2 % sites.len()], mode));
+    first.chain(rest).collect()
+}
+
+struct Text<'r, 'a> {
+    module: &'a Module,
+    launch: &'r Launching<'r>,
+    usage: &'r Usage<'a>,
+    tuned: HashMap<String, Constant>,
+}
+
+impl Text<'_, '_> {
+    fn filled(&self, site: &Site, mode: Mode) -> Givens {
+        let given = |param: &Param| {
+            if let Some(known) = site.givens.get(&param.name) {
+                known.clone()
+            } else if param.constexpr {
+                Given::Constant(self.constant(param, site, mode))
+            } else {
+                self.at_run_time(param, site, mode)
+            }
+        };
+        self.launch.kernel.params.iter().map(|param| (param.name.clone(), given(param))).collect()
+    }
+
+    fn constant(&self, param: &Param, site: &Site, mode: Mode) -> Constant {
+        let name = param.name.as_str();
+        if let Some(strings) = self.usage.strings.get(name).filter(|strings| !strings.is_empty()) {
+            return Constant::Str(strings[mode.string % strings.len()].to_owned());
+        }
+        let default = param.default.as_ref();
+        let default = default.and_then(|default| launched::of_top_level(self.module, default, &HashMap::new()));
+        let is_flag = self.usage.flags.contains(name) || names::is_flag(name) || site.flags.contains(name);
+        let is_number = matches!(default, Some(Constant::Int(_)));
+        if is_flag && !is_number || matches!(default, Some(Constant::Bool(_))) {
+            return Constant::Bool(mode.flag);
+        }
+        if let Some(value) = self.tuned.get(name).filter(|_| mode.is_tuned) {
+            return value.clone();
+        }
+        let size = names::size(name);
+        if let (Some(default), true) = (default, mode.is_tuned && size.is_none()) {
+            return default;
+        }
+        if names::is_dtype(name) || self.usage.dtypes.contains(name) {
+            return Constant::Dtype(match mode.element {
+                Some("fp32") => "float32",
+                Some("fp16") => "float16",
+                _ => "bfloat16",
+            });
+        }
+        let is_block = names::is_block(name);
+        if !mode.is_tuned && (is_block || size.is_some() && name.starts_with('B')) {
+            return Constant::Int(32);
+        }
+        match size.and_then(Constant::integer) {
+            Some(size) => size,
+            None if is_block => Constant::Int(64),
+            None if names::is_small(name) => Constant::Int(4),
+            None if names::is_fraction(name) => Constant::Float(0.5),
+            None => Constant::Int(16),
+        }
+    }
+
+    fn at_run_time(&self, param: &Param, site: &Site, mode: Mode) -> Given {
+        let name = param.name.as_str();
+        if self.usage.pointers.contains(name) || site.tensors.contains(name) {
+            return self.launch.pointer(param, self.element(name, mode));
+        }
+        let kind = match annotated(param) {
+            Some(kind) => return Given::Type(kind, false),
+            None if site.flags.contains(name) => "i1",
+            None if names::is_count(name) || !names::is_fraction(name) => "i32",
+            None => "fp32",
+        };
+        Given::Type(kind.to_owned(), false)
+    }
+
+    /// What a pointer points to.
+    fn element(&self, name: &str, mode: Mode) -> &'static str {
+        let is_index = self.usage.indices.contains(name);
+        match mode.element {
+            None if names::is_mask(name) && !is_index => "i1",
+            None if (is_index || names::is_index(name)) && names::is_wide_index(name) => "i64",
+            _ if is_index || names::is_index(name) => "i32",
+            None if names::is_precise(name) => "fp32",
+            None => "bf16",
+            Some(element) => element,
+        }
+    }
+}

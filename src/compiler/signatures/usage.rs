@@ -1,0 +1,350 @@
+//! What the text of a kernel tells about its parameters: which are pointers, and to what, and which are flags. Helpers are
+//! looked into, also those of other files.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::rc::Rc;
+
+use crate::kernel::ast::{Call, Expr, ExprKind, StmtKind, argument, walk_statements};
+use crate::kernel::{Kernel, Link, Module};
+
+/// So many names of names are followed.
+const DEEP: usize = 32;
+
+/// A kernel: its file, by its number in [`Links`](crate::kernel::Links), and its index there.
+type Place = (Option<usize>, usize);
+
+/// What is known of the parameters of a kernel.
+#[derive(Debug, Default)]
+pub(super) struct Usage<'a> {
+    /// Those that loads and stores start from.
+    pub(super) pointers: BTreeSet<&'a str>,
+    /// Pointers to what becomes part of an address or the bound of a loop.
+    pub(super) indices: BTreeSet<&'a str>,
+    /// Those that are tested.
+    pub(super) flags: BTreeSet<&'a str>,
+    /// Those that are compared with strings, with the strings.
+    pub(super) strings: HashMap<&'a str, Vec<&'a str>>,
+    /// Those that have methods for memory.
+    pub(super) descriptors: BTreeSet<&'a str>,
+    /// Those that values are converted to.
+    pub(super) dtypes: BTreeSet<&'a str>,
+}
+
+/// Reads kernels, each once.
+#[derive(Debug)]
+pub(super) struct Reader<'a> {
+    module: &'a Module,
+    known: HashMap<Place, Rc<Usage<'a>>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(module: &'a Module) -> Self {
+        Self { module, known: HashMap::new() }
+    }
+
+    /// What is known of a kernel of the file itself.
+    pub(super) fn of(&mut self, kernel: &Kernel) -> Rc<Usage<'a>> {
+        let index = self.module.kernels.iter().position(|known| known.span == kernel.span);
+        index.map_or_else(Rc::default, |index| self.at((None, index)))
+    }
+
+    fn at(&mut self, place: Place) -> Rc<Usage<'a>> {
+        if let Some(known) = self.known.get(&place) {
+            return Rc::clone(known);
+        }
+        let Some(kernel) = self.file(place.0).and_then(|module| module.kernels.get(place.1)) else {
+            return Rc::default();
+        };
+        // Functions that call each other in a circle find nothing here.
+        self.known.insert(place, Rc::default());
+        let usage = Rc::new(Body::new(self, place, kernel).read());
+        self.known.insert(place, Rc::clone(&usage));
+        usage
+    }
+
+    fn file(&self, at: Option<usize>) -> Option<&'a Module> {
+        let module = self.module;
+        match at {
+            None => Some(module),
+            Some(at) => module.links().files().get(at).map(|file| &file.module),
+        }
+    }
+
+    /// The kernel that `func` in a file names.
+    fn callee(&self, mut at: Option<usize>, func: &Expr) -> Option<Place> {
+        let parts = func.dotted()?;
+        let (first, mut rest) = parts.split_first()?;
+        let mut name: &str = first;
+        for _ in 0..DEEP {
+            match self.module.links().get(at, name) {
+                Some(Link::Member { file, name: there }) => (at, name) = (Some(*file), there),
+                Some(Link::File(file)) => {
+                    let (first, after) = rest.split_first()?;
+                    (at, name, rest) = (Some(*file), first, after);
+                }
+                None => {
+                    let is_it = |kernel: &Kernel| kernel.name == name && (!kernel.nested || kernel.conditional);
+                    let index = self.file(at)?.kernels.iter().rposition(is_it)?;
+                    return rest.is_empty().then_some((at, index));
+                }
+            }
+        }
+        None
+    }
+}
+
+struct Body<'r, 'a> {
+    reader: &'r mut Reader<'a>,
+    place: Place,
+    kernel: &'a Kernel,
+    assigned: HashMap<&'a str, Vec<&'a Expr>>,
+    usage: Usage<'a>,
+}
+
+/// What is called, without what stands before the last dot.
+fn last_name(func: &Expr) -> &str {
+    match &func.kind {
+        ExprKind::Attribute { name, .. } | ExprKind::Name(name) => name,
+        _ => "",
+    }
+}
+
+impl<'r, 'a> Body<'r, 'a> {
+    fn new(reader: &'r mut Reader<'a>, place: Place, kernel: &'a Kernel) -> Self {
+        let mut body = Self { reader, place, kernel, assigned: HashMap::new(), usage: Usage::default() };
+        walk_statements(&kernel.body, &mut |stmt| match &stmt.kind {
+            StmtKind::Assign { targets, value: Some(value), .. } => {
+                targets.iter().for_each(|target| body.assign(target, value));
+            }
+            StmtKind::AugAssign { target, value, .. } => body.assign(target, value),
+            _ => {}
+        });
+        body
+    }
+
+    fn assign(&mut self, target: &'a Expr, value: &'a Expr) {
+        match (&target.kind, &value.kind) {
+            (ExprKind::Name(name), _) => self.assigned.entry(name).or_default().push(value),
+            (ExprKind::Tuple(targets), ExprKind::Tuple(values)) => {
+                targets.iter().zip(values).for_each(|(target, value)| self.assign(target, value));
+            }
+            _ => {}
+        }
+    }
+
+    fn read(mut self) -> Usage<'a> {
+        let kernel = self.kernel;
+        walk_statements(&kernel.body, &mut |stmt| {
+            if let StmtKind::If { .. } | StmtKind::While { .. } = stmt.kind {
+                stmt.exprs().into_iter().for_each(|test| self.test(test));
+            }
+            if let StmtKind::For { iter, .. } = &stmt.kind {
+                let bounds = iter.as_call().map_or(&[][..], |call| &call.args);
+                bounds.iter().for_each(|bound| self.index(&bound.value));
+            }
+            stmt.exprs().into_iter().for_each(|expr| expr.walk(&mut |expr| self.look(expr)));
+        });
+        self.usage
+    }
+
+    /// The name of the parameter at run time that `name` is.
+    fn param(&self, name: &str) -> Option<&'a str> {
+        let kernel = self.kernel;
+        kernel.param(name).filter(|param| !param.constexpr).map(|param| param.name.as_str())
+    }
+
+    /// The parameters that an address may start from.
+    fn roots(&self, expr: &'a Expr) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        self.roots_into(expr, &mut HashSet::new(), &mut found);
+        found
+    }
+
+    fn roots_into(&self, expr: &'a Expr, seen: &mut HashSet<&'a str>, found: &mut BTreeSet<&'a str>) {
+        match &expr.kind {
+            ExprKind::Name(name) => {
+                if self.kernel.param(name).is_some() {
+                    found.extend(self.param(name));
+                } else if seen.insert(name) {
+                    for value in self.assigned.get(name.as_str()).into_iter().flatten() {
+                        self.roots_into(value, seen, found);
+                    }
+                }
+            }
+            ExprKind::Binary { op, left, right } if op == "+" || op == "-" => {
+                let before = found.len();
+                self.roots_into(left, seen, found);
+                if found.len() == before {
+                    self.roots_into(right, seen, found);
+                }
+            }
+            ExprKind::IfExp { body, orelse, .. } => {
+                self.roots_into(body, seen, found);
+                self.roots_into(orelse, seen, found);
+            }
+            ExprKind::Subscript { value, .. } => self.roots_into(value, seen, found),
+            ExprKind::Call(call) => match (last_name(&call.func), &call.func.kind) {
+                ("to", ExprKind::Attribute { value, .. }) => self.roots_into(value, seen, found),
+                ("multiple_of" | "max_contiguous" | "advance" | "make_block_ptr" | "make_tensor_descriptor", _) => {
+                    if let Some(base) = call.argument("base", Some(0)) {
+                        self.roots_into(base, seen, found);
+                    }
+                }
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// The pointers whose elements are part of an expression.
+    fn loaded(&self, expr: &'a Expr) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        self.loaded_into(expr, &mut HashSet::new(), &mut found);
+        found
+    }
+
+    fn loaded_into(&self, expr: &'a Expr, seen: &mut HashSet<&'a str>, found: &mut BTreeSet<&'a str>) {
+        match &expr.kind {
+            ExprKind::Call(call) if last_name(&call.func) == "load" => {
+                found.extend(call.args.first().map(|address| self.roots(&address.value)).unwrap_or_default());
+            }
+            ExprKind::Name(name) => {
+                if self.kernel.param(name).is_none() && seen.insert(name) {
+                    for value in self.assigned.get(name.as_str()).into_iter().flatten() {
+                        self.loaded_into(value, seen, found);
+                    }
+                }
+            }
+            _ => expr.each_child(&mut |child| self.loaded_into(child, seen, found)),
+        }
+    }
+
+    /// An expression is part of an address, or bounds something.
+    fn index(&mut self, expr: &'a Expr) {
+        let loaded = self.loaded(expr);
+        self.usage.indices.extend(loaded);
+    }
+
+    fn look(&mut self, expr: &'a Expr) {
+        match &expr.kind {
+            ExprKind::Call(call) => self.look_at_call(call),
+            ExprKind::Attribute { value, name, .. } if name == "element_ty" => {
+                let base = match &value.kind {
+                    ExprKind::Attribute { value, .. } => value,
+                    _ => value,
+                };
+                let roots = self.roots(base);
+                self.usage.pointers.extend(roots);
+            }
+            ExprKind::IfExp { test, .. } => self.test(test),
+            ExprKind::Compare { left, rest } => {
+                let Some(name) = left.as_name() else { return };
+                for (_, other) in rest {
+                    let strings: Vec<&'a str> = match &other.kind {
+                        ExprKind::Str(text) => vec![text],
+                        ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().filter_map(string).collect(),
+                        _ => continue,
+                    };
+                    if !strings.is_empty() {
+                        self.usage.strings.entry(name).or_default().extend(strings);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn look_at_call(&mut self, call: &'a Call) {
+        if let Some(place) = self.reader.callee(self.place.0, &call.func) {
+            return self.look_through(call, place);
+        }
+        let name = last_name(&call.func);
+        let is_access = matches!(name, "load" | "store" | "make_block_ptr" | "make_tensor_descriptor" | "advance")
+            || name.starts_with("atomic_");
+        if is_access {
+            self.look_at_access(call, name);
+        }
+        match (name, &call.func.kind) {
+            ("to", ExprKind::Attribute { value, .. }) => {
+                let Some(to) = call.args.first().map(|arg| &arg.value) else { return };
+                self.usage.dtypes.extend(to.as_name());
+                let is_integer = matches!(last_name(to), "int32" | "int64" | "uint32" | "uint64");
+                if is_integer && value.as_call().is_some_and(|load| last_name(&load.func) == "load") {
+                    self.index(value);
+                }
+            }
+            ("range" | "static_range", _) => call.args.iter().for_each(|bound| self.index(&bound.value)),
+            ("cdiv", _) => call.args.iter().for_each(|part| self.index(&part.value)),
+            _ => {}
+        }
+        let dtype = call.args.iter().find(|arg| arg.keyword.as_ref().is_some_and(|(word, _)| word == "dtype"));
+        self.usage.dtypes.extend(dtype.and_then(|arg| arg.value.as_name()));
+    }
+
+    fn look_at_access(&mut self, call: &'a Call, name: &str) {
+        if let ExprKind::Attribute { value, .. } = &call.func.kind
+            && let Some(param) = value.as_name().and_then(|name| self.param(name))
+        {
+            self.usage.descriptors.insert(param);
+            return;
+        }
+        let Some(address) = argument(&call.args, "base", Some(0)).or_else(|| call.argument("pointer", None)) else {
+            return;
+        };
+        let roots = self.roots(address);
+        let loaded = self.loaded(address);
+        self.usage.indices.extend(loaded.difference(&roots));
+        self.usage.pointers.extend(roots);
+        if name.starts_with("make_") || name == "advance" {
+            call.args.iter().skip(1).for_each(|part| self.index(&part.value));
+        }
+    }
+
+    /// What a helper does with its parameters is done to the arguments.
+    fn look_through(&mut self, call: &'a Call, place: Place) {
+        let Some(callee) = self.reader.file(place.0).and_then(|module| module.kernels.get(place.1)) else { return };
+        let usage = self.reader.at(place);
+        for (at, param) in callee.params.iter().enumerate() {
+            let name = param.name.as_str();
+            let Some(value) = argument(&call.args, name, Some(at)) else { continue };
+            let roots = self.roots(value);
+            if usage.pointers.contains(name) {
+                self.usage.pointers.extend(&roots);
+            }
+            if usage.indices.contains(name) {
+                self.usage.indices.extend(&roots);
+            }
+            if usage.flags.contains(name) {
+                self.test(value);
+            }
+            if let (Some(strings), Some(name)) = (usage.strings.get(name), value.as_name()) {
+                self.usage.strings.entry(name).or_default().extend(strings);
+            }
+            if let (true, Some(param)) = (usage.descriptors.contains(name), value.as_name()) {
+                self.usage.descriptors.extend(self.param(param));
+            }
+            if usage.dtypes.contains(name) {
+                self.usage.dtypes.extend(value.as_name());
+            }
+        }
+    }
+
+    fn test(&mut self, expr: &'a Expr) {
+        match &expr.kind {
+            ExprKind::Name(name) => self.usage.flags.extend(self.kernel.param(name).map(|param| param.name.as_str())),
+            ExprKind::Unary { operand, .. } => self.test(operand),
+            ExprKind::BoolOp { left, right, .. } => {
+                self.test(left);
+                self.test(right);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn string(expr: &Expr) -> Option<&str> {
+    match &expr.kind {
+        ExprKind::Str(text) => Some(text),
+        _ => None,
+    }
+}
