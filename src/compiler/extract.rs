@@ -1,7 +1,7 @@
 //! What of a file a kernel needs: itself, the functions and constants that it uses, and the imports of those. Everything
 //! else is left out, so that no torch and no GPU is needed to load it, and edits elsewhere change nothing.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::kernel::{Kernel, Link, Links, Module, Statement};
@@ -34,15 +34,25 @@ const HARMLESS: &[&str] = &[
     "warnings",
 ];
 
+/// Parts of names of what is not so on the usual machine: an NVIDIA GPU under Linux, of a generation that needs no special
+/// treatment.
+const UNUSUAL: &[&str] = &[
+    "amd", "ascend", "blackwell", "cpu", "debug", "disable", "hip", "intel", "interpret", "legacy", "metax", "mlu", "mps",
+    "musa", "npu", "rocm", "sm100", "sm120", "windows", "xpu",
+];
+
 /// A file as it is sent to the compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extracted {
     /// The file, by its number in [`Links`]; `None` for the kernel's own.
     pub file: Option<usize>,
-    /// The lines that are left, as they stand in the original.
+    /// The lines that are left, as they stand in the original; and lines that give names of [`Self::assumed`] their values.
     pub text: String,
     /// The numbers, from 0, that these lines have in the original.
     pub lines: Vec<u32>,
+    /// Names that would take more of the user's code, which are only asked whether they are true (`if IS_NVIDIA:`): what they
+    /// are is a guess, and so are errors.
+    pub assumed: Vec<String>,
     /// Names that it imports from other extracted files: the name, the number of the file among the extracted ones, and the
     /// member there (`None` for the file itself).
     pub imports: Vec<(String, usize, Option<String>)>,
@@ -79,6 +89,8 @@ struct File {
     states: Vec<State>,
     by_name: HashMap<String, Vec<usize>>,
     imports: Vec<(String, usize, Option<String>)>,
+    /// Names of which only the truth is wanted, and whether they are called for it.
+    assumed: BTreeMap<String, bool>,
 }
 
 struct Extraction<'a> {
@@ -102,6 +114,16 @@ impl Extraction<'_> {
             self.missing.insert(name.to_owned());
         }
         is_there
+    }
+
+    /// Makes a name available of which only the truth is wanted.
+    fn ask(&mut self, file: usize, name: &str, is_called: bool) -> bool {
+        let missing = self.missing.clone();
+        if !self.need(file, name) {
+            self.missing = missing;
+            self.files[file].assumed.insert(name.to_owned(), is_called);
+        }
+        true
     }
 
     fn import(&mut self, file: usize, name: &str, link: Link) -> bool {
@@ -146,8 +168,12 @@ impl Extraction<'_> {
         let statement = &this.statements[at];
         let root = |module: &String| module.split('.').next().is_some_and(|root| HARMLESS.contains(&root));
         let is_harmless = !statement.binds.is_empty() && statement.modules.iter().all(root);
-        let uses = statement.uses.clone();
-        let is_there = is_harmless && uses.iter().fold(true, |all, name| self.need(file, name) && all);
+        let (uses, conditions) = (statement.uses.clone(), statement.conditions.clone());
+        let is_there = is_harmless
+            && uses.iter().fold(true, |all, name| match conditions.get(name) {
+                Some(is_called) => self.ask(file, name, *is_called) && all,
+                None => self.need(file, name) && all,
+            });
         if !is_there {
             self.files[file].states[at] = State::Refused;
         }
@@ -164,10 +190,9 @@ impl File {
                 by_name.entry(name.clone()).or_default().push(number);
             }
         }
-        let is_future = |statement: &Statement| statement.modules.iter().any(|module| module == "__future__");
         let state = |statement| if is_future(statement) { State::Included } else { State::Unknown };
         let states = statements.iter().map(state).collect();
-        Self { at, source, statements, states, by_name, imports: Vec::new() }
+        Self { at, source, statements, states, by_name, imports: Vec::new(), assumed: BTreeMap::new() }
     }
 
     fn finish(self) -> Extracted {
@@ -178,10 +203,19 @@ impl File {
             kept[statement.span.start..statement.span.end].fill(true);
             statement.wrappers.iter().for_each(|span| kept[span.start..span.end].fill(false));
         }
+        // Behind what must come first.
+        let future = self.statements.iter().rposition(|statement| is_future(statement));
+        let first = future.map_or(0, |at| text[..self.statements[at].span.end].matches('\n').count() + 1);
         let (mut left, mut lines, mut start) = (String::new(), Vec::new(), 0);
         for (number, line) in (0..).zip(text.split_inclusive('\n')) {
             let span = start..start + line.len();
             start = span.end;
+            if number as usize == first {
+                for (name, is_called) in &self.assumed {
+                    left += &assumption(name, *is_called);
+                    lines.push(number);
+                }
+            }
             if kept[span.clone()].contains(&true) {
                 let ending = line.trim_end_matches(['\r', '\n']).len();
                 // A blank is as long as the byte that it stands for: columns are counted in bytes.
@@ -193,8 +227,21 @@ impl File {
                 lines.push(number);
             }
         }
-        Extracted { file: self.at, text: left, lines, imports: self.imports }
+        let assumed = self.assumed.into_keys().collect();
+        Extracted { file: self.at, text: left, lines, assumed, imports: self.imports }
     }
+}
+
+fn is_future(statement: &Statement) -> bool {
+    statement.modules.iter().any(|module| module == "__future__")
+}
+
+/// The statement that makes a name as true as it is on the usual machine.
+fn assumption(name: &str, is_called: bool) -> String {
+    let lower = name.to_ascii_lowercase();
+    let truth = if UNUSUAL.iter().any(|part| lower.contains(part)) { "False" } else { "True" };
+    let value = if is_called { "lambda *args, **words: " } else { "" };
+    format!("{name} = {value}{truth}\n")
 }
 
 #[cfg(test)]
@@ -287,6 +334,47 @@ def host(x):
     #[test]
     fn what_needs_torch_is_told() {
         assert_eq!(extracted(TEXT, &[], "bad"), Err(vec!["S".to_owned(), "bad".to_owned(), "torch".to_owned()]));
+    }
+
+    #[test]
+    fn what_is_only_asked_whether_it_is_true_is_assumed() {
+        let text = "\
+from __future__ import annotations
+import torch
+import triton
+from mine import IS_NVIDIA, on_npu
+if IS_NVIDIA and not on_npu(1):
+    @triton.jit
+    def f(x): return x
+else:
+    f = None
+P = 'a' if torch.cuda.is_available() else 'b'
+@triton.jit
+def k(x):
+    f(x)
+@triton.jit
+def other(x):
+    return f(IS_NVIDIA)
+@triton.jit
+def third(x):
+    return P
+";
+        let files = extracted(text, &[], "k").unwrap();
+        assert_eq!(files[0].assumed, ["IS_NVIDIA", "on_npu"]);
+        assert_eq!(
+            lines(&files[0].text)[..5],
+            [
+                "from __future__ import annotations",
+                "IS_NVIDIA = True",
+                "on_npu = lambda *args, **words: False",
+                "import triton",
+                "if IS_NVIDIA and not on_npu(1):",
+            ]
+        );
+        assert_eq!(files[0].lines[..4], [0, 1, 1, 2]);
+        assert_eq!(files[0].lines.len(), files[0].text.lines().count());
+        assert_eq!(extracted(text, &[], "other").unwrap_err(), ["IS_NVIDIA", "other"]);
+        assert_eq!(extracted(text, &[], "third").unwrap_err(), ["P", "third", "torch"]);
     }
 
     #[test]

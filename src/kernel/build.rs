@@ -165,6 +165,9 @@ fn names(kernels: &[Kernel], text: &str) -> (HashSet<String>, HashSet<String>) {
             let words = text[kernel.span.start..kernel.span.end].split(|c: char| !c.is_alphanumeric() && c != '_');
             free.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
         }
+        for default in kernel.params.iter().filter_map(|param| param.default.as_ref()) {
+            default.walk(&mut |expr| free.extend(expr.as_name().map(str::to_owned)));
+        }
         walk_expressions(&kernel.body, &mut |expr| {
             if let Some(name) = expr.as_call().and_then(|call| call.func.as_name())
                 && !calls.contains(name)

@@ -1,6 +1,6 @@
 //! What single statements of the top level bind and use: for cutting a file down to what a kernel needs.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use tree_sitter::Node;
 
@@ -19,6 +19,8 @@ pub struct Statement {
     pub binds: Vec<String>,
     /// The names that it uses and does not bind inside; some more where that is hard to tell.
     pub uses: BTreeSet<String>,
+    /// Those of [`Self::uses`] that are asked for nothing but their truth, by `if`; and whether they are called for it.
+    pub conditions: BTreeMap<String, bool>,
     /// The modules that it, or a statement in it, imports from.
     pub modules: Vec<String>,
     /// Whether it is a single import.
@@ -45,15 +47,21 @@ impl Statement {
         let lower = Lower::new(source.text());
         let (wrappers, function) = wrappers(source, node);
         let binds = bindings::of_statement(node, lower);
-        let mut uses = function.map_or_else(|| identifiers(source, node), |function| of_function(function, lower));
+        let mut uses = function.map_or_else(BTreeSet::new, |function| of_function(function, lower));
+        let mut tests = BTreeMap::new();
         let mut cursor = node.walk();
         let decorators = node.named_children(&mut cursor).filter(|child| child.kind() == "decorator");
-        for kept in decorators.filter(|decorator| !wrappers.contains(&node_span(*decorator))) {
-            uses.extend(identifiers(source, kept));
+        let kept = decorators.filter(|decorator| !wrappers.contains(&node_span(*decorator)));
+        for part in kept.chain(function.is_none().then_some(node)) {
+            let tested = tested(source, part);
+            uses.extend(identifiers(source, part, &tested));
+            tests.extend(tested.into_values());
         }
+        let conditions: BTreeMap<String, bool> = tests.into_iter().filter(|(name, _)| !uses.contains(name)).collect();
+        uses.extend(conditions.keys().cloned());
         uses.retain(|name| !binds.contains(name));
         let is_import = node.kind().ends_with("import_statement") || node.kind() == "import_from_statement";
-        Self { span: node_span(node), binds, uses, modules: modules(source, node), is_import, wrappers }
+        Self { span: node_span(node), binds, uses, conditions, modules: modules(source, node), is_import, wrappers }
     }
 }
 
@@ -95,8 +103,45 @@ fn of_function(function: Node<'_>, lower: Lower<'_>) -> BTreeSet<String> {
     uses
 }
 
-/// All names in a statement, but those of attributes and keywords.
-fn identifiers(source: &Source, node: Node<'_>) -> BTreeSet<String> {
+/// The names outside of functions that `if` asks for their truth alone, by node; and whether they are called for it.
+fn tested(source: &Source, node: Node<'_>) -> HashMap<usize, (String, bool)> {
+    let mut found = HashMap::new();
+    each(node, &mut |node| {
+        let test = match node.kind() {
+            "if_statement" | "elif_clause" => node.child_by_field_name("condition"),
+            "conditional_expression" => node.named_child(1),
+            _ => None,
+        };
+        let is_inside = |node: Node<'_>| {
+            let mut around = std::iter::successors(node.parent(), Node::parent);
+            around.any(|around| matches!(around.kind(), "function_definition" | "lambda"))
+        };
+        if let Some(test) = test.filter(|_| !is_inside(node)) {
+            truths(source, test, &mut found);
+        }
+    });
+    found
+}
+
+/// The names that a condition asks for their truth.
+fn truths(source: &Source, test: Node<'_>, found: &mut HashMap<usize, (String, bool)>) {
+    let name = |node: Node<'_>| source.slice(node_span(node)).to_owned();
+    match test.kind() {
+        "identifier" => drop(found.insert(test.id(), (name(test), false))),
+        "call" => {
+            let function = test.child_by_field_name("function").filter(|function| function.kind() == "identifier");
+            found.extend(function.map(|function| (function.id(), (name(function), true))));
+        }
+        "not_operator" | "boolean_operator" | "parenthesized_expression" => {
+            let mut cursor = test.walk();
+            test.named_children(&mut cursor).for_each(|part| truths(source, part, found));
+        }
+        _ => {}
+    }
+}
+
+/// All names in a statement, but those of attributes and keywords and the `tested` ones.
+fn identifiers(source: &Source, node: Node<'_>, tested: &HashMap<usize, (String, bool)>) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     each(node, &mut |node| {
         let is_field =
@@ -107,7 +152,7 @@ fn identifiers(source: &Source, node: Node<'_>) -> BTreeSet<String> {
             "dotted_name" => true,
             _ => false,
         });
-        if node.kind() == "identifier" && !is_other {
+        if node.kind() == "identifier" && !is_other && !tested.contains_key(&node.id()) {
             found.insert(source.slice(node_span(node)).to_owned());
         }
     });
@@ -198,5 +243,32 @@ print(x)
         );
         assert_eq!(source.slice(all[4].wrappers[0]), "@triton.autotune(configs=configs(), key=['n'])");
         assert!(all[0].is_import && all[1].is_import && !all[3].is_import);
+    }
+
+    #[test]
+    fn conditions_are_what_only_truth_is_asked_of() {
+        let text = "\
+if A and not (B or f(x)):
+    def g():
+        return 1 if C else 2
+elif D == 1 or E:
+    v = E
+N = 1 if F else 2
+@triton.jit(do_not_specialize=['T'] if H else [])
+def k(x):
+    y = 1 if I else 2
+@triton.autotune(configs=[1] if J else [])
+@triton.jit
+def m(x):
+    return H if H else 3
+";
+        let source = Source::parse(text);
+        let shown = |one: &Statement| format!("{:?}", one.conditions);
+        let all: Vec<String> = Statement::all(&source).iter().map(shown).collect();
+        assert_eq!(
+            all,
+            [r#"{"A": false, "B": false, "f": true}"#, r#"{"F": false}"#, r#"{"H": false}"#, "{}"]
+        );
+        assert!(Statement::all(&source)[2].uses.contains("H"));
     }
 }

@@ -15,14 +15,14 @@ struct Mode {
     element: Option<&'static str>,
     /// What flags are.
     flag: bool,
-    /// Which of the strings that something is compared with is taken.
-    string: usize,
+    /// Which of the strings and numbers that something is compared with is taken.
+    choice: usize,
     /// Whether sizes are those of the first configuration.
     is_tuned: bool,
 }
 
-const fn mode(element: Option<&'static str>, flag: bool, string: usize, is_tuned: bool) -> Mode {
-    Mode { element, flag, string, is_tuned }
+const fn mode(element: Option<&'static str>, flag: bool, choice: usize, is_tuned: bool) -> Mode {
+    Mode { element, flag, choice, is_tuned }
 }
 
 const MODES: &[Mode] = &[
@@ -45,7 +45,7 @@ const MODES: &[Mode] = &[
 /// What to lower a kernel with. Nothing when a parameter is something that nobody can guess.
 pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> Vec<Givens> {
     let usage = Reader::new(module).of(launch.kernel);
-    if !usage.descriptors.is_empty() {
+    if !usage.others.is_empty() {
         return Vec::new();
     }
     let mut sites = launched::sites(module, launch);
@@ -87,7 +87,10 @@ impl Text<'_, '_> {
     fn constant(&self, param: &Param, site: &Site, mode: Mode) -> Constant {
         let name = param.name.as_str();
         if let Some(strings) = self.usage.strings.get(name).filter(|strings| !strings.is_empty()) {
-            return Constant::Str(strings[mode.string % strings.len()].to_owned());
+            return Constant::Str(strings[mode.choice % strings.len()].to_owned());
+        }
+        if let Some(numbers) = self.usage.numbers.get(name).filter(|numbers| numbers.len() > 1) {
+            return Constant::Int(numbers[mode.choice % numbers.len()]);
         }
         let default = param.default.as_ref();
         let default = default.and_then(|default| launched::of_top_level(self.module, default, &HashMap::new()));
@@ -131,7 +134,7 @@ impl Text<'_, '_> {
         let kind = match annotated(param) {
             Some(kind) => return Given::Type(kind, false),
             None if site.flags.contains(name) => "i1",
-            None if names::is_count(name) || !names::is_fraction(name) => "i32",
+            None if !names::is_fraction(name) => "i32",
             None => "fp32",
         };
         Given::Type(kind.to_owned(), false)
@@ -139,8 +142,12 @@ impl Text<'_, '_> {
 
     /// What a pointer points to.
     fn element(&self, name: &str, mode: Mode) -> &'static str {
-        let is_index = self.usage.indices.contains(name);
+        let is_float = self.usage.floats.contains(name);
+        let is_index = self.usage.indices.contains(name) && !is_float;
         match mode.element {
+            Some(element) if is_float => element,
+            None if is_float && !names::is_precise(name) => "bf16",
+            None if is_float => "fp32",
             None if names::is_mask(name) && !is_index => "i1",
             None if (is_index || names::is_index(name)) && names::is_wide_index(name) => "i64",
             _ if is_index || names::is_index(name) => "i32",

@@ -51,7 +51,7 @@ pub(super) fn is_fraction(name: &str) -> bool {
         "thres", "smoothing", "coef", "weight", "^inv", "_inv", "factor", "limit", "lower_bound", "theta", "lambda", "value$",
         "ratio", "_max$", "_min$",
     ];
-    like(name, PARTS)
+    !is_count(name) && like(name, PARTS)
 }
 
 /// A whole number.
@@ -114,6 +114,7 @@ mod tests {
         assert!(is_precise("g") && is_precise("gk") && is_precise("LSE") && !is_precise("grad"));
         assert!(is_flag("USE_G") && is_flag("is_causal") && !is_flag("REUSE"));
         assert!(is_block("BT") && is_block("BLOCK_SIZE") && !is_block("B") && !is_block("Bias"));
+        assert!(is_fraction("eps") && is_fraction("ratio") && !is_fraction("max_iterations") && !is_fraction("stride_inv"));
         assert!(is_count("stride_xm") && is_count("N") && !is_count("n"));
         assert!(is_dtype("DT") && is_dtype("out_dtype") && !is_dtype("WIDTH"));
     }

@@ -24,8 +24,12 @@ pub(super) struct Usage<'a> {
     pub(super) flags: BTreeSet<&'a str>,
     /// Those that are compared with strings, with the strings.
     pub(super) strings: HashMap<&'a str, Vec<&'a str>>,
-    /// Those that have methods for memory.
-    pub(super) descriptors: BTreeSet<&'a str>,
+    /// Those that are compared with several numbers, with the numbers.
+    pub(super) numbers: HashMap<&'a str, Vec<i64>>,
+    /// Pointers to what need not be whole.
+    pub(super) floats: BTreeSet<&'a str>,
+    /// Those that are neither pointers nor numbers: descriptors, tuples.
+    pub(super) others: BTreeSet<&'a str>,
     /// Those that values are converted to.
     pub(super) dtypes: BTreeSet<&'a str>,
 }
@@ -138,6 +142,15 @@ impl<'r, 'a> Body<'r, 'a> {
             if let StmtKind::If { .. } | StmtKind::While { .. } = stmt.kind {
                 stmt.exprs().into_iter().for_each(|test| self.test(test));
             }
+            if let StmtKind::AugAssign { target, value, .. } = &stmt.kind {
+                // A sum that begins with a whole number stays one.
+                let is_whole = target.as_name().and_then(|name| self.assigned.get(name)).is_some_and(|values| {
+                    values.iter().any(|value| matches!(value.kind, ExprKind::Int(_)))
+                });
+                if is_whole && value.as_call().is_some_and(|load| last_name(&load.func) == "load") {
+                    self.index(value);
+                }
+            }
             if let StmtKind::For { iter, .. } = &stmt.kind {
                 let bounds = iter.as_call().map_or(&[][..], |call| &call.args);
                 bounds.iter().for_each(|bound| self.index(&bound.value));
@@ -237,9 +250,19 @@ impl<'r, 'a> Body<'r, 'a> {
                 self.usage.pointers.extend(roots);
             }
             ExprKind::IfExp { test, .. } => self.test(test),
+            ExprKind::Subscript { value, index } => {
+                // Of a scalar there is only `x[None]`.
+                let is_item = matches!(index.as_slice(), [at] if !matches!(at.kind, ExprKind::None | ExprKind::Slice(_)));
+                self.usage.others.extend(value.as_name().filter(|_| is_item).and_then(|name| self.param(name)));
+            }
             ExprKind::Compare { left, rest } => {
                 let Some(name) = left.as_name() else { return };
                 for (_, other) in rest {
+                    let number = other.as_int().and_then(|number| i64::try_from(number).ok());
+                    if let (Some(number), true) = (number, rest.iter().all(|(op, _)| op == "==" || op == "!=")) {
+                        let known = self.usage.numbers.entry(name).or_default();
+                        known.extend((!known.contains(&number)).then_some(number));
+                    }
                     let strings: Vec<&'a str> = match &other.kind {
                         ExprKind::Str(text) => vec![text],
                         ExprKind::Tuple(items) | ExprKind::List(items) => items.iter().filter_map(string).collect(),
@@ -277,6 +300,9 @@ impl<'r, 'a> Body<'r, 'a> {
             ("cdiv", _) => call.args.iter().for_each(|part| self.index(&part.value)),
             _ => {}
         }
+        if let Some(name) = call.argument("input_precision", None).and_then(Expr::as_name) {
+            self.usage.strings.entry(name).or_default().extend(["ieee", "tf32"]);
+        }
         let dtype = call.args.iter().find(|arg| arg.keyword.as_ref().is_some_and(|(word, _)| word == "dtype"));
         self.usage.dtypes.extend(dtype.and_then(|arg| arg.value.as_name()));
     }
@@ -285,7 +311,7 @@ impl<'r, 'a> Body<'r, 'a> {
         if let ExprKind::Attribute { value, .. } = &call.func.kind
             && let Some(param) = value.as_name().and_then(|name| self.param(name))
         {
-            self.usage.descriptors.insert(param);
+            self.usage.others.insert(param);
             return;
         }
         let Some(address) = argument(&call.args, "base", Some(0)).or_else(|| call.argument("pointer", None)) else {
@@ -293,6 +319,10 @@ impl<'r, 'a> Body<'r, 'a> {
         };
         let roots = self.roots(address);
         let loaded = self.loaded(address);
+        let other = call.argument("other", None).map(|other| &other.kind);
+        if name == "load" && other.is_some_and(is_float) {
+            self.usage.floats.extend(&roots);
+        }
         self.usage.indices.extend(loaded.difference(&roots));
         self.usage.pointers.extend(roots);
         if name.starts_with("make_") || name == "advance" {
@@ -320,8 +350,14 @@ impl<'r, 'a> Body<'r, 'a> {
             if let (Some(strings), Some(name)) = (usage.strings.get(name), value.as_name()) {
                 self.usage.strings.entry(name).or_default().extend(strings);
             }
-            if let (true, Some(param)) = (usage.descriptors.contains(name), value.as_name()) {
-                self.usage.descriptors.extend(self.param(param));
+            if usage.floats.contains(name) {
+                self.usage.floats.extend(&roots);
+            }
+            if let (Some(numbers), Some(name)) = (usage.numbers.get(name), value.as_name()) {
+                self.usage.numbers.entry(name).or_default().extend(numbers);
+            }
+            if let (true, Some(param)) = (usage.others.contains(name), value.as_name()) {
+                self.usage.others.extend(self.param(param));
             }
             if usage.dtypes.contains(name) {
                 self.usage.dtypes.extend(value.as_name());
@@ -339,6 +375,16 @@ impl<'r, 'a> Body<'r, 'a> {
             }
             _ => {}
         }
+    }
+}
+
+/// Whether a value is no whole number: `0.0`, `-float("inf")`.
+fn is_float(kind: &ExprKind) -> bool {
+    match kind {
+        ExprKind::Float(_) => true,
+        ExprKind::Unary { operand, .. } => is_float(&operand.kind),
+        ExprKind::Call(call) => call.func.as_name() == Some("float"),
+        _ => false,
     }
 }
 
