@@ -114,11 +114,11 @@ impl Text<'_, '_> {
             });
         }
         let is_block = names::is_block(name);
-        if !mode.is_tuned && (is_block || size.is_some() && name.starts_with('B')) {
-            return Constant::Int(32);
+        if !mode.is_tuned && (is_block || size.is_some()) {
+            return Constant::Int(names::other_size(name));
         }
-        match size.and_then(Constant::integer) {
-            Some(size) => size,
+        match size {
+            Some(size) => Constant::Int(size),
             None if is_block => Constant::Int(64),
             None if names::is_small(name) => Constant::Int(4),
             None if names::is_fraction(name) => Constant::Float(0.5),
@@ -142,15 +142,12 @@ impl Text<'_, '_> {
 
     /// What a pointer points to.
     fn element(&self, name: &str, mode: Mode) -> &'static str {
-        let is_float = self.usage.floats.contains(name);
-        let is_index = self.usage.indices.contains(name) && !is_float;
+        let is_used = self.usage.indices.contains(name);
+        let is_index = is_used || names::is_index(name) && !self.usage.floats.contains(name);
         match mode.element {
-            Some(element) if is_float => element,
-            None if is_float && !names::is_precise(name) => "bf16",
-            None if is_float => "fp32",
-            None if names::is_mask(name) && !is_index => "i1",
-            None if (is_index || names::is_index(name)) && names::is_wide_index(name) => "i64",
-            _ if is_index || names::is_index(name) => "i32",
+            None if names::is_mask(name) && !is_used => "i1",
+            None if is_index && names::is_wide_index(name) => "i64",
+            _ if is_index => "i32",
             None if names::is_precise(name) => "fp32",
             None => "bf16",
             Some(element) => element,

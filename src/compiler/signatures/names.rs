@@ -68,7 +68,7 @@ pub(super) fn is_dtype(name: &str) -> bool {
 pub(super) fn is_flag(name: &str) -> bool {
     const PARTS: &[&str] = &[
         "^use_", "^is_", "^has_", "^store_", "^output_", "^with_", "^enable_", "^do_", "^no_", "^need_", "^return_", "^save_",
-        "^apply_", "^compute_", "^init_", "reverse", "causal", "_first$", "^logsumexp", "^even",
+        "^apply_", "^compute_", "^init_", "^allow_", "reverse", "causal", "_first$", "^logsumexp", "^even",
     ];
     like(name, PARTS)
 }
@@ -89,7 +89,7 @@ pub(super) fn is_block(name: &str) -> bool {
 }
 
 /// The usual value of a size with a usual name.
-pub(super) fn size(name: &str) -> Option<i128> {
+pub(super) fn size(name: &str) -> Option<i64> {
     Some(match name {
         "BT" | "BK" | "BV" | "BD" | "BN" | "BM" | "M" | "N" | "S" | "C" => 64,
         "BC" | "NT" | "L" => 16,
@@ -102,6 +102,17 @@ pub(super) fn size(name: &str) -> Option<i128> {
         "LOG_BT" => 6,
         _ => return None,
     })
+}
+
+/// Another value of a size: tiles cover what they are named after.
+pub(super) fn other_size(name: &str) -> i64 {
+    match name {
+        "K" | "V" | "D" | "BK" | "BV" | "BD" => 64,
+        "T" => 1024,
+        _ if is_block(name) => 32,
+        "S" => 16,
+        _ => size(name).unwrap_or(16),
+    }
 }
 
 #[cfg(test)]

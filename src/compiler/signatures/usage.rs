@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
-use crate::kernel::ast::{Call, Expr, ExprKind, StmtKind, argument, walk_statements};
+use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
 use crate::kernel::{Kernel, Link, Module};
 
 /// So many names of names are followed.
@@ -26,7 +26,7 @@ pub(super) struct Usage<'a> {
     pub(super) strings: HashMap<&'a str, Vec<&'a str>>,
     /// Those that are compared with several numbers, with the numbers.
     pub(super) numbers: HashMap<&'a str, Vec<i64>>,
-    /// Pointers to what need not be whole.
+    /// Pointers to what need not be whole: what they point to is filled up with a fraction, or asked for its type.
     pub(super) floats: BTreeSet<&'a str>,
     /// Those that are neither pointers nor numbers: descriptors, tuples.
     pub(super) others: BTreeSet<&'a str>,
@@ -142,22 +142,27 @@ impl<'r, 'a> Body<'r, 'a> {
             if let StmtKind::If { .. } | StmtKind::While { .. } = stmt.kind {
                 stmt.exprs().into_iter().for_each(|test| self.test(test));
             }
-            if let StmtKind::AugAssign { target, value, .. } = &stmt.kind {
-                // A sum that begins with a whole number stays one.
-                let is_whole = target.as_name().and_then(|name| self.assigned.get(name)).is_some_and(|values| {
-                    values.iter().any(|value| matches!(value.kind, ExprKind::Int(_)))
-                });
-                if is_whole && value.as_call().is_some_and(|load| last_name(&load.func) == "load") {
-                    self.index(value);
-                }
-            }
-            if let StmtKind::For { iter, .. } = &stmt.kind {
+            if let StmtKind::For { iter, body, .. } = &stmt.kind {
                 let bounds = iter.as_call().map_or(&[][..], |call| &call.args);
                 bounds.iter().for_each(|bound| self.index(&bound.value));
+                if !iter.as_call().is_some_and(|call| last_name(&call.func) == "static_range") {
+                    self.look_at_sums(body);
+                }
             }
             stmt.exprs().into_iter().for_each(|expr| expr.walk(&mut |expr| self.look(expr)));
         });
         self.usage
+    }
+
+    /// A sum in a loop that begins with a whole number stays one.
+    fn look_at_sums(&mut self, body: &'a [Stmt]) {
+        walk_statements(body, &mut |stmt| {
+            let StmtKind::AugAssign { target, value, .. } = &stmt.kind else { return };
+            let values = target.as_name().and_then(|name| self.assigned.get(name));
+            if values.is_some_and(|values| values.iter().any(|value| matches!(value.kind, ExprKind::Int(_)))) {
+                self.index(value);
+            }
+        });
     }
 
     /// The name of the parameter at run time that `name` is.
@@ -228,6 +233,8 @@ impl<'r, 'a> Body<'r, 'a> {
                     }
                 }
             }
+            ExprKind::Call(call) if is_fractional(call) => {}
+            ExprKind::Binary { op, .. } if op == "/" => {}
             _ => expr.each_child(&mut |child| self.loaded_into(child, seen, found)),
         }
     }
@@ -247,6 +254,7 @@ impl<'r, 'a> Body<'r, 'a> {
                     _ => value,
                 };
                 let roots = self.roots(base);
+                self.usage.floats.extend(&roots);
                 self.usage.pointers.extend(roots);
             }
             ExprKind::IfExp { test, .. } => self.test(test),
@@ -376,6 +384,17 @@ impl<'r, 'a> Body<'r, 'a> {
             _ => {}
         }
     }
+}
+
+/// Whether a function gives fractions.
+fn is_fractional(call: &Call) -> bool {
+    const NAMES: &[&str] = &[
+        "dot", "dot_scaled", "exp", "exp2", "log", "log2", "sigmoid", "softmax", "sqrt", "sqrt_rn", "rsqrt", "sin", "cos",
+        "tanh", "erf", "div_rn", "fdiv", "rand", "randn",
+    ];
+    let name = last_name(&call.func);
+    let to = call.args.first().filter(|_| name == "to").map_or("", |arg| last_name(&arg.value));
+    NAMES.contains(&name) || to.starts_with("float") || to == "bfloat16"
 }
 
 /// Whether a value is no whole number: `0.0`, `-float("inf")`.
