@@ -37,8 +37,26 @@ const HARMLESS: &[&str] = &[
 /// Parts of names of what is not so on the usual machine: an NVIDIA GPU under Linux, of a generation that needs no special
 /// treatment.
 const UNUSUAL: &[&str] = &[
-    "amd", "ascend", "blackwell", "cpu", "debug", "disable", "hip", "intel", "interpret", "legacy", "metax", "mlu", "mps",
-    "musa", "npu", "rocm", "sm100", "sm120", "windows", "xpu",
+    "amd",
+    "ascend",
+    "blackwell",
+    "cpu",
+    "debug",
+    "disable",
+    "hip",
+    "intel",
+    "interpret",
+    "legacy",
+    "metax",
+    "mlu",
+    "mps",
+    "musa",
+    "npu",
+    "rocm",
+    "sm100",
+    "sm120",
+    "windows",
+    "xpu",
 ];
 
 /// A file as it is sent to the compiler.

@@ -265,10 +265,7 @@ def m(x):
         let source = Source::parse(text);
         let shown = |one: &Statement| format!("{:?}", one.conditions);
         let all: Vec<String> = Statement::all(&source).iter().map(shown).collect();
-        assert_eq!(
-            all,
-            [r#"{"A": false, "B": false, "f": true}"#, r#"{"F": false}"#, r#"{"H": false}"#, "{}"]
-        );
+        assert_eq!(all, [r#"{"A": false, "B": false, "f": true}"#, r#"{"F": false}"#, r#"{"H": false}"#, "{}"]);
         assert!(Statement::all(&source)[2].uses.contains("H"));
     }
 }

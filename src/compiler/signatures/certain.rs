@@ -42,7 +42,8 @@ fn add(
     if known.is_empty() {
         return;
     }
-    let complete = launched::configured(module, launch, &known).into_iter().filter(|givens| givens.len() == params.len());
+    let complete =
+        launched::configured(module, launch, &known).into_iter().filter(|givens| givens.len() == params.len());
     let before = found.complete.len();
     found.complete.extend(complete.map(|givens| (certainty, givens)));
     if found.complete.len() == before {

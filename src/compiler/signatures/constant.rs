@@ -4,8 +4,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::analysis::types::dtype::Number;
 use crate::analysis::types::{Const, Element};
-use crate::kernel::ast::{Expr, ExprKind};
 use crate::kernel::Module;
+use crate::kernel::ast::{Expr, ExprKind};
 use crate::syntax::Source;
 
 /// A compile-time value.

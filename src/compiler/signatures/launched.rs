@@ -43,7 +43,9 @@ pub(super) fn sites(module: &Module, launch: &Launching<'_>) -> Vec<Site> {
                 Passed::Argument(value) => host.look(param, value, &mut site),
                 // A configuration or heuristic may give anything else.
                 Passed::Omitted if !param.constexpr => {
-                    if let Some(given) = param.default.as_ref().and_then(|default| of_default(module, launch, param, default)) {
+                    if let Some(given) =
+                        param.default.as_ref().and_then(|default| of_default(module, launch, param, default))
+                    {
                         site.givens.insert(param.name.clone(), given);
                     }
                 }
@@ -268,9 +270,7 @@ impl<'a> Host<'_, 'a> {
                     Some(Constant::Float(_)) => Some("fp32"),
                     _ => None,
                 },
-                ("+" | "-" | "*" | "//" | "%", Some(left)) => {
-                    (self.number(right, depth + 1)? == left).then_some(left)
-                }
+                ("+" | "-" | "*" | "//" | "%", Some(left)) => (self.number(right, depth + 1)? == left).then_some(left),
                 _ => None,
             },
             ExprKind::Call(call) => match (&call.func.kind, call.func.dotted()?.last()?) {

@@ -82,8 +82,7 @@ enum Given {
 type Givens = BTreeMap<String, Given>;
 
 fn guess(certainty: Certainty, givens: Givens) -> Guess {
-    let mut guess =
-        Guess { signature: BTreeMap::new(), constexprs: BTreeMap::new(), aligned: Vec::new(), certainty };
+    let mut guess = Guess { signature: BTreeMap::new(), constexprs: BTreeMap::new(), aligned: Vec::new(), certainty };
     for (name, given) in givens {
         match given {
             Given::Type(word, is_aligned) => {

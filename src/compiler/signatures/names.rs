@@ -17,9 +17,34 @@ fn like(name: &str, parts: &[&str]) -> bool {
 /// A pointer to integers.
 pub(super) fn is_index(name: &str) -> bool {
     const PARTS: &[&str] = &[
-        "seqlen", "indices", "index", "idx", "offset", "_len$", "_lens$", "^len$", "^lens$", "table", "position", "_id$",
-        "_ids$", "_id_", "^id", "target", "label", "slot", "count", "^y_ptr$", "block_mask", "expert", "num_", "cursor",
-        "order", "mapping", "perm", "split",
+        "seqlen",
+        "indices",
+        "index",
+        "idx",
+        "offset",
+        "_len$",
+        "_lens$",
+        "^len$",
+        "^lens$",
+        "table",
+        "position",
+        "_id$",
+        "_ids$",
+        "_id_",
+        "^id",
+        "target",
+        "label",
+        "slot",
+        "count",
+        "^y_ptr$",
+        "block_mask",
+        "expert",
+        "num_",
+        "cursor",
+        "order",
+        "mapping",
+        "perm",
+        "split",
     ];
     like(name, PARTS)
 }
@@ -32,11 +57,32 @@ pub(super) fn is_wide_index(name: &str) -> bool {
 /// A pointer to what is computed in full precision.
 pub(super) fn is_precise(name: &str) -> bool {
     const PARTS: &[&str] = &[
-        "^dg", "^h$", "^h0$", "^ht$", "^dh", "lse", "^m$", "^l$", "delta", "mean", "rstd", "rms", "scale", "beta", "loss",
-        "stat", "acc", "^a$", "^aw", "^da", "_m$", "_l$", "initial_state", "final_state",
+        "^dg",
+        "^h$",
+        "^h0$",
+        "^ht$",
+        "^dh",
+        "lse",
+        "^m$",
+        "^l$",
+        "delta",
+        "mean",
+        "rstd",
+        "rms",
+        "scale",
+        "beta",
+        "loss",
+        "stat",
+        "acc",
+        "^aw",
+        "^da",
+        "_m$",
+        "_l$",
+        "initial_state",
+        "final_state",
     ];
     let is_gate = name.starts_with(['g', 'G']) && name.len() <= 2;
-    is_gate || like(name, PARTS)
+    is_gate || name == "A" || like(name, PARTS)
 }
 
 /// A pointer to truth values.
@@ -47,9 +93,33 @@ pub(super) fn is_mask(name: &str) -> bool {
 /// A number that need not be whole.
 pub(super) fn is_fraction(name: &str) -> bool {
     const PARTS: &[&str] = &[
-        "eps", "scale", "alpha", "beta", "gamma", "^lr", "^p$", "dropout", "momentum", "decay", "temperature", "softcap",
-        "thres", "smoothing", "coef", "weight", "^inv", "_inv", "factor", "limit", "lower_bound", "theta", "lambda", "value$",
-        "ratio", "_max$", "_min$",
+        "eps",
+        "scale",
+        "alpha",
+        "beta",
+        "gamma",
+        "^lr",
+        "^p$",
+        "dropout",
+        "momentum",
+        "decay",
+        "temperature",
+        "softcap",
+        "thres",
+        "smoothing",
+        "coef",
+        "weight",
+        "^inv",
+        "_inv",
+        "factor",
+        "limit",
+        "lower_bound",
+        "theta",
+        "lambda",
+        "value$",
+        "ratio",
+        "_max$",
+        "_min$",
     ];
     !is_count(name) && like(name, PARTS)
 }
@@ -67,8 +137,27 @@ pub(super) fn is_dtype(name: &str) -> bool {
 /// Something that is on or off.
 pub(super) fn is_flag(name: &str) -> bool {
     const PARTS: &[&str] = &[
-        "^use_", "^is_", "^has_", "^store_", "^output_", "^with_", "^enable_", "^do_", "^no_", "^need_", "^return_", "^save_",
-        "^apply_", "^compute_", "^init_", "^allow_", "reverse", "causal", "_first$", "^logsumexp", "^even",
+        "^use_",
+        "^is_",
+        "^has_",
+        "^store_",
+        "^output_",
+        "^with_",
+        "^enable_",
+        "^do_",
+        "^no_",
+        "^need_",
+        "^return_",
+        "^save_",
+        "^apply_",
+        "^compute_",
+        "^init_",
+        "^allow_",
+        "reverse",
+        "causal",
+        "_first$",
+        "^logsumexp",
+        "^even",
     ];
     like(name, PARTS)
 }
@@ -125,7 +214,9 @@ mod tests {
         assert!(is_precise("g") && is_precise("gk") && is_precise("LSE") && !is_precise("grad"));
         assert!(is_flag("USE_G") && is_flag("is_causal") && !is_flag("REUSE"));
         assert!(is_block("BT") && is_block("BLOCK_SIZE") && !is_block("B") && !is_block("Bias"));
-        assert!(is_fraction("eps") && is_fraction("ratio") && !is_fraction("max_iterations") && !is_fraction("stride_inv"));
+        assert!(
+            is_fraction("eps") && is_fraction("ratio") && !is_fraction("max_iterations") && !is_fraction("stride_inv")
+        );
         assert!(is_count("stride_xm") && is_count("N") && !is_count("n"));
         assert!(is_dtype("DT") && is_dtype("out_dtype") && !is_dtype("WIDTH"));
     }

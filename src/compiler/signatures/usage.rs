@@ -102,6 +102,8 @@ struct Body<'r, 'a> {
     place: Place,
     kernel: &'a Kernel,
     assigned: HashMap<&'a str, Vec<&'a Expr>>,
+    /// What `name += …` and the like add: it makes no pointer of a name.
+    added: HashMap<&'a str, Vec<&'a Expr>>,
     usage: Usage<'a>,
 }
 
@@ -115,12 +117,16 @@ fn last_name(func: &Expr) -> &str {
 
 impl<'r, 'a> Body<'r, 'a> {
     fn new(reader: &'r mut Reader<'a>, place: Place, kernel: &'a Kernel) -> Self {
-        let mut body = Self { reader, place, kernel, assigned: HashMap::new(), usage: Usage::default() };
+        let mut body =
+            Self { reader, place, kernel, assigned: HashMap::new(), added: HashMap::new(), usage: Usage::default() };
         walk_statements(&kernel.body, &mut |stmt| match &stmt.kind {
             StmtKind::Assign { targets, value: Some(value), .. } => {
                 targets.iter().for_each(|target| body.assign(target, value));
             }
-            StmtKind::AugAssign { target, value, .. } => body.assign(target, value),
+            StmtKind::AugAssign { target, value, .. } => {
+                let added = target.as_name().map(|name| body.added.entry(name).or_default());
+                added.into_iter().for_each(|added| added.push(value));
+            }
             _ => {}
         });
         body
@@ -228,7 +234,8 @@ impl<'r, 'a> Body<'r, 'a> {
             }
             ExprKind::Name(name) => {
                 if self.kernel.param(name).is_none() && seen.insert(name) {
-                    for value in self.assigned.get(name.as_str()).into_iter().flatten() {
+                    let [assigned, added] = [&self.assigned, &self.added].map(|values| values.get(name.as_str()));
+                    for value in assigned.into_iter().chain(added).flatten() {
                         self.loaded_into(value, seen, found);
                     }
                 }
@@ -260,7 +267,8 @@ impl<'r, 'a> Body<'r, 'a> {
             ExprKind::IfExp { test, .. } => self.test(test),
             ExprKind::Subscript { value, index } => {
                 // Of a scalar there is only `x[None]`.
-                let is_item = matches!(index.as_slice(), [at] if !matches!(at.kind, ExprKind::None | ExprKind::Slice(_)));
+                let is_item =
+                    matches!(index.as_slice(), [at] if !matches!(at.kind, ExprKind::None | ExprKind::Slice(_)));
                 self.usage.others.extend(value.as_name().filter(|_| is_item).and_then(|name| self.param(name)));
             }
             ExprKind::Compare { left, rest } => {
@@ -389,8 +397,25 @@ impl<'r, 'a> Body<'r, 'a> {
 /// Whether a function gives fractions.
 fn is_fractional(call: &Call) -> bool {
     const NAMES: &[&str] = &[
-        "dot", "dot_scaled", "exp", "exp2", "log", "log2", "sigmoid", "softmax", "sqrt", "sqrt_rn", "rsqrt", "sin", "cos",
-        "tanh", "erf", "div_rn", "fdiv", "rand", "randn",
+        "dot",
+        "dot_scaled",
+        "exp",
+        "exp2",
+        "log",
+        "log2",
+        "sigmoid",
+        "softmax",
+        "sqrt",
+        "sqrt_rn",
+        "rsqrt",
+        "sin",
+        "cos",
+        "tanh",
+        "erf",
+        "div_rn",
+        "fdiv",
+        "rand",
+        "randn",
     ];
     let name = last_name(&call.func);
     let to = call.args.first().filter(|_| name == "to").map_or("", |arg| last_name(&arg.value));
