@@ -94,9 +94,10 @@ impl Text<'_, '_> {
         }
         let default = param.default.as_ref();
         let default = default.and_then(|default| launched::of_top_level(self.module, default, &HashMap::new()));
+        let is_dtype = names::is_dtype(name) || self.usage.dtypes.contains(name);
         let is_flag = self.usage.flags.contains(name) || names::is_flag(name) || site.flags.contains(name);
         let is_number = matches!(default, Some(Constant::Int(_)));
-        if is_flag && !is_number || matches!(default, Some(Constant::Bool(_))) {
+        if is_flag && !is_number && !is_dtype || matches!(default, Some(Constant::Bool(_))) {
             return Constant::Bool(mode.flag);
         }
         if let Some(value) = self.tuned.get(name).filter(|_| mode.is_tuned) {
@@ -106,7 +107,7 @@ impl Text<'_, '_> {
         if let (Some(default), true) = (default, mode.is_tuned && size.is_none()) {
             return default;
         }
-        if names::is_dtype(name) || self.usage.dtypes.contains(name) {
+        if is_dtype {
             return Constant::Dtype(match mode.element {
                 Some("fp32") => "float32",
                 Some("fp16") => "float16",
@@ -134,6 +135,8 @@ impl Text<'_, '_> {
         let kind = match annotated(param) {
             Some(kind) => return Given::Type(kind, false),
             None if site.flags.contains(name) => "i1",
+            None if self.usage.whole.contains(name) => "i32",
+            None if is_python_float(param) => "fp32",
             None if !names::is_fraction(name) => "i32",
             None => "fp32",
         };
@@ -142,6 +145,9 @@ impl Text<'_, '_> {
 
     /// What a pointer points to.
     fn element(&self, name: &str, mode: Mode) -> &'static str {
+        if self.usage.addresses.contains(name) {
+            return "i64";
+        }
         let is_used = self.usage.indices.contains(name);
         let is_index = is_used || names::is_index(name) && !self.usage.floats.contains(name);
         match mode.element {
@@ -153,4 +159,9 @@ impl Text<'_, '_> {
             Some(element) => element,
         }
     }
+}
+
+/// Whether a parameter is annotated as `float`, which means nothing to Triton.
+fn is_python_float(param: &Param) -> bool {
+    param.annotation.as_ref().is_some_and(|annotation| annotation.as_name() == Some("float"))
 }

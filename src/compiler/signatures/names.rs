@@ -200,7 +200,7 @@ pub(super) fn other_size(name: &str) -> i64 {
         "T" => 1024,
         _ if is_block(name) => 32,
         "S" => 16,
-        _ => size(name).unwrap_or(16),
+        _ => 16,
     }
 }
 

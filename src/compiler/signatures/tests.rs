@@ -183,6 +183,31 @@ def k(counts, q, w, slots):
 }
 
 #[test]
+fn what_is_added_to_pointers_is_whole() {
+    let all = found(
+        "@triton.jit
+def address(p, i):
+    return tl.load(p + i).to(tl.pointer_type(tl.bfloat16))
+
+@triton.jit
+def k(x, rows, table, keys, other, y, weight, scale: float, limit, bits, OUTPUT_DTYPE: tl.constexpr):
+    x += tl.load(rows) * weight
+    v = tl.load(x) * scale
+    offset = tl.arange(0, 16) * 2
+    offset += tl.where(limit > 0, other, y)
+    found = tl.load(keys) >> bits
+    tl.store(offset, v.to(OUTPUT_DTYPE) + (found > 1) * tl.load(address(table, 1)))
+",
+    );
+    assert_eq!(
+        shown(&all[0]),
+        "bits: i32, keys: *i32, limit: fp32, other: *bf16, rows: *i32, scale: fp32, table: *i64, weight: i32, x: *bf16, y: *bf16, "
+            .to_owned()
+            + r#"OUTPUT_DTYPE={"dtype":"bfloat16"}"#
+    );
+}
+
+#[test]
 fn nothing_is_said_of_descriptors_and_tuples() {
     let guessed = |params: &str, body: &str| {
         !found(&format!(

@@ -20,6 +20,10 @@ pub(super) struct Usage<'a> {
     pub(super) pointers: BTreeSet<&'a str>,
     /// Pointers to what becomes part of an address or the bound of a loop.
     pub(super) indices: BTreeSet<&'a str>,
+    /// Pointers to pointers.
+    pub(super) addresses: BTreeSet<&'a str>,
+    /// Numbers that are part of an address or the bound of a loop.
+    pub(super) whole: BTreeSet<&'a str>,
     /// Those that are tested.
     pub(super) flags: BTreeSet<&'a str>,
     /// Those that are compared with strings, with the strings.
@@ -107,6 +111,15 @@ struct Body<'r, 'a> {
     usage: Usage<'a>,
 }
 
+/// What an expression is made of.
+#[derive(Default)]
+struct Parts<'a> {
+    /// Pointers whose elements are loaded.
+    loaded: BTreeSet<&'a str>,
+    /// Parameters themselves.
+    scalars: BTreeSet<&'a str>,
+}
+
 /// What is called, without what stands before the last dot.
 fn last_name(func: &Expr) -> &str {
     match &func.kind {
@@ -190,7 +203,13 @@ impl<'r, 'a> Body<'r, 'a> {
                 if self.kernel.param(name).is_some() {
                     found.extend(self.param(name));
                 } else if seen.insert(name) {
+                    let before = found.len();
                     for value in self.assigned.get(name.as_str()).into_iter().flatten() {
+                        self.roots_into(value, seen, found);
+                    }
+                    // An offset may come first, and what it is added to later.
+                    let added = self.added.get(name.as_str()).filter(|_| found.len() == before);
+                    for value in added.into_iter().flatten() {
                         self.roots_into(value, seen, found);
                     }
                 }
@@ -209,6 +228,7 @@ impl<'r, 'a> Body<'r, 'a> {
             ExprKind::Subscript { value, .. } => self.roots_into(value, seen, found),
             ExprKind::Call(call) => match (last_name(&call.func), &call.func.kind) {
                 ("to", ExprKind::Attribute { value, .. }) => self.roots_into(value, seen, found),
+                ("where", _) => call.args.iter().skip(1).for_each(|arg| self.roots_into(&arg.value, seen, found)),
                 ("multiple_of" | "max_contiguous" | "advance" | "make_block_ptr" | "make_tensor_descriptor", _) => {
                     if let Some(base) = call.argument("base", Some(0)) {
                         self.roots_into(base, seen, found);
@@ -220,36 +240,45 @@ impl<'r, 'a> Body<'r, 'a> {
         }
     }
 
-    /// The pointers whose elements are part of an expression.
-    fn loaded(&self, expr: &'a Expr) -> BTreeSet<&'a str> {
-        let mut found = BTreeSet::new();
-        self.loaded_into(expr, &mut HashSet::new(), &mut found);
-        found
+    /// What an expression is made of.
+    fn parts(&self, expr: &'a Expr) -> Parts<'a> {
+        let mut parts = Parts::default();
+        self.parts_into(expr, &mut HashSet::new(), &mut parts);
+        parts
     }
 
-    fn loaded_into(&self, expr: &'a Expr, seen: &mut HashSet<&'a str>, found: &mut BTreeSet<&'a str>) {
+    fn parts_into(&self, expr: &'a Expr, seen: &mut HashSet<&'a str>, parts: &mut Parts<'a>) {
         match &expr.kind {
             ExprKind::Call(call) if last_name(&call.func) == "load" => {
-                found.extend(call.args.first().map(|address| self.roots(&address.value)).unwrap_or_default());
+                parts.loaded.extend(call.args.first().map(|address| self.roots(&address.value)).unwrap_or_default());
             }
-            ExprKind::Name(name) => {
-                if self.kernel.param(name).is_none() && seen.insert(name) {
-                    let [assigned, added] = [&self.assigned, &self.added].map(|values| values.get(name.as_str()));
-                    for value in assigned.into_iter().chain(added).flatten() {
-                        self.loaded_into(value, seen, found);
-                    }
+            ExprKind::Name(name) if seen.insert(name) => {
+                parts.scalars.extend(self.param(name));
+                let assigned = self.assigned.get(name.as_str()).filter(|_| self.kernel.param(name).is_none());
+                for value in assigned.into_iter().chain(self.added.get(name.as_str())).flatten() {
+                    self.parts_into(value, seen, parts);
                 }
             }
             ExprKind::Call(call) if is_fractional(call) => {}
             ExprKind::Binary { op, .. } if op == "/" => {}
-            _ => expr.each_child(&mut |child| self.loaded_into(child, seen, found)),
+            // Whether something is so is a number whatever it is made of.
+            ExprKind::Compare { .. } | ExprKind::Attribute { .. } => {}
+            ExprKind::Call(call) => {
+                // What a method is called on is part of it, too.
+                if let ExprKind::Attribute { value, .. } = &call.func.kind {
+                    self.parts_into(value, seen, parts);
+                }
+                call.args.iter().for_each(|arg| self.parts_into(&arg.value, seen, parts));
+            }
+            _ => expr.each_child(&mut |child| self.parts_into(child, seen, parts)),
         }
     }
 
     /// An expression is part of an address, or bounds something.
     fn index(&mut self, expr: &'a Expr) {
-        let loaded = self.loaded(expr);
-        self.usage.indices.extend(loaded);
+        let parts = self.parts(expr);
+        self.usage.indices.extend(parts.loaded);
+        self.usage.whole.extend(parts.scalars);
     }
 
     fn look(&mut self, expr: &'a Expr) {
@@ -265,6 +294,10 @@ impl<'r, 'a> Body<'r, 'a> {
                 self.usage.pointers.extend(roots);
             }
             ExprKind::IfExp { test, .. } => self.test(test),
+            ExprKind::Binary { op, left, right } if matches!(op.as_str(), "<<" | ">>" | "&" | "|" | "^") => {
+                self.index(left);
+                self.index(right);
+            }
             ExprKind::Subscript { value, index } => {
                 // Of a scalar there is only `x[None]`.
                 let is_item =
@@ -307,6 +340,10 @@ impl<'r, 'a> Body<'r, 'a> {
             ("to", ExprKind::Attribute { value, .. }) => {
                 let Some(to) = call.args.first().map(|arg| &arg.value) else { return };
                 self.usage.dtypes.extend(to.as_name());
+                if to.as_call().is_some_and(|kind| last_name(&kind.func) == "pointer_type") {
+                    let parts = self.parts(value);
+                    self.usage.addresses.extend(parts.loaded);
+                }
                 let is_integer = matches!(last_name(to), "int32" | "int64" | "uint32" | "uint64");
                 if is_integer && value.as_call().is_some_and(|load| last_name(&load.func) == "load") {
                     self.index(value);
@@ -334,12 +371,13 @@ impl<'r, 'a> Body<'r, 'a> {
             return;
         };
         let roots = self.roots(address);
-        let loaded = self.loaded(address);
+        let parts = self.parts(address);
         let other = call.argument("other", None).map(|other| &other.kind);
         if name == "load" && other.is_some_and(is_float) {
             self.usage.floats.extend(&roots);
         }
-        self.usage.indices.extend(loaded.difference(&roots));
+        self.usage.indices.extend(parts.loaded.difference(&roots));
+        self.usage.whole.extend(parts.scalars.difference(&roots));
         self.usage.pointers.extend(roots);
         if name.starts_with("make_") || name == "advance" {
             call.args.iter().skip(1).for_each(|part| self.index(&part.value));
@@ -359,6 +397,12 @@ impl<'r, 'a> Body<'r, 'a> {
             }
             if usage.indices.contains(name) {
                 self.usage.indices.extend(&roots);
+            }
+            if usage.addresses.contains(name) {
+                self.usage.addresses.extend(&roots);
+            }
+            if usage.whole.contains(name) {
+                self.index(value);
             }
             if usage.flags.contains(name) {
                 self.test(value);
