@@ -1,7 +1,7 @@
 //! What of a file a kernel needs: itself, the functions and constants that it uses, and the imports of those. Everything
 //! else is left out, so that no torch and no GPU is needed to load it, and edits elsewhere change nothing.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::kernel::{Kernel, Link, Links, Module, Statement};
@@ -83,7 +83,7 @@ pub struct Extracted {
 pub fn extract(source: &Source, module: &Module, kernel: &Kernel) -> Result<Vec<Extracted>, Vec<String>> {
     let mut extraction = Extraction { links: module.links(), files: Vec::new(), missing: BTreeSet::new() };
     extraction.files.push(File::new(None, source.clone()));
-    let own = extraction.files[0].statements.iter().position(|own| own.span.contains(kernel.name_span));
+    let own = extraction.files[0].statements.iter().rposition(|own| own.span.contains(kernel.name_span));
     if !own.is_some_and(|own| extraction.include(0, own)) {
         extraction.missing.insert(kernel.name.clone());
     }
@@ -183,7 +183,13 @@ impl Extraction<'_> {
         }
         // Functions may call each other in a circle.
         this.states[at] = State::Included;
-        let statement = &this.statements[at];
+        if let Some(parent) = this.statements[at].parent
+            && !self.include(file, parent)
+        {
+            self.files[file].states[at] = State::Refused;
+            return false;
+        }
+        let statement = &self.files[file].statements[at];
         let root = |module: &String| module.split('.').next().is_some_and(|root| HARMLESS.contains(&root));
         let is_harmless = !statement.binds.is_empty() && statement.modules.iter().all(root);
         let (uses, conditions) = (statement.uses.clone(), statement.conditions.clone());
@@ -216,10 +222,18 @@ impl File {
     fn finish(self) -> Extracted {
         let text = self.source.text();
         let mut kept = vec![false; text.len()];
-        let included = self.statements.iter().zip(&self.states).filter(|(_, state)| **state == State::Included);
-        for (statement, _) in included {
-            kept[statement.span.start..statement.span.end].fill(true);
-            statement.wrappers.iter().for_each(|span| kept[span.start..span.end].fill(false));
+        let is_included = |at: usize| self.states[at] == State::Included;
+        // A branch must not be empty: there, a number stands for what is left out.
+        let mut numbers = HashSet::new();
+        for (at, statement) in self.statements.iter().enumerate() {
+            let span = statement.span;
+            if is_included(at) {
+                kept[span.start..span.end].fill(true);
+                statement.wrappers.iter().for_each(|span| kept[span.start..span.end].fill(false));
+            } else if statement.parent.is_some_and(is_included) {
+                kept[span.start..span.end].fill(false);
+                numbers.insert(span.start);
+            }
         }
         // Behind what must come first.
         let future = self.statements.iter().rposition(|statement| is_future(statement));
@@ -234,12 +248,18 @@ impl File {
                     lines.push(number);
                 }
             }
-            if kept[span.clone()].contains(&true) {
+            if kept[span.clone()].contains(&true) || span.clone().any(|at| numbers.contains(&at)) {
                 let ending = line.trim_end_matches(['\r', '\n']).len();
                 // A blank is as long as the byte that it stands for: columns are counted in bytes.
-                let chars = line.char_indices().flat_map(|(at, c)| match kept[span.start + at] || at >= ending {
-                    true => vec![c],
-                    false => vec![' '; c.len_utf8()],
+                let chars = line.char_indices().flat_map(|(at, c)| {
+                    let first = match kept[span.start + at] || at >= ending {
+                        true => return vec![c],
+                        false if numbers.contains(&(span.start + at)) => '0',
+                        false => ' ',
+                    };
+                    let mut blank = vec![' '; c.len_utf8()];
+                    blank[0] = first;
+                    blank
                 });
                 left.extend(chars);
                 lines.push(number);
@@ -286,7 +306,7 @@ mod tests {
             Some(Target { file: Arc::clone(files.get(file)?), member: member.map(str::to_owned) })
         });
         module.link(Arc::new(links));
-        extract(&source, &module, module.kernel(kernel).unwrap())
+        extract(&source, &module, module.kernels.iter().find(|found| found.name == kernel).unwrap())
     }
 
     fn lines(text: &str) -> Vec<&str> {
@@ -393,6 +413,60 @@ def third(x):
         assert_eq!(files[0].lines.len(), files[0].text.lines().count());
         assert_eq!(extracted(text, &[], "other").unwrap_err(), ["IS_NVIDIA", "other"]);
         assert_eq!(extracted(text, &[], "third").unwrap_err(), ["P", "third", "torch"]);
+    }
+
+    #[test]
+    fn of_branches_only_what_is_needed_is_left() {
+        let text = "\
+import triton
+if triton.runs():
+    import torch
+    N = 4; M = torch.ones(3)
+    @decorated
+    @triton.jit
+    def k(x):
+        return f(x, N)
+
+    é = torch.ones(3)
+    if N > 3:
+        def host():
+            torch.cuda.run()
+    try:
+        from triton.language.math import f
+    except ImportError:
+        f = None
+else:
+    raise ImportError()
+";
+        let files = extracted(text, &[], "k").unwrap();
+        let shown: Vec<&str> = files[0].text.lines().map(str::trim_end).collect();
+        assert_eq!(
+            shown,
+            [
+                "import triton",
+                "if triton.runs():",
+                "    0",
+                "    N = 4; 0",
+                "",
+                "    @triton.jit",
+                "    def k(x):",
+                "        return f(x, N)",
+                "",
+                "    0",
+                "    if N > 3:",
+                "        0",
+                "",
+                "    try:",
+                "        from triton.language.math import f",
+                "    except ImportError:",
+                "        f = None",
+                "else:",
+                "    0",
+            ]
+        );
+        for (line, number) in files[0].text.lines().zip(&files[0].lines) {
+            assert_eq!(line.len(), text.lines().nth(*number as usize).unwrap().len(), "{line}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::lower::Lower;
 use super::{Imports, bindings};
 use crate::syntax::{Source, Span, node_span};
 
-/// A statement of the top level.
+/// A statement of the top level, or of a branch there (`if …:`, `try:`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
     /// Where it stands.
@@ -27,23 +27,34 @@ pub struct Statement {
     pub is_import: bool,
     /// Decorators around the one that makes it a kernel: what they do, they do outside of it.
     pub wrappers: Vec<Span>,
+    /// The statement whose branch it stands in, by its index in [`Self::all`]. What that one says of itself leaves out the
+    /// statements of its branches, but for the names that they bind.
+    pub parent: Option<usize>,
 }
 
 impl Statement {
-    /// The statements of a file, in order.
+    /// The statements of a file, in order; those of branches behind the one that branches.
     #[must_use]
     pub fn all(source: &Source) -> Vec<Self> {
         let mut all = Vec::new();
         for root in source.roots() {
             let mut cursor = root.walk();
-            all.extend(
-                root.named_children(&mut cursor).filter(|node| !node.is_extra()).map(|node| Self::of(source, node)),
-            );
+            for node in root.named_children(&mut cursor).filter(|node| !node.is_extra()) {
+                let mut inner = Vec::new();
+                if branches(node) {
+                    in_branches(node, &mut inner);
+                }
+                let spans: Vec<Span> = inner.iter().map(|node| node_span(*node)).collect();
+                let parent = all.len();
+                all.push(Self::of(source, node, &spans));
+                all.extend(inner.iter().map(|node| Self { parent: Some(parent), ..Self::of(source, *node, &[]) }));
+            }
         }
         all
     }
 
-    fn of(source: &Source, node: Node<'_>) -> Self {
+    /// What a statement says, but for the parts of it that stand in `without`.
+    fn of(source: &Source, node: Node<'_>, without: &[Span]) -> Self {
         let lower = Lower::new(source.text());
         let (wrappers, function) = wrappers(source, node);
         let binds = bindings::of_statement(node, lower);
@@ -52,16 +63,42 @@ impl Statement {
         let mut cursor = node.walk();
         let decorators = node.named_children(&mut cursor).filter(|child| child.kind() == "decorator");
         let kept = decorators.filter(|decorator| !wrappers.contains(&node_span(*decorator)));
-        for part in kept.chain(function.is_none().then_some(node)) {
-            let tested = tested(source, part);
-            uses.extend(identifiers(source, part, &tested));
+        let part = |node| Part { source, node, without };
+        for part in kept.chain(function.is_none().then_some(node)).map(part) {
+            let tested = part.tested();
+            uses.extend(part.identifiers(&tested));
             tests.extend(tested.into_values());
         }
         let conditions: BTreeMap<String, bool> = tests.into_iter().filter(|(name, _)| !uses.contains(name)).collect();
         uses.extend(conditions.keys().cloned());
         uses.retain(|name| !binds.contains(name));
         let is_import = node.kind().ends_with("import_statement") || node.kind() == "import_from_statement";
-        Self { span: node_span(node), binds, uses, conditions, modules: modules(source, node), is_import, wrappers }
+        let modules = part(node).modules();
+        Self { span: node_span(node), binds, uses, conditions, modules, is_import, wrappers, parent: None }
+    }
+}
+
+/// Whether a statement has branches that are looked into.
+fn branches(node: Node<'_>) -> bool {
+    matches!(node.kind(), "if_statement" | "try_statement")
+}
+
+/// The statements in the branches of a statement.
+fn in_branches<'t>(node: Node<'t>, found: &mut Vec<Node<'t>>) {
+    let mut cursor = node.walk();
+    for child in node.named_children(&mut cursor) {
+        if child.kind() == "block" {
+            let mut cursor = child.walk();
+            for stmt in child.named_children(&mut cursor).filter(|stmt| !stmt.is_extra()) {
+                if branches(stmt) {
+                    in_branches(stmt, found);
+                } else {
+                    found.push(stmt);
+                }
+            }
+        } else if child.kind().ends_with("_clause") {
+            in_branches(child, found);
+        }
     }
 }
 
@@ -103,26 +140,6 @@ fn of_function(function: Node<'_>, lower: Lower<'_>) -> BTreeSet<String> {
     uses
 }
 
-/// The names outside of functions that `if` asks for their truth alone, by node; and whether they are called for it.
-fn tested(source: &Source, node: Node<'_>) -> HashMap<usize, (String, bool)> {
-    let mut found = HashMap::new();
-    each(node, &mut |node| {
-        let test = match node.kind() {
-            "if_statement" | "elif_clause" => node.child_by_field_name("condition"),
-            "conditional_expression" => node.named_child(1),
-            _ => None,
-        };
-        let is_inside = |node: Node<'_>| {
-            let mut around = std::iter::successors(node.parent(), Node::parent);
-            around.any(|around| matches!(around.kind(), "function_definition" | "lambda"))
-        };
-        if let Some(test) = test.filter(|_| !is_inside(node)) {
-            truths(source, test, &mut found);
-        }
-    });
-    found
-}
-
 /// The names that a condition asks for their truth.
 fn truths(source: &Source, test: Node<'_>, found: &mut HashMap<usize, (String, bool)>) {
     let name = |node: Node<'_>| source.slice(node_span(node)).to_owned();
@@ -140,44 +157,81 @@ fn truths(source: &Source, test: Node<'_>, found: &mut HashMap<usize, (String, b
     }
 }
 
-/// All names in a statement, but those of attributes and keywords and the `tested` ones.
-fn identifiers(source: &Source, node: Node<'_>, tested: &HashMap<usize, (String, bool)>) -> BTreeSet<String> {
-    let mut found = BTreeSet::new();
-    each(node, &mut |node| {
-        let is_field =
-            |parent: Node<'_>, field| parent.child_by_field_name(field).is_some_and(|child| child.id() == node.id());
-        let is_other = node.parent().is_some_and(|parent| match parent.kind() {
-            "attribute" => is_field(parent, "attribute"),
-            "keyword_argument" => is_field(parent, "name"),
-            "dotted_name" => true,
-            _ => false,
-        });
-        if node.kind() == "identifier" && !is_other && !tested.contains_key(&node.id()) {
-            found.insert(source.slice(node_span(node)).to_owned());
-        }
-    });
-    found
+/// Something in a file, but for the parts of it that stand in `without`.
+#[derive(Clone, Copy)]
+struct Part<'s, 't> {
+    source: &'s Source,
+    node: Node<'t>,
+    without: &'s [Span],
 }
 
-/// The modules that imports in a statement name.
-fn modules(source: &Source, node: Node<'_>) -> Vec<String> {
-    let mut found = Vec::new();
-    each(node, &mut |node| match node.kind() {
-        "future_import_statement" => found.push("__future__".to_owned()),
-        "import_from_statement" => {
-            let module = node.child_by_field_name("module_name");
-            found.extend(module.map(|module| source.slice(node_span(module)).to_owned()));
-        }
-        "import_statement" => {
-            let mut cursor = node.walk();
-            for name in node.children_by_field_name("name", &mut cursor) {
-                let name = name.child_by_field_name("name").unwrap_or(name);
-                found.push(source.slice(node_span(name)).to_owned());
+impl<'t> Part<'_, 't> {
+    /// The names outside of functions that `if` asks for their truth alone, by node; and whether they are called for it.
+    fn tested(&self) -> HashMap<usize, (String, bool)> {
+        let mut found = HashMap::new();
+        self.each(&mut |node| {
+            let test = match node.kind() {
+                "if_statement" | "elif_clause" => node.child_by_field_name("condition"),
+                "conditional_expression" => node.named_child(1),
+                _ => None,
+            };
+            let is_inside = |node: Node<'_>| {
+                let mut around = std::iter::successors(node.parent(), Node::parent);
+                around.any(|around| matches!(around.kind(), "function_definition" | "lambda"))
+            };
+            if let Some(test) = test.filter(|_| !is_inside(node)) {
+                truths(self.source, test, &mut found);
             }
-        }
-        _ => {}
-    });
-    found
+        });
+        found
+    }
+
+    /// All names, but those of attributes and keywords and the `tested` ones.
+    fn identifiers(&self, tested: &HashMap<usize, (String, bool)>) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        self.each(&mut |node| {
+            let is_field = |parent: Node<'_>, field| {
+                parent.child_by_field_name(field).is_some_and(|child| child.id() == node.id())
+            };
+            let is_other = node.parent().is_some_and(|parent| match parent.kind() {
+                "attribute" => is_field(parent, "attribute"),
+                "keyword_argument" => is_field(parent, "name"),
+                "dotted_name" => true,
+                _ => false,
+            });
+            if node.kind() == "identifier" && !is_other && !tested.contains_key(&node.id()) {
+                found.insert(self.source.slice(node_span(node)).to_owned());
+            }
+        });
+        found
+    }
+
+    /// The modules that imports name.
+    fn modules(&self) -> Vec<String> {
+        let text = |node| self.source.slice(node_span(node)).to_owned();
+        let mut found = Vec::new();
+        self.each(&mut |node| match node.kind() {
+            "future_import_statement" => found.push("__future__".to_owned()),
+            "import_from_statement" => found.extend(node.child_by_field_name("module_name").map(text)),
+            "import_statement" => {
+                let mut cursor = node.walk();
+                for name in node.children_by_field_name("name", &mut cursor) {
+                    found.push(text(name.child_by_field_name("name").unwrap_or(name)));
+                }
+            }
+            _ => {}
+        });
+        found
+    }
+
+    fn each(&self, visit: &mut dyn FnMut(Node<'t>)) {
+        each(self.node, &mut |node| {
+            let span = node_span(node);
+            if !self.without.iter().any(|without| without.start <= span.start && span.end <= without.end) {
+                visit(node);
+            }
+        });
+    }
 }
 
 /// Calls `visit` on a node and all below it, in order.
@@ -235,13 +289,17 @@ print(x)
                 "os nn <-  [os torch.nn]",
                 "e log <-  [.op]",
                 "N <- M tl []",
-                "torch F F <- int os other [torch]",
+                "torch F F <- os []",
+                "torch <-  [torch]",
+                "F <-  []",
+                "F <- int other []",
                 "k <- N helper tl triton []",
                 "T <- NamedTuple a int []",
                 " <- print x []",
             ]
         );
-        assert_eq!(source.slice(all[4].wrappers[0]), "@triton.autotune(configs=configs(), key=['n'])");
+        assert_eq!(all.iter().filter(|one| one.parent == Some(3)).count(), 3);
+        assert_eq!(source.slice(all[7].wrappers[0]), "@triton.autotune(configs=configs(), key=['n'])");
         assert!(all[0].is_import && all[1].is_import && !all[3].is_import);
     }
 
@@ -265,7 +323,17 @@ def m(x):
         let source = Source::parse(text);
         let shown = |one: &Statement| format!("{:?}", one.conditions);
         let all: Vec<String> = Statement::all(&source).iter().map(shown).collect();
-        assert_eq!(all, [r#"{"A": false, "B": false, "f": true}"#, r#"{"F": false}"#, r#"{"H": false}"#, "{}"]);
-        assert!(Statement::all(&source)[2].uses.contains("H"));
+        assert_eq!(
+            all,
+            [
+                r#"{"A": false, "B": false, "E": false, "f": true}"#,
+                "{}",
+                "{}",
+                r#"{"F": false}"#,
+                r#"{"H": false}"#,
+                "{}"
+            ]
+        );
+        assert!(Statement::all(&source)[4].uses.contains("H"));
     }
 }
