@@ -42,13 +42,19 @@ const MODES: &[Mode] = &[
     mode(Some("fp32"), false, 1, false),
 ];
 
-/// What to lower a kernel with. Nothing when a parameter is something that nobody can guess.
+/// What to lower a kernel with. Nothing when a parameter is something that nobody can guess, and for functions that only
+/// other kernels can use: what they get may be tiles.
 pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> Vec<Givens> {
     let usage = Reader::new(module).of(launch.kernel);
     if !usage.others.is_empty() {
         return Vec::new();
     }
     let mut sites = launched::sites(module, launch);
+    let is_tuned =
+        launch.kernel.autotune.is_some() || launch.kernel.heuristics.as_ref().is_none_or(|all| !all.is_empty());
+    if sites.is_empty() && !is_tuned && usage.pointers.is_empty() {
+        return Vec::new();
+    }
     if sites.is_empty() {
         sites.push(Site::default());
     }

@@ -6,6 +6,7 @@ mod constant;
 mod guessed;
 mod launched;
 mod names;
+mod parts;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};

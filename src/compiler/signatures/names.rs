@@ -131,7 +131,7 @@ pub(super) fn is_count(name: &str) -> bool {
 
 /// A dtype.
 pub(super) fn is_dtype(name: &str) -> bool {
-    like(name, &["dtype", "_ty$", "_type$"]) || name == "DT"
+    like(name, &["dtype", "_ty$", "_type$"]) && !like(name, &["_min$", "_max$"]) || name == "DT"
 }
 
 /// Something that is on or off.
@@ -218,6 +218,6 @@ mod tests {
             is_fraction("eps") && is_fraction("ratio") && !is_fraction("max_iterations") && !is_fraction("stride_inv")
         );
         assert!(is_count("stride_xm") && is_count("N") && !is_count("n"));
-        assert!(is_dtype("DT") && is_dtype("out_dtype") && !is_dtype("WIDTH"));
+        assert!(is_dtype("DT") && is_dtype("out_dtype") && !is_dtype("WIDTH") && !is_dtype("dtype_max"));
     }
 }

@@ -221,13 +221,14 @@ fn nothing_is_said_of_descriptors_and_tuples() {
     assert!(!guessed("d", "f(d)"));
     assert!(!guessed("t", "tl.load(t[0])"));
     assert!(!guessed("*args", "pass"));
+    assert!(!guessed("x, y", "return tl.exp(x) * y"));
 }
 
 #[test]
 fn helpers_are_looked_into_in_all_files() {
     let text = format!(
         "{HEAD}from ops import f\n@triton.jit\ndef k(a, b, c: tl.constexpr, D: tl.constexpr):\n    f(a, b, c, d=D)\n\n\
-         @triton.jit\ndef again(a):\n    again(a)\n"
+         @triton.jit\ndef again(a):\n    again(a)\n    tl.load(a)\n"
     );
     let helpers = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef f(p, q, on, d):\n    g(p, q)\n    if on:\n        \
                    tl.store(p, 1)\n    elif d == 'x':\n        pass\n\n@triton.jit\ndef g(p, q):\n    tl.load(p + tl.load(q))\n";
@@ -243,7 +244,7 @@ fn helpers_are_looked_into_in_all_files() {
     module.link(Arc::new(links));
     let all = guesses(&module, module.kernel("k").unwrap(), &text);
     assert_eq!(shown(&all[0]), r#"a: *bf16, b: *i32, D="x", c=true"#);
-    assert_eq!(guesses(&module, module.kernel("again").unwrap(), &text)[0].signature["a"], "i32");
+    assert_eq!(guesses(&module, module.kernel("again").unwrap(), &text)[0].signature["a"], "*bf16");
 }
 
 #[test]

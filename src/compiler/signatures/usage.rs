@@ -1,9 +1,10 @@
 //! What the text of a kernel tells about its parameters: which are pointers, and to what, and which are flags. Helpers are
 //! looked into, also those of other files.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
+use super::parts::{Assigned, last_name};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
 use crate::kernel::{Kernel, Link, Module};
 
@@ -105,54 +106,13 @@ struct Body<'r, 'a> {
     reader: &'r mut Reader<'a>,
     place: Place,
     kernel: &'a Kernel,
-    assigned: HashMap<&'a str, Vec<&'a Expr>>,
-    /// What `name += …` and the like add: it makes no pointer of a name.
-    added: HashMap<&'a str, Vec<&'a Expr>>,
+    assigned: Assigned<'a>,
     usage: Usage<'a>,
-}
-
-/// What an expression is made of.
-#[derive(Default)]
-struct Parts<'a> {
-    /// Pointers whose elements are loaded.
-    loaded: BTreeSet<&'a str>,
-    /// Parameters themselves.
-    scalars: BTreeSet<&'a str>,
-}
-
-/// What is called, without what stands before the last dot.
-fn last_name(func: &Expr) -> &str {
-    match &func.kind {
-        ExprKind::Attribute { name, .. } | ExprKind::Name(name) => name,
-        _ => "",
-    }
 }
 
 impl<'r, 'a> Body<'r, 'a> {
     fn new(reader: &'r mut Reader<'a>, place: Place, kernel: &'a Kernel) -> Self {
-        let mut body =
-            Self { reader, place, kernel, assigned: HashMap::new(), added: HashMap::new(), usage: Usage::default() };
-        walk_statements(&kernel.body, &mut |stmt| match &stmt.kind {
-            StmtKind::Assign { targets, value: Some(value), .. } => {
-                targets.iter().for_each(|target| body.assign(target, value));
-            }
-            StmtKind::AugAssign { target, value, .. } => {
-                let added = target.as_name().map(|name| body.added.entry(name).or_default());
-                added.into_iter().for_each(|added| added.push(value));
-            }
-            _ => {}
-        });
-        body
-    }
-
-    fn assign(&mut self, target: &'a Expr, value: &'a Expr) {
-        match (&target.kind, &value.kind) {
-            (ExprKind::Name(name), _) => self.assigned.entry(name).or_default().push(value),
-            (ExprKind::Tuple(targets), ExprKind::Tuple(values)) => {
-                targets.iter().zip(values).for_each(|(target, value)| self.assign(target, value));
-            }
-            _ => {}
-        }
+        Self { reader, place, kernel, assigned: Assigned::of(kernel), usage: Usage::default() }
     }
 
     fn read(mut self) -> Usage<'a> {
@@ -164,7 +124,7 @@ impl<'r, 'a> Body<'r, 'a> {
             if let StmtKind::For { iter, body, .. } = &stmt.kind {
                 let bounds = iter.as_call().map_or(&[][..], |call| &call.args);
                 bounds.iter().for_each(|bound| self.index(&bound.value));
-                if !iter.as_call().is_some_and(|call| last_name(&call.func) == "static_range") {
+                if iter.as_call().is_none_or(|call| last_name(&call.func) != "static_range") {
                     self.look_at_sums(body);
                 }
             }
@@ -177,106 +137,16 @@ impl<'r, 'a> Body<'r, 'a> {
     fn look_at_sums(&mut self, body: &'a [Stmt]) {
         walk_statements(body, &mut |stmt| {
             let StmtKind::AugAssign { target, value, .. } = &stmt.kind else { return };
-            let values = target.as_name().and_then(|name| self.assigned.get(name));
-            if values.is_some_and(|values| values.iter().any(|value| matches!(value.kind, ExprKind::Int(_)))) {
+            let values = target.as_name().map_or(&[][..], |name| self.assigned.values(name));
+            if values.iter().any(|value| matches!(value.kind, ExprKind::Int(_))) {
                 self.index(value);
             }
         });
     }
 
-    /// The name of the parameter at run time that `name` is.
-    fn param(&self, name: &str) -> Option<&'a str> {
-        let kernel = self.kernel;
-        kernel.param(name).filter(|param| !param.constexpr).map(|param| param.name.as_str())
-    }
-
-    /// The parameters that an address may start from.
-    fn roots(&self, expr: &'a Expr) -> BTreeSet<&'a str> {
-        let mut found = BTreeSet::new();
-        self.roots_into(expr, &mut HashSet::new(), &mut found);
-        found
-    }
-
-    fn roots_into(&self, expr: &'a Expr, seen: &mut HashSet<&'a str>, found: &mut BTreeSet<&'a str>) {
-        match &expr.kind {
-            ExprKind::Name(name) => {
-                if self.kernel.param(name).is_some() {
-                    found.extend(self.param(name));
-                } else if seen.insert(name) {
-                    let before = found.len();
-                    for value in self.assigned.get(name.as_str()).into_iter().flatten() {
-                        self.roots_into(value, seen, found);
-                    }
-                    // An offset may come first, and what it is added to later.
-                    let added = self.added.get(name.as_str()).filter(|_| found.len() == before);
-                    for value in added.into_iter().flatten() {
-                        self.roots_into(value, seen, found);
-                    }
-                }
-            }
-            ExprKind::Binary { op, left, right } if op == "+" || op == "-" => {
-                let before = found.len();
-                self.roots_into(left, seen, found);
-                if found.len() == before {
-                    self.roots_into(right, seen, found);
-                }
-            }
-            ExprKind::IfExp { body, orelse, .. } => {
-                self.roots_into(body, seen, found);
-                self.roots_into(orelse, seen, found);
-            }
-            ExprKind::Subscript { value, .. } => self.roots_into(value, seen, found),
-            ExprKind::Call(call) => match (last_name(&call.func), &call.func.kind) {
-                ("to", ExprKind::Attribute { value, .. }) => self.roots_into(value, seen, found),
-                ("where", _) => call.args.iter().skip(1).for_each(|arg| self.roots_into(&arg.value, seen, found)),
-                ("multiple_of" | "max_contiguous" | "advance" | "make_block_ptr" | "make_tensor_descriptor", _) => {
-                    if let Some(base) = call.argument("base", Some(0)) {
-                        self.roots_into(base, seen, found);
-                    }
-                }
-                _ => {}
-            },
-            _ => {}
-        }
-    }
-
-    /// What an expression is made of.
-    fn parts(&self, expr: &'a Expr) -> Parts<'a> {
-        let mut parts = Parts::default();
-        self.parts_into(expr, &mut HashSet::new(), &mut parts);
-        parts
-    }
-
-    fn parts_into(&self, expr: &'a Expr, seen: &mut HashSet<&'a str>, parts: &mut Parts<'a>) {
-        match &expr.kind {
-            ExprKind::Call(call) if last_name(&call.func) == "load" => {
-                parts.loaded.extend(call.args.first().map(|address| self.roots(&address.value)).unwrap_or_default());
-            }
-            ExprKind::Name(name) if seen.insert(name) => {
-                parts.scalars.extend(self.param(name));
-                let assigned = self.assigned.get(name.as_str()).filter(|_| self.kernel.param(name).is_none());
-                for value in assigned.into_iter().chain(self.added.get(name.as_str())).flatten() {
-                    self.parts_into(value, seen, parts);
-                }
-            }
-            ExprKind::Call(call) if is_fractional(call) => {}
-            ExprKind::Binary { op, .. } if op == "/" => {}
-            // Whether something is so is a number whatever it is made of.
-            ExprKind::Compare { .. } | ExprKind::Attribute { .. } => {}
-            ExprKind::Call(call) => {
-                // What a method is called on is part of it, too.
-                if let ExprKind::Attribute { value, .. } = &call.func.kind {
-                    self.parts_into(value, seen, parts);
-                }
-                call.args.iter().for_each(|arg| self.parts_into(&arg.value, seen, parts));
-            }
-            _ => expr.each_child(&mut |child| self.parts_into(child, seen, parts)),
-        }
-    }
-
     /// An expression is part of an address, or bounds something.
     fn index(&mut self, expr: &'a Expr) {
-        let parts = self.parts(expr);
+        let parts = self.assigned.parts(expr);
         self.usage.indices.extend(parts.loaded);
         self.usage.whole.extend(parts.scalars);
     }
@@ -289,7 +159,7 @@ impl<'r, 'a> Body<'r, 'a> {
                     ExprKind::Attribute { value, .. } => value,
                     _ => value,
                 };
-                let roots = self.roots(base);
+                let roots = self.assigned.roots(base);
                 self.usage.floats.extend(&roots);
                 self.usage.pointers.extend(roots);
             }
@@ -302,7 +172,9 @@ impl<'r, 'a> Body<'r, 'a> {
                 // Of a scalar there is only `x[None]`.
                 let is_item =
                     matches!(index.as_slice(), [at] if !matches!(at.kind, ExprKind::None | ExprKind::Slice(_)));
-                self.usage.others.extend(value.as_name().filter(|_| is_item).and_then(|name| self.param(name)));
+                self.usage
+                    .others
+                    .extend(value.as_name().filter(|_| is_item).and_then(|name| self.assigned.param(name)));
             }
             ExprKind::Compare { left, rest } => {
                 let Some(name) = left.as_name() else { return };
@@ -341,7 +213,7 @@ impl<'r, 'a> Body<'r, 'a> {
                 let Some(to) = call.args.first().map(|arg| &arg.value) else { return };
                 self.usage.dtypes.extend(to.as_name());
                 if to.as_call().is_some_and(|kind| last_name(&kind.func) == "pointer_type") {
-                    let parts = self.parts(value);
+                    let parts = self.assigned.parts(value);
                     self.usage.addresses.extend(parts.loaded);
                 }
                 let is_integer = matches!(last_name(to), "int32" | "int64" | "uint32" | "uint64");
@@ -362,7 +234,7 @@ impl<'r, 'a> Body<'r, 'a> {
 
     fn look_at_access(&mut self, call: &'a Call, name: &str) {
         if let ExprKind::Attribute { value, .. } = &call.func.kind
-            && let Some(param) = value.as_name().and_then(|name| self.param(name))
+            && let Some(param) = value.as_name().and_then(|name| self.assigned.param(name))
         {
             self.usage.others.insert(param);
             return;
@@ -370,8 +242,8 @@ impl<'r, 'a> Body<'r, 'a> {
         let Some(address) = argument(&call.args, "base", Some(0)).or_else(|| call.argument("pointer", None)) else {
             return;
         };
-        let roots = self.roots(address);
-        let parts = self.parts(address);
+        let roots = self.assigned.roots(address);
+        let parts = self.assigned.parts(address);
         let other = call.argument("other", None).map(|other| &other.kind);
         if name == "load" && other.is_some_and(is_float) {
             self.usage.floats.extend(&roots);
@@ -391,7 +263,7 @@ impl<'r, 'a> Body<'r, 'a> {
         for (at, param) in callee.params.iter().enumerate() {
             let name = param.name.as_str();
             let Some(value) = argument(&call.args, name, Some(at)) else { continue };
-            let roots = self.roots(value);
+            let roots = self.assigned.roots(value);
             if usage.pointers.contains(name) {
                 self.usage.pointers.extend(&roots);
             }
@@ -417,7 +289,7 @@ impl<'r, 'a> Body<'r, 'a> {
                 self.usage.numbers.entry(name).or_default().extend(numbers);
             }
             if let (true, Some(param)) = (usage.others.contains(name), value.as_name()) {
-                self.usage.others.extend(self.param(param));
+                self.usage.others.extend(self.assigned.param(param));
             }
             if usage.dtypes.contains(name) {
                 self.usage.dtypes.extend(value.as_name());
@@ -436,34 +308,6 @@ impl<'r, 'a> Body<'r, 'a> {
             _ => {}
         }
     }
-}
-
-/// Whether a function gives fractions.
-fn is_fractional(call: &Call) -> bool {
-    const NAMES: &[&str] = &[
-        "dot",
-        "dot_scaled",
-        "exp",
-        "exp2",
-        "log",
-        "log2",
-        "sigmoid",
-        "softmax",
-        "sqrt",
-        "sqrt_rn",
-        "rsqrt",
-        "sin",
-        "cos",
-        "tanh",
-        "erf",
-        "div_rn",
-        "fdiv",
-        "rand",
-        "randn",
-    ];
-    let name = last_name(&call.func);
-    let to = call.args.first().filter(|_| name == "to").map_or("", |arg| last_name(&arg.value));
-    NAMES.contains(&name) || to.starts_with("float") || to == "bfloat16"
 }
 
 /// Whether a value is no whole number: `0.0`, `-float("inf")`.
