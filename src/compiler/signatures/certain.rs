@@ -38,6 +38,9 @@ fn add(
     found: &mut Certain,
 ) {
     let params = &launch.kernel.params;
+    // A type says nothing of a parameter that has a value at compile time.
+    let fits = |param: &Param, given: &Given| !(param.constexpr && matches!(given, Given::Type(..)));
+    let given = |param: &Param| given(param).filter(|given| fits(param, given));
     let known: Givens = params.iter().filter_map(|param| Some((param.name.clone(), given(param)?))).collect();
     if known.is_empty() {
         return;

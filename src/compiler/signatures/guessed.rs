@@ -52,7 +52,7 @@ pub(super) fn all(module: &Module, launch: &Launching<'_>, known: &[Givens]) -> 
     let mut sites = launched::sites(module, launch);
     let is_tuned =
         launch.kernel.autotune.is_some() || launch.kernel.heuristics.as_ref().is_none_or(|all| !all.is_empty());
-    if sites.is_empty() && !is_tuned && usage.pointers.is_empty() {
+    if sites.is_empty() && known.is_empty() && !is_tuned && usage.pointers.is_empty() {
         return Vec::new();
     }
     if sites.is_empty() {

@@ -16,7 +16,7 @@ use serde::Serialize;
 pub use constant::Constant;
 
 use crate::analysis::types::dtype::Number;
-use crate::kernel::ast::{Expr, ExprKind};
+use crate::kernel::ast::ExprKind;
 use crate::kernel::{Kernel, Module, Param};
 
 /// More than these are not tried.
@@ -179,15 +179,18 @@ fn annotated(param: &Param) -> Option<String> {
 /// The parameters that a list in `@triton.jit(…)` names or counts.
 fn listed<'a>(kernel: &'a Kernel, word: &str) -> BTreeSet<&'a str> {
     let calls = kernel.decorators.iter().filter_map(|decorator| decorator.expr.as_call());
-    let lists = calls.filter_map(|call| call.argument(word, None));
-    let items = lists.flat_map(Expr::children);
-    items
-        .filter_map(|item| match &item.kind {
-            ExprKind::Str(name) => kernel.param(name),
-            _ => kernel.params.get(usize::try_from(item.as_int()?).ok()?),
-        })
-        .map(|param| param.name.as_str())
-        .collect()
+    let mut found = BTreeSet::new();
+    for list in calls.filter_map(|call| call.argument(word, None)) {
+        // Under a condition, all that may be listed.
+        list.walk(&mut |item| {
+            let param = match &item.kind {
+                ExprKind::Str(name) => kernel.param(name),
+                _ => item.as_int().and_then(|at| kernel.params.get(usize::try_from(at).ok()?)),
+            };
+            found.extend(param.map(|param| param.name.as_str()));
+        });
+    }
+    found
 }
 
 #[cfg(test)]

@@ -60,6 +60,18 @@ fn what_a_comment_leaves_out_is_guessed() {
 }
 
 #[test]
+fn types_are_for_run_time_and_lists_may_be_conditional() {
+    let all = found(
+        "# warpsmith: signature n=i32=1 m=i32=1 o=i32=1 B=*fp16
+@triton.jit(do_not_specialize=['n'] if new else [1])
+def k(n, m, o, B: tl.constexpr): pass
+",
+    );
+    let first = &all[0];
+    assert_eq!((first.certainty, shown(first).as_str()), (Certainty::Guessed, "m: i32, n: i32, B=2, o=1"));
+}
+
+#[test]
 fn recorded_launches_come_with_each_configuration() {
     let (text, mut module) = module_of(
         "@triton.autotune(configs=[triton.Config({'B': 64}), triton.Config({'B': 128})], key=[])\n\
