@@ -209,7 +209,7 @@ impl<'a> Host<'_, 'a> {
             site.givens.insert(name(), given);
             return;
         }
-        if self.is_truth(value) {
+        if self.is_truth(value, 0) {
             site.flags.insert(name());
         } else if self.tensor(value, 0) != Tensor::Unknown {
             site.tensors.insert(name());
@@ -239,11 +239,13 @@ impl<'a> Host<'_, 'a> {
         Some(Given::Type(super::annotated(param).unwrap_or_else(|| kind.to_owned()), false))
     }
 
-    fn is_truth(&self, value: &'a Expr) -> bool {
+    fn is_truth(&self, value: &'a Expr, depth: usize) -> bool {
         match &self.names.resolve(value).kind {
             ExprKind::Compare { .. } => true,
             ExprKind::Unary { op, .. } => op == "not",
-            ExprKind::BoolOp { left, right, .. } => self.is_truth(left) || self.is_truth(right),
+            ExprKind::BoolOp { left, right, .. } if depth < DEEP => {
+                self.is_truth(left, depth + 1) || self.is_truth(right, depth + 1)
+            }
             _ => false,
         }
     }

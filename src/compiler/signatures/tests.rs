@@ -237,6 +237,17 @@ fn nothing_is_said_of_descriptors_and_tuples() {
 }
 
 #[test]
+fn circles_and_long_chains_end() {
+    let circle = "@triton.jit\ndef k(x, on: tl.constexpr):\n    tl.load(x)\ndef host():\n    on = on or on\n    a = b + 1\n    b = a\n    \
+                  c = d.view(1)\n    d = c.view(1)\n    k[(1,)](c, on)\n    k[(1,)](b, on)\n";
+    assert!(!found(circle).is_empty());
+    let helper = |n: usize| format!("@triton.jit\ndef f{n}(p):\n    f{}(p)\n", n + 1);
+    let chain: String = (0..2000).map(helper).collect();
+    let all = found(&format!("{chain}@triton.jit\ndef k(x):\n    tl.load(x)\n    f0(x)\n"));
+    assert_eq!(all[0].signature["x"], "*bf16");
+}
+
+#[test]
 fn helpers_are_looked_into_in_all_files() {
     let text = format!(
         "{HEAD}from ops import f\n@triton.jit\ndef k(a, b, c: tl.constexpr, D: tl.constexpr):\n    f(a, b, c, d=D)\n\n\

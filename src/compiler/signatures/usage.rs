@@ -8,7 +8,7 @@ use super::parts::{Assigned, last_name};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
 use crate::kernel::{Kernel, Link, Module};
 
-/// So many names of names are followed.
+/// So many names of names, and calls in calls, are followed.
 const DEEP: usize = 32;
 
 /// A kernel: its file, by its number in [`Links`](crate::kernel::Links), and its index there.
@@ -44,11 +44,13 @@ pub(super) struct Usage<'a> {
 pub(super) struct Reader<'a> {
     module: &'a Module,
     known: HashMap<Place, Rc<Usage<'a>>>,
+    /// How many kernels that call each other are being read.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
     pub(super) fn new(module: &'a Module) -> Self {
-        Self { module, known: HashMap::new() }
+        Self { module, known: HashMap::new(), depth: 0 }
     }
 
     /// What is known of a kernel of the file itself.
@@ -64,9 +66,14 @@ impl<'a> Reader<'a> {
         let Some(kernel) = self.file(place.0).and_then(|module| module.kernels.get(place.1)) else {
             return Rc::default();
         };
+        if self.depth > DEEP {
+            return Rc::default();
+        }
         // Functions that call each other in a circle find nothing here.
         self.known.insert(place, Rc::default());
+        self.depth += 1;
         let usage = Rc::new(Body::new(self, place, kernel).read());
+        self.depth -= 1;
         self.known.insert(place, Rc::clone(&usage));
         usage
     }
