@@ -1,0 +1,248 @@
+//! What is asked about a kernel, until there is a verdict.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::extract::{Extracted, extract};
+use super::protocol::{Answer, Request, SourceFile};
+use super::signatures::{Certainty, Guess, guesses};
+use crate::kernel::{Kernel, Module};
+use crate::syntax::Source;
+
+/// How long one lowering may take: a kernel takes milliseconds, a large one with much unrolled a second.
+const SECONDS: f64 = 20.0;
+/// So many written or recorded signatures are tried.
+const CERTAIN: usize = 4;
+
+/// What is compiled for.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Device {
+    /// `cuda` or `hip`.
+    pub backend: String,
+    /// The compute capability, `90`, or the architecture, `gfx942`.
+    pub arch: String,
+    /// Lanes of a warp.
+    pub warp: u32,
+}
+
+impl Default for Device {
+    fn default() -> Self {
+        Self { backend: "cuda".to_owned(), arch: "90".to_owned(), warp: 32 }
+    }
+}
+
+/// A kernel with all that is sent of it.
+#[derive(Clone, Debug)]
+pub struct Question {
+    /// Its name.
+    pub kernel: String,
+    /// Its files, its own first.
+    pub extracted: Vec<Extracted>,
+    /// What to lower it with, best first.
+    pub guesses: Vec<Guess>,
+    /// What it is compiled for.
+    pub device: Device,
+    /// A number that is another when something else would be asked.
+    pub key: u64,
+}
+
+impl Question {
+    /// The question about a kernel.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub fn of(source: &Source, module: &Module, kernel: &Kernel, device: &Device) -> Result<Self, String> {
+        let mut guesses = guesses(module, kernel, source.text());
+        if guesses.is_empty() {
+            return Err("its parameters cannot be guessed".to_owned());
+        }
+        if guesses[0].certainty != Certainty::Guessed {
+            guesses.truncate(CERTAIN);
+        }
+        let extracted =
+            extract(source, module, kernel).map_err(|missing| format!("it needs {}", missing.join(", ")))?;
+        let mut hasher = DefaultHasher::new();
+        for file in &extracted {
+            (&file.text, &file.imports, &file.assumed).hash(&mut hasher);
+        }
+        (&kernel.name, serde_json::to_string(&guesses).unwrap_or_default(), device).hash(&mut hasher);
+        let key = hasher.finish();
+        Ok(Self { kernel: kernel.name.clone(), extracted, guesses, device: device.clone(), key })
+    }
+
+    /// What is sent for a guess.
+    #[must_use]
+    pub fn request(&self, id: u64, guess: &Guess) -> Request {
+        let file = |(at, file): (usize, &Extracted)| SourceFile {
+            name: format!("file{at}"),
+            text: file.text.clone(),
+            imports: file.imports.clone(),
+        };
+        let json = |(name, value): (&String, _)| (name.clone(), serde_json::to_value(value).unwrap_or_default());
+        let arch = self.device.arch.parse::<u32>().map_or_else(|_| self.device.arch.clone().into(), Into::into);
+        Request {
+            id,
+            files: self.extracted.iter().enumerate().map(file).collect(),
+            kernel: self.kernel.clone(),
+            signature: guess.signature.clone(),
+            constexprs: guess.constexprs.iter().map(json).collect(),
+            aligned: guess.aligned.clone(),
+            target: (self.device.backend.clone(), arch, self.device.warp),
+            options: BTreeMap::new(),
+            types: true,
+            seconds: SECONDS,
+        }
+    }
+
+    /// Whether something was assumed of the user's code that may be otherwise: then only a yes counts.
+    fn assumes(&self) -> bool {
+        self.extracted.iter().any(|file| !file.assumed.is_empty())
+    }
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Settled {
+    /// Triton takes the kernel; with its answer, and whether that was for parameters that somebody wrote or recorded.
+    Accepted(Box<Answer>, bool),
+    /// It does not, whatever the parameters, or for those that somebody wrote or recorded.
+    Refused(Box<Answer>),
+    /// Nobody can tell, for this reason.
+    Unknown(String),
+}
+
+/// A question on its way.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// What is asked.
+    pub question: Question,
+    next: usize,
+    accepted: Option<Box<Answer>>,
+    refused: Option<Box<Answer>>,
+}
+
+impl Trial {
+    /// A question that was not asked yet.
+    #[must_use]
+    pub fn new(question: Question) -> Self {
+        Self { question, next: 0, accepted: None, refused: None }
+    }
+
+    /// What is to be asked next, under this number.
+    #[must_use]
+    pub fn request(&self, id: u64) -> Option<Request> {
+        Some(self.question.request(id, self.question.guesses.get(self.next)?))
+    }
+
+    /// Takes in the answer to [`Self::request`]. Returns what came of it, unless more must be asked.
+    pub fn hear(&mut self, answer: Answer) -> Option<Settled> {
+        let Some(guess) = self.question.guesses.get(self.next) else {
+            return Some(Settled::Unknown("there is nothing to ask".to_owned()));
+        };
+        let is_certain = guess.certainty != Certainty::Guessed;
+        self.next += 1;
+        let is_last = self.next == self.question.guesses.len();
+        if let Some(why) = &answer.unable {
+            return Some(Settled::Unknown(why.clone()));
+        }
+        if let Some(how) = answer.crashed.as_ref().filter(|_| !is_certain) {
+            return Some(Settled::Unknown(format!("Triton's compiler crashes: {how}")));
+        }
+        if answer.accepted {
+            self.accepted.get_or_insert(Box::new(answer));
+            // All that somebody wrote must do; of guesses one is enough.
+            let accepted = self.accepted.clone().filter(|_| is_last || !is_certain)?;
+            return Some(Settled::Accepted(accepted, is_certain));
+        }
+        if is_certain {
+            return Some(if self.question.assumes() {
+                Settled::Unknown("it depends on what was assumed".to_owned())
+            } else {
+                Settled::Refused(Box::new(answer))
+            });
+        }
+        let first = self.refused.get_or_insert_with(|| Box::new(answer.clone()));
+        if !is_same(first, &answer) || !is_certain_whatever(first) || self.question.assumes() {
+            self.refused = Some(Box::new(Answer::default()));
+        }
+        if !is_last {
+            return None;
+        }
+        let refused = self.refused.take().filter(|answer| answer.error.is_some());
+        Some(refused.map_or_else(|| Settled::Unknown("no guess of its parameters fits".to_owned()), Settled::Refused))
+    }
+}
+
+/// Whether two refusals say the same of the same place.
+fn is_same(one: &Answer, other: &Answer) -> bool {
+    let of = |answer: &Answer| answer.error.as_ref().map(|error| (error.message.clone(), error.places.last().copied()));
+    of(one).is_some() && of(one) == of(other)
+}
+
+/// Whether a refusal does not depend on the types and values of parameters: names, keywords, syntax.
+fn is_certain_whatever(answer: &Answer) -> bool {
+    let Some(error) = &answer.error else { return false };
+    let message = error.message.as_str();
+    let says = |words: &[&str]| words.iter().any(|word| message.contains(word));
+    error.kind == "load"
+        || says(&["is not defined", "module 'triton.language", "unsupported AST node", "have been removed"])
+        || says(&["unexpected keyword argument", "required positional argument", "positional arguments but"])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compiler::protocol::Refusal;
+
+    fn trial(certainties: &[Certainty]) -> Trial {
+        let guess = |certainty: &Certainty| Guess {
+            signature: BTreeMap::new(),
+            constexprs: BTreeMap::new(),
+            aligned: Vec::new(),
+            certainty: *certainty,
+        };
+        let guesses = certainties.iter().map(guess).collect();
+        let device = Device::default();
+        Trial::new(Question { kernel: "k".to_owned(), extracted: Vec::new(), guesses, device, key: 0 })
+    }
+
+    fn yes() -> Answer {
+        Answer { accepted: true, ..Answer::default() }
+    }
+
+    fn no(message: &str) -> Answer {
+        let error = Refusal {
+            kind: String::new(),
+            message: message.to_owned(),
+            places: vec![(0, 3, 4, 3, 8)],
+            verifier: Vec::new(),
+        };
+        Answer { error: Some(error), ..Answer::default() }
+    }
+
+    fn settled(certainties: &[Certainty], answers: &[Answer]) -> Option<Settled> {
+        let mut trial = trial(certainties);
+        answers.iter().map(|answer| trial.hear(answer.clone())).last().flatten()
+    }
+
+    use Certainty::{Guessed, Recorded, Written};
+
+    #[test]
+    fn all_that_was_written_must_do() {
+        assert_eq!(settled(&[Written, Written], &[yes()]), None);
+        assert_eq!(settled(&[Written, Written], &[yes(), yes()]), Some(Settled::Accepted(Box::new(yes()), true)));
+        assert_eq!(settled(&[Recorded, Recorded], &[yes(), no("odd")]), Some(Settled::Refused(Box::new(no("odd")))));
+    }
+
+    #[test]
+    fn one_guess_is_enough_and_no_guess_is_no_proof() {
+        let defined = "oops is not defined";
+        assert_eq!(settled(&[Guessed, Guessed], &[no("odd"), yes()]), Some(Settled::Accepted(Box::new(yes()), false)));
+        assert!(matches!(settled(&[Guessed, Guessed], &[no("odd"), no("odd")]), Some(Settled::Unknown(_))));
+        assert_eq!(
+            settled(&[Guessed, Guessed], &[no(defined), no(defined)]),
+            Some(Settled::Refused(Box::new(no(defined))))
+        );
+        assert!(matches!(settled(&[Guessed; 3], &[no(defined), no("odd"), no(defined)]), Some(Settled::Unknown(_))));
+    }
+}
