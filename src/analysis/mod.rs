@@ -21,6 +21,7 @@
 //! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
 //! - [`fills`]: what is in the lanes that a load filled, and what arithmetic makes of it,
 //! - [`interpret`]: runs a kernel's body over that domain,
+//! - [`verdict`]: what Triton itself said,
 //! - [`ranges`]: between which numbers an index lies,
 //! - [`types`]: runs a kernel's body as Triton's front end would: types, shapes, compile-time values.
 //!
@@ -47,6 +48,7 @@ pub mod tensors;
 pub mod tuning;
 pub mod types;
 pub mod updates;
+pub mod verdict;
 pub mod witness;
 
 #[cfg(test)]

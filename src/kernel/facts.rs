@@ -54,6 +54,20 @@ impl Facts {
         value
     }
 
+    /// The fact of this type and `key`, if it is known.
+    pub fn peek<T: Fact>(&self, key: u64) -> Option<Arc<T>> {
+        let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = entries.iter().find(|entry| entry.fact == TypeId::of::<T>() && entry.key == key)?;
+        Arc::clone(&known.value).downcast().ok()
+    }
+
+    /// Takes in a fact that was found elsewhere, in place of what was known.
+    pub fn put<T: Fact>(&self, key: u64, value: T) {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        entries.retain(|entry| entry.fact != TypeId::of::<T>() || entry.key != key);
+        entries.push(Entry { fact: TypeId::of::<T>(), key, value: Arc::new(value), shift: shift::<T> });
+    }
+
     /// Forgets everything when it was found in other surroundings.
     pub(super) fn keep_in(&mut self, surroundings: u64) {
         if self.surroundings.replace(surroundings).is_some_and(|before| before != surroundings) {

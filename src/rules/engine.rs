@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::RULES;
 use super::declaration::{FAMILIES, Rule};
 use super::diagnostic::Diagnostic;
+use super::reconcile::reconcile;
 use super::suppression::Suppressions;
 use crate::analysis::dialect;
 use crate::analysis::types::{self, Facts};
@@ -179,6 +180,7 @@ pub fn check(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
         out.retain(|diagnostic| !suppressions.cover(diagnostic, context.source));
         // What no kernel compiles cannot break the language's rules.
         out.retain(|diagnostic| !diagnostic.code.starts_with('L') || !context.is_dead(diagnostic.span));
+        reconcile(context, &mut out);
     }
     out.sort_by(|a, b| (a.span, a.code).cmp(&(b.span, b.code)));
     out.dedup();

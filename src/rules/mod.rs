@@ -14,6 +14,7 @@ mod language;
 mod memory;
 mod page;
 mod reader;
+mod reconcile;
 mod rewrite;
 mod scope;
 mod suppression;
@@ -23,6 +24,7 @@ mod tests;
 pub use declaration::{Declaration, Family, Rule, Severity};
 pub use diagnostic::{Diagnostic, Edit, Fix, Related, apply_edits};
 pub use engine::{Context, Findings, Selection, check};
+pub use reconcile::is_disproved;
 
 macro_rules! rules {
     ($($module:ident,)*) => {
@@ -34,6 +36,7 @@ macro_rules! rules {
 }
 
 rules! {
+    compile_error,
     launch_arguments,
     tuned_update,
     tuner_names,

@@ -147,7 +147,8 @@ fn documentation_has_the_required_headings() {
 
 #[test]
 fn bad_examples_are_found_exactly_where_marked() {
-    for rule in all() {
+    // What Triton says is tested with Triton, in tests/compiler.rs.
+    for rule in all().iter().filter(|rule| rule.declaration.family() != Family::Compiler) {
         let code = rule.declaration.code;
         for block in blocks(rule.declaration.doc, "Bad") {
             assert!(!block.marked().is_empty(), "{code}: nothing is marked in\n{}", block.text);

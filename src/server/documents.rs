@@ -115,6 +115,16 @@ impl Documents {
         self.notebooks.values_mut().for_each(Notebook::forget_findings);
     }
 
+    /// Forgets what was found in one text.
+    pub(super) fn forget_findings_of(&mut self, uri: &lsp::Uri) {
+        if let Some(file) = self.files.get_mut(uri) {
+            file.before = file.unit.take().or(file.before.take());
+        }
+        if let Some(notebook) = self.notebooks.get_mut(uri) {
+            notebook.forget_findings();
+        }
+    }
+
     /// Looks whether files that open ones import from, or what was recorded of them, is another now. Returns whether what was found there is forgotten.
     pub(super) fn look_around(&mut self) -> bool {
         self.workspace.refresh();

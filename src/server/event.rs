@@ -6,6 +6,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc;
 
 use super::feature::Question;
+use crate::compiler::Heard;
 use crate::evaluate::Devices;
 use crate::explore::{OptimizeError, Outcome};
 
@@ -64,6 +65,12 @@ pub(super) enum Event {
 
     /// The editor's settings: for each folder, and for files outside every folder.
     Configuration(Vec<(Option<lsp::Uri>, Value)>),
+    /// Nothing has been edited for a while.
+    Quiet,
+    /// Something was heard of a process of the compiler, by its number.
+    Compiler(u64, Heard),
+    /// The compiler's process may be started again.
+    ReviveCompiler,
     /// What there is to measure on.
     Devices(Devices),
     /// A search ended.

@@ -15,6 +15,7 @@ mod backend;
 mod capabilities;
 mod client;
 mod code_action;
+mod compile;
 mod completion;
 mod definition;
 mod diagnostics;

@@ -12,6 +12,7 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use super::capabilities::{self, Client};
 use super::client::{Call, Calls};
+use super::compile::Compile;
 use super::documents::Documents;
 use super::event::{Event, Events, Reply};
 use super::optimize::{Jobs, panic_text};
@@ -40,12 +41,13 @@ pub(super) struct Owner {
     pub(super) documents: Documents,
     pub(super) devices: Option<Devices>,
     pub(super) jobs: Jobs,
+    pub(super) compile: Compile,
     settings: Store,
     folders: Vec<lsp::Uri>,
     /// Whether the editor's settings are still to come: until then nothing is checked.
     waits_for_settings: bool,
     /// Files and notebooks whose diagnostics are to be published.
-    unpublished: BTreeSet<lsp::Uri>,
+    pub(super) unpublished: BTreeSet<lsp::Uri>,
     pulls: VecDeque<Pull>,
     has_told_of_crash: bool,
 }
@@ -63,6 +65,7 @@ impl Owner {
             documents: Documents::default(),
             devices: None,
             jobs: Jobs::default(),
+            compile: Compile::default(),
             settings: Store::default(),
             folders: Vec::new(),
             waits_for_settings: false,
@@ -192,6 +195,9 @@ impl Owner {
                     self.check_all_again();
                 }
             }
+            Event::Quiet => self.quiet(),
+            Event::Compiler(number, heard) => self.hear_compiler(number, heard),
+            Event::ReviveCompiler => self.revive_compiler(),
             Event::Devices(devices) => self.devices = Some(devices),
             Event::JobEnded(id, result) => self.job_ended(&id, result),
             Event::OfferAnswered(id, yes) => self.offer_answered(&id, yes),
@@ -276,6 +282,7 @@ impl Owner {
     }
 
     fn edited(&mut self, uri: lsp::Uri) {
+        self.compile_later(&uri);
         if !self.capabilities.pulls_diagnostics {
             self.unpublished.insert(uri);
         }

@@ -43,6 +43,8 @@ pub struct Settings {
     pub python: Option<PathBuf>,
     /// What the editor shows between the text.
     pub inlay_hints: InlayHintSettings,
+    /// Whether and when Triton itself is asked about kernels.
+    pub compiler: CompilerSettings,
     /// How kernels are optimized.
     pub optimize: OptimizeSettings,
     /// The language model to use, if any.
@@ -62,6 +64,23 @@ pub struct InlayHintSettings {
 impl Default for InlayHintSettings {
     fn default() -> Self {
         Self { types: true, values: true }
+    }
+}
+
+/// Whether and when Triton itself is asked about kernels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CompilerSettings {
+    /// Whether Triton's front end is asked in the background, in the project's Python, while a kernel is edited. Constants and
+    /// decorators of the file run there; never in a workspace that is not trusted.
+    pub enabled: bool,
+    /// How long after the last keystroke, in milliseconds.
+    pub delay: u64,
+}
+
+impl Default for CompilerSettings {
+    fn default() -> Self {
+        Self { enabled: true, delay: 300 }
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod actions;
 mod cancellation;
+mod compiler;
 mod completion;
 mod diagnostics;
 mod documents;

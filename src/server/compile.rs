@@ -1,0 +1,301 @@
+//! The compiler tier: a moment after the last edit, Triton's own front end is asked about the kernels that changed.
+
+use std::collections::{HashMap, VecDeque};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::client::Call;
+use super::event::{Event, Events};
+use super::owner::Owner;
+use super::unit::Unit;
+use crate::analysis::verdict::{Outcome as Said, Verdict};
+use crate::compiler::{
+    Complaint, Device, Files, Heard, Opinion, Outcome, Question, Service, Settled, Status, Trial, opinion,
+};
+use crate::kernel::Kernel;
+use crate::rules;
+
+/// Verdicts that are remembered, for edits that are taken back.
+const REMEMBERED: usize = 512;
+
+/// What the tier knows and has to do.
+#[derive(Default)]
+pub(super) struct Compile {
+    service: Option<Service>,
+    timer: Option<Timer>,
+    /// Files and notebooks that were edited since the last quiet moment.
+    edited: Vec<lsp::Uri>,
+    /// Kernels to ask about, by file and name.
+    waiting: VecDeque<(lsp::Uri, String)>,
+    asked: Option<Asked>,
+    last: u64,
+    known: HashMap<u64, Settled>,
+    /// Interpreters of which it was told that they cannot be asked.
+    told: Vec<PathBuf>,
+}
+
+struct Asked {
+    id: u64,
+    uri: lsp::Uri,
+    trial: Trial,
+}
+
+/// Says when nothing has happened for a while.
+struct Timer(Sender<Duration>);
+
+impl Timer {
+    fn start(events: Events) -> std::io::Result<Self> {
+        let (sender, changes) = channel::<Duration>();
+        let wait = move || {
+            while let Ok(delay) = changes.recv() {
+                let mut until = Instant::now() + delay;
+                loop {
+                    match changes.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                        Ok(delay) => until = Instant::now() + delay,
+                        Err(RecvTimeoutError::Timeout) => break,
+                        Err(RecvTimeoutError::Disconnected) => return,
+                    }
+                }
+                if events.send(Event::Quiet).is_err() {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new().name("quiet".to_owned()).spawn(wait)?;
+        Ok(Self(sender))
+    }
+}
+
+impl Owner {
+    /// Notes that a file or notebook was edited: what was asked is of an older text.
+    pub(super) fn compile_later(&mut self, uri: &lsp::Uri) {
+        if !self.trusted {
+            return;
+        }
+        let compile = &mut self.compile;
+        if !compile.edited.contains(uri) {
+            compile.edited.push(uri.clone());
+        }
+        compile.waiting.retain(|(of, _)| of != uri);
+        if compile.asked.as_ref().is_some_and(|asked| asked.uri == *uri) {
+            compile.asked = None;
+            if let Some(service) = &mut compile.service {
+                service.ask([]);
+            }
+        }
+        let delay = self.settings_of(uri).map_or(Duration::ZERO, |settings| Duration::from_millis(settings.delay));
+        if self.compile.timer.is_none() {
+            match Timer::start(self.events.clone()) {
+                Ok(timer) => self.compile.timer = Some(timer),
+                Err(error) => tracing::warn!(%error, "kernels are not compiled in the background"),
+            }
+        }
+        if let Some(timer) = &self.compile.timer {
+            let _ = timer.0.send(delay);
+        }
+    }
+
+    /// Nothing has been edited for a while: asks about what has no verdict.
+    pub(super) fn quiet(&mut self) {
+        for uri in std::mem::take(&mut self.compile.edited) {
+            let Some(unit) = self.documents.unit(&uri) else { continue };
+            let is_wanted = self.settings_of(&uri).is_some_and(|settings| settings.enabled);
+            if is_wanted {
+                let open = unit.module.kernels.iter().filter(|kernel| Verdict::of(kernel).is_none());
+                let names = open.map(|kernel| (unit.uri.clone(), kernel.name.clone()));
+                self.compile.waiting.extend(names);
+            }
+        }
+        self.compile_next();
+    }
+
+    /// Asks about the next kernel, unless something is being asked.
+    fn compile_next(&mut self) {
+        while self.compile.asked.is_none() {
+            let Some((uri, name)) = self.compile.waiting.pop_front() else { return };
+            let Some(unit) = self.documents.unit(&uri) else { continue };
+            let Some(kernel) = unit.module.kernel(&name).filter(|kernel| Verdict::of(kernel).is_none()) else {
+                continue;
+            };
+            let Some(python) = self.interpreter(&unit) else { return self.compile.waiting.clear() };
+            match Question::of(&unit.source, &unit.module, kernel, &Device::default()) {
+                Err(why) => Verdict::new(kernel, Said::Unknown(why)).keep(kernel),
+                Ok(question) => match self.compile.known.get(&question.key).cloned() {
+                    Some(settled) => self.settle(&uri, &question, settled),
+                    None => self.ask(python, uri, Trial::new(question)),
+                },
+            }
+        }
+    }
+
+    /// The interpreter of a unit, if it has Triton.
+    fn interpreter(&mut self, unit: &Unit) -> Option<PathBuf> {
+        let resolved = self.resolved(unit);
+        let root = self.root_of(unit);
+        let folder = unit.path.as_deref().and_then(Path::parent).unwrap_or(&root);
+        let environment = (self.tools.environment)(folder, &root, &resolved.settings)?;
+        environment.triton.map(|_| environment.python)
+    }
+
+    fn ask(&mut self, python: PathBuf, uri: lsp::Uri, trial: Trial) {
+        if self.compile.service.as_ref().is_none_or(|service| service.python() != python) {
+            let events = self.events.clone();
+            let ears = Arc::new(move |number, heard| drop(events.send(Event::Compiler(number, heard))));
+            // The former process is killed with its service.
+            self.compile.service = Some(Service::new(python, ears));
+        }
+        self.compile.last += 1;
+        let id = self.compile.last;
+        let Some(request) = trial.request(id) else { return };
+        self.compile.asked = Some(Asked { id, uri, trial });
+        if let Some(service) = &mut self.compile.service {
+            service.ask([request]);
+        }
+        self.tell_if_unfit();
+    }
+
+    /// Takes in what was heard of the compiler's process.
+    pub(super) fn hear_compiler(&mut self, number: u64, heard: Heard) {
+        let Some(service) = &mut self.compile.service else { return };
+        match service.hear(number, heard) {
+            Outcome::Answered(answer) => self.answered(*answer),
+            Outcome::Pause(pause) => {
+                let events = self.events.clone();
+                let wait = move || {
+                    std::thread::sleep(pause);
+                    let _ = events.send(Event::ReviveCompiler);
+                };
+                if let Err(error) = std::thread::Builder::new().name("pause".to_owned()).spawn(wait) {
+                    tracing::warn!(%error, "the compiler's process is not started again");
+                }
+            }
+            Outcome::Status => self.tell_if_unfit(),
+            Outcome::Nothing => {}
+        }
+    }
+
+    /// Starts the compiler's process again.
+    pub(super) fn revive_compiler(&mut self) {
+        if let Some(service) = &mut self.compile.service {
+            service.revive();
+        }
+        self.tell_if_unfit();
+    }
+
+    fn answered(&mut self, answer: crate::compiler::protocol::Answer) {
+        let Some(mut asked) = self.compile.asked.take_if(|asked| asked.id == answer.id) else { return };
+        if let Some(settled) = asked.trial.hear(answer) {
+            if self.compile.known.len() >= REMEMBERED {
+                self.compile.known.clear();
+            }
+            self.compile.known.insert(asked.trial.question.key, settled.clone());
+            let uri = asked.uri.clone();
+            self.settle(&uri, &asked.trial.question, settled);
+            return self.compile_next();
+        }
+        self.compile.last += 1;
+        asked.id = self.compile.last;
+        if let (Some(request), Some(service)) = (asked.trial.request(asked.id), &mut self.compile.service) {
+            service.ask([request]);
+        }
+        self.compile.asked = Some(asked);
+    }
+
+    /// Keeps a verdict with its kernel and shows what comes of it.
+    fn settle(&mut self, uri: &lsp::Uri, question: &Question, settled: Settled) {
+        let Some(unit) = self.documents.unit(uri) else { return };
+        let Some(kernel) = unit.module.kernel(&question.kernel) else { return };
+        let said = said(&unit, kernel, question, settled);
+        tracing::debug!(kernel = kernel.name, ?said, "Triton's verdict");
+        let (is_shown, has_types) = match &said {
+            Said::Refused { .. } => (true, false),
+            Said::Accepted { types, .. } => (false, !types.is_empty()),
+            Said::Unknown(_) => (false, false),
+        };
+        Verdict::new(kernel, said).keep(kernel);
+        let disproved: Vec<String> = unit
+            .findings()
+            .iter()
+            .filter(|finding| rules::is_disproved(&unit.module, finding))
+            .map(|finding| format!("{} in `{}`: {}", finding.code, kernel.name, finding.message))
+            .collect();
+        for text in &disproved {
+            tracing::warn!(text, "Triton compiles what a rule calls an error: please report this false alarm");
+        }
+        drop(unit);
+        if is_shown || !disproved.is_empty() {
+            self.documents.forget_findings_of(uri);
+            if !self.capabilities.pulls_diagnostics {
+                self.unpublished.insert(uri.clone());
+            } else if self.capabilities.refreshes_diagnostics {
+                self.client.send(Call::RefreshDiagnostics);
+            }
+        }
+        if has_types && self.capabilities.refreshes_hints {
+            self.client.send(Call::RefreshHints);
+        }
+    }
+
+    /// Says once for each interpreter why it cannot be asked.
+    fn tell_if_unfit(&mut self) {
+        let Some(service) = &self.compile.service else { return };
+        let Status::Unfit(reason) = service.status() else { return };
+        let python = service.python().to_owned();
+        self.compile.waiting.clear();
+        self.compile.asked = None;
+        if !self.compile.told.contains(&python) {
+            let first = reason.lines().next().unwrap_or_default();
+            let text =
+                format!("Warpsmith does without Triton's own errors: {} cannot be asked ({first})", python.display());
+            self.client.show(lsp::MessageType::Info, text);
+            self.compile.told.push(python);
+        }
+    }
+
+    fn settings_of(&mut self, uri: &lsp::Uri) -> Option<crate::settings::CompilerSettings> {
+        let unit = self.documents.unit(uri)?;
+        Some(self.resolved(&unit).settings.compiler.clone())
+    }
+}
+
+/// What a verdict means for the file.
+fn said(unit: &Rc<Unit>, kernel: &Kernel, question: &Question, settled: Settled) -> Said {
+    let (answer, is_certain) = match settled {
+        Settled::Accepted(answer, is_certain) => (answer, is_certain),
+        Settled::Refused(answer) => (answer, true),
+        Settled::Unknown(why) => return Said::Unknown(why),
+    };
+    let files = Files { source: &unit.source, links: unit.module.links(), extracted: &question.extracted };
+    match opinion(&answer, files, kernel.name_span) {
+        Opinion::Accepts(types) => {
+            let own = types.into_iter().filter(|(span, _)| kernel.span.contains(*span));
+            let types: Vec<_> = own.collect();
+            let compiled = types.iter().map(|(span, _)| *span).collect();
+            Said::Accepted { compiled, types: if is_certain { types } else { Vec::new() } }
+        }
+        Opinion::Refuses(complaint) => refused(kernel, complaint),
+        Opinion::Unknown(why) => Said::Unknown(why),
+    }
+}
+
+/// A complaint whose place is in the kernel: what stands in a helper is shown where the kernel calls it.
+fn refused(kernel: &Kernel, complaint: Complaint) -> Said {
+    let Complaint { span, mut message, related } = complaint;
+    let mut places: Vec<_> =
+        related.iter().filter(|place| place.file.is_none()).map(|place| (place.span, place.message.clone())).collect();
+    for place in related.iter().filter(|place| place.file.is_some()) {
+        let name = place.file.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        message = format!("{message} (in a helper of {})", name.unwrap_or_default());
+    }
+    if kernel.span.contains(span) {
+        return Said::Refused { span, message, related: places };
+    }
+    let call = places.iter().position(|(place, _)| kernel.span.contains(*place)).map(|at| places.remove(at).0);
+    places.push((span, "the error is in here".to_owned()));
+    Said::Refused { span: call.unwrap_or(kernel.name_span), message, related: places }
+}

@@ -1,0 +1,122 @@
+//! The compiler tier, with the real Triton of `WARPSMITH_TEST_PYTHON`.
+
+use serde_json::{Value, json};
+
+use crate::harness::{Client, Document, Setup, codes};
+
+const KERNEL: &str = r#"import torch
+import triton
+import triton.language as tl
+
+device = torch.device("cuda")
+
+
+@triton.jit
+def helper(é, B: tl.constexpr):
+    return é + tl.arange(0, B)
+
+
+# warpsmith: signature x=*fp16 n=i32 B=64
+@triton.jit
+def k(x, n, B: tl.constexpr):
+    i = helper(0, B)
+    "😀"; v = tl.load(x + i, mask=i < n, other=0.0)
+    tl.store(x + i, v, mask=i < n)
+"#;
+
+fn python() -> String {
+    std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`")
+}
+
+/// Opens a file for which rules of these families speak.
+fn open(setup: Setup, select: &[&str], text: &str) -> (Client, Document) {
+    let settings = json!({ "select": select, "python": python(), "compiler": { "delay": 5 } });
+    let mut client = setup.options(json!({ "settings": settings })).start();
+    let document = client.open("k.py", text);
+    (client, document)
+}
+
+/// What is published once the compiler has spoken, too.
+fn compiled(client: &mut Client, document: &Document) -> Vec<Value> {
+    assert_eq!(codes(&client.published(document)), [""; 0], "before it has spoken");
+    client.published(document)
+}
+
+#[test]
+fn an_error_of_triton_is_shown_where_it_is_and_goes_when_it_is_mended() {
+    let broken = KERNEL.replace("other=0.0)", "other=0.0, eviction_policy='never')");
+    let (mut client, mut document) = open(Setup::new().full(), &["C"], &broken);
+    let found = compiled(&mut client, &document);
+    assert_eq!(codes(&found), ["C001"]);
+    assert_eq!(found[0]["range"], document.range_of("tl.load(x + i, mask=i < n, other=0.0, eviction_policy='never')"));
+    assert!(found[0]["message"].as_str().unwrap().contains("never"), "{found:?}");
+    // It moves with the kernel.
+    client.replace(&mut document, "tl.arange(0, B)\n", "tl.arange(0, B)\n\n\n");
+    let moved = client.published(&document);
+    assert_eq!(moved[0]["range"], document.range_of("tl.load(x + i, mask=i < n, other=0.0, eviction_policy='never')"));
+    // What may matter to it makes it uncertain for a moment.
+    client.replace(&mut document, "import torch\n", "import torch\n\n\n");
+    let again = compiled(&mut client, &document);
+    assert_eq!(again[0]["range"], document.range_of("tl.load(x + i, mask=i < n, other=0.0, eviction_policy='never')"));
+    client.replace(&mut document, "never", "evict_first");
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.assert_silent();
+}
+
+#[test]
+fn an_error_in_a_helper_is_shown_in_the_kernel_that_calls_it() {
+    let broken = KERNEL.replace(
+        "return é + tl.arange(0, B)",
+        "return (é + tl.arange(0, B)).to(tl.float16, fp_downcast_rounding='up')",
+    );
+    let (mut client, document) = open(Setup::new().full(), &["C"], &broken);
+    let found = compiled(&mut client, &document);
+    assert_eq!(codes(&found), ["C001"]);
+    assert_eq!(found[0]["range"], document.range_of("helper(0, B)"));
+    let related = &found[0]["relatedInformation"][0];
+    assert_eq!(related["location"]["range"]["start"]["line"], 9, "{related}");
+}
+
+#[test]
+fn of_a_rule_and_the_compiler_one_speaks() {
+    let broken = KERNEL.replace("other=0.0)", "other=0.0, eviction_policy='never')");
+    let (mut client, document) = open(Setup::new(), &["C", "L"], &broken);
+    assert_eq!(codes(&client.published(&document)), ["L010"]);
+    assert_eq!(codes(&client.published(&document)), ["L010"], "with what the compiler says");
+    client.assert_silent();
+}
+
+#[test]
+fn what_is_taken_back_was_never_said() {
+    let (mut client, mut document) = open(Setup::new(), &["C"], KERNEL);
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    for _ in 0..5 {
+        client.replace(&mut document, "other=0.0", "other=0.0, eviction_policy='no'");
+        client.replace(&mut document, "other=0.0, eviction_policy='no'", "other=0.0");
+    }
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.assert_silent();
+}
+
+#[test]
+fn guesses_are_no_proof_but_names_are() {
+    let unsigned = KERNEL.replace("# warpsmith: signature x=*fp16 n=i32 B=64\n", "");
+    let broken = unsigned.replace("other=0.0)", "other=0.0, eviction_policy='never')");
+    let (mut client, document) = open(Setup::new(), &["C"], &broken);
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.assert_silent();
+    let broken = unsigned.replace("other=0.0)", "other=0.0 + oops)");
+    let document = client.open("b.py", &broken);
+    let found = compiled(&mut client, &document);
+    assert_eq!((codes(&found), &found[0]["range"]), (vec!["C001"], &document.range_of("oops")));
+}
+
+#[test]
+fn an_untrusted_workspace_is_not_compiled() {
+    let broken = KERNEL.replace("other=0.0)", "other=0.0, eviction_policy='never')");
+    let settings = json!({ "select": ["C"], "python": python(), "compiler": { "delay": 5 } });
+    let mut client = Setup::new().options(json!({ "settings": settings, "workspaceTrusted": false })).start();
+    let document = client.open("k.py", &broken);
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.assert_silent();
+}
