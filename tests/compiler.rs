@@ -96,3 +96,116 @@ fn verdicts_are_those_of_the_table() {
     assert!(asked > 1000, "{asked}");
     assert!(wrong.is_empty(), "{} of {asked}\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// A kernel that does not compile, each number another one.
+fn broken(number: usize) -> Request {
+    let mut request = add(number);
+    request.files[0].text = request.files[0].text.replace(&format!("+ {number}"), &format!("+ oops{number}"));
+    request
+}
+
+#[test]
+fn a_killed_process_costs_no_answer() {
+    let mut session = Session::new(python());
+    let started = session.answer(add(0)).unwrap();
+    assert!(started.accepted);
+    let mut killed = 0;
+    // A fixed mix of moments: before, soon after and long after the question.
+    for number in 0..200_usize {
+        let process = session.process();
+        let delay = std::time::Duration::from_micros((number as u64 * 7919) % 30_000);
+        let killer = std::thread::spawn(move || {
+            std::thread::sleep(delay);
+            // Not the fourth time in a row: then it is left alone, as it should be.
+            let is_hit = number % 3 == 0;
+            if let Some(process) = process.filter(|_| is_hit) {
+                #[expect(unsafe_code, reason = "the test kills the process from outside, as a user or the system may")]
+                // SAFETY: a signal to a process that this one has started.
+                let hit = unsafe { libc::kill(process.cast_signed(), libc::SIGKILL) } == 0;
+                return usize::from(hit);
+            }
+            0
+        });
+        let is_broken = number % 2 == 1;
+        let answer = session.answer(if is_broken { broken(number) } else { add(number) }).unwrap();
+        killed += killer.join().unwrap();
+        assert_eq!(answer.accepted, !is_broken, "{number}: {answer:?}");
+        if is_broken {
+            assert!(answer.error.unwrap().message.contains(&format!("oops{number}")));
+        }
+    }
+    println!("killed {killed} times");
+    assert!(killed > 20, "{killed}");
+    assert_eq!(children(std::process::id()), session.process().into_iter().collect::<Vec<_>>(), "one process is left");
+}
+
+/// The processes that a process has started and that still run.
+fn children(of: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{of}/task")).unwrap();
+    let read = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default()
+    };
+    tasks.flat_map(|task| read(task).split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<u32>>()).collect()
+}
+
+/// Resident memory of a process, in KiB.
+fn memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+#[test]
+fn a_hundred_edits_leave_one_process_and_flat_memory() {
+    let mut session = Session::new(python());
+    session.answer(add(0)).unwrap();
+    let process = session.process().unwrap();
+    let before = memory(process);
+    for number in 0..100 {
+        assert!(session.answer(add(number)).unwrap().accepted);
+    }
+    let grown = memory(process).saturating_sub(before);
+    println!("{before} KiB, {grown} KiB more after 100 questions");
+    assert_eq!(session.process(), Some(process));
+    assert!(children(process).is_empty());
+    assert!(grown < 4096, "{grown} KiB more");
+}
+
+#[test]
+fn odd_programs_are_answered() {
+    let mut session = Session::new(python());
+    let with = |body: &str, top: &str| {
+        let mut request = add(0);
+        request.files[0].text = format!(
+            "{top}\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, B: tl.constexpr):\n    {body}\n"
+        );
+        request.seconds = 3.0;
+        request
+    };
+    let hang = session.answer(with("pass", "while True: pass")).unwrap();
+    assert!(hang.unable.unwrap().contains("3"), "a hang has an end");
+    let output =
+        session.answer(with("pass", "import sys\nfor i in range(100000): print('x' * 1000, file=sys.stderr)")).unwrap();
+    assert!(output.accepted || output.unable.is_some() || output.crashed.is_some(), "{output:?}");
+    let dead = session.answer(with("pass", "import os\nos.abort()")).unwrap();
+    assert!(dead.crashed.unwrap().contains("signal 6"));
+    let exit = session.answer(with("pass", "raise SystemExit(3)")).unwrap();
+    assert!(exit.unable.unwrap().contains("SystemExit"));
+    let missing = session.answer(with("pass", "import nothing_of_this_name")).unwrap();
+    assert!(missing.unable.unwrap().contains("nothing_of_this_name"));
+    let memory = session.answer(with("pass", "x = bytearray(1 << 40)")).unwrap();
+    assert!(memory.unable.unwrap().contains("MemoryError"));
+    assert!(session.answer(add(1)).unwrap().accepted, "and the next question is answered");
+}
+
+#[test]
+fn an_interpreter_without_triton_says_so_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = std::process::Command::new(python()).args(["-m", "venv", "--without-pip"]).arg(folder.path()).status();
+    assert!(made.unwrap().success());
+    let mut session = Session::new(folder.path().join("bin/python"));
+    let why = session.answer(add(0)).unwrap_err();
+    assert_eq!(why, "ModuleNotFoundError: No module named 'triton'");
+    let mut session = Session::new(folder.path().join("bin/gone"));
+    assert!(session.answer(add(0)).unwrap_err().contains("set `python` in warpsmith.toml"));
+}
