@@ -55,6 +55,13 @@ impl Verdict {
         kernel.facts.put(0, self);
     }
 
+    /// The type that Triton gave an expression, for parameters whose types somebody has said.
+    #[must_use]
+    pub fn type_of(&self, span: Span) -> Option<&str> {
+        let Outcome::Accepted { types, .. } = &self.outcome else { return None };
+        types.iter().find(|(known, _)| *known == span).map(|(_, kind)| kind.as_str())
+    }
+
     /// Whether Triton has compiled what stands in `span`.
     #[must_use]
     pub fn has_compiled(&self, span: Span) -> bool {

@@ -8,6 +8,7 @@ use crate::analysis::ranges::{Range, range};
 use crate::analysis::types::access::{Access, AccessKind, Mask};
 use crate::analysis::types::index::{About, Atom, Condition, Lane, Poly};
 use crate::analysis::types::{Facts, Value, infer};
+use crate::analysis::verdict::Verdict;
 use crate::api::Target;
 use crate::kernel::Module;
 use crate::kernel::ast::{Expr, ExprKind, StmtKind, walk_expressions, walk_statements};
@@ -20,15 +21,20 @@ pub fn hints(module: &Module, text: &str, target: Target, index: usize) -> Vec<H
     let Some(kernel) = module.kernels.get(index) else { return Vec::new() };
     let facts = infer(module, text, target, index, true);
     let values = joined(&facts);
+    let verdict = Verdict::of(kernel);
     let mut hints = Vec::new();
     walk_statements(&kernel.body, &mut |stmt| {
-        let StmtKind::Assign { targets, .. } = &stmt.kind else { return };
+        let StmtKind::Assign { targets, value, .. } = &stmt.kind else { return };
+        // What Triton itself made of the value.
+        let measured = value.as_ref().and_then(|value| verdict.as_deref()?.type_of(value.span));
         let names = targets.iter().flat_map(|target| match &target.kind {
             ExprKind::Tuple(parts) => parts.iter().collect(),
             _ => vec![target],
         });
         for name in names.filter(|name| name.as_name().is_some()) {
-            let Some(shown) = values.get(&name.span).and_then(tile) else { continue };
+            let is_whole = matches!(targets.as_slice(), [only] if only.span == name.span);
+            let measured = measured.filter(|shown| is_whole && shown.ends_with(']')).map(str::to_owned);
+            let Some(shown) = measured.or_else(|| tile(values.get(&name.span)?)) else { continue };
             hints.push(Hint {
                 offset: name.span.end,
                 label: format!(": {shown}"),
@@ -79,7 +85,11 @@ pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -
     }
     let facts = infer(module, text, target, index, true);
     let value = joined(&facts).remove(&expr.span)?;
+    let verdict = Verdict::of(&module.kernels[index]);
     let shown = match &value {
+        _ if verdict.as_deref().is_some_and(|verdict| verdict.type_of(expr.span).is_some()) => {
+            verdict.as_deref()?.type_of(expr.span)?.to_owned()
+        }
         Value::Tile(tile) if !tile.is_known() && tile.shape.is_none() => return None,
         Value::Tile(_) | Value::BlockPointer(_) | Value::Descriptor(_) => value.to_string(),
         Value::Const(_) if expr.as_name().is_some() => format!("constexpr {value}"),
