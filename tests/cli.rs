@@ -364,3 +364,21 @@ fn files_are_checked_with_what_was_recorded() {
     folder.write(".warpsmith/workloads/2/run-0.json", recording(&file, 4).as_bytes());
     assert_eq!(folder.found(&["--select", "M002"]), [""; 0]);
 }
+
+#[test]
+fn triton_itself_is_asked_on_demand() {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    let kernel = "import torch\nimport triton\nimport triton.language as tl\n\n# warpsmith: signature x=*fp16\n@triton.jit\ndef \
+        k(x):\n    tl.store(x, tl.load(x), eviction_policy='never')\n";
+    let settings = format!("select = ['C']\npython = '{python}'\n");
+    let folder = Folder::new(&[
+        ("k.py", kernel),
+        ("good.py", &kernel.replace("never", "evict_last")),
+        ("warpsmith.toml", &settings),
+    ]);
+    assert_eq!(folder.found(&[]), [""; 0]);
+    assert_eq!(folder.found(&["--compile"]), ["k.py:8"]);
+    folder.write("warpsmith.toml", b"select = ['C']\npython = 'gone/python'\n");
+    let ran = folder.run(&["check", "--compile"]);
+    assert!(ran.code == 0 && ran.err.contains("set `python` in warpsmith.toml"), "{}", ran.err);
+}

@@ -12,6 +12,7 @@ mod question;
 mod service;
 mod session;
 mod signatures;
+mod verdict;
 
 pub use extract::{Extracted, extract};
 pub use opinion::{Complaint, Files, Opinion, Place, opinion};
@@ -20,3 +21,4 @@ pub use question::{Device, Question, Settled, Trial};
 pub use service::{Ears, Outcome, Service, Status};
 pub use session::Session;
 pub use signatures::{Certainty, Constant, Guess, guesses};
+pub use verdict::said;

@@ -10,8 +10,8 @@ use crate::syntax::{Source, Span};
 /// What Triton thinks of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Opinion {
-    /// It compiles. With the types of its expressions, where there is one type for all rounds of loops.
-    Accepts(Vec<(Span, String)>),
+    /// It compiles. With the expressions that were compiled and their types, where there is one for all rounds of loops.
+    Accepts(Vec<(Span, Option<String>)>),
     /// It does not.
     Refuses(Complaint),
     /// Nobody can tell, for this reason.
@@ -106,8 +106,10 @@ pub fn opinion(answer: &Answer, files: Files<'_>, head: Span) -> Opinion {
             let (start, end) = (files.offset(file, line, column)?, files.offset(file, end, end_column)?);
             (file == 0 && start <= end).then(|| Span::new(start, end))
         };
-        let single = answer.types.iter().filter(|(.., kinds)| kinds.len() == 1);
-        return Opinion::Accepts(single.filter_map(|known| Some((place(known)?, known.5[0].clone()))).collect());
+        let single = |kinds: &Vec<String>| kinds.first().filter(|_| kinds.len() == 1).cloned();
+        return Opinion::Accepts(
+            answer.types.iter().filter_map(|known| Some((place(known)?, single(&known.5)))).collect(),
+        );
     }
     if let Some(error) = &answer.error {
         return match complaint(error, files, head) {
@@ -222,7 +224,8 @@ mod tests {
             (0, 9, 8, 9, 17, vec!["fp32".to_owned(), "int32".to_owned()]),
         ];
         let Opinion::Accepts(types) = judged(&Answer { accepted: true, types, ..Answer::default() }) else { panic!() };
-        assert_eq!(types.iter().map(|(span, kind)| (slice(*span), kind.as_str())).collect::<Vec<_>>(), [("é", "fp32")]);
+        let types: Vec<_> = types.iter().map(|(span, kind)| (slice(*span), kind.as_deref())).collect();
+        assert_eq!(types, [("é", Some("fp32")), ("helper(x)", None)]);
         let answer = Answer { crashed: Some("signal 6".to_owned()), ..Answer::default() };
         assert_eq!(judged(&answer), Opinion::Unknown("signal 6".to_owned()));
     }

@@ -3,7 +3,7 @@
 use super::{Context, Diagnostic};
 use crate::analysis::verdict::Verdict;
 use crate::kernel::Module;
-use crate::syntax::{Source, Span};
+use crate::syntax::Span;
 
 /// Whether Triton has compiled what a rule of the language calls an error.
 #[must_use]
@@ -18,17 +18,12 @@ pub(super) fn reconcile(context: &Context<'_>, findings: &mut Vec<Diagnostic>) {
     findings.retain(|finding| !is_disproved(context.module, finding));
     let of_rules: Vec<Span> =
         findings.iter().filter(|finding| finding.code.starts_with('L')).map(|finding| finding.span).collect();
-    let is_said =
-        |span: Span| of_rules.iter().any(|said| lines(context.source, *said).contains(&line(context.source, span)));
+    let end = |span: Span| Span::new(span.end, span.end);
+    let is_said = |span: Span| {
+        let line = context.line_of(span);
+        of_rules.iter().any(|said| (context.line_of(*said)..=context.line_of(end(*said))).contains(&line))
+    };
     findings.retain(|finding| !finding.code.starts_with('C') || !is_said(finding.span));
-}
-
-fn line(source: &Source, span: Span) -> usize {
-    source.lines().line_of(span.start)
-}
-
-fn lines(source: &Source, span: Span) -> std::ops::RangeInclusive<usize> {
-    source.lines().line_of(span.start)..=source.lines().line_of(span.end)
 }
 
 #[cfg(test)]

@@ -2,7 +2,6 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -14,10 +13,7 @@ use super::event::{Event, Events};
 use super::owner::Owner;
 use super::unit::Unit;
 use crate::analysis::verdict::{Outcome as Said, Verdict};
-use crate::compiler::{
-    Complaint, Device, Files, Heard, Opinion, Outcome, Question, Service, Settled, Status, Trial, opinion,
-};
-use crate::kernel::Kernel;
+use crate::compiler::{Device, Heard, Outcome, Question, Service, Settled, Status, Trial, said};
 use crate::rules;
 
 /// Verdicts that are remembered, for edits that are taken back.
@@ -210,7 +206,7 @@ impl Owner {
     fn settle(&mut self, uri: &lsp::Uri, question: &Question, settled: Settled) {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(kernel) = unit.module.kernel(&question.kernel) else { return };
-        let said = said(&unit, kernel, question, settled);
+        let said = said(&unit.source, &unit.module, kernel, question, settled);
         tracing::debug!(kernel = kernel.name, ?said, "Triton's verdict");
         let (is_shown, has_types) = match &said {
             Said::Refused { .. } => (true, false),
@@ -261,41 +257,4 @@ impl Owner {
         let unit = self.documents.unit(uri)?;
         Some(self.resolved(&unit).settings.compiler.clone())
     }
-}
-
-/// What a verdict means for the file.
-fn said(unit: &Rc<Unit>, kernel: &Kernel, question: &Question, settled: Settled) -> Said {
-    let (answer, is_certain) = match settled {
-        Settled::Accepted(answer, is_certain) => (answer, is_certain),
-        Settled::Refused(answer) => (answer, true),
-        Settled::Unknown(why) => return Said::Unknown(why),
-    };
-    let files = Files { source: &unit.source, links: unit.module.links(), extracted: &question.extracted };
-    match opinion(&answer, files, kernel.name_span) {
-        Opinion::Accepts(types) => {
-            let own = types.into_iter().filter(|(span, _)| kernel.span.contains(*span));
-            let types: Vec<_> = own.collect();
-            let compiled = types.iter().map(|(span, _)| *span).collect();
-            Said::Accepted { compiled, types: if is_certain { types } else { Vec::new() } }
-        }
-        Opinion::Refuses(complaint) => refused(kernel, complaint),
-        Opinion::Unknown(why) => Said::Unknown(why),
-    }
-}
-
-/// A complaint whose place is in the kernel: what stands in a helper is shown where the kernel calls it.
-fn refused(kernel: &Kernel, complaint: Complaint) -> Said {
-    let Complaint { span, mut message, related } = complaint;
-    let mut places: Vec<_> =
-        related.iter().filter(|place| place.file.is_none()).map(|place| (place.span, place.message.clone())).collect();
-    for place in related.iter().filter(|place| place.file.is_some()) {
-        let name = place.file.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-        message = format!("{message} (in a helper of {})", name.unwrap_or_default());
-    }
-    if kernel.span.contains(span) {
-        return Said::Refused { span, message, related: places };
-    }
-    let call = places.iter().position(|(place, _)| kernel.span.contains(*place)).map(|at| places.remove(at).0);
-    places.push((span, "the error is in here".to_owned()));
-    Said::Refused { span: call.unwrap_or(kernel.name_span), message, related: places }
 }

@@ -1,5 +1,6 @@
 //! `warpsmith check`: the rules over files and folders.
 
+mod compile;
 mod files;
 mod fix;
 mod output;
@@ -22,6 +23,7 @@ use crate::rules::{self, Diagnostic};
 use crate::settings;
 use crate::syntax::Source;
 use crate::workspace::Workspace;
+use compile::Compiler;
 use project::{Overrides, Project, Projects};
 
 #[derive(Debug, clap::Args)]
@@ -44,6 +46,10 @@ pub(super) struct Args {
     /// Triton version to check against [default: that of the settings, else the installed one]
     #[arg(long, value_name = "VERSION")]
     triton_version: Option<Version>,
+    /// Ask the front end of the project's Triton about each kernel as well (family C); constants and decorators of the files
+    /// run in the project's Python
+    #[arg(long)]
+    compile: bool,
     /// Make the fixes that are certain, in place
     #[arg(long)]
     fix: bool,
@@ -110,8 +116,9 @@ fn check_files(args: &Args, projects: Projects) -> anyhow::Result<Vec<Report>> {
         .map(|file| Ok((file, projects.of(file.folder())?)))
         .collect::<Result<_, settings::SettingsError>>()?;
     let workspace = Workspace::default();
+    let compiler = args.compile.then(Compiler::default);
     let check = |(file, project): &(&files::File, std::sync::Arc<Project>)| {
-        check_file(file, &Run { project, workspace: &workspace, fix: args.fix })
+        check_file(file, &Run { project, workspace: &workspace, compiler: compiler.as_ref(), fix: args.fix })
     };
     Ok(with_projects.par_iter().map(check).collect())
 }
@@ -120,6 +127,7 @@ fn check_files(args: &Args, projects: Projects) -> anyhow::Result<Vec<Report>> {
 struct Run<'a> {
     project: &'a Project,
     workspace: &'a Workspace,
+    compiler: Option<&'a Compiler>,
     fix: bool,
 }
 
@@ -161,7 +169,9 @@ fn check_stdin(args: &Args, projects: &Projects) -> anyhow::Result<Report> {
     let project = projects.of(folder)?;
     let shown = args.stdin_filename.as_deref().map_or("<stdin>".into(), files::shown);
     let file = files::File { path: name, shown };
-    Ok(check_text(&file, text, &Run { project: &project, workspace: &Workspace::default(), fix: false }))
+    let (workspace, compiler) = (Workspace::default(), args.compile.then(Compiler::default));
+    let run = Run { project: &project, workspace: &workspace, compiler: compiler.as_ref(), fix: false };
+    Ok(check_text(&file, text, &run))
 }
 
 fn check_text(file: &files::File, text: String, run: &Run<'_>) -> Report {
@@ -186,6 +196,13 @@ fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagn
     let source = Source::parse(text);
     let mut module = Module::build(&source);
     run.workspace.complete(&mut module, &file.path);
+    if let Some(compiler) = run.compiler {
+        let asked = run.project.python.as_ref().map(|python| compiler.ask(python, &source, &module));
+        let nobody = || Err("no Python with Triton was found; set `python` in warpsmith.toml".to_owned());
+        if let Err(why) = asked.unwrap_or_else(nobody) {
+            eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
+        }
+    }
     let context = rules::Context::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
     let findings = rules::check(&context, &run.project.selection);
     (source, findings)

@@ -22,6 +22,8 @@ pub(super) struct Project {
     pub(super) selection: Selection,
     pub(super) target: Target,
     pub(super) excludes: Excludes,
+    /// The interpreter, if Triton is installed for it.
+    pub(super) python: Option<PathBuf>,
 }
 
 type Found = Result<Arc<Project>, SettingsError>;
@@ -55,12 +57,15 @@ impl Projects {
             selection.select.clone_from(&self.overrides.select);
         }
         selection.ignore.extend(self.overrides.ignore.iter().cloned());
+        let environment = Environment::of_project(&loaded, folder);
         let target = match self.overrides.triton {
             Some(version) => Target::of(version),
-            None => environment::target_for(&loaded.settings, Environment::of_project(&loaded, folder).as_ref())
+            None => environment::target_for(&loaded.settings, environment.as_ref())
                 // Not reached: a version in the settings was checked when they were loaded.
                 .unwrap_or_else(|_| Target::newest()),
         };
-        Ok(Arc::new(Project { selection, target, excludes: Excludes::new(&loaded, folder)? }))
+        let python =
+            environment.filter(|environment| environment.triton.is_some()).map(|environment| environment.python);
+        Ok(Arc::new(Project { selection, target, excludes: Excludes::new(&loaded, folder)?, python }))
     }
 }
