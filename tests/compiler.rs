@@ -1,7 +1,6 @@
 //! The compiler tier against Triton itself: the verdicts that nine releases gave, and processes that die.
 //!
-//! Runs with the Triton of `WARPSMITH_TEST_PYTHON`; `WARPSMITH_TRITONS=DIR` (with `VERSION/sp`, an unpacked Triton each)
-//! runs all of them.
+//! Runs with the Triton of `WARPSMITH_TEST_PYTHON`, whichever of the releases that is.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 

@@ -455,6 +455,8 @@ def main():
         service.say({"unfit": f"{type(error).__name__}: {error}"[:2000]})
         return
     die_with_parent()
+    # The editor and the user's own programs come first.
+    os.nice(10)
     service.say({"ready": triton.__version__, "python": sys.version.split()[0]})
     service.run()
 

@@ -18,6 +18,8 @@ use crate::rules;
 
 /// Verdicts that are remembered, for edits that are taken back.
 const REMEMBERED: usize = 512;
+/// How long it must be quiet as long as no settings are known.
+const DELAY: Duration = Duration::from_millis(300);
 
 /// What the tier knows and has to do.
 #[derive(Default)]
@@ -33,6 +35,8 @@ pub(super) struct Compile {
     known: HashMap<u64, Settled>,
     /// Interpreters of which it was told that they cannot be asked.
     told: Vec<PathBuf>,
+    /// How long it must be quiet, as the settings of the file that was checked last say.
+    pub(super) delay: Option<Duration>,
 }
 
 struct Asked {
@@ -84,7 +88,6 @@ impl Owner {
                 service.ask([]);
             }
         }
-        let delay = self.settings_of(uri).map_or(Duration::ZERO, |settings| Duration::from_millis(settings.delay));
         if self.compile.timer.is_none() {
             match Timer::start(self.events.clone()) {
                 Ok(timer) => self.compile.timer = Some(timer),
@@ -92,7 +95,8 @@ impl Owner {
             }
         }
         if let Some(timer) = &self.compile.timer {
-            let _ = timer.0.send(delay);
+            // Not what the settings say now: to ask for them costs more than an edit may.
+            let _ = timer.0.send(self.compile.delay.unwrap_or(DELAY));
         }
     }
 
@@ -120,7 +124,10 @@ impl Owner {
             };
             let Some(python) = self.interpreter(&unit) else { return self.compile.waiting.clear() };
             match Question::of(&unit.source, &unit.module, kernel, &Device::default()) {
-                Err(why) => Verdict::new(kernel, Said::Unknown(why)).keep(kernel),
+                Err(why) => {
+                    tracing::info!(why, "Triton cannot be asked about `{name}`");
+                    Verdict::new(kernel, Said::Unknown(why)).keep(kernel);
+                }
                 Ok(question) => match self.compile.known.get(&question.key).cloned() {
                     Some(settled) => self.settle(&uri, &question, settled),
                     None => self.ask(python, uri, Trial::new(question)),
@@ -207,7 +214,12 @@ impl Owner {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(kernel) = unit.module.kernel(&question.kernel) else { return };
         let said = said(&unit.source, &unit.module, kernel, question, settled);
-        tracing::debug!(kernel = kernel.name, ?said, "Triton's verdict");
+        let verdict = match &said {
+            Said::Accepted { .. } => "accepted",
+            Said::Refused { message, .. } => message.as_str(),
+            Said::Unknown(why) => why.as_str(),
+        };
+        tracing::info!(verdict, "Triton was asked about `{}`", kernel.name);
         let (is_shown, has_types) = match &said {
             Said::Refused { .. } => (true, false),
             Said::Accepted { types, .. } => (false, !types.is_empty()),

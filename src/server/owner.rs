@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
@@ -355,6 +356,7 @@ impl Owner {
         let unit = self.documents.unit(uri)?;
         if unit.diagnostics.get().is_none() {
             let resolved = self.resolved(&unit);
+            self.compile.delay = Some(Duration::from_millis(resolved.settings.compiler.delay));
             let is_excluded = unit.path.as_deref().is_some_and(|path| resolved.excludes(path));
             let check = Arc::clone(&self.tools.check);
             let findings = self.guarded(|_| {

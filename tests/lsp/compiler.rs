@@ -60,6 +60,7 @@ fn an_error_of_triton_is_shown_where_it_is_and_goes_when_it_is_mended() {
     assert_eq!(again[0]["range"], document.range_of("tl.load(x + i, mask=i < n, other=0.0, eviction_policy='never')"));
     client.replace(&mut document, "never", "evict_first");
     assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.wait_for_log("about `k` verdict=\"accepted\"");
     client.assert_silent();
 }
 
@@ -95,6 +96,7 @@ fn what_is_taken_back_was_never_said() {
         client.replace(&mut document, "other=0.0, eviction_policy='no'", "other=0.0");
     }
     assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.wait_for_log("about `k` verdict=\"accepted\"");
     client.assert_silent();
 }
 
@@ -104,6 +106,7 @@ fn guesses_are_no_proof_but_names_are() {
     let broken = unsigned.replace("other=0.0)", "other=0.0, eviction_policy='never')");
     let (mut client, document) = open(Setup::new(), &["C"], &broken);
     assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.wait_for_log("about `k` verdict=\"no guess of its parameters fits\"");
     client.assert_silent();
     let broken = unsigned.replace("other=0.0)", "other=0.0 + oops)");
     let document = client.open("b.py", &broken);
