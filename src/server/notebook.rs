@@ -14,6 +14,8 @@ use crate::workspace::Workspace;
 pub(super) struct Notebook {
     cells: Vec<Cell>,
     unit: Option<Rc<Unit>>,
+    /// The unit of an older text.
+    before: Option<Rc<Unit>>,
 }
 
 struct Cell {
@@ -26,12 +28,13 @@ impl Notebook {
     /// The notebook that the client opened.
     pub(super) fn new(notebook: &lsp::NotebookDocument, texts: Vec<lsp::TextDocumentItem>) -> Self {
         let mut texts = by_uri(texts);
-        Self { cells: notebook.cells.iter().map(|cell| Cell::new(cell, &mut texts)).collect(), unit: None }
+        let cells = notebook.cells.iter().map(|cell| Cell::new(cell, &mut texts)).collect();
+        Self { cells, unit: None, before: None }
     }
 
     /// Makes the client's changes. Returns the addresses of the Python cells that are gone.
     pub(super) fn change(&mut self, change: lsp::NotebookDocumentChangeEvent, encoding: Encoding) -> Vec<lsp::Uri> {
-        self.unit = None;
+        self.forget_findings();
         let Some(cells) = change.cells else { return Vec::new() };
         let mut gone = Vec::new();
         if let Some(structure) = cells.structure {
@@ -96,7 +99,10 @@ impl Notebook {
                 joined.push_str(&magic::blank(&text));
                 joined.push('\n');
             }
-            Rc::new(Unit::new(notebook.clone(), Source::parse(joined), parts, true, None, workspace))
+            let before = self.before.take();
+            let same = before.as_ref().filter(|before| **before.source.text() == *joined);
+            let source = same.map_or_else(|| Source::parse(joined.as_str()), |before| before.source.clone());
+            Rc::new(Unit::new(notebook.clone(), source, parts, true, before, workspace))
         };
         Rc::clone(self.unit.get_or_insert_with(build))
     }
@@ -108,7 +114,7 @@ impl Notebook {
 
     /// Forgets what was found.
     pub(super) fn forget_findings(&mut self) {
-        self.unit = None;
+        self.before = self.unit.take().or(self.before.take());
     }
 }
 

@@ -189,3 +189,25 @@ fn odd_changes_of_notebooks_are_survived() {
     // The changes are made one by one or together: how often the cells are published is not fixed.
     client.stop_ignoring("textDocument/publishDiagnostics");
 }
+
+#[test]
+fn the_compiler_speaks_of_cells_too() {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    let settings = json!({ "select": ["C"], "python": python, "compiler": { "delay": 5 } });
+    let mut client = Setup::new().full().options(json!({ "settings": settings })).start();
+    let text = KERNEL.replace(MISTAKE, "oops");
+    let kernel = Document { uri: cell_uri("b"), version: 1, text: text.clone() };
+    let notebook = json!({
+        "uri": NOTEBOOK, "notebookType": "jupyter-notebook", "version": 1, "cells": [cell("a"), cell("b")],
+    });
+    let texts = json!([item("a", IMPORTS), item("b", &text)]);
+    client.notify("notebookDocument/didOpen", json!({ "notebookDocument": notebook, "cellTextDocuments": texts }));
+    let found = loop {
+        let published = client.notification("textDocument/publishDiagnostics");
+        if published["uri"] == kernel.uri && published["diagnostics"] != json!([]) {
+            break published["diagnostics"].clone();
+        }
+    };
+    assert_eq!((&found[0]["code"], &found[0]["range"]), (&json!("C001"), &kernel.range_of("oops")));
+    client.stop_ignoring("textDocument/publishDiagnostics");
+}
