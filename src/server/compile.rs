@@ -114,25 +114,35 @@ impl Owner {
         self.compile_next();
     }
 
-    /// Asks about the next kernel, unless something is being asked.
-    fn compile_next(&mut self) {
-        while self.compile.asked.is_none() {
-            let Some((uri, name)) = self.compile.waiting.pop_front() else { return };
-            let Some(unit) = self.documents.unit(&uri) else { continue };
-            let Some(kernel) = unit.module.kernel(&name).filter(|kernel| Verdict::of(kernel).is_none()) else {
-                continue;
-            };
-            let Some(python) = self.interpreter(&unit) else { return self.compile.waiting.clear() };
-            match Question::of(&unit.source, &unit.module, kernel, &Device::default()) {
-                Err(why) => {
-                    tracing::info!(why, "Triton cannot be asked about `{name}`");
-                    Verdict::new(kernel, Said::Unknown(why)).keep(kernel);
-                }
-                Ok(question) => match self.compile.known.get(&question.key).cloned() {
-                    Some(settled) => self.settle(&uri, &question, settled),
-                    None => self.ask(python, uri, Trial::new(question)),
-                },
+    /// Asks about the next kernel, unless something is being asked. One kernel at a time: edits come first.
+    pub(super) fn compile_next(&mut self) {
+        if self.compile.asked.is_some() {
+            return;
+        }
+        let Some((uri, name)) = self.compile.waiting.pop_front() else { return };
+        self.compile(uri, &name);
+        if self.compile.asked.is_none() && !self.compile.waiting.is_empty() {
+            // The owner has this channel's other end.
+            let _ = self.events.send(Event::CompileNext);
+        }
+    }
+
+    fn compile(&mut self, uri: lsp::Uri, name: &str) {
+        let Some(unit) = self.documents.unit(&uri) else { return };
+        let Some(kernel) = unit.module.kernel(name).filter(|kernel| Verdict::of(kernel).is_none()) else { return };
+        let Some(python) = self.interpreter(&unit) else { return self.compile.waiting.clear() };
+        match Question::of(&unit.source, &unit.module, kernel, &Device::default()) {
+            Err(why) => {
+                tracing::info!(why, "Triton cannot be asked about `{name}`");
+                Verdict::new(kernel, Said::Unknown(why)).keep(kernel);
             }
+            Ok(question) => match self.compile.known.get(&question.key).cloned() {
+                Some(settled) => {
+                    drop(unit);
+                    self.settle(&uri, &question, settled);
+                }
+                None => self.ask(python, uri, Trial::new(question)),
+            },
         }
     }
 

@@ -67,6 +67,8 @@ pub(super) enum Event {
     Configuration(Vec<(Option<lsp::Uri>, Value)>),
     /// Nothing has been edited for a while.
     Quiet,
+    /// The compiler tier has another kernel to look at.
+    CompileNext,
     /// Something was heard of a process of the compiler, by its number.
     Compiler(u64, Heard),
     /// The compiler's process may be started again.

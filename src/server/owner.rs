@@ -197,6 +197,7 @@ impl Owner {
                 }
             }
             Event::Quiet => self.quiet(),
+            Event::CompileNext => self.compile_next(),
             Event::Compiler(number, heard) => self.hear_compiler(number, heard),
             Event::ReviveCompiler => self.revive_compiler(),
             Event::Devices(devices) => self.devices = Some(devices),
