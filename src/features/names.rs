@@ -5,7 +5,7 @@ use tree_sitter::Node;
 
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 use crate::kernel::{File, Kernel, Module};
-use crate::syntax::{Source, Span, node_span};
+use crate::syntax::{Source, Span, each_node, node_span};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
@@ -113,21 +113,11 @@ fn is_bound_around(source: &Source, module: &Module, node: Node<'_>) -> bool {
 
 /// Calls `visit` on each identifier in `node`.
 pub(super) fn identifiers<'t>(node: Node<'t>, visit: &mut dyn FnMut(Node<'t>)) {
-    let mut cursor = node.walk();
-    loop {
-        if cursor.node().kind() == "identifier" {
-            visit(cursor.node());
+    each_node(node, &mut |node| {
+        if node.kind() == "identifier" {
+            visit(node);
         }
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            // The walk starts at `node` and cannot leave it.
-            if !cursor.goto_parent() {
-                return;
-            }
-        }
-    }
+    });
 }
 
 /// Whether the identifier `node` is bound where it stands.

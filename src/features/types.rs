@@ -86,10 +86,9 @@ pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -
     let facts = infer(module, text, target, index, true);
     let value = joined(&facts).remove(&expr.span)?;
     let verdict = Verdict::of(&module.kernels[index]);
+    let measured = verdict.as_deref().and_then(|verdict| verdict.type_of(expr.span));
     let shown = match &value {
-        _ if verdict.as_deref().is_some_and(|verdict| verdict.type_of(expr.span).is_some()) => {
-            verdict.as_deref()?.type_of(expr.span)?.to_owned()
-        }
+        _ if let Some(measured) = measured => measured.to_owned(),
         Value::Tile(tile) if !tile.is_known() && tile.shape.is_none() => return None,
         Value::Tile(_) | Value::BlockPointer(_) | Value::Descriptor(_) => value.to_string(),
         Value::Const(_) if expr.as_name().is_some() => format!("constexpr {value}"),

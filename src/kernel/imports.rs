@@ -158,7 +158,8 @@ impl Hash for Imports {
     }
 }
 
-fn is_triton(path: &str) -> bool {
+/// Whether a dotted path names Triton or something in it.
+pub(super) fn is_triton(path: &str) -> bool {
     path == "triton" || path.starts_with("triton.")
 }
 

@@ -27,6 +27,7 @@ pub use bindings::Binding;
 pub use build::MAX_TEXT;
 pub use facts::{Fact, Facts};
 pub use homes::{Homes, Moves};
+use imports::is_triton;
 pub use imports::{Imports, Resolved};
 pub use links::{File, Link, Links, Target};
 pub use recorded::{Passed, RecordedLaunch};
@@ -311,14 +312,14 @@ impl Module {
     #[must_use]
     pub fn imported_in_kernels(&self) -> BTreeSet<String> {
         let is_imported =
-            |name: &&String| matches!(self.bindings.get(*name), Some(Binding::Import(path)) if !is_of_triton(path));
+            |name: &&String| matches!(self.bindings.get(*name), Some(Binding::Import(path)) if !is_triton(path));
         self.parts.iter().flat_map(|part| &part.free).filter(is_imported).cloned().collect()
     }
 
     /// The names that one import binds, which is none of Triton's.
     pub(crate) fn imports_of_others(&self) -> impl Iterator<Item = &str> {
         let imports = self.bindings.iter();
-        let others = imports.filter(|(_, binding)| matches!(binding, Binding::Import(path) if !is_of_triton(path)));
+        let others = imports.filter(|(_, binding)| matches!(binding, Binding::Import(path) if !is_triton(path)));
         others.map(|(name, _)| name.as_str())
     }
 
@@ -384,8 +385,4 @@ impl Kernel {
     pub fn param(&self, name: &str) -> Option<&Param> {
         self.params.iter().find(|param| param.name == name)
     }
-}
-
-fn is_of_triton(path: &str) -> bool {
-    path == "triton" || path.starts_with("triton.")
 }

@@ -8,7 +8,7 @@ use super::ast::walk_expressions;
 use super::build::{collect_locals, params};
 use super::lower::Lower;
 use super::{Imports, bindings};
-use crate::syntax::{Source, Span, node_span};
+use crate::syntax::{Source, Span, each_node, node_span};
 
 /// A statement of the top level, or of a branch there (`if …:`, `try:`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -225,28 +225,12 @@ impl<'t> Part<'_, 't> {
     }
 
     fn each(&self, visit: &mut dyn FnMut(Node<'t>)) {
-        each(self.node, &mut |node| {
+        each_node(self.node, &mut |node| {
             let span = node_span(node);
             if !self.without.iter().any(|without| without.start <= span.start && span.end <= without.end) {
                 visit(node);
             }
         });
-    }
-}
-
-/// Calls `visit` on a node and all below it, in order.
-fn each<'t>(node: Node<'t>, visit: &mut dyn FnMut(Node<'t>)) {
-    let mut cursor = node.walk();
-    loop {
-        visit(cursor.node());
-        if cursor.goto_first_child() {
-            continue;
-        }
-        while !cursor.goto_next_sibling() {
-            if !cursor.goto_parent() {
-                return;
-            }
-        }
     }
 }
 

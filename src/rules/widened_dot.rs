@@ -1,9 +1,10 @@
 //! P005: a product of tiles that are cast to fp32 first.
 
-use super::reader::Reader;
+use super::reader::{Reader, find};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
 use crate::analysis::types::dtype::Number;
 use crate::analysis::types::{Facts, Value, infer};
+use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
 use crate::syntax::Span;
 
@@ -21,24 +22,22 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
-    for (at, kernel) in context.module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
-        let text = context.source.slice(kernel.def_span);
-        if !text.contains("dot") || !text.contains("float32") {
-            continue;
-        }
-        let reader = Reader::new(context.module, kernel);
+    let may_be = |text: &str| text.contains("dot") && text.contains("float32");
+    findings.extend(find(context, &RULE, &may_be, |reader| {
         let mut products: Vec<(Span, [&Expr; 2])> = Vec::new();
-        walk_expressions(&kernel.body, &mut |expr| {
+        walk_expressions(&reader.kernel.body, &mut |expr| {
             if let Some(narrow) = reader.call_of(expr, &["dot"]).and_then(|call| reader.widened(call)) {
                 products.push((expr.span, narrow));
             }
         });
-        if products.is_empty() || context.is_for_other_compiler() {
-            continue;
-        }
+        let is_it = |kernel: &Kernel| kernel.span == reader.kernel.span;
+        let at = context.module.kernels.iter().position(is_it).filter(|_| !products.is_empty());
+        let Some(at) = at else { return Vec::new() };
+        // Comments elsewhere may say the types.
+        context.ask_everything();
         let facts = infer(context.module, context.source.text(), context.target, at, true);
-        findings.extend(products.into_iter().filter_map(|(dot, narrow)| report(&facts, dot, narrow)));
-    }
+        products.into_iter().filter_map(|(dot, narrow)| report(&facts, dot, narrow)).collect()
+    }));
 }
 
 fn report(facts: &Facts, dot: Span, narrow: [&Expr; 2]) -> Option<Diagnostic> {

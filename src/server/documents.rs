@@ -27,6 +27,13 @@ struct File {
     before: Option<Rc<Unit>>,
 }
 
+impl File {
+    /// Forgets what was found, and keeps the model for what is not to be read again.
+    fn forget_findings(&mut self) {
+        self.before = self.unit.take().or(self.before.take());
+    }
+}
+
 impl Documents {
     /// Opens a file. Opening it again replaces its text.
     pub(super) fn open(&mut self, item: lsp::TextDocumentItem) {
@@ -48,7 +55,7 @@ impl Documents {
         }
         from_lsp::apply_changes(&mut file.document, params.content_changes, encoding, &uri);
         file.version = version;
-        file.before = file.unit.take().or(file.before.take());
+        file.forget_findings();
         true
     }
 
@@ -111,14 +118,14 @@ impl Documents {
 
     /// Forgets what was found in all texts: the settings are others.
     pub(super) fn forget_findings(&mut self) {
-        self.files.values_mut().for_each(|file| file.before = file.unit.take().or(file.before.take()));
+        self.files.values_mut().for_each(File::forget_findings);
         self.notebooks.values_mut().for_each(Notebook::forget_findings);
     }
 
     /// Forgets what was found in one text.
     pub(super) fn forget_findings_of(&mut self, uri: &lsp::Uri) {
         if let Some(file) = self.files.get_mut(uri) {
-            file.before = file.unit.take().or(file.before.take());
+            file.forget_findings();
         }
         if let Some(notebook) = self.notebooks.get_mut(uri) {
             notebook.forget_findings();

@@ -49,6 +49,23 @@ pub fn node_span(node: Node<'_>) -> Span {
     Span::new(node.start_byte(), node.end_byte())
 }
 
+/// Calls `visit` on a node and all below it, in source order. Not recursive: trees of hostile files are deeper than the stack.
+pub fn each_node<'t>(node: Node<'t>, visit: &mut dyn FnMut(Node<'t>)) {
+    let mut cursor = node.walk();
+    loop {
+        visit(cursor.node());
+        if cursor.goto_first_child() {
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            // The walk starts at `node` and cannot leave it.
+            if !cursor.goto_parent() {
+                return;
+            }
+        }
+    }
+}
+
 /// One version of a file: text, trees and lines that belong together.
 ///
 /// The text is parsed in segments, runs of whole top-level statements, so that an edit costs what it touches and a
