@@ -1,6 +1,6 @@
 //! What a name of a kernel stands for, where one assignment says it.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};

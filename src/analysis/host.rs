@@ -1,7 +1,8 @@
 //! What the names of host functions stand for.
 
-use std::collections::HashMap;
 use std::rc::Rc;
+
+use rustc_hash::FxHashMap as HashMap;
 
 use super::constants::binary;
 use super::launches::global;
@@ -41,7 +42,7 @@ impl<'a> Hosts<'a> {
     /// Those of a file.
     #[must_use]
     pub fn new(module: &'a Module) -> Self {
-        Self { module, known: HashMap::new() }
+        Self { module, known: HashMap::default() }
     }
 
     /// The names that the function around `launch` sees.
@@ -56,7 +57,7 @@ impl<'a> Names<'a> {
     /// The names that `host` sees; without one, those of the top level.
     #[must_use]
     pub fn of(module: &'a Module, host: Option<&'a Host>) -> Self {
-        let mut bound: HashMap<&str, Vec<Binding<'_>>> = HashMap::new();
+        let mut bound: HashMap<&str, Vec<Binding<'_>>> = HashMap::default();
         let mut bind = |target: &'a Expr, binding: Binding<'a>| {
             if let Some(name) = target.as_name() {
                 bound.entry(name).or_default().push(binding);

@@ -3,7 +3,7 @@
 //! Of a loop that it pipelines, each tile that goes from memory to a `tl.dot` is there `num_stages - 1` times at least
 //! (`num_stages` times from Hopper on). Told are only loops of which nothing is known to keep it from that.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet as HashSet;
 
 use super::definitions::Definitions;
 use super::types::Facts;
@@ -192,7 +192,7 @@ impl<'a, 'f> Reader<'a, 'f> {
 
     /// Whether some part of an expression, or of what its names stand for, satisfies `wanted`.
     fn mentions(&self, expr: &'a Expr, wanted: &dyn Fn(&'a Expr) -> bool) -> bool {
-        let (mut found, mut seen, mut waiting) = (false, HashSet::new(), vec![expr]);
+        let (mut found, mut seen, mut waiting) = (false, HashSet::default(), vec![expr]);
         while let Some(expr) = waiting.pop() {
             expr.walk(&mut |part| {
                 found |= wanted(part);

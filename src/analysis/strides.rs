@@ -1,6 +1,8 @@
 //! Which parameters of a kernel have a part in the addresses of which tensors.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
+
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use crate::kernel::ast::{Expr, StmtKind, walk_expressions, walk_statements};
 use crate::kernel::{Kernel, Module};
@@ -9,7 +11,7 @@ use crate::kernel::{Kernel, Module};
 /// of; itself included. Flow is ignored, so there may be too many.
 #[must_use]
 pub fn address_parts<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<BTreeSet<&'a str>> {
-    let mut values: HashMap<&str, Vec<&Expr>> = HashMap::new();
+    let mut values: HashMap<&str, Vec<&Expr>> = HashMap::default();
     walk_statements(&kernel.body, &mut |stmt| match &stmt.kind {
         StmtKind::Assign { targets, value: Some(value), .. } => {
             for target in targets {
@@ -30,7 +32,7 @@ pub fn address_parts<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<BTreeSet
             && accesses.contains(&member.as_str())
         {
             let mut found = BTreeSet::new();
-            collect(kernel, &values, &address.value, &mut found, &mut HashSet::new());
+            collect(kernel, &values, &address.value, &mut found, &mut HashSet::default());
             parts.push(found);
         }
     });

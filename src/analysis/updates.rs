@@ -1,7 +1,7 @@
 //! Which tensors a kernel updates: reads and writes back changed, or adds to atomically. Running such a kernel twice is not
 //! the same as running it once.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::expressions::alike;
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
@@ -26,17 +26,17 @@ pub fn updates<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Update<'a>> {
         module,
         kernel,
         roots: Roots::new(module, kernel),
-        versions: HashMap::new(),
-        carried: HashMap::new(),
+        versions: HashMap::default(),
+        carried: HashMap::default(),
         loads: Vec::new(),
-        touched: HashSet::new(),
+        touched: HashSet::default(),
         guards: Vec::new(),
         found: Vec::new(),
     };
     walk.block(&kernel.body);
     let mut found = walk.found;
     found.extend(additions(module, kernel, &walk.roots));
-    let mut seen = HashSet::new();
+    let mut seen = HashSet::default();
     found.sort_by_key(|update| update.span);
     found.retain(|update| seen.insert(update.param));
     found
@@ -44,8 +44,8 @@ pub fn updates<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Update<'a>> {
 
 /// The atomic additions whose result nobody uses, to tensors that the kernel writes in no other way.
 fn additions<'a>(module: &'a Module, kernel: &'a Kernel, roots: &Roots<'a>) -> Vec<Update<'a>> {
-    let (mut added, mut written) = (Vec::new(), HashSet::new());
-    let mut unused = HashSet::new();
+    let (mut added, mut written) = (Vec::new(), HashSet::default());
+    let mut unused = HashSet::default();
     walk_statements(&kernel.body, &mut |stmt| {
         if let StmtKind::Expr(expr) = &stmt.kind {
             unused.insert(expr.span);
@@ -77,7 +77,7 @@ struct Roots<'a> {
 
 impl<'a> Roots<'a> {
     fn new(module: &'a Module, kernel: &'a Kernel) -> Self {
-        let (mut values, mut unclear): (HashMap<&str, Vec<&Expr>>, _) = (HashMap::new(), HashSet::new());
+        let (mut values, mut unclear): (HashMap<&str, Vec<&Expr>>, _) = (HashMap::default(), HashSet::default());
         let mut obscure = |target: &Expr| {
             target.walk(&mut |inner| {
                 if let Some(name) = inner.as_name() {

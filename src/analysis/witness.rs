@@ -1,6 +1,6 @@
 //! In which program and lane an index is largest: an example, not an estimate.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use super::types::Facts;
 use super::types::index::{Atom, Condition, Narrow, Poly};

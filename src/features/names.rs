@@ -5,7 +5,7 @@ use tree_sitter::Node;
 
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 use crate::kernel::{File, Kernel, Module};
-use crate::syntax::{Source, Span, each_node, node_span};
+use crate::syntax::{Source, Span, each_node, field, node_span};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +51,7 @@ fn symbol<'a>(source: &'a Source, module: &'a Module, node: Node<'_>) -> Option<
         let kernel = module.kernels.iter().rev().find(decorates)?;
         return kernel.param(name).map(|param| Symbol::Local { kernel, name: &param.name });
     }
-    let is_field = |field: &str| parent.child_by_field_name(field).is_some_and(|child| child.id() == node.id());
+    let is_field = |name: &str| field(parent, name).is_some_and(|child| child.id() == node.id());
     match parent.kind() {
         "attribute" if is_field("attribute") => return None,
         "keyword_argument" if is_field("name") => {
@@ -84,8 +84,8 @@ fn is_in_head(kernel: &Kernel, span: Span) -> bool {
 
 /// The kernel that a call or launch is of.
 fn called<'a>(source: &Source, module: &'a Module, call: Node<'_>) -> Option<&'a Kernel> {
-    let function = call.child_by_field_name("function")?;
-    let name = if function.kind() == "subscript" { function.child_by_field_name("value")? } else { function };
+    let function = field(call, "function")?;
+    let name = if function.kind() == "subscript" { field(function, "value")? } else { function };
     (name.kind() == "identifier").then(|| module.kernel(source.slice(node_span(name))))?
 }
 
@@ -97,7 +97,7 @@ fn is_bound_around(source: &Source, module: &Module, node: Node<'_>) -> bool {
     while let Some(around) = at {
         if matches!(around.kind(), "function_definition" | "lambda") {
             let mut bound = false;
-            let own = around.child_by_field_name("name").map(|name| name.id());
+            let own = field(around, "name").map(|name| name.id());
             identifiers(around, &mut |inner| {
                 let span = node_span(inner);
                 bound |= own != Some(inner.id()) && source.slice(span) == name && binds(inner) && !is_kernel(span);
@@ -132,7 +132,7 @@ pub(super) fn binds(node: Node<'_>) -> bool {
         let Some(next) = parent.parent() else { return false };
         parent = next;
     }
-    let is_field = |field: &str| parent.child_by_field_name(field).is_some_and(|it| it.id() == child.id());
+    let is_field = |name: &str| field(parent, name).is_some_and(|it| it.id() == child.id());
     match parent.kind() {
         "assignment" | "augmented_assignment" | "for_statement" | "for_in_clause" => is_field("left"),
         "named_expression"
@@ -223,7 +223,7 @@ pub fn imported<'a>(source: &Source, module: &'a Module, offset: usize) -> Optio
     let node_at = |offset: usize| source.node_at(Span::new(offset, offset)).filter(is_name);
     let mut node = node_at(offset).or_else(|| node_at(offset.checked_sub(1)?))?;
     let is_attribute = |parent: &Node<'_>, node: Node<'_>| {
-        parent.kind() == "attribute" && parent.child_by_field_name("attribute").is_some_and(|it| it.id() == node.id())
+        parent.kind() == "attribute" && field(*parent, "attribute").is_some_and(|it| it.id() == node.id())
     };
     if let Some(parent) = node.parent().filter(|parent| is_attribute(parent, node)) {
         node = parent;

@@ -7,7 +7,7 @@ use super::complete::constexpr_globals;
 use super::names::{binds, identifiers};
 use crate::api::Target;
 use crate::kernel::Module;
-use crate::syntax::{Source, Span, node_span};
+use crate::syntax::{Source, Span, field, node_span};
 
 /// A name and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ fn of_kernel(
             return;
         }
         let is_other = node.parent().is_some_and(|parent| {
-            let is_field = |field| parent.child_by_field_name(field).is_some_and(|child| child.id() == node.id());
+            let is_field = |name: &str| field(parent, name).is_some_and(|child| child.id() == node.id());
             (parent.kind() == "attribute" && is_field("attribute"))
                 || (parent.kind() == "keyword_argument" && is_field("name"))
         });

@@ -4,6 +4,7 @@ use tree_sitter::Node;
 
 use super::ast::{Expr, StmtKind};
 use super::lower::Lower;
+use crate::syntax::field;
 
 /// How the top level binds a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -59,7 +60,7 @@ impl Reader<'_> {
             "function_definition" => self.named(node, Binding::Function, conditional),
             "class_definition" => self.named(node, Binding::Class, conditional),
             "decorated_definition" => {
-                if let Some(inner) = node.child_by_field_name("definition") {
+                if let Some(inner) = field(node, "definition") {
                     self.named(inner, Binding::Other, conditional);
                 }
             }
@@ -69,7 +70,7 @@ impl Reader<'_> {
                 self.block(node, true);
             }
             "for_statement" => {
-                if let Some(target) = node.child_by_field_name("left") {
+                if let Some(target) = field(node, "left") {
                     self.targets(&self.lower.expr(target), &Binding::Other);
                 }
                 self.block(node, true);
@@ -80,7 +81,7 @@ impl Reader<'_> {
     }
 
     fn named(&mut self, node: Node<'_>, binding: Binding, conditional: bool) {
-        if let Some(name) = node.child_by_field_name("name") {
+        if let Some(name) = field(node, "name") {
             let name = self.lower.str(name).to_owned();
             self.bind(&name, binding, conditional);
         }
@@ -126,10 +127,10 @@ impl Reader<'_> {
         }
         let mut cursor = node.walk();
         for item in node.children_by_field_name("name", &mut cursor) {
-            let alias = item.child_by_field_name("alias").map(|alias| self.lower.str(alias));
-            let full = self.lower.str(item.child_by_field_name("name").unwrap_or(item));
+            let alias = field(item, "alias").map(|alias| self.lower.str(alias));
+            let full = self.lower.str(field(item, "name").unwrap_or(item));
             let name = alias.unwrap_or_else(|| full.split('.').next().unwrap_or("").trim()).to_owned();
-            let module = node.child_by_field_name("module_name").map(|module| self.lower.str(module));
+            let module = field(node, "module_name").map(|module| self.lower.str(module));
             let path = match (module, alias) {
                 (Some(module), _) => format!("{module}.{full}"),
                 (None, Some(_)) => full.to_owned(),

@@ -1,7 +1,8 @@
 //! Source → [`Module`].
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use tree_sitter::Node;
 
@@ -10,7 +11,7 @@ use super::facts::Facts;
 use super::find::{self, Found, Hints, Scope};
 use super::lower::Lower;
 use super::{Autotune, Binding, Config, Decorator, Host, Imports, Kernel, Launch, Module, Param};
-use crate::syntax::{Segment, Source, Span, node_span};
+use crate::syntax::{Segment, Source, Span, field, node_span};
 
 /// Longer texts have no model: they take longer than anybody waits, and nobody writes kernels in them.
 pub const MAX_TEXT: usize = 2 << 20;
@@ -118,7 +119,7 @@ impl Module {
         let (kernels, launches, first_host) = (self.kernels.len(), self.launches.len(), self.hosts.len());
         let decorated = reading.decorated(&self.imports);
         self.kernels.extend(decorated.iter().filter_map(|&node| kernel(node, lower, &self.imports)));
-        let mut hosts = HashMap::new();
+        let mut hosts = HashMap::default();
         for found in reading.launches() {
             let host = found.function().map(|function| {
                 *hosts.entry(function.node.id()).or_insert_with(|| {
@@ -137,7 +138,7 @@ impl Module {
 
     /// Puts together what the segments say about names.
     pub(super) fn conclude(&mut self) {
-        let (mut bound, mut uncertain) = (HashSet::new(), HashSet::new());
+        let (mut bound, mut uncertain) = (HashSet::default(), HashSet::default());
         for (name, conditional) in self.parts.iter().flat_map(|part| &part.bound) {
             if !bound.insert(name) || *conditional {
                 uncertain.insert(name.clone());
@@ -158,7 +159,7 @@ impl Module {
 
 /// Names that kernels call, and those that they use and do not bind.
 fn names(kernels: &[Kernel], text: &str) -> (HashSet<String>, HashSet<String>) {
-    let (mut calls, mut free) = (HashSet::new(), HashSet::new());
+    let (mut calls, mut free) = (HashSet::default(), HashSet::default());
     for kernel in kernels {
         if kernel.has_error {
             // The model leaves out what the parser did not understand.
@@ -193,8 +194,8 @@ fn is_conditional(node: Node<'_>) -> bool {
 }
 
 fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel> {
-    let def = node.child_by_field_name("definition")?;
-    let name = def.child_by_field_name("name")?;
+    let def = field(node, "definition")?;
+    let name = field(def, "name")?;
     let decorators = decorators(node, lower, imports);
     let is_jit = |path: &Option<String>| {
         matches!(path.as_deref(), Some("triton.jit" | "triton.runtime.jit.jit" | "triton.runtime.jit"))
@@ -203,7 +204,7 @@ fn kernel(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Kernel>
         return None;
     }
     let params = params(def, lower, imports);
-    let body = def.child_by_field_name("body").map_or_else(Vec::new, |body| lower.block(body));
+    let body = field(def, "body").map_or_else(Vec::new, |body| lower.block(body));
     let mut locals: HashSet<String> = params.iter().map(|param| param.name.clone()).collect();
     collect_locals(&body, &mut locals);
     let of_path = |wanted: &'static str| {
@@ -253,7 +254,7 @@ fn decorators(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Decora
 }
 
 pub(super) fn params(def: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Vec<Param> {
-    let Some(list) = def.child_by_field_name("parameters") else { return Vec::new() };
+    let Some(list) = field(def, "parameters") else { return Vec::new() };
     let mut cursor = list.walk();
     let mut params: Vec<Param> = Vec::new();
     let mut is_keyword_only = false;
@@ -272,19 +273,19 @@ fn param(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Param> {
     let inner = match node.kind() {
         "identifier" | "list_splat_pattern" | "dictionary_splat_pattern" => node,
         "typed_parameter" => node.named_child(0)?,
-        "default_parameter" | "typed_default_parameter" => node.child_by_field_name("name")?,
+        "default_parameter" | "typed_default_parameter" => field(node, "name")?,
         _ => return None, // `*`, `/`, comments
     };
     let variadic = inner.kind() != "identifier";
     let name = if variadic { inner.named_child(0)? } else { inner };
-    let annotation = node.child_by_field_name("type").map(|ty| lower.expr(ty));
+    let annotation = field(node, "type").map(|ty| lower.expr(ty));
     Some(Param {
         name: lower.str(name).to_owned(),
         name_span: node_span(name),
         span: node_span(node),
         constexpr: annotation.as_ref().is_some_and(|annotation| is_constexpr(annotation, imports)),
         annotation,
-        default: node.child_by_field_name("value").map(|value| lower.expr(value)),
+        default: field(node, "value").map(|value| lower.expr(value)),
         variadic,
         keyword_only: false,
     })
@@ -427,7 +428,7 @@ fn launch(node: Node<'_>, lower: Lower<'_>, host: Option<usize>) -> Option<Launc
 }
 
 fn host(scope: &Scope<'_>, lower: Lower<'_>) -> Host {
-    let name_of = |node: Node<'_>| node.child_by_field_name("name").map_or("", |name| lower.str(name)).to_owned();
+    let name_of = |node: Node<'_>| field(node, "name").map_or("", |name| lower.str(name)).to_owned();
     let function = scope.node;
     let name = name_of(function);
     let mut qualname = name.clone();
@@ -440,10 +441,10 @@ fn host(scope: &Scope<'_>, lower: Lower<'_>) -> Host {
     Host {
         qualname,
         name,
-        name_span: function.child_by_field_name("name").map_or(node_span(function), node_span),
+        name_span: field(function, "name").map_or(node_span(function), node_span),
         span: node_span(function),
         line: function.start_position().row,
         params: params(function, lower, &Imports::default()).into_iter().map(|param| param.name).collect(),
-        body: function.child_by_field_name("body").map_or_else(Vec::new, |body| lower.block(body)),
+        body: field(function, "body").map_or_else(Vec::new, |body| lower.block(body)),
     }
 }

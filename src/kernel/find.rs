@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use tree_sitter::Node;
 
-use crate::syntax::node_span;
+use crate::syntax::{field, node_span};
 
 /// What one pass over a segment found, in source order.
 #[derive(Default)]
@@ -77,18 +77,34 @@ impl Hints {
     pub(super) fn of(text: &str) -> Self {
         let bytes = text.as_bytes();
         Self {
-            imports: memchr::memmem::find(bytes, b"import").is_some(),
+            imports: may_import(bytes),
             decorators: memchr::memchr(b'@', bytes).is_some(),
             launches: may_launch(bytes),
         }
     }
 }
 
-/// Whether somewhere a `]` is followed by a `(`; what may stand between two tokens is not looked into.
+/// Whether somewhere a `]` is followed by a `(`, with nothing but spaces and comments between.
 fn may_launch(text: &[u8]) -> bool {
     memchr::memchr_iter(b']', text).any(|at| {
-        let next = text[at + 1..].iter().find(|byte| !byte.is_ascii_whitespace());
-        matches!(next, Some(b'(' | b'\\' | b'#' | 0x0b | 0x80..))
+        let mut rest = text[at + 1..].trim_ascii_start();
+        while rest.first() == Some(&b'#') {
+            let end = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+            rest = rest[end..].trim_ascii_start();
+        }
+        matches!(rest.first(), Some(b'(' | b'\\' | 0x0b | 0x80..))
+    })
+}
+
+/// Whether the word `import` stands somewhere where a statement may: first in its line, behind `from`, `:` or `;`, or in a
+/// line that goes on from the one before.
+fn may_import(text: &[u8]) -> bool {
+    memchr::memmem::find_iter(text, b"import").any(|at| {
+        let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
+        let before = text[start..at].trim_ascii_start();
+        before.is_empty()
+            || before.starts_with(b"from")
+            || before.iter().any(|byte| matches!(byte, b':' | b';' | b'\r' | 0x0b..=0x0c))
     })
 }
 
@@ -186,7 +202,7 @@ impl<'tree> Walk<'_, 'tree> {
                 let outer = self.scope_of(node);
                 self.scope = Some(Rc::new(Scope { node, is_function, outer }));
             } else if kind == kinds.decorated {
-                let definition = node.child_by_field_name("definition");
+                let definition = field(node, "definition");
                 if definition.is_some_and(|definition| definition.kind_id() == kinds.function) {
                     self.found.decorated.push(node);
                 }
@@ -194,8 +210,7 @@ impl<'tree> Walk<'_, 'tree> {
             return true;
         }
         if kind == kinds.call {
-            let is =
-                |field: &str, kind: u16| node.child_by_field_name(field).is_some_and(|child| child.kind_id() == kind);
+            let is = |name: &str, kind: u16| field(node, name).is_some_and(|child| child.kind_id() == kind);
             if is("function", kinds.subscript) && is("arguments", kinds.arguments) {
                 let scope = self.scope_of(node);
                 self.found.launches.push(Launch { node, scope });

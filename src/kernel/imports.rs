@@ -1,12 +1,14 @@
 //! Under which names a file knows Triton.
 
-use std::collections::{HashMap, HashSet};
 use std::hash::{Hash, Hasher};
+
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use tree_sitter::Node;
 
 use super::ast::Expr;
 use super::lower::Lower;
+use crate::syntax::field;
 
 /// The full name of something of Triton's that a file refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -58,7 +60,7 @@ impl Imports {
 
     /// `from triton import language as tl`, `from triton.language import math`, `from other import tl, triton`
     fn add_from(&mut self, node: Node<'_>, lower: Lower<'_>) {
-        let module = node.child_by_field_name("module_name").map_or("", |module| lower.str(module));
+        let module = field(node, "module_name").map_or("", |module| lower.str(module));
         let mut cursor = node.walk();
         for item in node.children_by_field_name("name", &mut cursor) {
             let (name, alias) = split_alias(item, lower);
@@ -166,8 +168,8 @@ pub(super) fn is_triton(path: &str) -> bool {
 fn split_alias(node: Node<'_>, lower: Lower<'_>) -> (String, Option<String>) {
     let text = |node: Node<'_>| lower.str(node).to_owned();
     if node.kind() == "aliased_import" {
-        let name = node.child_by_field_name("name").map(text).unwrap_or_default();
-        (name, node.child_by_field_name("alias").map(text))
+        let name = field(node, "name").map(text).unwrap_or_default();
+        (name, field(node, "alias").map(text))
     } else {
         (text(node), None)
     }

@@ -1,8 +1,10 @@
 //! What the names mean that a file imports from other files, as far as its kernels use them.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap as HashMap;
 
 use super::{Binding, Kernel, Module};
 use crate::syntax::Span;

@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use super::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind};
-use crate::syntax::{Span, node_span};
+use crate::syntax::{Span, field, node_span};
 
 /// Nesting deeper than this is not analysed: real code stays under 30, hostile code must not exhaust the stack.
 const MAX_DEPTH: usize = 120;
@@ -40,8 +40,8 @@ impl<'a> Lower<'a> {
             .collect()
     }
 
-    fn field_block(self, node: Node<'_>, field: &str) -> Vec<Stmt> {
-        node.child_by_field_name(field).map_or_else(Vec::new, |body| self.block(body))
+    fn field_block(self, node: Node<'_>, name: &str) -> Vec<Stmt> {
+        field(node, name).map_or_else(Vec::new, |body| self.block(body))
     }
 
     pub(crate) fn stmt(self, node: Node<'_>) -> Stmt {
@@ -67,9 +67,9 @@ impl<'a> Lower<'a> {
             "assert_statement" => StmtKind::Assert(self.named_exprs(node)),
             "import_statement" | "import_from_statement" | "future_import_statement" => StmtKind::Import,
             "function_definition" | "class_definition" => StmtKind::Definition(self.name_of(node)),
-            "decorated_definition" => StmtKind::Definition(
-                node.child_by_field_name("definition").map_or_else(String::new, |n| self.name_of(n)),
-            ),
+            "decorated_definition" => {
+                StmtKind::Definition(field(node, "definition").map_or_else(String::new, |n| self.name_of(n)))
+            }
             "with_statement" => StmtKind::Block(self.with_statement(node)),
             "try_statement" | "match_statement" => StmtKind::Block(self.blocks_below(node)),
             other => StmtKind::Other(other.to_owned()),
@@ -78,7 +78,7 @@ impl<'a> Lower<'a> {
     }
 
     fn name_of(&self, definition: Node<'_>) -> String {
-        definition.child_by_field_name("name").map_or_else(String::new, |name| self.str(name).to_owned())
+        field(definition, "name").map_or_else(String::new, |name| self.str(name).to_owned())
     }
 
     fn blocks_below(self, node: Node<'_>) -> Vec<Vec<Stmt>> {
@@ -103,7 +103,7 @@ impl<'a> Lower<'a> {
         for clause in node.named_children(&mut cursor).filter(|child| child.kind() == "with_clause") {
             let mut cursor = clause.walk();
             for item in clause.named_children(&mut cursor).filter(|child| child.kind() == "with_item") {
-                if let Some(value) = item.child_by_field_name("value") {
+                if let Some(value) = field(item, "value") {
                     let inner = value.named_child(0).filter(|_| value.kind() == "as_pattern").unwrap_or(value);
                     items.push(Stmt { span: node_span(inner), kind: StmtKind::Expr(self.expr(inner)) });
                 }
@@ -131,7 +131,7 @@ impl<'a> Lower<'a> {
     }
 
     fn alternative(self, node: Node<'_>) -> Vec<Stmt> {
-        node.child_by_field_name("alternative").map_or_else(Vec::new, |clause| self.field_block(clause, "body"))
+        field(node, "alternative").map_or_else(Vec::new, |clause| self.field_block(clause, "body"))
     }
 
     fn expression_statement(self, node: Node<'_>) -> Stmt {
@@ -141,8 +141,7 @@ impl<'a> Lower<'a> {
             "assignment" => self.assignment(inner),
             "augmented_assignment" => StmtKind::AugAssign {
                 target: self.field(inner, "left"),
-                op: inner
-                    .child_by_field_name("operator")
+                op: field(inner, "operator")
                     .map_or_else(String::new, |op| self.str(op).trim_end_matches('=').to_owned()),
                 value: self.field(inner, "right"),
             },
@@ -156,17 +155,17 @@ impl<'a> Lower<'a> {
 
     fn assignment(self, node: Node<'_>) -> StmtKind {
         let mut targets = vec![self.field(node, "left")];
-        let annotation = node.child_by_field_name("type").map(|ty| self.expr(ty));
-        let mut value = node.child_by_field_name("right");
+        let annotation = field(node, "type").map(|ty| self.expr(ty));
+        let mut value = field(node, "right");
         while let Some(inner) = value.filter(|inner| inner.kind() == "assignment") {
             targets.push(self.field(inner, "left"));
-            value = inner.child_by_field_name("right");
+            value = field(inner, "right");
         }
         StmtKind::Assign { targets, annotation, value: value.map(|value| self.expr(value)) }
     }
 
-    fn field(self, node: Node<'_>, field: &str) -> Expr {
-        match node.child_by_field_name(field) {
+    fn field(self, node: Node<'_>, name: &str) -> Expr {
+        match field(node, name) {
             Some(child) => self.expr(child),
             None => Expr {
                 span: Span::new(node.start_byte(), node.start_byte()),
@@ -239,7 +238,7 @@ impl<'a> Lower<'a> {
                 None => ExprKind::Other("splat".to_owned()),
             },
             "named_expression" => ExprKind::Named {
-                name: node.child_by_field_name("name").map_or_else(String::new, |name| this.str(name).to_owned()),
+                name: field(node, "name").map_or_else(String::new, |name| this.str(name).to_owned()),
                 value: Box::new(this.field(node, "value")),
             },
             other => ExprKind::Other(other.to_owned()),
@@ -248,7 +247,7 @@ impl<'a> Lower<'a> {
     }
 
     fn operator(&self, node: Node<'_>) -> String {
-        node.child_by_field_name("operator").map_or_else(String::new, |op| self.str(op).to_owned())
+        field(node, "operator").map_or_else(String::new, |op| self.str(op).to_owned())
     }
 
     fn string(self, node: Node<'_>) -> ExprKind {
@@ -258,7 +257,7 @@ impl<'a> Lower<'a> {
             match child.kind() {
                 "string_content" => content.push_str(self.str(child)),
                 "interpolation" => {
-                    parts.extend(child.child_by_field_name("expression").map(|inner| self.expr(inner)));
+                    parts.extend(field(child, "expression").map(|inner| self.expr(inner)));
                     is_formatted = true;
                 }
                 _ => {}
@@ -268,7 +267,7 @@ impl<'a> Lower<'a> {
     }
 
     fn attribute(self, node: Node<'_>) -> ExprKind {
-        let Some(name) = node.child_by_field_name("attribute") else { return ExprKind::Other("attribute".to_owned()) };
+        let Some(name) = field(node, "attribute") else { return ExprKind::Other("attribute".to_owned()) };
         ExprKind::Attribute {
             value: Box::new(self.field(node, "object")),
             name: self.str(name).to_owned(),
@@ -277,7 +276,7 @@ impl<'a> Lower<'a> {
     }
 
     fn call(self, node: Node<'_>) -> ExprKind {
-        let Some(list) = node.child_by_field_name("arguments") else { return ExprKind::Other("call".to_owned()) };
+        let Some(list) = field(node, "arguments") else { return ExprKind::Other("call".to_owned()) };
         let func = self.field(node, "function");
         let args = if list.kind() == "argument_list" {
             let mut cursor = list.walk();
@@ -292,7 +291,7 @@ impl<'a> Lower<'a> {
     fn arg(self, node: Node<'_>) -> Arg {
         let span = node_span(node);
         if node.kind() == "keyword_argument"
-            && let Some(name) = node.child_by_field_name("name")
+            && let Some(name) = field(node, "name")
         {
             let keyword = Some((self.str(name).to_owned(), node_span(name)));
             return Arg { keyword, value: self.field(node, "value"), span };
@@ -353,7 +352,7 @@ impl<'a> Lower<'a> {
 
     fn lambda(self, node: Node<'_>) -> ExprKind {
         let mut params = Vec::new();
-        if let Some(list) = node.child_by_field_name("parameters") {
+        if let Some(list) = field(node, "parameters") {
             let mut cursor = list.walk();
             params.extend(list.named_children(&mut cursor).map(|param| self.str(param).to_owned()));
         }

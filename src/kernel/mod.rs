@@ -20,8 +20,10 @@ mod surroundings;
 mod tests;
 mod top_level;
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 pub use bindings::Binding;
 pub use build::MAX_TEXT;

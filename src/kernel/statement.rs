@@ -1,6 +1,8 @@
 //! What single statements of the top level bind and use: for cutting a file down to what a kernel needs.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
+
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use tree_sitter::Node;
 
@@ -8,7 +10,7 @@ use super::ast::walk_expressions;
 use super::build::{collect_locals, params};
 use super::lower::Lower;
 use super::{Imports, bindings};
-use crate::syntax::{Source, Span, each_node, node_span};
+use crate::syntax::{Source, Span, each_node, field, node_span};
 
 /// A statement of the top level, or of a branch there (`if …:`, `try:`).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,14 +122,14 @@ fn wrappers<'t>(source: &Source, node: Node<'t>) -> (Vec<Span>, Option<Node<'t>>
         return (Vec::new(), None);
     }
     let spans = decorators.iter().filter(|decorator| !is_jit(decorator)).map(|decorator| node_span(*decorator));
-    let function = node.child_by_field_name("definition").filter(|inner| inner.kind() == "function_definition");
+    let function = field(node, "definition").filter(|inner| inner.kind() == "function_definition");
     (spans.collect(), function)
 }
 
 /// The names that a function takes from outside.
 fn of_function(function: Node<'_>, lower: Lower<'_>) -> BTreeSet<String> {
     let params = params(function, lower, &Imports::default());
-    let body = function.child_by_field_name("body").map_or_else(Vec::new, |body| lower.block(body));
+    let body = field(function, "body").map_or_else(Vec::new, |body| lower.block(body));
     let mut locals: HashSet<String> = params.iter().map(|param| param.name.clone()).collect();
     collect_locals(&body, &mut locals);
     let mut uses = BTreeSet::new();
@@ -146,7 +148,7 @@ fn truths(source: &Source, test: Node<'_>, found: &mut HashMap<usize, (String, b
     match test.kind() {
         "identifier" => drop(found.insert(test.id(), (name(test), false))),
         "call" => {
-            let function = test.child_by_field_name("function").filter(|function| function.kind() == "identifier");
+            let function = field(test, "function").filter(|function| function.kind() == "identifier");
             found.extend(function.map(|function| (function.id(), (name(function), true))));
         }
         "not_operator" | "boolean_operator" | "parenthesized_expression" => {
@@ -168,10 +170,10 @@ struct Part<'s, 't> {
 impl<'t> Part<'_, 't> {
     /// The names outside of functions that `if` asks for their truth alone, by node; and whether they are called for it.
     fn tested(&self) -> HashMap<usize, (String, bool)> {
-        let mut found = HashMap::new();
+        let mut found = HashMap::default();
         self.each(&mut |node| {
             let test = match node.kind() {
-                "if_statement" | "elif_clause" => node.child_by_field_name("condition"),
+                "if_statement" | "elif_clause" => field(node, "condition"),
                 "conditional_expression" => node.named_child(1),
                 _ => None,
             };
@@ -190,9 +192,8 @@ impl<'t> Part<'_, 't> {
     fn identifiers(&self, tested: &HashMap<usize, (String, bool)>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         self.each(&mut |node| {
-            let is_field = |parent: Node<'_>, field| {
-                parent.child_by_field_name(field).is_some_and(|child| child.id() == node.id())
-            };
+            let is_field =
+                |parent: Node<'_>, name: &str| field(parent, name).is_some_and(|child| child.id() == node.id());
             let is_other = node.parent().is_some_and(|parent| match parent.kind() {
                 "attribute" => is_field(parent, "attribute"),
                 "keyword_argument" => is_field(parent, "name"),
@@ -212,11 +213,11 @@ impl<'t> Part<'_, 't> {
         let mut found = Vec::new();
         self.each(&mut |node| match node.kind() {
             "future_import_statement" => found.push("__future__".to_owned()),
-            "import_from_statement" => found.extend(node.child_by_field_name("module_name").map(text)),
+            "import_from_statement" => found.extend(field(node, "module_name").map(text)),
             "import_statement" => {
                 let mut cursor = node.walk();
                 for name in node.children_by_field_name("name", &mut cursor) {
-                    found.push(text(name.child_by_field_name("name").unwrap_or(name)));
+                    found.push(text(field(name, "name").unwrap_or(name)));
                 }
             }
             _ => {}

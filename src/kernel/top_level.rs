@@ -7,7 +7,7 @@ use super::build::Reading;
 use super::lower::Lower;
 use super::surroundings::statements;
 use super::{Binding, Function, Global, Imports, Module, Part, bindings};
-use crate::syntax::{Span, from_first_statement, node_span};
+use crate::syntax::{Span, field, from_first_statement, node_span};
 
 /// What a longer function returns is not looked for.
 const SHORT: usize = 1500;
@@ -91,7 +91,6 @@ impl<'a> Plain<'a> {
 
     fn function(&self, reading: &Reading<'_>, lower: Lower<'_>) -> Function {
         let (start, text) = (reading.start(), statements(reading.text()));
-        let may_be_one_line = text.len() <= SHORT && memchr::memmem::find(text.as_bytes(), b"return").is_some();
         let result = || {
             let (root, mut definitions) = (reading.root(), reading.root().walk());
             let mut definitions =
@@ -103,13 +102,45 @@ impl<'a> Plain<'a> {
             name: self.name.to_owned(),
             name_span: Span::new(name_start, name_start + self.name.len()),
             span: Span::new(start, start + text.len()),
-            result: if may_be_one_line { result() } else { None },
+            result: if may_only_return(text) { result() } else { None },
         }
     }
 }
 
+/// Whether `text`, that of a function, may be one that does nothing but return a value: a look at how its lines begin.
+fn may_only_return(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
+    if text.len() > SHORT || !has(b"return") {
+        return false;
+    }
+    // What stands in a string that goes over several lines is no statement, nor is what follows a backslash.
+    if has(b"\"\"\"") || has(b"'''") || has(b"\\") {
+        return true;
+    }
+    let (mut depth, mut statements) = (0_usize, 0);
+    for line in text.lines() {
+        let starts = depth == 0 && !line.trim_ascii_start().is_empty() && !line.trim_ascii_start().starts_with('#');
+        statements += usize::from(starts);
+        let mut quote = None;
+        for byte in line.bytes() {
+            match (quote, byte) {
+                (Some(open), _) if byte == open => quote = None,
+                (Some(_), _) => {}
+                (None, b'#') => break,
+                (None, b'"' | b'\'') => quote = Some(byte),
+                (None, b'(' | b'[' | b'{') => depth += 1,
+                (None, b')' | b']' | b'}') => depth = depth.saturating_sub(1),
+                (None, _) => {}
+            }
+        }
+    }
+    // The head, a string that documents it, and what it returns.
+    statements <= 3
+}
+
 fn function(node: Node<'_>, lower: Lower<'_>) -> Option<Function> {
-    let name = node.child_by_field_name("name")?;
+    let name = field(node, "name")?;
     Some(Function {
         name: lower.str(name).to_owned(),
         name_span: node_span(name),
@@ -120,7 +151,7 @@ fn function(node: Node<'_>, lower: Lower<'_>) -> Option<Function> {
 
 /// What a function returns, when that is all its body does.
 fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
-    let body = function.child_by_field_name("body")?;
+    let body = field(function, "body")?;
     let mut cursor = body.walk();
     let is_docstring = |child: &Node<'_>| {
         child.kind() == "expression_statement" && child.named_child(0).is_some_and(|inner| inner.kind() == "string")
@@ -135,7 +166,7 @@ fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
 }
 
 fn is_main_guard(node: Node<'_>, lower: Lower<'_>) -> bool {
-    node.child_by_field_name("condition").is_some_and(|test| lower.str(test).contains("__name__"))
+    field(node, "condition").is_some_and(|test| lower.str(test).contains("__name__"))
 }
 
 fn bound_names(stmt: &StmtKind) -> Vec<String> {
@@ -146,5 +177,29 @@ fn bound_names(stmt: &StmtKind) -> Vec<String> {
         }
         StmtKind::Definition(name) => vec![name.clone()],
         _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_only_return;
+
+    #[test]
+    fn more_than_one_statement_is_seen() {
+        for text in [
+            "def f(x):\n    return x\n",
+            "def f(\n    x,\n    y=(1, 2),\n):\n    'Says ) what.'\n\n    # why\n    return g(\n        x,\n        ')', # (\n        y,\n    )\n",
+            "def f(x): return x\n",
+            "def f(x):\n    \"\"\"Long.\n\n    Text.\n    More.\n    \"\"\"\n    return x\n",
+        ] {
+            assert!(may_only_return(text), "{text}");
+        }
+        for text in [
+            "def f(x):\n    pass\n",
+            "def f(x):\n    y = x\n    z = y\n    return z\n",
+            "def f(x):\n    if x:\n        return 1\n    return g(x,\n        2)\n",
+        ] {
+            assert!(!may_only_return(text), "{text}");
+        }
     }
 }

@@ -1,5 +1,10 @@
 //! L004: bounds that `tl.arange` does not accept.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rustc_hash::FxHashMap;
+
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, language, rewrite};
 use crate::analysis::constants::{self, binary};
 use crate::analysis::flow::live;
@@ -55,6 +60,8 @@ struct Kinds<'a> {
     module: &'a Module,
     kernel: &'a Kernel,
     launched: bool,
+    /// How the body binds the names that were asked for.
+    bindings: RefCell<FxHashMap<&'a str, Rc<[Binding<'a>]>>>,
 }
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
@@ -102,17 +109,18 @@ fn by_bounds(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
     if calls.is_empty() {
         return Vec::new();
     }
-    let kinds = Kinds { module, kernel, launched: certainly_launched(module, kernel) };
+    let launched = certainly_launched(module, kernel);
+    let kinds = Kinds { module, kernel, launched, bindings: RefCell::default() };
     let settings = launches::settings(module, kernel);
     calls.into_iter().filter_map(|(expr, call)| check_call(context, &kinds, &settings, expr, call)).collect()
 }
 
-fn check_call(
+fn check_call<'a>(
     context: &Context<'_>,
-    kinds: &Kinds<'_>,
+    kinds: &Kinds<'a>,
     settings: &[Setting<'_>],
     expr: &Expr,
-    call: &Call,
+    call: &'a Call,
 ) -> Option<Diagnostic> {
     if call.has_star() || call.args.len() != 2 {
         return None;
@@ -124,9 +132,8 @@ fn check_call(
             return Some(not_constexpr(context, kinds, bound, kind));
         }
     }
-    let conditional = is_conditional(&kinds.kernel.body, expr.span);
     let other_compiler = || context.is_for_other_compiler();
-    let mut bad = None;
+    let (mut bad, mut may_be_good) = (None, false);
     for setting in settings.iter().map(Some).chain(settings.is_empty().then_some(None)) {
         let found = match (kinds.of(start, setting, 0), kinds.of(end, setting, 0)) {
             (Bound::Int(start, from), Bound::Int(end, to)) => {
@@ -140,12 +147,14 @@ fn check_call(
         };
         match found {
             Some(_) => bad = bad.or(found),
-            // In a branch the good settings may be the ones that reach it.
-            None if conditional => return None,
-            None => {}
+            None => may_be_good = true,
         }
     }
     let (why, written) = bad?;
+    // In a branch the good settings may be the ones that reach it.
+    if may_be_good && is_conditional(&kinds.kernel.body, expr.span) {
+        return None;
+    }
     let diagnostic = Diagnostic::new(&RULE.declaration, expr.span, why);
     Some(match written {
         Some(span) => diagnostic.with_related(span, "the bound is set here"),
@@ -194,7 +203,7 @@ fn within_choice(expr: &Expr, span: Span) -> bool {
     found
 }
 
-fn not_constexpr(context: &Context<'_>, kinds: &Kinds<'_>, bound: &Expr, kind: Bound<'_>) -> Diagnostic {
+fn not_constexpr<'a>(context: &Context<'_>, kinds: &Kinds<'a>, bound: &Expr, kind: Bound<'a>) -> Diagnostic {
     let written = context.source.slice(bound.span);
     let what = match kind {
         Bound::Param(param) => format!("`{}` is an argument at run time", param.name),
@@ -264,7 +273,9 @@ impl<'a> Kinds<'a> {
     }
 
     fn of_name(&self, name: &'a str, setting: Option<&Setting<'_>>, depth: usize) -> Bound<'a> {
-        let bindings = self.bindings(name);
+        let bindings = Rc::clone(
+            self.bindings.borrow_mut().entry(name).or_insert_with(|| self.bindings_of(name).into()),
+        );
         if let Some(param) = self.kernel.param(name) {
             return match () {
                 () if !bindings.is_empty() || param.variadic => Bound::Unknown,
@@ -276,7 +287,7 @@ impl<'a> Kinds<'a> {
                 () => Bound::Unknown,
             };
         }
-        match bindings.as_slice() {
+        match &*bindings {
             [] if self.kernel.locals.contains(name) => Bound::Unknown,
             [] => self.of_global(name),
             _ if self.module.globals.iter().any(|global| global.name == name) => Bound::Unknown,
@@ -301,7 +312,7 @@ impl<'a> Kinds<'a> {
         }
     }
 
-    fn bindings(&self, name: &str) -> Vec<Binding<'a>> {
+    fn bindings_of(&self, name: &str) -> Vec<Binding<'a>> {
         let mut found = Vec::new();
         walk_statements(&self.kernel.body, &mut |stmt| match &stmt.kind {
             StmtKind::Assign { targets, annotation, value } => {

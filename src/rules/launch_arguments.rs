@@ -6,7 +6,7 @@ use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, sc
 use crate::api::{Certainty, Table};
 use crate::kernel::ast::{Arg, ExprKind};
 use crate::kernel::{Autotune, Config, Decorator, Kernel, Launch, Param};
-use crate::syntax::Span;
+use crate::syntax::{Span, field};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -82,7 +82,7 @@ fn is_clear(context: &Context<'_>, kernel: &Kernel) -> bool {
 /// Whether a `*` stands among the parameters, which the model leaves out.
 fn has_keyword_only(context: &Context<'_>, kernel: &Kernel) -> bool {
     let name = context.source.node_at(kernel.name_span);
-    let params = name.and_then(|name| name.parent()?.child_by_field_name("parameters"));
+    let params = name.and_then(|name| field(name.parent()?, "parameters"));
     params.is_none_or(|params| {
         let mut cursor = params.walk();
         params.named_children(&mut cursor).any(|child| child.kind() == "keyword_separator")

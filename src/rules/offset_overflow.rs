@@ -1,6 +1,6 @@
 //! M002: an offset that does not fit into 32 bits.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use super::memory::{index, is_certain, kernel_around, line};
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};

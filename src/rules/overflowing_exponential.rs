@@ -1,6 +1,6 @@
 //! N003: a quotient of exponentials that overflow.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet as HashSet;
 
 use super::reader::{MAX_DEPTH, Reader, find, is_infinite};
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
@@ -72,7 +72,7 @@ impl<'a> Reader<'a> {
 
     /// What the sides of choices are made of: the other side may be there for large arguments.
     fn chosen(&self) -> HashSet<Span> {
-        let (mut found, mut seen) = (HashSet::new(), HashSet::new());
+        let (mut found, mut seen) = (HashSet::default(), HashSet::default());
         walk_expressions(&self.kernel.body, &mut |expr| {
             if let Some(call) = self.call_of(expr, &["where"]) {
                 for arm in call.args.iter().skip(1) {

@@ -30,7 +30,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
-    if kernel.has_error || !has_filled_load(context, kernel) {
+    if kernel.has_error || !context.mentions(kernel, &["sum", "max", "min"]) || !has_filled_load(context, kernel) {
         return Vec::new();
     }
     let found = lanes_that_count(context.module, kernel).padded;

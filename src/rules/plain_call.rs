@@ -6,7 +6,7 @@ use tree_sitter::Node;
 
 use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity, scope};
 use crate::kernel::{Decorator, Kernel};
-use crate::syntax::{Span, node_span};
+use crate::syntax::{Span, field, node_span};
 
 pub(super) static RULE: Rule = Rule {
     declaration: Declaration {
@@ -92,7 +92,7 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
         let Some(kernel) = kernels.get(&text[start..open]) else { continue };
         let Some(node) = context.source.node_at(Span::new(start, open)) else { continue };
         let is_called = node.kind() == "identifier"
-            && node.parent().is_some_and(|call| call.kind() == "call" && call.child_by_field_name("function") == Some(node));
+            && node.parent().is_some_and(|call| call.kind() == "call" && field(call, "function") == Some(node));
         if !is_called || !is_python(context, node) || context.module.kernel(&kernel.name).is_none() {
             continue;
         }
@@ -121,7 +121,7 @@ fn is_python(context: &Context<'_>, node: Node<'_>) -> bool {
         let decorated = function.parent().is_some_and(|parent| parent.kind() == "decorated_definition");
         let own = context.source.slice(node_span(function));
         let is_kernel = languages.iter().any(|language| own.contains(&format!("{language}.")));
-        let name = function.child_by_field_name("name").map(|name| context.source.slice(node_span(name)));
+        let name = field(function, "name").map(|name| context.source.slice(node_span(name)));
         let only_called = |name| {
             scope::places_of(context.source, name).all(|at| {
                 let after = &text[at + name.len()..];

@@ -1,6 +1,6 @@
 //! What the rules that look for formulas share: reading an expression through names, casts and added axes.
 
-use std::collections::HashSet;
+use rustc_hash::FxHashSet as HashSet;
 
 use super::{Context, Diagnostic, Rule};
 use crate::analysis::definitions::Definitions;
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
     /// Whether some part of an expression, or of what its names stand for, satisfies `wanted`.
     pub(super) fn contains(&self, expr: &'a Expr, wanted: &dyn Fn(&'a Expr) -> bool) -> bool {
         let mut found = false;
-        self.walk_through(expr, &mut HashSet::new(), &mut |part| found |= wanted(part));
+        self.walk_through(expr, &mut HashSet::default(), &mut |part| found |= wanted(part));
         found
     }
 }

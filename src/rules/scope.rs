@@ -3,7 +3,7 @@
 use tree_sitter::Node;
 
 use crate::kernel::Kernel;
-use crate::syntax::{Source, Span, node_span};
+use crate::syntax::{Source, Span, field, node_span};
 
 /// Whether the name of a kernel is bound once at the top level of the file, by the kernel.
 pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
@@ -21,7 +21,7 @@ pub(super) fn name_is_bound_once(source: &Source, name: &str) -> bool {
                 return true;
             }
             // What is bound inside a function or class is another name.
-            bindings += usize::from(node.child_by_field_name("name").is_some_and(|name| is(name, &[node])));
+            bindings += usize::from(field(node, "name").is_some_and(|name| is(name, &[node])));
             false
         });
     }
@@ -74,7 +74,7 @@ fn binds_to(node: Node<'_>, above: &[Node<'_>], source: &Source, name: &str) -> 
 /// Whether an identifier, below the nodes `above` it, stands where it gives a value to a name.
 fn binds(node: Node<'_>, above: &[Node<'_>]) -> bool {
     let Some((&parent, above)) = above.split_last() else { return false };
-    let is = |field: &str| parent.child_by_field_name(field) == Some(node);
+    let is = |name: &str| field(parent, name) == Some(node);
     let kind = parent.kind();
     match kind {
         "assignment" | "augmented_assignment" | "for_statement" | "for_in_clause" => is("left"),
@@ -86,7 +86,7 @@ fn binds(node: Node<'_>, above: &[Node<'_>]) -> bool {
         "dotted_name" => {
             let Some(import) = above.last() else { return false };
             match import.kind() {
-                "import_from_statement" => import.child_by_field_name("module_name") != Some(parent),
+                "import_from_statement" => field(*import, "module_name") != Some(parent),
                 "import_statement" => parent.named_child(0) == Some(node),
                 kind => kind.ends_with("_pattern"),
             }

@@ -1,6 +1,7 @@
 //! M001: undefined lanes of a masked load reach a reduction.
 
-use std::collections::HashSet;
+
+use rustc_hash::FxHashSet as HashSet;
 
 use super::reader::Reader;
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
@@ -31,7 +32,8 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 }
 
 fn found(context: &Context<'_>, kernel: &Kernel) -> Vec<Diagnostic> {
-    if kernel.has_error || !has_unfilled_load(context, kernel) {
+    let reduces = || context.mentions(kernel, &["sum", "max", "min", "reduce", "dot"]);
+    if kernel.has_error || !reduces() || !has_unfilled_load(context, kernel) {
         return Vec::new();
     }
     let found = undefined_reductions(context.module, kernel);
@@ -61,7 +63,7 @@ fn has_unfilled_load(context: &Context<'_>, kernel: &Kernel) -> bool {
 impl<'a> Reader<'a> {
     /// The names that are given to a scan.
     fn scanned(&self) -> HashSet<&'a str> {
-        let mut found = HashSet::new();
+        let mut found = HashSet::default();
         walk_expressions(&self.kernel.body, &mut |expr| {
             let scan = self.call_of(expr, &["cumsum", "associative_scan"]);
             found.extend(scan.and_then(|call| call.args.first()?.value.as_name()));

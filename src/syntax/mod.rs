@@ -11,4 +11,4 @@ mod source;
 pub use document::{Document, EditError};
 pub use position::{Encoding, LineIndex, Position};
 pub(crate) use segments::{Segment, from_first_statement, unchanged};
-pub use source::{Source, Span, each_node, node_span};
+pub use source::{Source, Span, each_node, field, node_span};

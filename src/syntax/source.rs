@@ -1,9 +1,10 @@
 //! One immutable version of a file: its text, its tree, its lines.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
-use tree_sitter::Node;
+use tree_sitter::{Language, Node};
 
 use super::segments::{self, Segment};
 use super::{Encoding, LineIndex, Position};
@@ -47,6 +48,17 @@ impl Span {
 #[must_use]
 pub fn node_span(node: Node<'_>) -> Span {
     Span::new(node.start_byte(), node.end_byte())
+}
+
+/// The child of a node in a field of the grammar: what `child_by_field_name` gives, which goes through all names each time.
+#[must_use]
+pub fn field<'t>(node: Node<'t>, name: &str) -> Option<Node<'t>> {
+    static LANGUAGE: LazyLock<Language> = LazyLock::new(|| tree_sitter_python::LANGUAGE.into());
+    static FIELDS: LazyLock<FxHashMap<&str, u16>> = LazyLock::new(|| {
+        let count = u16::try_from(LANGUAGE.field_count()).unwrap_or(u16::MAX);
+        (1..=count).filter_map(|id| Some((LANGUAGE.field_name_for_id(id)?, id))).collect()
+    });
+    node.child_by_field_id(*FIELDS.get(name)?)
 }
 
 /// Calls `visit` on a node and all below it, in source order. Not recursive: trees of hostile files are deeper than the stack.

@@ -10,7 +10,7 @@ mod reductions;
 
 pub use found::{PaddedReduction, Reductions, UndefinedReduction};
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use super::constants::truth;
 use super::fills;
@@ -32,7 +32,7 @@ pub fn lanes_that_count<'a>(module: &'a Module, kernel: &'a Kernel) -> Reduction
         module,
         kernel,
         launched: certainly_launched(module, kernel),
-        masks: HashMap::new(),
+        masks: HashMap::default(),
         found: Vec::new(),
         padded: Vec::new(),
         assignment: None,

@@ -1,6 +1,6 @@
 //! Reductions, and which of them the undefined lanes of a load reach.
 
-use std::collections::{HashMap, HashSet};
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::super::constants::truth;
 use super::super::fills::{Content, Fill};
@@ -143,13 +143,13 @@ pub(super) struct Reads<'a> {
 
 impl<'a> Reads<'a> {
     fn of(body: &'a [Stmt]) -> Self {
-        let mut reads = Self { last: HashMap::new(), tests: Vec::new() };
+        let mut reads = Self { last: HashMap::default(), tests: Vec::new() };
         walk_statements(body, &mut |stmt| {
             let values = match &stmt.kind {
                 StmtKind::Assign { value, .. } => value.iter().collect(),
                 _ => stmt.exprs(),
             };
-            let mut names = HashSet::new();
+            let mut names = HashSet::default();
             for value in values {
                 value.walk(&mut |expr| {
                     if let Some(name) = expr.as_name() {

@@ -1,7 +1,8 @@
 //! What a kernel does to memory, and its products: recorded while it is run.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
 use super::dtype::Number;
 use super::engine::{Engine, Frame};
@@ -123,7 +124,7 @@ fn leftmost(expr: &Expr) -> Option<&str> {
 /// The parameters that loads and stores start from, also through local names.
 #[must_use]
 pub fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
-    let mut origin: HashMap<&str, &str> = HashMap::new();
+    let mut origin: HashMap<&str, &str> = HashMap::default();
     walk_statements(&kernel.body, &mut |stmt| {
         if let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind
             && let [target] = targets.as_slice()
@@ -133,7 +134,7 @@ pub fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> 
             origin.insert(name, from);
         }
     });
-    let mut found = HashSet::new();
+    let mut found = HashSet::default();
     walk_expressions(&kernel.body, &mut |expr| {
         let Some(call) = expr.as_call() else { return };
         let Some(member) = module.language_member(kernel, &call.func) else { return };

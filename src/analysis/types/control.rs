@@ -1,6 +1,6 @@
 //! Branches.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use super::engine::{Engine, Frame};
 use super::statements::{block_span, returns};
@@ -122,7 +122,7 @@ impl<'a> Engine<'a> {
 
     /// What is left behind a run-time branch: a name that both sides bind, or that was bound before.
     fn join_regions(&mut self, at: Span, before: &Names<'a>, yes: Names<'a>, no: &Names<'a>) -> Names<'a> {
-        let mut joined = Names::new();
+        let mut joined = Names::default();
         let mut clashes = Vec::new();
         for (name, then) in yes {
             let otherwise = no.get(name);

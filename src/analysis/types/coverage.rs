@@ -1,7 +1,8 @@
 //! Which code Triton compiles under the types and values that a signature gives.
 
-use std::collections::HashSet;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet as HashSet;
 
 use super::engine::Facts;
 use crate::analysis::launches::certainly_launched;

@@ -1,6 +1,6 @@
 //! State of one run over a kernel, and what comes out of it.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use super::access::{Access, Division, NamedMask, Product};
 use super::coverage::Coverage;
@@ -81,7 +81,7 @@ fn run<'a>(
         budget: BUDGET,
         running: vec![(None, index)],
         calls: Vec::new(),
-        results: HashMap::new(),
+        results: HashMap::default(),
         uncertain: 0,
         branches: 0,
         around: Vec::new(),
@@ -156,8 +156,8 @@ impl<'a> Frame<'a> {
     pub(super) fn new(kernel: &'a Kernel, is_launched: bool) -> Self {
         Self {
             kernel,
-            names: HashMap::new(),
-            stale: HashMap::new(),
+            names: HashMap::default(),
+            stale: HashMap::default(),
             loops: 0,
             regions: 0,
             returned: None,

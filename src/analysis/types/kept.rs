@@ -1,8 +1,9 @@
 //! Facts that are kept through edits: their places move with the kernels and globals that they stand in.
 
-use std::collections::HashSet;
 use std::mem::take;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet as HashSet;
 
 use super::access::{Access, Mask};
 use super::engine::{Facts, infer};

@@ -1,7 +1,8 @@
 //! What the parameters of a kernel stand for, by signatures, launches and use.
 
-use std::collections::HashSet;
 use std::sync::Arc;
+
+use rustc_hash::FxHashSet as HashSet;
 
 use super::access::pointers;
 use super::engine::Engine;
@@ -52,7 +53,7 @@ fn dereferenced<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> 
             _ => None,
         }
     }
-    let mut found = HashSet::new();
+    let mut found = HashSet::default();
     let mut look = |expr: &'a Expr| {
         if let Some(call) = expr.as_call()
             && let Some(member) = module.language_member(kernel, &call.func)
@@ -69,7 +70,7 @@ fn dereferenced<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> 
 }
 
 fn bounds<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
-    let mut found = HashSet::new();
+    let mut found = HashSet::default();
     walk_expressions(&kernel.body, &mut |expr| {
         let Some(call) = expr.as_call() else { return };
         let member = module.language_member(kernel, &call.func);

@@ -1,6 +1,6 @@
 //! Statements: assignments, branches and loops.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap as HashMap;
 
 use super::engine::{Engine, Frame};
 use super::value::{Const, Element, Kind, Tile, Value};
@@ -347,7 +347,7 @@ pub(super) fn bound(body: &[Stmt]) -> HashMap<&str, Span> {
             _ => {}
         }
     }
-    let mut names = HashMap::new();
+    let mut names = HashMap::default();
     walk_statements(body, &mut |stmt| {
         match &stmt.kind {
             StmtKind::Assign { targets: list, .. } => list.iter().for_each(|target| targets(target, &mut names)),
