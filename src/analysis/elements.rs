@@ -24,18 +24,7 @@ pub fn element<'a>(names: &Names<'a>, tensor: &'a Expr) -> Option<Number> {
 fn number(dtype: &Expr) -> Option<Number> {
     let path = dtype.dotted()?;
     let ["torch", name] = path.as_slice() else { return None };
-    Some(match *name {
-        "float16" | "half" => Number::Fp16,
-        "bfloat16" => Number::Bf16,
-        "float32" | "float" => Number::Fp32,
-        "float64" | "double" => Number::Fp64,
-        "int8" => Number::Int8,
-        "uint8" => Number::UInt8,
-        "int16" => Number::Int16,
-        "int32" | "int" => Number::Int32,
-        "int64" | "long" => Number::Int64,
-        _ => return None,
-    })
+    Number::of_torch(name)
 }
 
 #[cfg(test)]

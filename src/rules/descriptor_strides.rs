@@ -28,8 +28,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// What strides are multiples of, in bits.
-const ALIGNMENT: i128 = 128;
+/// What strides are multiples of, in bytes.
+const ALIGNMENT: i128 = 16;
 
 fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
     let text = context.source.text();
@@ -52,15 +52,15 @@ fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
 
 /// Whether a stride certainly is no multiple of 16 bytes.
 fn is_misaligned(stride: i128, number: Option<Number>) -> bool {
-    // No type has more than 64 bits.
-    let bits = number.map_or(64, Number::bits);
-    stride.checked_mul(i128::from(bits)).is_some_and(|bits| bits % ALIGNMENT != 0)
+    // No type has more than eight bytes.
+    let bytes = number.map_or(8, Number::bytes);
+    stride.checked_mul(i128::from(bytes)).is_some_and(|bytes| bytes % ALIGNMENT != 0)
 }
 
 /// A stride with its element type, as a message has it.
 fn told(stride: i128, number: Option<Number>) -> String {
     match number {
-        Some(number) => format!("{stride} elements of `{number}` are {} bytes", stride * i128::from(number.bits()) / 8),
+        Some(number) => format!("{stride} elements of `{number}` are {} bytes", stride * i128::from(number.bytes())),
         None => format!("it is {stride}, which is odd"),
     }
 }
@@ -287,5 +287,8 @@ mod tests {
         assert_eq!(of("TensorDescriptor.from_tensor(y, [16, 16])"), 1);
         assert_eq!(of("TensorDescriptor.from_tensor(x, [16, 16])"), 0);
         assert_eq!(of("TensorDescriptor.from_tensor(torch.empty(64, 32, dtype=torch.int8), [16, 16])"), 0);
+        // A boolean takes a byte.
+        assert_eq!(of("TensorDescriptor.from_tensor(torch.empty(64, 32, dtype=torch.bool), [16, 16])"), 0);
+        assert_eq!(of("TensorDescriptor.from_tensor(torch.empty(64, 20, dtype=torch.bool), [16, 16])"), 1);
     }
 }

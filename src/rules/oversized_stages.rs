@@ -63,8 +63,8 @@ fn look(kernel: &Kernel, setting: &Setting<'_>, names: Option<&Names<'_>>, stage
     for load in &staged.loads {
         let number = element(kernel, setting, names, load)?;
         let lanes = lanes(setting, load)?;
-        narrow |= number.bits() < 32;
-        bytes = bytes.checked_add(lanes.checked_mul(i128::from(number.bits() / 8))?)?;
+        narrow |= number.bytes() < 4;
+        bytes = bytes.checked_add(lanes.checked_mul(i128::from(number.bytes()))?)?;
     }
     let (stages, place) = match staged.stages {
         Some(of_loop) => (of_loop.as_int()?, Some(of_loop.span)),

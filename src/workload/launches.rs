@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{read, recordings};
+use crate::analysis::types::dtype::Number;
 use crate::kernel::{Passed, RecordedLaunch};
 use crate::protocol::{LaunchRecord, Value, Workload};
 
@@ -52,24 +53,7 @@ fn passed(value: Value) -> Passed {
         Value::Bool(value) => Passed::Bool(value),
         Value::Float(value) => Passed::Float(value),
         Value::None => Passed::None,
-        Value::Pointer(dtype) => Passed::Pointer(element(&dtype)),
+        Value::Pointer(dtype) => Passed::Pointer(Number::of_torch(&dtype).map(Number::signature)),
         _ => Passed::Other,
     }
-}
-
-/// The element type of a pointer, in the words of signatures.
-fn element(dtype: &str) -> Option<&'static str> {
-    Some(match dtype {
-        "bool" => "i1",
-        "uint8" => "u8",
-        "int8" => "i8",
-        "int16" => "i16",
-        "int32" => "i32",
-        "int64" => "i64",
-        "float16" => "fp16",
-        "bfloat16" => "bf16",
-        "float32" => "fp32",
-        "float64" => "fp64",
-        _ => return None,
-    })
 }

@@ -99,10 +99,52 @@ impl Number {
         })
     }
 
+    /// How a signature writes it: `i32`, `u8`, `fp32`.
+    #[must_use]
+    pub fn signature(self) -> &'static str {
+        match self {
+            Self::Int1 => "i1",
+            Self::Int8 => "i8",
+            Self::Int16 => "i16",
+            Self::Int32 => "i32",
+            Self::Int64 => "i64",
+            Self::UInt8 => "u8",
+            Self::UInt16 => "u16",
+            Self::UInt32 => "u32",
+            Self::UInt64 => "u64",
+            _ => self.name(),
+        }
+    }
+
+    /// The elements of a tensor whose dtype torch calls so, as Triton's launcher takes them.
+    #[must_use]
+    pub fn of_torch(name: &str) -> Option<Self> {
+        Some(match name {
+            "bool" => Self::Int1,
+            "half" => Self::Fp16,
+            "float" => Self::Fp32,
+            "double" => Self::Fp64,
+            "short" => Self::Int16,
+            "int" => Self::Int32,
+            "long" => Self::Int64,
+            "float8_e4m3fn" => Self::Fp8e4nv,
+            "float8_e4m3fnuz" => Self::Fp8e4b8,
+            "float8_e5m2" => Self::Fp8e5,
+            "float8_e5m2fnuz" => Self::Fp8e5b16,
+            _ => return Self::of_member(name),
+        })
+    }
+
     /// Width in bits.
     #[must_use]
     pub fn bits(self) -> u32 {
         self.row().3
+    }
+
+    /// What an element takes in memory, in bytes: a boolean takes one.
+    #[must_use]
+    pub fn bytes(self) -> u32 {
+        self.bits().div_ceil(8)
     }
 
     /// Boolean, integer or float.
@@ -288,10 +330,19 @@ mod tests {
     }
 
     #[test]
+    fn names_of_torch() {
+        let torch = ["float16", "half", "bool", "float8_e4m3fn", "uint8", "complex64"].map(Number::of_torch);
+        assert_eq!(torch, [Some(Fp16), Some(Fp16), Some(Int1), Some(Number::Fp8e4nv), Some(UInt8), None]);
+    }
+
+    #[test]
     fn names_of_signatures() {
         for (text, number) in [("i32", Int32), ("fp32", Fp32), ("bf16", Bf16), ("u8", UInt8), ("B", Int1), ("i1", Int1)]
         {
             assert_eq!(Number::of_signature(text), Some(number), "{text}");
+        }
+        for (number, ..) in NAMES {
+            assert_eq!(Number::of_signature(number.signature()), Some(*number));
         }
         assert_eq!(Number::of_signature("int33"), None);
         assert_eq!(

@@ -1,7 +1,7 @@
 //! What is written down or was recorded.
 
 use super::constant::Constant;
-use super::{Certainty, Given, Givens, Launching, integer_word, launched, word};
+use super::{Certainty, Given, Givens, Launching, integer_word, launched};
 use crate::analysis::types::dtype::Number;
 use crate::analysis::types::signature::{self, Signature};
 use crate::analysis::types::{Const, Value};
@@ -60,7 +60,7 @@ fn written(launch: &Launching<'_>, param: &Param, signature: &Signature) -> Opti
     if let Some((kind, value)) = text.split_once('=')
         && let (Some(number), Ok(value)) = (Number::of_signature(kind), value.replace('_', "").parse())
     {
-        return launch.integer(param, value, Some(&word(number)));
+        return launch.integer(param, value, Some(number.signature()));
     }
     let (plain, alignment) = match text.split_once(':') {
         Some((plain, number)) => (plain, number.parse::<u32>().ok()),
@@ -68,7 +68,7 @@ fn written(launch: &Launching<'_>, param: &Param, signature: &Signature) -> Opti
     };
     if let Some(pointee) = plain.strip_prefix('*') {
         let (is_const, pointee) = pointee.strip_prefix('k').map_or(("", pointee), |rest| ("k", rest));
-        return Some(launch.pointer(param, &format!("{is_const}{}", word(Number::of_signature(pointee)?))));
+        return Some(launch.pointer(param, &format!("{is_const}{}", Number::of_signature(pointee)?.signature())));
     }
     if plain.starts_with("tensordesc<") {
         return Some(Given::Type(text.to_owned(), false));
@@ -77,7 +77,7 @@ fn written(launch: &Launching<'_>, param: &Param, signature: &Signature) -> Opti
         (Some(number), true) => return Some(Given::Constant(Constant::dtype(number))),
         (Some(number), false) => {
             let is_aligned = alignment.is_some_and(|by| by % 16 == 0) && launch.may_be_aligned(param);
-            return Some(Given::Type(word(number), is_aligned));
+            return Some(Given::Type(number.signature().to_owned(), is_aligned));
         }
         _ => {}
     }

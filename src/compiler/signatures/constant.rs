@@ -108,7 +108,7 @@ impl Constant {
                 let path = expr.dotted()?;
                 let (name, before) = path.split_last()?;
                 matches!(before, ["tl" | "torch" | "language"] | [_, "language"])
-                    .then(|| torch_dtype(name))?
+                    .then(|| Number::of_torch(name))?
                     .map(Self::dtype)
             }
             ExprKind::Call(call) => {
@@ -126,21 +126,6 @@ impl Constant {
         let [global] = module.globals.as_slice() else { return None };
         Self::of_expr(&global.value)
     }
-}
-
-/// The elements of tensors of this dtype of torch's (or Triton's).
-pub(super) fn torch_dtype(name: &str) -> Option<Number> {
-    Some(match name {
-        "bool" => Number::Int1,
-        "half" => Number::Fp16,
-        "float" => Number::Fp32,
-        "double" => Number::Fp64,
-        "int" => Number::Int32,
-        "long" => Number::Int64,
-        "float8_e4m3fn" => Number::Fp8e4nv,
-        "float8_e5m2" => Number::Fp8e5,
-        _ => return Number::of_member(name),
-    })
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::constant::{Constant, torch_dtype};
-use super::{Given, Givens, Launching, word};
+use super::constant::Constant;
+use super::{Given, Givens, Launching};
 use crate::analysis::constants::integer;
 use crate::analysis::host::{Binding, Hosts, Names};
 use crate::analysis::launches::{Passed, global, passed};
@@ -233,7 +233,7 @@ impl<'a> Host<'_, 'a> {
             return None;
         }
         if let Tensor::Of(Some(number)) = self.tensor(value, 0) {
-            return Some(self.launch.pointer(param, &word(number)));
+            return Some(self.launch.pointer(param, number.signature()));
         }
         let kind = self.number(value, 0)?;
         Some(Given::Type(super::annotated(param).unwrap_or_else(|| kind.to_owned()), false))
@@ -329,7 +329,7 @@ impl<'a> Host<'_, 'a> {
 
     fn dtype(&self, expr: &'a Expr) -> Option<Number> {
         match self.names.resolve(expr).dotted()?.as_slice() {
-            ["torch", name] => torch_dtype(name),
+            ["torch", name] => Number::of_torch(name),
             _ => None,
         }
     }

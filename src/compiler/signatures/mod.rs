@@ -157,22 +157,12 @@ fn integer_word(value: i128) -> Option<&'static str> {
     }
 }
 
-/// A number type in the words of signatures.
-fn word(number: Number) -> String {
-    let name = number.name();
-    match (name.strip_prefix("uint"), name.strip_prefix("int")) {
-        (Some(bits), _) => format!("u{bits}"),
-        (_, Some(bits)) => format!("i{bits}"),
-        _ => name.to_owned(),
-    }
-}
-
 /// The type of run-time numbers that an annotation names.
 fn annotated(param: &Param) -> Option<String> {
     let annotation = param.annotation.as_ref()?;
     match &annotation.kind {
-        ExprKind::Str(text) => Number::of_signature(text).map(word),
-        _ => Number::of_member(annotation.dotted()?.last()?).map(word),
+        ExprKind::Str(text) => Number::of_signature(text).map(|number| number.signature().to_owned()),
+        _ => Number::of_member(annotation.dotted()?.last()?).map(|number| number.signature().to_owned()),
     }
 }
 
