@@ -8,8 +8,10 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde_json::{Value as Json, json};
-use warpsmith::compiler::protocol::{Answer, Request, SourceFile};
-use warpsmith::compiler::{Session, Status};
+use warpsmith::compiler::protocol::{Answer, Full, Request, SourceFile};
+use warpsmith::compiler::{Device, Question, Session, Status};
+use warpsmith::kernel::Module;
+use warpsmith::syntax::Source;
 
 fn python() -> PathBuf {
     std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()
@@ -37,6 +39,7 @@ fn request(text: &str, signature: &Json, constexprs: &Json) -> Request {
         target: ("cuda".to_owned(), json!(90), 32),
         options: BTreeMap::new(),
         types: true,
+        full: None,
         seconds: 30.0,
     }
 }
@@ -207,4 +210,107 @@ fn an_interpreter_without_triton_says_so_in_one_line() {
     assert_eq!(why, "ModuleNotFoundError: No module named 'triton'");
     let mut session = Session::new(folder.path().join("bin/gone"));
     assert!(session.answer(add(0)).unwrap_err().contains("set `python` in warpsmith.toml"));
+}
+
+/// The question about a kernel of an example, with the stages that are wanted.
+fn example(text: &str, kernel: &str, device: &str, stages: &[&str]) -> Request {
+    let source = Source::parse(text);
+    let module = Module::build(&source);
+    let found = module.kernels.iter().find(|found| found.name == kernel).unwrap();
+    let question = Question::of(&source, &module, found, &Device::parse(device).unwrap()).unwrap();
+    let mut request = question.request(0, &question.guesses[0]);
+    request.full = Some(Full { stages: stages.iter().map(|&stage| stage.to_owned()).collect() });
+    request.types = false;
+    request.seconds = 120.0;
+    request
+}
+
+#[test]
+fn a_kernel_is_compiled_down_to_the_machine() {
+    let mut session = Session::new(python());
+    let text = include_str!("../examples/matmul.py");
+    let mut request = example(text, "matmul_kernel", "cuda:80", &["ttir", "ttgir", "llir", "ptx", "sass", "amdgcn"]);
+    let sizes = [("BLOCK_M", 64), ("BLOCK_N", 64), ("BLOCK_K", 32)];
+    // A launch tells Triton the strides that are 1; without that, loads are not pipelined.
+    for (name, value) in sizes.into_iter().chain(["stride_ak", "stride_bn", "stride_cn"].map(|name| (name, 1))) {
+        request.signature.remove(name);
+        request.constexprs.insert(name.to_owned(), json!(value));
+    }
+    request.options = [("num_warps".to_owned(), json!(8)), ("num_stages".to_owned(), json!(3))].into();
+    let answer = session.answer(request.clone()).unwrap();
+    assert!(answer.accepted, "{answer:?}");
+    let compiled = answer.compiled.unwrap();
+    assert_eq!(compiled.failed, None);
+    assert!((16..=255).contains(&compiled.registers.unwrap()), "{:?}", compiled.registers);
+    assert_eq!((compiled.spills, compiled.stack, compiled.warps), (Some(0), Some(0), 8));
+    // Two buffers at least of two tiles in half or single precision.
+    assert!((2 * 2 * 64 * 32 * 2..=3 * 2 * 64 * 32 * 4).contains(&compiled.shared), "{}", compiled.shared);
+    let stages: Vec<&str> = compiled.stages.keys().map(String::as_str).collect();
+    assert_eq!(stages, ["llir", "ptx", "sass", "ttgir", "ttir"], "all there are on this target");
+    for (stage, part) in [
+        ("ttir", "tt.func public @matmul_kernel("),
+        ("ttgir", "\"ttg.num-warps\" = 8"),
+        ("llir", "target triple = \"nvptx64-nvidia-cuda\""),
+        ("ptx", ".visible .entry matmul_kernel("),
+        ("sass", ".text.matmul_kernel:"),
+    ] {
+        let text = compiled.stages[stage].replace("triton_gpu.num-warps", "ttg.num-warps");
+        assert!(text.contains(part) || (stage == "llir" && text.contains("define ")), "{stage}: {text}");
+    }
+    assert!(compiled.stages["sass"].contains("file0.py\", line "), "SASS knows its lines");
+
+    request.constexprs.insert("BLOCK_M".to_owned(), json!(256));
+    request.constexprs.insert("BLOCK_N".to_owned(), json!(256));
+    request.full = Some(Full::default());
+    request.options.insert("num_stages".to_owned(), json!(6));
+    let large = session.answer(request).unwrap();
+    assert!(large.accepted);
+    let large = large.compiled.unwrap();
+    assert!(large.spills.unwrap() > 0 && large.spills <= large.stack, "{large:?}");
+    assert!(large.shared > 166_912 && large.stages.is_empty());
+    let failed = large.failed.unwrap();
+    assert_eq!(failed.stage, "launch");
+    let words = format!("out of resource: shared memory, Required: {}, Hardware limit: 166912", large.shared);
+    assert!(failed.message.contains(&words), "{}", failed.message);
+}
+
+#[test]
+fn a_kernel_is_compiled_for_an_amd_device() {
+    let mut session = Session::new(python());
+    let text = include_str!("../examples/softmax.py");
+    let answer = session.answer(example(text, "softmax_kernel", "hip:gfx942", &["ttgir", "amdgcn", "ptx"])).unwrap();
+    let compiled = answer.compiled.unwrap();
+    assert_eq!(compiled.failed, None);
+    assert!(compiled.registers.unwrap() > 0 && compiled.spills == Some(0), "{compiled:?}");
+    assert!(compiled.stages["amdgcn"].contains("amdgcn-amd-amdhsa--gfx942"));
+    assert_eq!(compiled.stages.len(), 2);
+}
+
+#[test]
+fn nothing_is_compiled_that_the_front_end_refuses_and_what_dies_later_keeps_its_word() {
+    let mut session = Session::new(python());
+    assert_eq!(session.answer(add(1)).unwrap().compiled, None, "only when it is asked for");
+    let full = Some(Full { stages: vec!["ttir".to_owned()] });
+    let refused = session.answer(Request { full: full.clone(), ..broken(1) }).unwrap();
+    assert!(refused.compiled.is_none() && refused.error.is_some());
+    // The user's file takes the place of Triton's next stage.
+    let with = |end: &str| {
+        let mut request = Request { full: full.clone(), ..add(1) };
+        let top = "from triton.backends.nvidia.compiler import CUDABackend\ndef end(*_):\n    import os, time\n    ";
+        request.files[0].text = format!("{top}{end}\nCUDABackend.make_llir = end\n{}", request.files[0].text);
+        request.seconds = 5.0;
+        request
+    };
+    for (end, message) in [
+        ("os.abort()", "signal 6: "),
+        ("time.sleep(60)", "no answer within 5"),
+        ("raise RuntimeError('it does not fit')", "RuntimeError: it does not fit"),
+    ] {
+        let answer = session.answer(with(end)).unwrap();
+        assert!(answer.accepted && answer.crashed.is_none() && answer.unable.is_none(), "{answer:?}");
+        let compiled = answer.compiled.unwrap();
+        let failed = compiled.failed.unwrap();
+        assert!(failed.stage == "llir" && failed.message.starts_with(message), "{failed:?}");
+        assert!(compiled.stages["ttir"].contains("tt.func"), "what there is so far is told");
+    }
 }

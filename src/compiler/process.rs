@@ -9,8 +9,9 @@ use std::{fs, io, thread};
 use super::protocol::{Message, Request};
 use crate::python::cache_folder;
 
-/// The program.
-const SCRIPT: &str = include_str!("worker.py");
+/// The program: its files and their texts, the one that is started first.
+const SCRIPTS: &[(&str, &str)] =
+    &[("warpsmith_compiler.py", include_str!("worker.py")), ("warpsmith_stages.py", include_str!("stages.py"))];
 
 /// Why the process does not start.
 #[derive(Debug, thiserror::Error)]
@@ -126,20 +127,24 @@ impl Drop for Process {
     }
 }
 
-/// The script, in a folder of our own, so that nothing beside it can be imported by mistake.
+/// The scripts, in a folder of our own, so that nothing beside them can be imported by mistake. Returns the one to start.
 fn unpack() -> Result<PathBuf, StartError> {
-    let folder = cache_folder().join("compiler").join(&blake3::hash(SCRIPT.as_bytes()).to_hex()[..16]);
-    let path = folder.join("warpsmith_compiler.py");
-    let write = || -> io::Result<()> {
-        if fs::read(&path).is_ok_and(|there| there == SCRIPT.as_bytes()) {
+    let mut hash = blake3::Hasher::new();
+    SCRIPTS.iter().for_each(|(_, text)| _ = hash.update(text.as_bytes()));
+    let folder = cache_folder().join("compiler").join(&hash.finalize().to_hex()[..16]);
+    let write = |path: &Path, text: &str| -> io::Result<()> {
+        if fs::read(path).is_ok_and(|there| there == text.as_bytes()) {
             return Ok(());
         }
         fs::create_dir_all(&folder)?;
         let mut partial = tempfile::NamedTempFile::new_in(&folder)?;
-        partial.write_all(SCRIPT.as_bytes())?;
-        partial.persist(&path)?;
+        partial.write_all(text.as_bytes())?;
+        partial.persist(path)?;
         Ok(())
     };
-    write().map_err(|source| StartError::Script { path: path.clone(), source })?;
-    Ok(path)
+    for (name, text) in SCRIPTS {
+        let path = folder.join(name);
+        write(&path, text).map_err(|source| StartError::Script { path, source })?;
+    }
+    Ok(folder.join(SCRIPTS[0].0))
 }

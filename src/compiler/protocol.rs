@@ -26,8 +26,17 @@ pub struct Request {
     pub options: BTreeMap<String, Json>,
     /// Whether the types of expressions are wanted.
     pub types: bool,
+    /// What is wanted beyond the front end.
+    pub full: Option<Full>,
     /// How long it may take.
     pub seconds: f64,
+}
+
+/// The whole compile, down to the machine's code.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Full {
+    /// The stages whose texts are wanted: `ttir`, `ttgir`, `llir`, `ptx`, `sass`, `amdgcn`.
+    pub stages: Vec<String>,
 }
 
 /// A file, cut down to what is needed.
@@ -81,6 +90,38 @@ pub struct Answer {
     /// The types of run-time values: place and type, several where loops or helpers make it several.
     #[serde(default)]
     pub types: Vec<(usize, u32, u32, u32, u32, Vec<String>)>,
+    /// What came after the front end, when it was asked for and the front end takes the kernel.
+    pub compiled: Option<Box<Compiled>>,
+}
+
+/// A kernel compiled down to the machine's code, or as far as that goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Compiled {
+    /// Registers of a thread; on AMD's devices the vector registers.
+    pub registers: Option<u32>,
+    /// Bytes of local memory that a thread needs because registers ran out. (`n_spills` of a launched kernel is all its local
+    /// memory in units of 4 bytes: a quarter of [`Self::stack`].)
+    pub spills: Option<u32>,
+    /// Bytes of local memory of a thread: what is spilled, arrays, arguments of calls.
+    pub stack: Option<u32>,
+    /// Bytes of shared memory of a program; 0 also where no stage has told.
+    pub shared: u32,
+    /// Warps of a program. More than asked for, where Triton adds some for specialized work.
+    pub warps: u32,
+    /// The texts that were asked for, as far as there are any.
+    pub stages: BTreeMap<String, String>,
+    /// Why it went no further.
+    pub failed: Option<Failed>,
+}
+
+/// What stands against a kernel behind the front end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Failed {
+    /// In which stage: a name of Triton's, `sass`, or `launch` when the device has too little memory for it.
+    pub stage: String,
+    /// What Triton, MLIR or `ptxas` says; of a process that died or took too long, how.
+    pub message: String,
 }
 
 /// Why Triton says no.

@@ -31,6 +31,35 @@ impl Default for Device {
     }
 }
 
+impl Device {
+    /// The device of a name such as `cuda:90` or `hip:gfx942`.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let (backend, arch) = name.split_once(':')?;
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let warp = match backend {
+            "cuda" if is_number(arch) && !arch.starts_with('0') && (2..=3).contains(&arch.len()) => 32,
+            "hip" => {
+                let (generation, stepping) = arch.strip_prefix("gfx")?.split_at_checked(arch.len().checked_sub(5)?)?;
+                let is_stepping = stepping.bytes().all(|byte| byte.is_ascii_hexdigit() && !byte.is_ascii_uppercase());
+                match generation.parse::<u32>().ok().filter(|_| is_number(generation) && is_stepping)? {
+                    9 => 64,
+                    10.. => 32,
+                    _ => return None,
+                }
+            }
+            _ => return None,
+        };
+        Some(Self { backend: backend.to_owned(), arch: arch.to_owned(), warp })
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.backend, self.arch)
+    }
+}
+
 /// A kernel with all that is sent of it.
 #[derive(Clone, Debug)]
 pub struct Question {
@@ -90,6 +119,7 @@ impl Question {
             target: (self.device.backend.clone(), arch, self.device.warp),
             options: BTreeMap::new(),
             types: true,
+            full: None,
             seconds: SECONDS,
         }
     }
@@ -226,6 +256,26 @@ mod tests {
     }
 
     use Certainty::{Guessed, Recorded, Written};
+
+    #[test]
+    fn devices_have_names() {
+        for (name, warp) in [
+            ("cuda:90", 32),
+            ("cuda:120", 32),
+            ("hip:gfx90a", 64),
+            ("hip:gfx942", 64),
+            ("hip:gfx1030", 32),
+            ("hip:gfx1201", 32),
+        ] {
+            let device = Device::parse(name).expect(name);
+            assert_eq!((device.warp, device.to_string()), (warp, name.to_owned()));
+        }
+        for name in
+            ["", "cuda", "cuda:", "cuda:9", "cuda:sm_90", "cuda:9.0", "cuda:9000", "hip:942", "hip:gfx", "rocm:gfx942"]
+        {
+            assert_eq!(Device::parse(name), None, "{name}");
+        }
+    }
 
     #[test]
     fn all_that_was_written_must_do() {

@@ -1,7 +1,8 @@
 """Asks Triton's front end about kernels, for Warpsmith. Runs in the user's interpreter, which needs Triton and nothing else.
 
 Reads requests from standard input and writes answers to standard output, one JSON object a line (`protocol.rs` has their
-shapes). Each request is served by a forked child: some programs abort the process inside MLIR.
+shapes). Each request is served by a forked child: some programs abort the process inside MLIR. What comes after the front
+end is in `stages.py`.
 """
 
 import ast
@@ -25,7 +26,7 @@ OUTPUT = 64 << 20
 
 
 def lowered(function, request):
-    """The module of a kernel in Triton's first representation, and what it takes to go on from there."""
+    """The module of a kernel in Triton's first representation, and what it takes to go on from there (`stages.py`)."""
     from triton._C.libtriton import ir
     from triton.backends.compiler import GPUTarget
     from triton.compiler.compiler import ASTSource, make_backend
@@ -54,7 +55,8 @@ def lowered(function, request):
     module = source.make_ir(**{name: known[name] for name in inspect.signature(source.make_ir).parameters})
     if module.verify() is False:
         raise RuntimeError("error encountered during parsing")
-    return module, source, target, backend, options
+    # A module is gone with its context.
+    return known | {"module": module, "source": source, "backend": backend}
 
 
 def old_attributes(aligned):
@@ -275,7 +277,7 @@ def watch(records):
 
 
 def served(request, folder):
-    """The answer to a request, in this process."""
+    """What the front end says to a request, in this process; the files, and what was lowered."""
     from triton.runtime.jit import JITFunction
 
     files = Files(request["files"], folder)
@@ -284,9 +286,9 @@ def served(request, folder):
     except BaseException as error:
         place = load_place(error, files)
         if place is None:
-            return {"unable": f"{type(error).__name__}: {error}"[:2000]}, files
+            return {"unable": f"{type(error).__name__}: {error}"[:2000]}, files, None
         message = re.sub(r" \(/[^)]*\)$", "", f"{type(error).__name__}: {error}")
-        return {"error": {"kind": "load", "message": message[:2000], "places": [place]}}, files
+        return {"error": {"kind": "load", "message": message[:2000], "places": [place]}}, files, None
     functions, origins = {}, {}
     for module in files.modules.values():
         for value in list(vars(module).values()):
@@ -296,11 +298,11 @@ def served(request, folder):
                 origin = files.origin(value)
                 if origin is not None:
                     functions[value.src] = origins[id(value)] = origin
-    records = {}
+    records, lowering = {}, None
     if request["types"]:
         watch(records)
     try:
-        lowered(function, request)
+        lowering = lowered(function, request)
     except BaseException as error:
         answer = refusal(error, functions)
     else:
@@ -313,7 +315,7 @@ def served(request, folder):
         if origin is not None and origin == own:
             types.append(placed(origin, span) + [kinds])
     answer["types"] = types
-    return answer, files
+    return answer, files, lowering
 
 
 # Processes.
@@ -328,13 +330,49 @@ def in_child(request, writer, log, folder):
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log.fileno(), 2)
-    answer, files = served(request, folder)
+    answer, files, lowering = served(request, folder)
     sys.stderr.flush()
     if answer.get("error", {}).get("kind") == "verify":
         log.seek(0)
         answer["error"]["verifier"] = verifier_errors(log.read().decode(errors="replace"), files)
-    with os.fdopen(writer, "wb") as out:
-        out.write(json.dumps(answer).encode())
+    with os.fdopen(writer, "wb", buffering=0) as out:
+
+        def say(part):
+            whole = json.dumps(part).encode() + b"\n"
+            while whole:
+                whole = whole[out.write(whole):]
+
+        if lowering is None or not request.get("full"):
+            say(answer)
+        else:
+            say(answer | {"at": lowering["source"].ext})
+            from warpsmith_stages import compiled
+
+            say({"compiled": compiled(lowering, request["full"]["stages"], say, log, folder)})
+
+
+def joined(data):
+    """The answer that a child has written so far, and the stage that it was last in. A part that it did not finish is lost."""
+    answer, texts = {}, {}
+    for line in data.split(b"\n")[:-1]:
+        part = json.loads(line)
+        texts.update([part.pop("text")] if "text" in part else [])
+        answer |= part
+    stage = answer.pop("at", None)
+    if "compiled" in answer:
+        stage = None
+    if "compiled" in answer or stage is not None:
+        answer["compiled"] = answer.get("compiled", {}) | {"stages": texts}
+    return answer, stage
+
+
+def how_it_ended(status, log):
+    """How a process died, and the best that it has written about it."""
+    log.seek(0)
+    lines = log.read()[-4000:].decode(errors="replace").strip().splitlines()
+    why = next((line for line in lines if "Assertion" in line or "error:" in line), lines[-1] if lines else "")
+    how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
+    return f"{how}: {why}"[:2000]
 
 
 def die_with_parent():
@@ -428,14 +466,15 @@ class Service:
             except ProcessLookupError:
                 os.kill(child, signal.SIGKILL)
         _, status = os.waitpid(child, 0)
-        if answer is None and data:
-            answer = json.loads(data)
+        said, stage = joined(data)
+        if answer is None and said and stage is None:
+            return alive, said
         if answer is None:
-            log.seek(0)
-            lines = log.read()[-4000:].decode(errors="replace").strip().splitlines()
-            why = next((line for line in lines if "Assertion" in line or "error:" in line), lines[-1] if lines else "")
-            how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
-            answer = {"crashed": f"{how}: {why}"[:2000]}
+            answer = {"crashed": how_it_ended(status, log)}
+        if said and stage is not None and "cancelled" not in answer:
+            # What the front end has said stands, whatever happened afterwards.
+            said["compiled"]["failed"] = {"stage": stage, "message": answer.get("crashed") or answer["unable"]}
+            answer = said
         return alive, answer
 
 
