@@ -231,7 +231,8 @@ fn a_kernel_is_compiled_down_to_the_machine() {
     let text = include_str!("../examples/matmul.py");
     let mut request = example(text, "matmul_kernel", "cuda:80", &["ttir", "ttgir", "llir", "ptx", "sass", "amdgcn"]);
     let sizes = [("BLOCK_M", 64), ("BLOCK_N", 64), ("BLOCK_K", 32)];
-    // A launch tells Triton the strides that are 1; without that, loads are not pipelined.
+    // A launch tells Triton what is 1 and what is a multiple of 16; without that, loads are not pipelined.
+    request.aligned.extend(["M", "N", "K", "stride_am", "stride_bk", "stride_cm"].map(str::to_owned));
     for (name, value) in sizes.into_iter().chain(["stride_ak", "stride_bn", "stride_cn"].map(|name| (name, 1))) {
         request.signature.remove(name);
         request.constexprs.insert(name.to_owned(), json!(value));
@@ -262,7 +263,7 @@ fn a_kernel_is_compiled_down_to_the_machine() {
     request.constexprs.insert("BLOCK_M".to_owned(), json!(256));
     request.constexprs.insert("BLOCK_N".to_owned(), json!(256));
     request.full = Some(Full::default());
-    request.options.insert("num_stages".to_owned(), json!(6));
+    request.options.insert("num_stages".to_owned(), json!(8));
     let large = session.answer(request).unwrap();
     assert!(large.accepted);
     let large = large.compiled.unwrap();
@@ -282,7 +283,7 @@ fn a_kernel_is_compiled_for_an_amd_device() {
     let compiled = answer.compiled.unwrap();
     assert_eq!(compiled.failed, None);
     assert!(compiled.registers.unwrap() > 0 && compiled.spills == Some(0), "{compiled:?}");
-    assert!(compiled.stages["amdgcn"].contains("amdgcn-amd-amdhsa--gfx942"));
+    assert!(compiled.stages["amdgcn"].contains("gfx942"));
     assert_eq!(compiled.stages.len(), 2);
 }
 
@@ -296,8 +297,9 @@ fn nothing_is_compiled_that_the_front_end_refuses_and_what_dies_later_keeps_its_
     // The user's file takes the place of Triton's next stage.
     let with = |end: &str| {
         let mut request = Request { full: full.clone(), ..add(1) };
-        let top = "from triton.backends.nvidia.compiler import CUDABackend\ndef end(*_):\n    import os, time\n    ";
-        request.files[0].text = format!("{top}{end}\nCUDABackend.make_llir = end\n{}", request.files[0].text);
+        let top = "from triton.backends import backends\ndef end(*_):\n    import os, time\n    ";
+        request.files[0].text =
+            format!("{top}{end}\nbackends['nvidia'].compiler.make_llir = end\n{}", request.files[0].text);
         request.seconds = 5.0;
         request
     };
