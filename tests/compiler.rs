@@ -31,7 +31,7 @@ fn request(text: &str, signature: &Json, constexprs: &Json) -> Request {
     let texts = |(name, value): (&String, &Json)| (name.clone(), value.as_str().unwrap().to_owned());
     Request {
         id: 0,
-        files: vec![SourceFile { name: "program".to_owned(), text: text.to_owned(), imports: Vec::new() }],
+        files: vec![SourceFile { name: "program".to_owned(), text: text.to_owned(), ..SourceFile::default() }],
         kernel: "k".to_owned(),
         signature: signature.as_object().unwrap().iter().map(texts).collect(),
         constexprs: constexprs.as_object().unwrap().iter().map(|(k, v)| (k.clone(), constant(v))).collect(),

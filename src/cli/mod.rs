@@ -5,6 +5,7 @@
 mod check;
 mod doctor;
 mod explain;
+mod inspect;
 mod optimize;
 mod record;
 mod rules;
@@ -39,6 +40,8 @@ enum Command {
     Record(record::Args),
     /// Search for a faster version of a kernel, on the local GPU
     Optimize(optimize::Args),
+    /// Show what Triton's compiler makes of a kernel
+    Inspect(inspect::Args),
     /// Run the language server on standard input and output (editors start this)
     Serve,
 }
@@ -107,6 +110,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Doctor(args) => doctor::run(&args, out),
         Command::Record(args) => record::run(&args, out),
         Command::Optimize(args) => optimize::run(&args, out),
+        Command::Inspect(args) => inspect::run(&args, out),
         Command::Serve => crate::server::serve(),
     }
 }

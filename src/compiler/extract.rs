@@ -4,6 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use crate::kernel::{Kernel, Link, Links, Module, Statement};
 use crate::syntax::Source;
 
@@ -64,16 +66,44 @@ const UNUSUAL: &[&str] = &[
 pub struct Extracted {
     /// The file, by its number in [`Links`]; `None` for the kernel's own.
     pub file: Option<usize>,
-    /// The lines that are left, as they stand in the original; and lines that give names of [`Self::assumed`] their values.
+    /// The lines that are left, as they stand in the original.
     pub text: String,
     /// The numbers, from 0, that these lines have in the original.
     pub lines: Vec<u32>,
     /// Names that would take more of the user's code, which are only asked whether they are true (`if IS_NVIDIA:`): what they
     /// are is a guess, and so are errors.
-    pub assumed: Vec<String>,
+    pub assumed: Vec<Assumed>,
     /// Names that it imports from other extracted files: the name, the number of the file among the extracted ones, and the
     /// member there (`None` for the file itself).
     pub imports: Vec<(String, usize, Option<String>)>,
+}
+
+/// A name that is as true as it is on the usual machine.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+pub struct Assumed {
+    /// The name.
+    pub name: String,
+    /// Whether it is true.
+    pub truth: bool,
+    /// Whether it is called to find out.
+    pub is_called: bool,
+}
+
+impl Extracted {
+    /// The same with each line where it is in the original, blank lines between them.
+    #[must_use]
+    pub fn in_place(&self) -> Self {
+        let (mut text, mut next) = (String::new(), 0);
+        for (line, &number) in self.text.split_inclusive('\n').zip(&self.lines) {
+            while next < number {
+                text.push('\n');
+                next += 1;
+            }
+            text += line;
+            next += 1;
+        }
+        Self { text, lines: (0..next).collect(), ..self.clone() }
+    }
 }
 
 /// The files that `kernel` of `source` needs, its own first.
@@ -238,19 +268,10 @@ impl File {
                 numbers.insert(span.start);
             }
         }
-        // Behind what must come first.
-        let future = self.statements.iter().rposition(is_future);
-        let first = future.map_or(0, |at| text[..self.statements[at].span.end].matches('\n').count() + 1);
         let (mut left, mut lines, mut start) = (String::new(), Vec::new(), 0);
         for (number, line) in (0..).zip(text.split_inclusive('\n')) {
             let span = start..start + line.len();
             start = span.end;
-            if number as usize == first {
-                for (name, is_called) in &self.assumed {
-                    left += &assumption(name, *is_called);
-                    lines.push(number);
-                }
-            }
             if kept[span.clone()].contains(&true) || span.clone().any(|at| numbers.contains(&at)) {
                 let ending = line.trim_end_matches(['\r', '\n']).len();
                 // A blank is as long as the byte that it stands for: columns are counted in bytes.
@@ -268,7 +289,7 @@ impl File {
                 lines.push(number);
             }
         }
-        let assumed = self.assumed.into_keys().collect();
+        let assumed = self.assumed.into_iter().map(|(name, is_called)| Assumed::of(name, is_called)).collect();
         Extracted { file: self.at, text: left, lines, assumed, imports: self.imports }
     }
 }
@@ -277,12 +298,11 @@ fn is_future(statement: &Statement) -> bool {
     statement.modules.iter().any(|module| module == "__future__")
 }
 
-/// The statement that makes a name as true as it is on the usual machine.
-fn assumption(name: &str, is_called: bool) -> String {
-    let lower = name.to_ascii_lowercase();
-    let truth = if UNUSUAL.iter().any(|part| lower.contains(part)) { "False" } else { "True" };
-    let value = if is_called { "lambda *args, **words: " } else { "" };
-    format!("{name} = {value}{truth}\n")
+impl Assumed {
+    fn of(name: String, is_called: bool) -> Self {
+        let lower = name.to_ascii_lowercase();
+        Self { truth: !UNUSUAL.iter().any(|part| lower.contains(part)), name, is_called }
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! - [`Process`]: the process that is asked ([`protocol`] has the words; `worker.py` is what runs there).
 
 mod extract;
+mod inspection;
+mod listing;
 mod opinion;
 mod process;
 pub mod protocol;
@@ -14,11 +16,13 @@ mod session;
 mod signatures;
 mod verdict;
 
-pub use extract::{Extracted, extract};
+pub use extract::{Assumed, Extracted, extract};
+pub use inspection::{Failure, Inspection, Listing};
+pub use listing::{Sources, Stage, annotated};
 pub use opinion::{Complaint, Files, Opinion, Place, opinion};
 pub use process::{Heard, Process, StartError};
 pub use question::{Device, Question, Settled, Trial};
 pub use service::{Ears, Outcome, Service, Status};
 pub use session::Session;
-pub use signatures::{Certainty, Constant, Guess, guesses};
+pub use signatures::{Certainty, Constant, Guess, guesses, with_config};
 pub use verdict::said;

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
+use super::extract::Assumed;
+
 /// A kernel to lower.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Request {
@@ -40,7 +42,7 @@ pub struct Full {
 }
 
 /// A file, cut down to what is needed.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SourceFile {
     /// What it is called, without folder and ending.
     pub name: String,
@@ -48,6 +50,10 @@ pub struct SourceFile {
     pub text: String,
     /// Names that it takes from other files of the request: name, number of the file, member.
     pub imports: Vec<(String, usize, Option<String>)>,
+    /// Names that have a value before the file runs.
+    pub assumed: Vec<Assumed>,
+    /// Where Triton is to believe that it stands.
+    pub path: Option<String>,
 }
 
 /// What the process says.

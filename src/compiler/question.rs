@@ -106,6 +106,8 @@ impl Question {
             name: format!("file{at}"),
             text: file.text.clone(),
             imports: file.imports.clone(),
+            assumed: file.assumed.clone(),
+            path: None,
         };
         let json = |(name, value): (&String, _)| (name.clone(), serde_json::to_value(value).unwrap_or_default());
         let arch = self.device.arch.parse::<u32>().map_or_else(|_| self.device.arch.clone().into(), Into::into);
@@ -210,7 +212,7 @@ fn is_same(one: &Answer, other: &Answer) -> bool {
 }
 
 /// Whether a refusal does not depend on the types and values of parameters: names, keywords, syntax.
-fn is_certain_whatever(answer: &Answer) -> bool {
+pub(super) fn is_certain_whatever(answer: &Answer) -> bool {
     let Some(error) = &answer.error else { return false };
     let message = error.message.as_str();
     let says = |words: &[&str]| words.iter().any(|word| message.contains(word));

@@ -65,7 +65,7 @@ def compiled(lowering, wanted, say, log, folder):
             out.write(product)
         answer |= of_ptxas("".join(printed), metadata.get("name", "")) or of_cubin(path, metadata.get("name", ""))
         if "sass" in wanted:
-            text = tool("nvdisasm", "-c", "-g", path) or tool("cuobjdump", "-sass", path)
+            text = tool("nvdisasm", "-c", "-gi", path) or tool("cuobjdump", "-sass", path)
             if text is None:
                 answer["failed"] = {"stage": "sass", "message": "neither nvdisasm nor cuobjdump of Triton works"}
             else:

@@ -9,6 +9,7 @@ import ast
 import importlib.util
 import inspect
 import json
+import linecache
 import os
 import re
 import resource
@@ -84,6 +85,11 @@ def constant(value):
     return value
 
 
+def assumed(truth, is_called):
+    """What stands for something of the user's that is only asked whether it is true."""
+    return (lambda *args, **words: truth) if is_called else truth
+
+
 # The user's code: what is left of each file, with what it imports put in.
 
 
@@ -108,11 +114,24 @@ class Files:
             spec = importlib.util.spec_from_file_location(f"warpsmith_file_{at}", path)
             module = self.modules[at] = importlib.util.module_from_spec(spec)
             sys.modules[spec.name] = module
+            for name in file.get("assumed", []):
+                setattr(module, name["name"], assumed(name["truth"], name["is_called"]))
             for name, other, member in file["imports"]:
                 there = self.load(other)
                 setattr(module, name, there if member is None else getattr(there, member))
-            spec.loader.exec_module(module)
+            if file.get("path") is None:
+                spec.loader.exec_module(module)
+            else:
+                self.load_as(file["path"], at, module)
         return self.modules[at]
+
+    def load_as(self, path, at, module):
+        """Runs a file as if it stood at `path`: Triton then tells lines of that."""
+        text = self.files[at]["text"]
+        self.paths[path] = at
+        # Python is asked for the lines of functions: they are those that were sent, whatever stands on disk.
+        linecache.cache[path] = (len(text), None, text.splitlines(True), path)
+        exec(compile(text, path, "exec", dont_inherit=True), vars(module))
 
     def function(self, name):
         """The kernel of this name in the first file, without what is wrapped around it."""
@@ -209,8 +228,7 @@ def load_place(error, files):
         if not re.match(r"(?:JITFunction\.__init__|jit|autotune|heuristics|Config\.__init__)\(\) ", str(error)):
             return None
     frame = frames[own[-1]]
-    with open(frame.filename, encoding="utf-8") as lines:
-        line = lines.read().split("\n")[frame.lineno - 1].encode()
+    line = files.files[files.paths[frame.filename]]["text"].split("\n")[frame.lineno - 1].encode()
     start = len(line) - len(line.lstrip())
     return [files.paths[frame.filename], frame.lineno, start, frame.lineno, len(line.rstrip())]
 

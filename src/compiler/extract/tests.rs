@@ -112,18 +112,14 @@ def third(x):
     return P
 ";
     let files = extracted(text, &[], "k").unwrap();
-    assert_eq!(files[0].assumed, ["IS_NVIDIA", "on_npu"]);
-    assert_eq!(
-        lines(&files[0].text)[..5],
-        [
-            "from __future__ import annotations",
-            "IS_NVIDIA = True",
-            "on_npu = lambda *args, **words: False",
-            "import triton",
-            "if IS_NVIDIA and not on_npu(1):",
-        ]
-    );
-    assert_eq!(files[0].lines[..4], [0, 1, 1, 2]);
+    let assumed = |name: &str, truth, is_called| Assumed { name: name.to_owned(), truth, is_called };
+    assert_eq!(files[0].assumed, [assumed("IS_NVIDIA", true, false), assumed("on_npu", false, true)]);
+    let first = ["from __future__ import annotations", "import triton", "if IS_NVIDIA and not on_npu(1):"];
+    assert_eq!(lines(&files[0].text)[..3], first);
+    assert_eq!(files[0].lines[..3], [0, 2, 4]);
+    let whole = files[0].in_place().text;
+    let in_place = |at: usize| whole.lines().nth(at) == text.lines().nth(at);
+    assert!(in_place(0) && in_place(2) && in_place(4) && in_place(10) && in_place(12), "{whole}");
     assert_eq!(files[0].lines.len(), files[0].text.lines().count());
     assert_eq!(extracted(text, &[], "other").unwrap_err(), ["IS_NVIDIA", "other"]);
     assert_eq!(extracted(text, &[], "third").unwrap_err(), ["P", "third", "torch"]);

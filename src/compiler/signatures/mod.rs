@@ -7,6 +7,7 @@ mod guessed;
 mod launched;
 mod names;
 mod parts;
+mod picked;
 mod usage;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 pub use constant::Constant;
+pub use picked::with_config;
 
 use crate::analysis::types::dtype::Number;
 use crate::kernel::ast::ExprKind;

@@ -1,0 +1,134 @@
+//! `warpsmith inspect FILE`: what Triton's compiler makes of a kernel, with the lines that its parts come from.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, anyhow, bail};
+
+use super::FOUND;
+use crate::compiler::{Device, Inspection, Listing, Session, Stage, Status};
+use crate::kernel::{self, Kernel, Module};
+use crate::python::environment::Environment;
+use crate::settings;
+use crate::syntax::Source;
+use crate::workspace::Workspace;
+
+/// Arguments of `inspect`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The Python file with the kernel
+    file: PathBuf,
+    /// The kernel; needed when the file has several
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// What to show: `ttir`, `ttgir`, `llir`, and `ptx` or `sass` (NVIDIA), `amdgcn` (AMD)
+    #[arg(long, value_parser = stage, default_value = "ttgir")]
+    stage: Stage,
+    /// The configuration of an autotuned kernel, counted from 1 (default: the first)
+    #[arg(long, value_name = "NUMBER")]
+    config: Option<usize>,
+    /// What to compile for, such as `cuda:90` or `hip:gfx942`
+    #[arg(long, value_name = "DEVICE", value_parser = device)]
+    target: Option<Device>,
+    /// A Python with Triton (default: the project's)
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Print what Triton writes, as it is
+    #[arg(long)]
+    raw: bool,
+}
+
+pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let text =
+        std::fs::read_to_string(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
+    if text.len() > kernel::MAX_TEXT {
+        bail!("{} is longer than {} MiB", args.file.display(), kernel::MAX_TEXT >> 20);
+    }
+    let file = settings::absolute(&args.file)?;
+    let python = python(args, file.parent().unwrap_or(Path::new("/")))?;
+    let source = Source::parse(text);
+    let mut module = Module::build(&source);
+    Workspace::default().complete(&mut module, &file);
+    let kernel = chosen(args, &module)?;
+    let device = args.target.clone().unwrap_or_default();
+    let found = Inspection::new(&source, &module, kernel, &file, &device, (args.stage, args.config));
+    match found.and_then(|inspection| compiled(inspection, python)) {
+        Ok(listing) => {
+            for note in &listing.notes {
+                eprintln!("{note}");
+            }
+            let text = if args.raw { listing.raw } else { listing.annotated() };
+            writeln!(out, "{}", text.trim_end())?;
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(failure) => {
+            eprintln!("error: {failure}");
+            Ok(ExitCode::from(FOUND))
+        }
+    }
+}
+
+fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, crate::compiler::Failure> {
+    let failure = crate::compiler::Failure;
+    let mut session = Session::new(python);
+    // The number is the session's to choose.
+    while let Some(request) = inspection.request(0) {
+        let answer = session.answer(request).map_err(|why| failure(format!("Triton cannot be asked: {why}")))?;
+        let triton = match session.status() {
+            Status::Ready { triton } => triton.clone(),
+            _ => String::new(),
+        };
+        if let Some(found) = inspection.hear(answer, &triton) {
+            return found;
+        }
+    }
+    Err(failure("there is nothing to ask".to_owned()))
+}
+
+/// The interpreter to ask.
+fn python(args: &Args, folder: &Path) -> anyhow::Result<PathBuf> {
+    let mut loaded = settings::load(folder)?;
+    if let Some(python) = &args.python {
+        loaded.settings.python = Some(settings::absolute(python)?);
+    }
+    let environment = Environment::of_project(&loaded, folder).filter(|environment| environment.triton.is_some());
+    let nobody = || anyhow!("no Python with Triton was found; name one by --python or set `python` in warpsmith.toml");
+    Ok(environment.ok_or_else(nobody)?.python)
+}
+
+/// The kernel that is named, or the only one.
+fn chosen<'a>(args: &Args, module: &'a Module) -> anyhow::Result<&'a Kernel> {
+    let shown = args.file.display();
+    let names = |kernels: &[&Kernel]| {
+        let names: Vec<_> = kernels.iter().map(|kernel| format!("`{}`", kernel.name)).collect();
+        names.join(", ")
+    };
+    let all: Vec<&Kernel> = module.kernels.iter().filter(|kernel| module.kernel(&kernel.name).is_some()).collect();
+    if all.is_empty() {
+        bail!("{shown} has no kernel");
+    }
+    if let Some(name) = &args.kernel {
+        let named = all.iter().find(|kernel| kernel.name == *name);
+        return named.copied().ok_or_else(|| anyhow!("{shown} has no kernel `{name}`, only {}", names(&all)));
+    }
+    // Kernels that others call are their helpers.
+    let called = module.called_in_kernels();
+    let own: Vec<&Kernel> = all.iter().copied().filter(|kernel| !called.contains(&kernel.name)).collect();
+    match (&own[..], &all[..]) {
+        ([only], _) | ([], [only]) => Ok(only),
+        _ => bail!(
+            "{shown} has several kernels; name one by --kernel: {}",
+            names(if own.is_empty() { &all } else { &own })
+        ),
+    }
+}
+
+fn stage(name: &str) -> Result<Stage, String> {
+    let names = || Stage::ALL.map(Stage::name).join(", ");
+    Stage::parse(name).ok_or_else(|| format!("the stages are {}", names()))
+}
+
+fn device(name: &str) -> Result<Device, String> {
+    Device::parse(name).ok_or_else(|| "write it like `cuda:90` or `hip:gfx942`".to_owned())
+}

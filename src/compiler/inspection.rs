@@ -1,0 +1,253 @@
+//! A kernel's whole compile for somebody who wants to read what comes of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use super::extract::Extracted;
+use super::listing::{Sources, Stage, annotated};
+use super::protocol::{Answer, Compiled, Full, Request};
+use super::question::{Device, Question, Settled, is_certain_whatever};
+use super::signatures::{Certainty, Constant, Guess, with_config};
+use super::verdict::said;
+use crate::analysis::verdict::Outcome as Said;
+use crate::kernel::{Kernel, Module};
+use crate::syntax::Source;
+
+/// How long a whole compile may take: large ones take some seconds.
+const SECONDS: f64 = 120.0;
+
+/// A question for the text of a stage.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    source: Source,
+    module: Module,
+    question: Question,
+    stage: Stage,
+    sources: Vec<(String, Arc<str>)>,
+    /// What to compile it with, best first.
+    ways: Vec<(Guess, BTreeMap<String, i64>)>,
+    next: usize,
+    /// Why the first way was no way.
+    refused: Option<Failure>,
+}
+
+/// What a kernel becomes.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// How it was compiled, and what it takes: a few lines.
+    pub notes: Vec<String>,
+    /// As Triton writes it.
+    pub raw: String,
+    stage: Stage,
+    sources: Vec<(String, Arc<str>)>,
+}
+
+/// Why there is no text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Failure(pub String);
+
+impl Inspection {
+    /// The question for `stage` of `kernel` in the file `path`, in the `config`th of its configurations.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub fn new(
+        source: &Source,
+        module: &Module,
+        kernel: &Kernel,
+        path: &Path,
+        device: &Device,
+        (stage, config): (Stage, Option<usize>),
+    ) -> Result<Self, Failure> {
+        let name = &kernel.name;
+        if !stage.is_of(device) {
+            let all = Stage::ALL.into_iter().filter(|stage| stage.is_of(device)).map(Stage::name);
+            let all: Vec<_> = all.collect();
+            return Err(Failure(format!("there is no {} for {device}, only {}", stage.name(), all.join(", "))));
+        }
+        let unasked = |why| Failure(format!("`{name}` cannot be compiled by itself: {why}"));
+        let mut question = Question::of(source, module, kernel, device).map_err(unasked)?;
+        // Triton tells lines of the files that it sees.
+        question.extracted = question.extracted.iter().map(Extracted::in_place).collect();
+        let with_config = |guess: &Guess| match config {
+            Some(number) => with_config(module, kernel, guess, number),
+            // A tuner's kernel has some configuration; the first, if that can be read.
+            None => Ok(with_config(module, kernel, guess, 1).unwrap_or_else(|_| (guess.clone(), BTreeMap::new()))),
+        };
+        let ways = question.guesses.iter().map(with_config).collect::<Result<_, _>>().map_err(Failure)?;
+        let linked = |file: &Extracted| match file.file {
+            None => Some((path.display().to_string(), Arc::clone(source.text()))),
+            Some(at) => {
+                module.links().files().get(at).map(|file| (file.path.display().to_string(), Arc::clone(&file.text)))
+            }
+        };
+        let sources = question.extracted.iter().filter_map(linked).collect();
+        let (source, module) = (source.clone(), module.clone());
+        Ok(Self { source, module, question, stage, sources, ways, next: 0, refused: None })
+    }
+
+    /// What is to be asked next, under this number.
+    #[must_use]
+    pub fn request(&self, id: u64) -> Option<Request> {
+        let (guess, options) = self.ways.get(self.next)?;
+        let mut request = self.question.request(id, guess);
+        for (file, (path, _)) in request.files.iter_mut().zip(&self.sources) {
+            file.path = Some(path.clone());
+        }
+        request.options = options.iter().map(|(name, value)| (name.clone(), Json::from(*value))).collect();
+        request.types = false;
+        request.full = Some(Full { stages: vec![self.stage.name().to_owned()] });
+        request.seconds = SECONDS;
+        Some(request)
+    }
+
+    /// Takes in the answer to [`Self::request`] from this Triton. Returns what came of it, unless more must be asked.
+    ///
+    /// # Errors
+    /// Why the kernel does not get to the stage.
+    pub fn hear(&mut self, answer: Answer, triton: &str) -> Option<Result<Listing, Failure>> {
+        let (guess, options) = self.ways.get(self.next)?.clone();
+        self.next += 1;
+        if answer.accepted {
+            return Some(self.listing(
+                answer.compiled.map(|compiled| *compiled).unwrap_or_default(),
+                &guess,
+                &options,
+                triton,
+            ));
+        }
+        let may_help = guess.certainty == Certainty::Guessed && !is_certain_whatever(&answer);
+        let failure = self.failure(answer);
+        let first = self.refused.get_or_insert(failure).clone();
+        if may_help && self.next < self.ways.len() {
+            return None;
+        }
+        let advice = "what its parameters are is only guessed; a comment `# warpsmith: signature` can say it";
+        Some(Err(if may_help { Failure(format!("{first}\n{advice}")) } else { first }))
+    }
+
+    fn listing(
+        &self,
+        mut compiled: Compiled,
+        guess: &Guess,
+        options: &BTreeMap<String, i64>,
+        triton: &str,
+    ) -> Result<Listing, Failure> {
+        let name = &self.question.kernel;
+        let failed = compiled.failed.as_ref().map(|failed| match failed.stage.as_str() {
+            "launch" => format!("it compiles, but cannot be launched there: {}", failed.message),
+            stage => format!("Triton fails in the stage {stage}: {}", failed.message),
+        });
+        let Some(raw) = compiled.stages.remove(self.stage.name()) else {
+            let why = failed.unwrap_or_else(|| "Triton writes no such text".to_owned());
+            return Err(Failure(format!("there is no {} of `{name}`: {why}", self.stage.name())));
+        };
+        let mut notes =
+            vec![format!("{} of `{name}`, by Triton {triton} for {}", self.stage.name(), self.question.device)];
+        notes.push(format!("{} {}", certainty(guess), self.signature(guess)));
+        let mut takes = options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        takes.extend(resources(&compiled));
+        notes.push(takes.join(", "));
+        notes.extend(failed);
+        Ok(Listing { notes, raw, stage: self.stage, sources: self.sources.clone() })
+    }
+
+    /// What parameters are, as in a comment; with `:16` what is a multiple of that.
+    fn signature(&self, guess: &Guess) -> String {
+        let kernel = self.module.kernel(&self.question.kernel);
+        let given = kernel.iter().flat_map(|kernel| &kernel.params).filter_map(|param| {
+            let name = &param.name;
+            if let Some(value) = guess.constexprs.get(name) {
+                return Some(format!("{name}={}", text(value)));
+            }
+            let aligned = if guess.aligned.contains(name) { ":16" } else { "" };
+            Some(format!("{name}={}{aligned}", guess.signature.get(name)?))
+        });
+        given.collect::<Vec<_>>().join(" ")
+    }
+
+    /// What a refusal says, with its place.
+    fn failure(&self, answer: Answer) -> Failure {
+        let name = &self.question.kernel;
+        if let Some(how) = answer.crashed {
+            return Failure(format!("Triton's compiler crashes on `{name}`: {how}"));
+        }
+        if let Some(why) = answer.unable {
+            return Failure(format!("`{name}` cannot be compiled: {why}"));
+        }
+        let settled = Settled::Refused(Box::new(answer));
+        let Some(kernel) = self.module.kernel(name) else { return Failure(format!("`{name}` does not compile")) };
+        Failure(match said(&self.source, &self.module, kernel, &self.question, settled) {
+            Said::Refused { span, message, .. } => {
+                let line = self.source.text()[..span.start].matches('\n').count() + 1;
+                let path = self.sources.first().map(|(path, _)| Path::new(path));
+                let file = path.and_then(Path::file_name).unwrap_or_default().display();
+                format!("`{name}` does not compile: {file}:{line}: {message}")
+            }
+            Said::Unknown(why) => format!("`{name}` does not compile: {why}"),
+            Said::Accepted { .. } => format!("`{name}` does not compile"),
+        })
+    }
+}
+
+impl Listing {
+    /// The text with the lines of the source that its parts come from.
+    #[must_use]
+    pub fn annotated(&self) -> String {
+        let sources: &Sources = &self.sources;
+        annotated(self.stage, &self.raw, sources)
+    }
+
+    /// The notes as comments, and the annotated text: a file that explains itself.
+    #[must_use]
+    pub fn whole(&self) -> String {
+        let mut whole = String::new();
+        for line in self.notes.iter().flat_map(|note| note.lines()) {
+            let _ = writeln!(whole, "{} {line}", self.stage.comment());
+        }
+        whole + "\n" + &self.annotated()
+    }
+}
+
+fn certainty(guess: &Guess) -> &'static str {
+    match guess.certainty {
+        Certainty::Written => "as the signature says:",
+        Certainty::Recorded => "as it was recorded:",
+        Certainty::Guessed => "guessed:",
+    }
+}
+
+fn text(value: &Constant) -> String {
+    match value {
+        Constant::None => "None".to_owned(),
+        Constant::Bool(true) => "True".to_owned(),
+        Constant::Bool(false) => "False".to_owned(),
+        Constant::Int(value) => value.to_string(),
+        Constant::Float(value) => format!("{value:?}"),
+        Constant::Str(value) => format!("{value:?}"),
+        Constant::Dtype(name) => format!("tl.{name}"),
+        Constant::Tuple(items) => format!("({})", items.iter().map(text).collect::<Vec<_>>().join(",")),
+        Constant::Dict(items) => {
+            let items: Vec<_> = items.iter().map(|(name, value)| format!("{name:?}:{}", text(value))).collect();
+            format!("{{{}}}", items.join(","))
+        }
+    }
+}
+
+fn resources(compiled: &Compiled) -> Vec<String> {
+    let of_thread = |value: Option<u32>, what: &str| value.map(|value| format!("{value} {what}"));
+    [
+        Some(format!("{} warps", compiled.warps)).filter(|_| compiled.warps > 0),
+        of_thread(compiled.registers, "registers a thread"),
+        of_thread(compiled.spills.filter(|spills| *spills > 0), "bytes of them spilled"),
+        compiled.registers.map(|_| format!("{} bytes of shared memory", compiled.shared)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

@@ -1,0 +1,213 @@
+//! What Triton's compiler makes of a kernel on the way to the machine's code, each part under the line of the source that it
+//! came from.
+
+mod assembly;
+mod llvm;
+mod mlir;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::question::Device;
+
+/// A representation of a kernel on the way to the machine's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Triton's own, without layouts.
+    Ttir,
+    /// Triton's own, with the layouts of tensors over threads.
+    Ttgir,
+    /// LLVM's.
+    Llir,
+    /// NVIDIA's virtual assembly.
+    Ptx,
+    /// The machine code of NVIDIA's GPUs.
+    Sass,
+    /// The machine code of AMD's GPUs.
+    Amdgcn,
+}
+
+impl Stage {
+    /// All of them, first things first.
+    pub const ALL: [Self; 6] = [Self::Ttir, Self::Ttgir, Self::Llir, Self::Ptx, Self::Sass, Self::Amdgcn];
+
+    /// What it is called, also as the ending of a file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Ttir => "ttir",
+            Self::Ttgir => "ttgir",
+            Self::Llir => "llir",
+            Self::Ptx => "ptx",
+            Self::Sass => "sass",
+            Self::Amdgcn => "amdgcn",
+        }
+    }
+
+    /// The stage of this name.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| stage.name() == name)
+    }
+
+    /// Whether a kernel gets there on a device.
+    #[must_use]
+    pub fn is_of(self, device: &Device) -> bool {
+        match self {
+            Self::Ttir | Self::Ttgir | Self::Llir => true,
+            Self::Ptx | Self::Sass => device.backend == "cuda",
+            Self::Amdgcn => device.backend == "hip",
+        }
+    }
+
+    /// What begins a comment.
+    #[must_use]
+    pub fn comment(self) -> &'static str {
+        match self {
+            Self::Ttir | Self::Ttgir | Self::Ptx | Self::Sass => "//",
+            Self::Llir | Self::Amdgcn => ";",
+        }
+    }
+}
+
+/// A line of a file, from 1.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Frame {
+    file: Rc<str>,
+    line: u32,
+}
+
+/// Where something came from: the line, then the calls on the way there; nothing when that is not known.
+type Origin = Rc<[Frame]>;
+
+/// A line of a stage's text without what it says of its origin.
+#[derive(Debug)]
+struct Row<'a> {
+    text: Cow<'a, str>,
+    origin: Origin,
+}
+
+/// The user's files: their paths, as Triton was told, and their texts.
+pub type Sources = [(String, Arc<str>)];
+
+/// The text of a stage, the lines that come from one line of the source below a comment with that.
+#[must_use]
+pub fn annotated(stage: Stage, text: &str, sources: &Sources) -> String {
+    let rows = match stage {
+        Stage::Ttir | Stage::Ttgir => mlir::rows(text),
+        Stage::Llir => llvm::rows(text),
+        Stage::Ptx | Stage::Amdgcn => assembly::rows(text),
+        Stage::Sass => assembly::sass_rows(text),
+    };
+    let mut labels = Labels::new(sources);
+    let (mut whole, mut present) = (String::with_capacity(text.len()), None);
+    for row in rows {
+        if let Some(label) = labels.of(&row.origin)
+            && present.as_ref() != Some(&label)
+        {
+            let indent = &row.text[..row.text.len() - row.text.trim_start().len()];
+            whole.extend([indent, stage.comment(), " ", &label, "\n"]);
+            present = Some(label);
+        }
+        whole.extend([&row.text, "\n"]);
+    }
+    whole
+}
+
+/// What origins are called.
+struct Labels<'a> {
+    /// By path: the name in short, and the lines.
+    files: HashMap<&'a str, (&'a str, Vec<&'a str>)>,
+    known: HashMap<(Rc<str>, u32, usize), Rc<str>>,
+}
+
+impl<'a> Labels<'a> {
+    fn new(sources: &'a Sources) -> Self {
+        let name = |path: &'a str| path.rsplit(['/', '\\']).next().unwrap_or(path);
+        let is_single = |short: &str| sources.iter().filter(|(path, _)| name(path) == short).count() == 1;
+        let files = sources.iter().map(|(path, text)| {
+            let short = Some(name(path)).filter(|short| is_single(short)).unwrap_or(path);
+            (path.as_str(), (short, text.lines().collect()))
+        });
+        Self { files: files.collect(), known: HashMap::new() }
+    }
+
+    fn of(&mut self, origin: &Origin) -> Option<Rc<str>> {
+        // In the user's files, else where it ends.
+        let own: Vec<&Frame> = origin.iter().filter(|frame| self.files.contains_key(&*frame.file)).collect();
+        let (inner, outer) = (*own.first().or(origin.last().as_ref())?, own.last());
+        let outer = outer.filter(|outer| **outer != inner);
+        let call = outer.map_or(0, |outer| outer.line as usize);
+        let key = (Rc::clone(&inner.file), inner.line, call);
+        if let Some(known) = self.known.get(&key).filter(|_| outer.is_none_or(|outer| outer.file == inner.file)) {
+            return Some(Rc::clone(known));
+        }
+        let mut label = self.place(inner);
+        if let Some(outer) = outer {
+            label = format!("{label} (called at {})", self.place(outer).split(": ").next().unwrap_or_default());
+        }
+        let label: Rc<str> = label.into();
+        self.known.insert(key, Rc::clone(&label));
+        Some(label)
+    }
+
+    /// `matmul.py:42: acc = tl.dot(a, b, acc)`
+    fn place(&self, frame: &Frame) -> String {
+        match self.files.get(&*frame.file) {
+            Some((name, lines)) => {
+                let line = lines.get((frame.line as usize).wrapping_sub(1)).map_or("", |line| line.trim());
+                format!("{name}:{}: {line}", frame.line)
+            }
+            None => {
+                let name = frame.file.rsplit(['/', '\\']).next().unwrap_or(&frame.file);
+                format!("{name}:{}", frame.line)
+            }
+        }
+    }
+}
+
+/// A text in quotes, whose other bytes stand as numbers in octal (three digits) or hexadecimal (two).
+fn unescaped(text: &str, radix: u32) -> String {
+    let digits = if radix == 8 { 3 } else { 2 };
+    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
+    while let [first, tail @ ..] = rest {
+        let number = tail.get(..digits).and_then(|digits| std::str::from_utf8(digits).ok());
+        match (first, number.and_then(|number| u8::from_str_radix(number, radix).ok()), tail) {
+            (b'\\', Some(byte), _) => {
+                bytes.push(byte);
+                rest = &tail[digits..];
+            }
+            (b'\\', None, [escaped, tail @ ..]) => {
+                bytes.push(*escaped);
+                rest = tail;
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// What stands between the first quotes of a text, and what follows.
+fn quoted(text: &str) -> Option<(&str, &str)> {
+    let start = text.find('"')? + 1;
+    let mut is_escaped = false;
+    let end = text[start..].find(|c| {
+        let is_end = c == '"' && !is_escaped;
+        is_escaped = c == '\\' && !is_escaped;
+        is_end
+    })?;
+    Some((&text[start..start + end], &text[start + end + 1..]))
+}
+
+/// The number that a text begins with, and what follows.
+fn number(text: &str) -> Option<(u32, &str)> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, &text[end..]))
+}
