@@ -12,6 +12,8 @@
 //! - [`launches`]: what the launches and configurations of the file pass for a parameter,
 //! - [`grid`]: how many programs a launch starts,
 //! - [`host`]: what the names of host functions stand for,
+//! - [`occupancy`]: how many warps of a kernel are on a multiprocessor at once,
+//! - [`resources`]: what a compiled kernel takes, as Triton's back end said,
 //! - [`staging`]: which loads are kept in shared memory several times,
 //! - [`strides`]: which parameters have a part in which addresses,
 //! - [`tensors`]: the shapes of tensors that host functions make,
@@ -41,7 +43,9 @@ pub mod host;
 pub mod interpret;
 pub mod lanes;
 pub mod launches;
+pub mod occupancy;
 pub mod ranges;
+pub mod resources;
 pub mod staging;
 pub mod strides;
 pub mod tensors;

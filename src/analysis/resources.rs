@@ -1,0 +1,236 @@
+//! What a compiled kernel takes of a device, as Triton's back end said, kept with the kernel until something changes that
+//! may matter.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::occupancy::{Limits, Occupancy, Usage};
+use crate::kernel::{Kernel, Shift};
+
+/// What a kernel takes on one device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resources {
+    /// The device: `sm_90`, `gfx942`.
+    pub device: String,
+    /// The limits of the device, where they are known.
+    pub limits: Option<&'static Limits>,
+    /// Each way in which the kernel was compiled.
+    pub rows: Vec<Row>,
+    /// Configurations that were left out, because there are many.
+    pub left_out: usize,
+}
+
+/// One way to compile a kernel, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Which of the calls of `triton.Config` makes it, as [`Tuner::configs`](super::tuning::Tuner::configs) counts them.
+    pub config: Option<usize>,
+    /// What tells it from the others: `BLOCK=64, num_warps=8`.
+    pub setting: String,
+    /// How much of it was guessed.
+    pub certainty: Certainty,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// How much of what a kernel was compiled with was guessed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Certainty {
+    /// Types or values of parameters.
+    Guessed,
+    /// Not these, but it is not certain that the program runs the kernel so.
+    Possible,
+    /// The program runs it so.
+    Certain,
+}
+
+/// What came of a compilation.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// It was compiled to the end.
+    Compiled(Taken),
+    /// The back end stopped: in which stage, and what it said.
+    Failed {
+        /// The stage.
+        stage: String,
+        /// What it said.
+        message: String,
+    },
+    /// The front end does not take it, for this reason.
+    Refused(String),
+    /// Nobody can tell, for this reason.
+    Unknown(String),
+}
+
+/// What a compiled kernel takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Registers of a thread.
+    pub registers: Option<u32>,
+    /// Bytes that a thread spills.
+    pub spills: Option<u32>,
+    /// Bytes of a thread's stack.
+    pub stack: Option<u32>,
+    /// Bytes of shared memory of a program.
+    pub shared: u32,
+    /// Warps of a program.
+    pub warps: u32,
+    /// Programs of a cluster, which share a group of multiprocessors.
+    pub ctas: u32,
+}
+
+impl Shift for Resources {
+    // Configurations are counted, and the kernel has its own place.
+    fn shift(&mut self, _: isize) {}
+}
+
+impl Resources {
+    /// What is known of a kernel.
+    #[must_use]
+    pub fn of(kernel: &Kernel) -> Option<Arc<Self>> {
+        kernel.facts.peek(0)
+    }
+
+    /// Keeps it with the kernel.
+    pub fn keep(self, kernel: &Kernel) {
+        kernel.facts.put(0, self);
+    }
+
+    /// How full a multiprocessor gets with a row; `None` where that is not known.
+    #[must_use]
+    pub fn occupancy(&self, row: &Row) -> Option<Occupancy> {
+        let Outcome::Compiled(taken) = &row.outcome else { return None };
+        // Where a cluster finds its place depends on more than one multiprocessor.
+        let usage = Usage { registers: taken.registers?, shared: taken.shared, warps: taken.warps };
+        self.limits.filter(|_| taken.ctas <= 1)?.occupancy(usage)
+    }
+
+    /// Why the device cannot run a row, for want of what a program may have.
+    #[must_use]
+    pub fn lack(&self, row: &Row) -> Option<String> {
+        let device = &self.device;
+        match &row.outcome {
+            Outcome::Compiled(taken) => {
+                let most = self.limits?.shared_of_block;
+                (taken.shared > most).then(|| {
+                    let (needed, most) = (grouped(taken.shared), grouped(most));
+                    format!("needs {needed} bytes of shared memory; {device} has {most} for a program")
+                })
+            }
+            Outcome::Failed { stage, message } => {
+                let line = message.lines().find(|line| is_about_resources(line) || stage == "launch")?;
+                Some(format!("cannot be made for {device}: {}", line.trim()))
+            }
+            Outcome::Refused(_) | Outcome::Unknown(_) => None,
+        }
+    }
+}
+
+/// Whether the assembler says that something ran out.
+fn is_about_resources(line: &str) -> bool {
+    ["too much shared data", "too much shared memory", "too much local data", "Register allocation failed", "OutOfResources"]
+        .iter()
+        .any(|words| line.contains(words))
+}
+
+impl fmt::Display for Taken {
+    /// `190 registers, no spills, 48 KiB shared`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(registers) = self.registers {
+            write!(f, "{registers} registers, ")?;
+        }
+        match self.spills {
+            Some(0) => f.write_str("no spills, ")?,
+            Some(bytes) => write!(f, "{} spilled, ", bytes_text(bytes))?,
+            None => {}
+        }
+        write!(f, "{} shared", bytes_text(self.shared))
+    }
+}
+
+impl fmt::Display for Occupancy {
+    /// `occupancy 12.5 % (registers)`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "occupancy {} %", self.percent())?;
+        self.limit.map_or(Ok(()), |limit| write!(f, " ({limit})"))
+    }
+}
+
+/// So many bytes, as one says it: `12 bytes`, `48 KiB`.
+#[must_use]
+pub fn bytes_text(bytes: u32) -> String {
+    if bytes < 1024 {
+        return format!("{bytes} bytes");
+    }
+    let tenths = (f64::from(bytes) / 102.4).round() / 10.0;
+    format!("{tenths} KiB")
+}
+
+/// A number with its digits in groups of three.
+fn grouped(number: u32) -> String {
+    let digits = number.to_string();
+    let first = digits.len() % 3;
+    let groups = digits.as_bytes()[first..].chunks(3).map(String::from_utf8_lossy);
+    let groups: Vec<_> = (first > 0).then(|| digits[..first].into()).into_iter().chain(groups).collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resources(outcome: Outcome) -> Resources {
+        let row = Row { config: None, setting: String::new(), certainty: Certainty::Certain, outcome };
+        Resources { device: "sm_90".to_owned(), limits: Limits::of(90), rows: vec![row], left_out: 0 }
+    }
+
+    fn taken(shared: u32) -> Taken {
+        Taken { registers: Some(190), spills: Some(0), stack: Some(0), shared, warps: 4, ctas: 1 }
+    }
+
+    fn lack(outcome: Outcome) -> Option<String> {
+        let resources = resources(outcome);
+        resources.lack(&resources.rows[0])
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_with_numbers() {
+        assert_eq!(lack(Outcome::Compiled(taken(232_448))), None);
+        assert_eq!(
+            lack(Outcome::Compiled(taken(270_336))).as_deref(),
+            Some("needs 270,336 bytes of shared memory; sm_90 has 232,448 for a program")
+        );
+        let failed = |stage: &str, message: &str| Outcome::Failed { stage: stage.to_owned(), message: message.to_owned() };
+        let log = "ptxas exited with 255\nptxas error : Entry function 'k' uses too much shared data (0x50000 bytes, 0x38c00 max)";
+        assert!(lack(failed("cubin", log)).unwrap().contains("uses too much shared data (0x50000"));
+        assert_eq!(lack(failed("cubin", "ptxas was not found")), None, "that is not the kernel's fault");
+        assert!(lack(failed("launch", "needs 600 columns of tensor memory")).is_some());
+        assert_eq!(lack(Outcome::Unknown("too much shared data".to_owned())), None);
+    }
+
+    #[test]
+    fn devices_that_nobody_knows_have_no_limits() {
+        let mut unknown = resources(Outcome::Compiled(taken(500_000)));
+        unknown.limits = None;
+        assert_eq!((unknown.lack(&unknown.rows[0]), unknown.occupancy(&unknown.rows[0])), (None, None));
+    }
+
+    #[test]
+    fn resources_are_said_in_words() {
+        let resources = resources(Outcome::Compiled(taken(49_152)));
+        let Outcome::Compiled(taken) = &resources.rows[0].outcome else { panic!() };
+        assert_eq!(taken.to_string(), "190 registers, no spills, 48 KiB shared");
+        let occupancy = resources.occupancy(&resources.rows[0]).unwrap();
+        assert_eq!(occupancy.to_string(), "occupancy 12.5 % (registers)");
+        let of_amd = Taken { registers: None, spills: Some(12), shared: 33_280, ..*taken };
+        assert_eq!(of_amd.to_string(), "12 bytes spilled, 32.5 KiB shared");
+        let cluster = Outcome::Compiled(Taken { ctas: 2, ..*taken });
+        let cluster = super::tests::resources(cluster);
+        assert_eq!(cluster.occupancy(&cluster.rows[0]), None);
+    }
+
+    #[test]
+    fn digits_are_grouped() {
+        assert_eq!([0, 12, 999, 1000, 232_448, 1_048_576].map(grouped).join(" "), "0 12 999 1,000 232,448 1,048,576");
+    }
+}
