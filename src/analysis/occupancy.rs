@@ -191,7 +191,11 @@ mod tests {
             // 32 of 48 warps, and no second block of 32.
             (86, 32, 32, 0, (1, 32, Some(Warps))),
         ] {
-            assert_eq!(occupancy(capability, warps, registers, shared), Some(expected), "{capability} {warps} {registers}");
+            assert_eq!(
+                occupancy(capability, warps, registers, shared),
+                Some(expected),
+                "{capability} {warps} {registers}"
+            );
         }
     }
 

@@ -119,7 +119,8 @@ impl Resources {
             }
             Outcome::Failed { stage, message } => {
                 let line = message.lines().find(|line| is_about_resources(line) || stage == "launch")?;
-                Some(format!("cannot be made for {device}: {}", line.trim()))
+                let what = if stage == "launch" { "cannot run on" } else { "cannot be made for" };
+                Some(format!("{what} {device}: {}", line.trim()))
             }
             Outcome::Refused(_) | Outcome::Unknown(_) => None,
         }
@@ -128,9 +129,15 @@ impl Resources {
 
 /// Whether the assembler says that something ran out.
 fn is_about_resources(line: &str) -> bool {
-    ["too much shared data", "too much shared memory", "too much local data", "Register allocation failed", "OutOfResources"]
-        .iter()
-        .any(|words| line.contains(words))
+    [
+        "too much shared data",
+        "too much shared memory",
+        "too much local data",
+        "Register allocation failed",
+        "OutOfResources",
+    ]
+    .iter()
+    .any(|words| line.contains(words))
 }
 
 impl fmt::Display for Taken {
@@ -200,7 +207,8 @@ mod tests {
             lack(Outcome::Compiled(taken(270_336))).as_deref(),
             Some("needs 270,336 bytes of shared memory; sm_90 has 232,448 for a program")
         );
-        let failed = |stage: &str, message: &str| Outcome::Failed { stage: stage.to_owned(), message: message.to_owned() };
+        let failed =
+            |stage: &str, message: &str| Outcome::Failed { stage: stage.to_owned(), message: message.to_owned() };
         let log = "ptxas exited with 255\nptxas error : Entry function 'k' uses too much shared data (0x50000 bytes, 0x38c00 max)";
         assert!(lack(failed("cubin", log)).unwrap().contains("uses too much shared data (0x50000"));
         assert_eq!(lack(failed("cubin", "ptxas was not found")), None, "that is not the kernel's fault");

@@ -41,7 +41,16 @@ pub struct Template<'a> {
     /// Where it stands.
     pub span: Span,
     /// The `for` clauses around it: what each target runs over.
+    pub clauses: Vec<&'a (Expr, Expr)>,
+    /// Whether it is made whatever happens: no condition is around it.
+    pub is_sure: bool,
+}
+
+/// What stands around a list of configurations.
+#[derive(Clone, Debug, Default)]
+struct Around<'a> {
     clauses: Vec<&'a (Expr, Expr)>,
+    is_conditional: bool,
 }
 
 /// What a list of names says.
@@ -70,32 +79,34 @@ impl<'a> Tuner<'a> {
         let call = decorator.expr.as_call().filter(|_| tuners.next().is_none())?;
         let mut tuner = Self { module, call, place, configs: Vec::new(), at_least: 0, complete: true };
         match call.argument("configs", Some(0)) {
-            Some(list) => tuner.at_least = tuner.collect(list, &[], 0),
+            Some(list) => tuner.at_least = tuner.collect(list, &Around::default(), 0),
             None => tuner.complete = false,
         }
         Some(tuner)
     }
 
     /// Adds the configurations of a list; how many there are at least.
-    fn collect(&mut self, list: &'a Expr, clauses: &[&'a (Expr, Expr)], depth: usize) -> usize {
+    fn collect(&mut self, list: &'a Expr, around: &Around<'a>, depth: usize) -> usize {
         let module = self.module;
         let source = match &list.kind {
             _ if depth > DEEP => None,
             ExprKind::List(items) | ExprKind::Tuple(items) => {
-                return items.iter().map(|item| self.item(item, clauses, depth)).fold(0, usize::saturating_add);
+                return items.iter().map(|item| self.item(item, around, depth)).fold(0, usize::saturating_add);
             }
             ExprKind::Comprehension { element, clauses: more, filtered } => {
-                let clauses: Vec<_> = clauses.iter().copied().chain(more).collect();
+                let clauses = around.clauses.iter().copied().chain(more).collect();
+                let around = Around { clauses, is_conditional: around.is_conditional || *filtered };
                 let times =
                     more.iter().fold(1, |times: usize, (_, iter)| times.saturating_mul(length(module, iter, 0)));
-                return self.item(element, &clauses, depth).saturating_mul(if *filtered { 0 } else { times });
+                return self.item(element, &around, depth).saturating_mul(if *filtered { 0 } else { times });
             }
             ExprKind::Binary { op, left, right } if op == "+" => {
-                let count = self.collect(left, clauses, depth + 1);
-                return count.saturating_add(self.collect(right, clauses, depth + 1));
+                let count = self.collect(left, around, depth + 1);
+                return count.saturating_add(self.collect(right, around, depth + 1));
             }
             ExprKind::IfExp { body, orelse, .. } => {
-                return self.collect(body, clauses, depth + 1).min(self.collect(orelse, clauses, depth + 1));
+                let around = Around { is_conditional: true, ..around.clone() };
+                return self.collect(body, &around, depth + 1).min(self.collect(orelse, &around, depth + 1));
             }
             ExprKind::Name(name) => global(module, name),
             ExprKind::Call(call) => {
@@ -104,7 +115,7 @@ impl<'a> Tuner<'a> {
             _ => None,
         };
         match source {
-            Some(source) => self.collect(source, clauses, depth + 1),
+            Some(source) => self.collect(source, around, depth + 1),
             None => {
                 self.complete = false;
                 0
@@ -112,14 +123,17 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    fn item(&mut self, item: &'a Expr, clauses: &[&'a (Expr, Expr)], depth: usize) -> usize {
+    fn item(&mut self, item: &'a Expr, around: &Around<'a>, depth: usize) -> usize {
         if let ExprKind::Starred(list) = &item.kind {
-            return self.collect(list, clauses, depth + 1);
+            return self.collect(list, around, depth + 1);
         }
         let is_config =
             |call: &&Call| self.module.imports.resolve(&call.func).is_some_and(|found| found.path.ends_with(".Config"));
         match item.as_call().filter(is_config) {
-            Some(call) => self.configs.push(Template { call, span: item.span, clauses: clauses.to_vec() }),
+            Some(call) => {
+                let (clauses, is_sure) = (around.clauses.clone(), !around.is_conditional);
+                self.configs.push(Template { call, span: item.span, clauses, is_sure });
+            }
             None => self.complete = false,
         }
         1
@@ -155,6 +169,13 @@ impl<'a> Tuner<'a> {
             || self.call.argument("do_bench", Some(10)).is_some()
             || !self.complete
             || self.configs.iter().any(|config| is_set(config.call, None) || config.call.has_star())
+    }
+
+    /// Whether something may leave out configurations before they are tried.
+    #[must_use]
+    pub fn may_prune(&self) -> bool {
+        self.call.has_star()
+            || self.call.argument("prune_configs_by", Some(2)).is_some_and(|prune| prune.kind != ExprKind::None)
     }
 
     /// The values that the configurations give `name`; `None` when they are not all known.
@@ -330,6 +351,27 @@ mod tests {
         );
         assert_eq!(assignments("[triton.Config({'A': a}) for a in made()]"), None);
         assert_eq!(assignments("[triton.Config({'A': 1}), *more]"), None);
+    }
+
+    #[test]
+    fn configurations_that_may_not_be_there_are_known() {
+        for (configs, expected) in [
+            ("[triton.Config({'A': 1})] + [triton.Config({'A': 2})]", vec![true, true]),
+            ("[triton.Config({'A': a}) for a in [1, 2]]", vec![true]),
+            ("[triton.Config({'A': a}) for a in [1, 2] if a > 1]", vec![false]),
+            (
+                "[triton.Config({'A': 1})] + ([triton.Config({'A': 2})] if B else [triton.Config({})])",
+                vec![true, false, false],
+            ),
+        ] {
+            let text = format!("import triton\n@triton.autotune({configs}, [])\n@triton.jit\ndef k(x, A):\n    pass\n");
+            let module = Module::build(&Source::parse(text.as_str()));
+            let tuner = Tuner::of(&module, &module.kernels[0]).unwrap();
+            assert_eq!(tuner.configs.iter().map(|config| config.is_sure).collect::<Vec<_>>(), expected, "{configs}");
+            assert!(!tuner.may_prune());
+            let pruned = Module::build(&Source::parse(text.replace("[])", "[], {'top_k': 2})")));
+            assert!(Tuner::of(&pruned, &pruned.kernels[0]).unwrap().may_prune());
+        }
     }
 
     #[test]

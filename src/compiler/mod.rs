@@ -14,6 +14,7 @@ mod question;
 mod service;
 mod session;
 mod signatures;
+mod survey;
 mod verdict;
 
 pub use extract::{Assumed, Extracted, extract};
@@ -24,5 +25,8 @@ pub use process::{Heard, Process, StartError};
 pub use question::{Device, Question, Settled, Trial};
 pub use service::{Ears, Outcome, Service, Status};
 pub use session::Session;
-pub use signatures::{Certainty, Constant, Guess, guesses, with_config};
+pub use signatures::{
+    Certainty, Constant, Guess, Variant, Variants, certain_variants, guessed_variants, guesses, with_config,
+};
+pub use survey::Survey;
 pub use verdict::said;

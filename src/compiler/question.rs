@@ -54,6 +54,38 @@ impl Device {
     }
 }
 
+impl Device {
+    /// The device of a compute capability.
+    #[must_use]
+    pub fn of_capability((major, minor): (i32, i32)) -> Option<Self> {
+        Self::parse(&format!("cuda:{major}{minor}"))
+    }
+
+    /// What Triton and the tools of the device call it: `sm_90`, `gfx942`.
+    #[must_use]
+    pub fn architecture(&self) -> String {
+        if self.backend == "cuda" { format!("sm_{}", self.arch) } else { self.arch.clone() }
+    }
+}
+
+impl std::str::FromStr for Device {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let lower = text.to_ascii_lowercase();
+        let likely = ["cuda:sm_", "cuda:sm", "sm_", "sm", "cuda:", ""].iter().find_map(|prefix| {
+            let arch = lower.strip_prefix(prefix)?.replace('.', "");
+            Self::parse(&format!("cuda:{arch}")).or_else(|| Self::parse(&format!("hip:{arch}")))
+        });
+        Self::parse(text).ok_or_else(|| match likely {
+            Some(device) => format!("`{text}` is no device; did you mean `{device}`?"),
+            None => format!(
+                "`{text}` is no device: `cuda:90` is compute capability 9.0, `hip:gfx942` an architecture of AMD"
+            ),
+        })
+    }
+}
+
 impl std::fmt::Display for Device {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.backend, self.arch)
@@ -272,6 +304,18 @@ mod tests {
             let device = Device::parse(name).expect(name);
             assert_eq!((device.warp, device.to_string()), (warp, name.to_owned()));
         }
+        for (name, likely) in
+            [("sm_90", "cuda:90"), ("cuda:9.0", "cuda:90"), ("GFX942", "hip:gfx942"), ("8.9", "cuda:89")]
+        {
+            let message = name.parse::<Device>().unwrap_err();
+            assert_eq!(message, format!("`{name}` is no device; did you mean `{likely}`?"));
+        }
+        assert!("H100".parse::<Device>().unwrap_err().contains("`cuda:90` is compute capability 9.0"));
+        let architecture = |device: Option<Device>| device.map(|device| device.architecture());
+        assert_eq!(architecture(Device::of_capability((9, 0))).as_deref(), Some("sm_90"));
+        assert_eq!(architecture(Device::of_capability((12, 0))).as_deref(), Some("sm_120"));
+        assert_eq!(architecture(Device::parse("hip:gfx942")).as_deref(), Some("gfx942"));
+        assert_eq!(Device::of_capability((0, 0)), None);
         for name in
             ["", "cuda", "cuda:", "cuda:9", "cuda:sm_90", "cuda:9.0", "cuda:9000", "hip:942", "hip:gfx", "rocm:gfx942"]
         {

@@ -22,3 +22,16 @@ pub struct Device {
     /// Compute capability, major and minor.
     pub capability: (i32, i32),
 }
+
+impl Devices {
+    /// The compute capability of the first one, which is what programs use unless they say otherwise.
+    #[must_use]
+    pub fn capability(&self) -> Option<(i32, i32)> {
+        match self {
+            Self::Found(devices) => {
+                devices.first().filter(|device| !device.is_simulated()).map(|device| device.capability)
+            }
+            Self::Missing(_) => None,
+        }
+    }
+}

@@ -197,7 +197,8 @@ mod tests {
     fn what_is_known_from_elsewhere_stays() {
         let (mut document, (source, mut module)) =
             opened("import triton\n\n\n@triton.jit\ndef a(x):\n    return x\n\n\nA = 1\n");
-        let launch = RecordedLaunch { kernel: "a".to_owned(), arguments: Vec::new(), grid: vec![1] };
+        let launch =
+            RecordedLaunch { kernel: "a".to_owned(), arguments: Vec::new(), grid: vec![1], options: Vec::new() };
         module.observe([launch].into());
         let recorded = Arc::clone(module.recorded());
         let (_, module) = edited(&mut document, (source, module), &[8], "B = 1\n");

@@ -9,6 +9,8 @@ pub struct RecordedLaunch {
     pub arguments: Vec<(String, Passed)>,
     /// How many programs there were along each axis.
     pub grid: Vec<i128>,
+    /// Launch options that were passed, such as `num_warps`.
+    pub options: Vec<(String, i64)>,
 }
 
 /// What a parameter was given.

@@ -291,7 +291,7 @@ mod tests {
             let mut module = Module::build(&source);
             let passed = [Passed::Pointer(Some("fp16")), Passed::Integer(65536), Passed::Integer(60000), Passed::Integer(65536)];
             let arguments = names.map(str::to_owned).into_iter().zip(passed).collect();
-            module.observe([RecordedLaunch { kernel: "rows".to_owned(), arguments, grid: vec![grid] }].into());
+            module.observe([RecordedLaunch { kernel: "rows".to_owned(), arguments, grid: vec![grid], options: Vec::new() }].into());
             let selection = Selection { select: vec!["M002".to_owned()], ignore: Vec::new() };
             let found = super::super::check(&Context::new(&source, &module, Target::newest()), &selection);
             found.into_iter().map(|found| found.message).collect::<Vec<_>>()

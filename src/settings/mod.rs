@@ -23,6 +23,7 @@ pub use suggest::nearest;
 pub use validate::check_selectors;
 
 use crate::api::Version;
+use crate::compiler::Device;
 use crate::rules::Selection;
 
 /// Everything that can be set. Every key is optional; unknown keys are errors.
@@ -43,6 +44,8 @@ pub struct Settings {
     pub python: Option<PathBuf>,
     /// What the editor shows between the text.
     pub inlay_hints: InlayHintSettings,
+    /// What the editor shows above kernels.
+    pub code_lens: CodeLensSettings,
     /// Whether and when Triton itself is asked about kernels.
     pub compiler: CompilerSettings,
     /// How kernels are optimized.
@@ -67,6 +70,21 @@ impl Default for InlayHintSettings {
     }
 }
 
+/// What the editor shows above kernels.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct CodeLensSettings {
+    /// Whether registers, spills, shared memory and occupancy are shown there, once a kernel was compiled for
+    /// `compiler.target`, and what the compiler makes of it can be opened.
+    pub enabled: bool,
+}
+
+impl Default for CodeLensSettings {
+    fn default() -> Self {
+        Self { enabled: true }
+    }
+}
+
 /// Whether and when Triton itself is asked about kernels.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -76,11 +94,15 @@ pub struct CompilerSettings {
     pub enabled: bool,
     /// How long after the last keystroke, in milliseconds.
     pub delay: u64,
+    /// What kernels are compiled for: `cuda:` with a compute capability (`cuda:90` for 9.0), or `hip:` with an architecture
+    /// (`hip:gfx942`). Default: the GPU of this machine; without one, resources are not told.
+    #[schemars(example = &"cuda:90")]
+    pub target: Option<String>,
 }
 
 impl Default for CompilerSettings {
     fn default() -> Self {
-        Self { enabled: true, delay: 300 }
+        Self { enabled: true, delay: 300, target: None }
     }
 }
 
@@ -113,6 +135,15 @@ pub struct ModelSettings {
     /// Name of the environment variable that holds the key.
     #[schemars(example = &"OPENAI_API_KEY")]
     pub api_key_env: Option<String>,
+}
+
+impl CompilerSettings {
+    /// The device named, if any.
+    #[must_use]
+    pub fn device(&self) -> Option<Device> {
+        // What was loaded was checked.
+        Device::parse(self.target.as_ref()?)
+    }
 }
 
 impl Settings {

@@ -106,6 +106,11 @@ fn wrong_values_name_the_place_and_what_is_wanted() {
         "model.base-url = 'localhost:80'",
         &expect!["warpsmith.toml:1:18: `model.base-url` must be an address such as `http://localhost:11434/v1`"],
     );
+    error(
+        "warpsmith.toml",
+        "[compiler]\ntarget = 'sm_90'",
+        &expect!["warpsmith.toml:2:10: `compiler.target`: `sm_90` is no device; did you mean `cuda:90`?"],
+    );
     error("warpsmith.toml", "select = [", &expect!["warpsmith.toml:1:11: unclosed array, expected `]`"]);
 }
 

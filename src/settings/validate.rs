@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{Settings, nearest, reference};
 use crate::api::Version;
+use crate::compiler::Device;
 use crate::rules;
 
 /// What is wrong, and where.
@@ -46,6 +47,11 @@ fn values(settings: &Settings) -> Result<(), Problem> {
     }
     if let Some(version) = &settings.triton_version {
         version.parse::<Version>().map_err(|error| Problem::value(&path(&["triton-version"]), error.to_string()))?;
+    }
+    if let Some(target) = &settings.compiler.target
+        && let Err(message) = target.parse::<Device>()
+    {
+        return Err(Problem::value(&path(&["compiler", "target"]), format!("`compiler.target`: {message}")));
     }
     if let Some(address) = &settings.model.base_url {
         let good = url::Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());

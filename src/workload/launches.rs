@@ -43,8 +43,14 @@ pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
 }
 
 fn launch(record: LaunchRecord) -> RecordedLaunch {
-    let arguments = record.arguments.into_iter().map(|(name, value)| (name, passed(value))).collect();
-    RecordedLaunch { kernel: record.kernel, arguments, grid: record.grid.into_iter().map(i128::from).collect() }
+    let arguments: Vec<_> = record.arguments.into_iter().map(|(name, value)| (name, passed(value))).collect();
+    let option = |(name, value): (String, Value)| match value {
+        Value::Int(value) if arguments.iter().all(|(param, _)| *param != name) => Some((name, value)),
+        _ => None,
+    };
+    let options = record.keywords.into_iter().filter_map(option).collect();
+    let grid = record.grid.into_iter().map(i128::from).collect();
+    RecordedLaunch { kernel: record.kernel, arguments, grid, options }
 }
 
 fn passed(value: Value) -> Passed {

@@ -16,42 +16,52 @@ pub(super) struct Certain {
     pub(super) partial: Vec<Givens>,
 }
 
+/// What somebody has said of one launch, or seen of it.
+#[derive(Debug)]
+pub(super) struct Said<'a> {
+    pub(super) certainty: Certainty,
+    /// What it is of parameters, before configurations and defaults.
+    pub(super) known: Givens,
+    /// The launch that was seen.
+    pub(super) recorded: Option<&'a RecordedLaunch>,
+}
+
 pub(super) fn all(module: &Module, launch: &Launching<'_>, text: &str) -> Certain {
-    let kernel = launch.kernel;
     let mut found = Certain::default();
-    if let Some(signature) = signature::of(module, kernel, text) {
-        let given = |param: &Param| written(launch, param, &signature);
-        add(module, launch, Certainty::Written, &given, &mut found);
-    }
-    for recorded in module.recorded().iter().filter(|recorded| recorded.kernel == kernel.name) {
-        add(module, launch, Certainty::Recorded, &|param| seen(launch, param, recorded), &mut found);
+    for Said { certainty, known, .. } in said(module, launch, text) {
+        let of_all = |givens: &Givens| givens.len() == launch.kernel.params.len();
+        let before = found.complete.len();
+        let configured = launched::configured(module, launch, &known).into_iter().filter(of_all);
+        found.complete.extend(configured.map(|givens| (certainty, givens)));
+        if found.complete.len() == before {
+            found.partial.push(known);
+        }
     }
     found
 }
 
-/// Adds what `given` knows, with the configurations and defaults that hold for the rest.
-fn add(
-    module: &Module,
-    launch: &Launching<'_>,
-    certainty: Certainty,
-    given: &dyn Fn(&Param) -> Option<Given>,
-    found: &mut Certain,
-) {
-    let params = &launch.kernel.params;
+/// All that somebody has said or seen of launches.
+pub(super) fn said<'a>(module: &'a Module, launch: &Launching<'_>, text: &str) -> Vec<Said<'a>> {
+    let kernel = launch.kernel;
+    let mut found = Vec::new();
+    if let Some(signature) = signature::of(module, kernel, text) {
+        let known = givens(launch, &|param| written(launch, param, &signature));
+        found.push(Said { certainty: Certainty::Written, known, recorded: None });
+    }
+    for recorded in module.recorded().iter().filter(|recorded| recorded.kernel == kernel.name) {
+        let known = givens(launch, &|param| seen(launch, param, recorded));
+        found.push(Said { certainty: Certainty::Recorded, known, recorded: Some(recorded) });
+    }
+    found.retain(|said| !said.known.is_empty());
+    found
+}
+
+/// What `given` knows of parameters.
+fn givens(launch: &Launching<'_>, given: &dyn Fn(&Param) -> Option<Given>) -> Givens {
     // A type says nothing of a parameter that has a value at compile time.
     let fits = |param: &Param, given: &Given| !(param.constexpr && matches!(given, Given::Type(..)));
     let given = |param: &Param| given(param).filter(|given| fits(param, given));
-    let known: Givens = params.iter().filter_map(|param| Some((param.name.clone(), given(param)?))).collect();
-    if known.is_empty() {
-        return;
-    }
-    let complete =
-        launched::configured(module, launch, &known).into_iter().filter(|givens| givens.len() == params.len());
-    let before = found.complete.len();
-    found.complete.extend(complete.map(|givens| (certainty, givens)));
-    if found.complete.len() == before {
-        found.partial.push(known);
-    }
+    launch.kernel.params.iter().filter_map(|param| Some((param.name.clone(), given(param)?))).collect()
 }
 
 /// What a comment says of a parameter.

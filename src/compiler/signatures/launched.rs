@@ -63,23 +63,29 @@ pub(super) fn sites(module: &Module, launch: &Launching<'_>) -> Vec<Site> {
 pub(super) fn configured(module: &Module, launch: &Launching<'_>, known: &Givens) -> Vec<Givens> {
     let kernel = launch.kernel;
     let configs = kernel.autotune.as_ref().map(|autotune| autotune.configs.as_deref());
-    let Some(heuristics) = &kernel.heuristics else { return vec![known.clone()] };
+    if kernel.heuristics.is_none() {
+        return vec![known.clone()];
+    }
     let mut with_configs: Vec<Givens> = match configs {
         None => vec![known.clone()],
         // A list that is built elsewhere may set anything.
         Some(None) => return vec![known.clone()],
         Some(Some(configs)) => configs.iter().take(CONFIGS).map(|config| with_config(module, known, config)).collect(),
     };
-    for givens in &mut with_configs {
-        for param in kernel.params.iter().filter(|param| !heuristics.contains(&param.name)) {
-            if let (Some(default), false) = (&param.default, givens.contains_key(&param.name))
-                && let Some(given) = of_default(module, launch, param, default)
-            {
-                givens.insert(param.name.clone(), given);
-            }
+    with_configs.iter_mut().for_each(|givens| fill_defaults(module, launch, givens));
+    with_configs
+}
+
+/// Adds the defaults of parameters that nothing else sets.
+pub(super) fn fill_defaults(module: &Module, launch: &Launching<'_>, givens: &mut Givens) {
+    let Some(heuristics) = &launch.kernel.heuristics else { return };
+    for param in launch.kernel.params.iter().filter(|param| !heuristics.contains(&param.name)) {
+        if let (Some(default), false) = (&param.default, givens.contains_key(&param.name))
+            && let Some(given) = of_default(module, launch, param, default)
+        {
+            givens.insert(param.name.clone(), given);
         }
     }
-    with_configs
 }
 
 fn with_config(module: &Module, known: &Givens, config: &Config) -> Givens {

@@ -2,6 +2,7 @@
 //! somebody wrote down or that were seen when the program ran; without any, the text of the file suggests some.
 
 mod certain;
+mod configs;
 mod constant;
 mod guessed;
 mod launched;
@@ -9,6 +10,7 @@ mod names;
 mod parts;
 mod picked;
 mod usage;
+mod variants;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +18,7 @@ use serde::Serialize;
 
 pub use constant::Constant;
 pub use picked::with_config;
+pub use variants::{Variant, Variants, certain_variants, guessed_variants};
 
 use crate::analysis::types::dtype::Number;
 use crate::kernel::ast::ExprKind;

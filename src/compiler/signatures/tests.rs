@@ -92,7 +92,7 @@ fn recorded_launches_come_with_each_configuration() {
         ];
         values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
     };
-    let launch = |arguments| RecordedLaunch { kernel: "k".to_owned(), arguments, grid: vec![1] };
+    let launch = |arguments| RecordedLaunch { kernel: "k".to_owned(), arguments, grid: vec![1], options: Vec::new() };
     module.observe([launch(passed(Some("bf16")))].into());
     let kernel = |module: &Module| guesses(module, &module.kernels[0], &text);
     let all = kernel(&module);

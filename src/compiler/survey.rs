@@ -1,0 +1,164 @@
+//! A kernel compiled to the end in each way in which the program runs it: what comes of it are its resources.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use super::protocol::{Answer, Compiled, Failed, Full, Request};
+use super::question::{Device, Question};
+use super::signatures::{Guess, Variant, Variants, certain_variants, guessed_variants};
+use crate::analysis::occupancy::Limits;
+use crate::analysis::resources::{Outcome, Resources, Row, Taken};
+use crate::api::Version;
+use crate::kernel::{Kernel, Module};
+use crate::syntax::Source;
+
+/// How long one compilation may take.
+const SECONDS: f64 = 60.0;
+
+/// A kernel on its way through the compiler, once for each way to run it.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    question: Question,
+    stages: i64,
+    /// Guesses that are still to be tried, as long as none has been accepted.
+    guesses: Vec<Guess>,
+    variants: Variants,
+    rows: Vec<Row>,
+    /// A number that is another when something else would be asked.
+    pub key: u64,
+}
+
+/// What is asked next.
+enum Step<'a> {
+    /// Whether the front end takes a guess.
+    Try(&'a Guess),
+    /// All of one way.
+    Compile(&'a Variant),
+}
+
+impl Survey {
+    /// The survey of a kernel for a device, by this release of Triton.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn of(
+        source: &Source,
+        module: &Module,
+        kernel: &Kernel,
+        device: &Device,
+        triton: Version,
+    ) -> Result<Self, String> {
+        let mut question = Question::of(source, module, kernel, device)?;
+        // What a `triton.Config` has when it says nothing.
+        let stages = if triton.series() < (3, 3) { 2 } else { 3 };
+        let variants = certain_variants(module, kernel, source.text(), stages);
+        let mut guesses = std::mem::take(&mut question.guesses);
+        if !variants.all.is_empty() {
+            guesses.clear();
+        }
+        guesses.reverse();
+        let mut hasher = DefaultHasher::new();
+        // Configurations are not in what is sent of the files.
+        let tuned = guesses.last().map(|guess| guessed_variants(module, kernel, guess, stages));
+        (question.key, format!("{variants:?} {tuned:?}")).hash(&mut hasher);
+        let key = hasher.finish();
+        Ok(Self { question, stages, guesses, variants, rows: Vec::new(), key })
+    }
+
+    /// The name of the kernel.
+    #[must_use]
+    pub fn kernel(&self) -> &str {
+        &self.question.kernel
+    }
+
+    /// What is compiled for.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.question.device
+    }
+
+    fn step(&self) -> Option<Step<'_>> {
+        match self.variants.all.get(self.rows.len()) {
+            Some(variant) => Some(Step::Compile(variant)),
+            None if self.rows.is_empty() => self.guesses.last().map(Step::Try),
+            None => None,
+        }
+    }
+
+    /// What is to be asked next, under this number.
+    #[must_use]
+    pub fn request(&self, id: u64) -> Option<Request> {
+        let (guess, variant) = match self.step()? {
+            Step::Try(guess) => (guess, None),
+            Step::Compile(variant) => (&variant.guess, Some(variant)),
+        };
+        let options = variant.map(|variant| &variant.options).into_iter().flatten();
+        Some(Request {
+            options: options.map(|(name, value)| (name.clone(), (*value).into())).collect(),
+            full: variant.map(|_| Full::default()),
+            types: false,
+            seconds: SECONDS,
+            ..self.question.request(id, guess)
+        })
+    }
+
+    /// Takes in the answer to [`Self::request`]; `module` and `kernel` are what the survey was made of. Returns whether there
+    /// is nothing more to ask.
+    pub fn hear(&mut self, module: &Module, kernel: &Kernel, answer: &Answer) -> bool {
+        match self.step() {
+            Some(Step::Try(guess)) if answer.accepted => {
+                self.variants = guessed_variants(module, kernel, guess, self.stages);
+                if self.variants.all.is_empty() {
+                    self.guesses.clear();
+                }
+            }
+            Some(Step::Try(_)) => _ = self.guesses.pop(),
+            Some(Step::Compile(variant)) => {
+                let row = Row {
+                    config: variant.config,
+                    setting: variant.setting.clone(),
+                    certainty: variant.certainty,
+                    outcome: outcome(answer, variant, self.limits().is_some()),
+                };
+                self.rows.push(row);
+            }
+            None => {}
+        }
+        self.step().is_none()
+    }
+
+    fn limits(&self) -> Option<&'static Limits> {
+        let Device { backend, arch, .. } = &self.question.device;
+        Limits::of(arch.parse().ok().filter(|_| backend == "cuda")?)
+    }
+
+    /// What is known in the end.
+    #[must_use]
+    pub fn resources(self) -> Resources {
+        let (device, limits) = (self.question.device.architecture(), self.limits());
+        Resources { device, limits, rows: self.rows, left_out: self.variants.left_out }
+    }
+}
+
+fn outcome(answer: &Answer, variant: &Variant, has_limits: bool) -> Outcome {
+    if let Some(error) = &answer.error {
+        let of_verifier = error.verifier.first().map(|(message, ..)| message.as_str());
+        let message = of_verifier.unwrap_or(&error.message).lines().next().unwrap_or_default();
+        return Outcome::Refused(message.to_owned());
+    }
+    let Some(compiled) = &answer.compiled else {
+        let why = answer.unable.as_ref().or(answer.crashed.as_ref()).map_or("it was not compiled", String::as_str);
+        return Outcome::Unknown(why.to_owned());
+    };
+    let Compiled { registers, spills, stack, shared, warps, .. } = **compiled;
+    // Where the limits are known, the numbers say more than words about shared memory.
+    let has_numbers = |stage: &str, message: &str| stage == "launch" && has_limits && message.contains("shared memory");
+    match &compiled.failed {
+        Some(Failed { stage, message }) if !has_numbers(stage, message) => {
+            Outcome::Failed { stage: stage.clone(), message: message.clone() }
+        }
+        _ => {
+            let ctas = variant.options.get("num_ctas").and_then(|ctas| u32::try_from(*ctas).ok()).unwrap_or(1);
+            Outcome::Compiled(Taken { registers, spills, stack, shared, warps, ctas })
+        }
+    }
+}
