@@ -37,6 +37,7 @@ macro_rules! rules {
 
 rules! {
     compile_error,
+    out_of_resources,
     launch_arguments,
     tuned_update,
     tuner_names,

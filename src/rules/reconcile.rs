@@ -23,12 +23,22 @@ pub(super) fn reconcile(context: &Context<'_>, findings: &mut Vec<Diagnostic>) {
         let line = context.line_of(span);
         of_rules.iter().any(|said| (context.line_of(*said)..=context.line_of(end(*said))).contains(&line))
     };
-    findings.retain(|finding| !finding.code.starts_with('C') || !is_said(finding.span));
+    findings.retain(|finding| finding.code != "C001" || !is_said(finding.span));
+    // What the back end has counted is not estimated as well.
+    let counted: Vec<Span> = findings.iter().filter(|finding| finding.code == "C002").flat_map(places).collect();
+    findings.retain(|finding| finding.code != "H015" || !counted.iter().any(|place| place.contains(finding.span)));
+}
+
+/// The configuration or the launches that a finding is about.
+fn places(finding: &Diagnostic) -> impl Iterator<Item = Span> {
+    std::iter::once(finding.span).chain(finding.related.iter().map(|related| related.span))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::analysis::verdict::{Outcome, Verdict};
+    use crate::analysis::occupancy::Limits;
+    use crate::analysis::resources::{Certainty, Outcome, Resources, Row, Taken};
+    use crate::analysis::verdict::{Outcome as Said, Verdict};
     use crate::api::Target;
     use crate::kernel::Module;
     use crate::rules::{Context, Selection, check};
@@ -36,7 +46,7 @@ mod tests {
 
     const TEXT: &str = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, B: tl.constexpr):\n    a = tl.float32(x)\n    b = tl.load(x)\n";
 
-    fn found(outcome: impl Fn(&dyn Fn(&str) -> Span) -> Option<Outcome>) -> Vec<&'static str> {
+    fn found(outcome: impl Fn(&dyn Fn(&str) -> Span) -> Option<Said>) -> Vec<&'static str> {
         let source = Source::parse(TEXT);
         let module = Module::build(&source);
         let span = |text: &str| {
@@ -50,14 +60,45 @@ mod tests {
         check(&context, &Selection::default()).into_iter().map(|found| found.code).collect()
     }
 
-    fn refusal(span: Span) -> Option<Outcome> {
-        Some(Outcome::Refused { span, message: "no".to_owned(), related: Vec::new() })
+    /// The codes of what is found about shared memory; with what the back end says, if it has spoken.
+    fn about_memory(text: &str, config: Option<usize>, shared: Option<u32>) -> Vec<&'static str> {
+        let source = Source::parse(text);
+        let module = Module::build(&source);
+        if let Some(shared) = shared {
+            let outcome = Outcome::Compiled(Taken { registers: Some(255), shared, warps: 4, ..Taken::default() });
+            let row = Row { config, setting: String::new(), certainty: Certainty::Certain, outcome };
+            let resources =
+                Resources { device: "sm_90".to_owned(), limits: Limits::of(90), rows: vec![row], left_out: 0 };
+            resources.keep(&module.kernels[0]);
+        }
+        let context = Context::new(&source, &module, Target::of("3.6.0".parse().unwrap()));
+        let selection = Selection { select: vec!["C".to_owned(), "H015".to_owned()], ignore: Vec::new() };
+        check(&context, &selection).into_iter().map(|found| found.code).collect()
+    }
+
+    #[test]
+    fn what_is_counted_is_not_estimated() {
+        let tuned = include_str!("out_of_resources.md").split("```").nth(1).unwrap().strip_prefix("python\n").unwrap();
+        let tuned = format!("{tuned}\n\ndef run(x, y, z):\n    product[(1,)](x, y, z, 4096)\n");
+        let of_config = |shared| about_memory(&tuned, Some(1), shared);
+        assert_eq!(of_config(None), ["H015"]);
+        assert_eq!(of_config(Some(327_680)), ["C002"]);
+        assert_eq!(about_memory(&tuned, Some(0), Some(327_680)), ["C002", "H015"], "of another configuration");
+        let (start, end) = (tuned.find("@triton.autotune").unwrap(), tuned.find("@triton.jit").unwrap());
+        let launched = format!("{}{}", &tuned[..start], &tuned[end..])
+            .replace("4096)\n", "4096, BM=128, BN=128, BK=64, num_stages=5)\n");
+        assert_eq!(about_memory(&launched, None, None), ["H015"]);
+        assert_eq!(about_memory(&launched, None, Some(327_680)), ["C002"]);
+    }
+
+    fn refusal(span: Span) -> Option<Said> {
+        Some(Said::Refused { span, message: "no".to_owned(), related: Vec::new() })
     }
 
     #[test]
     fn triton_has_the_last_word() {
         assert_eq!(found(|_| None), ["L002"]);
-        let compiled = |of: Span| Some(Outcome::Accepted { compiled: vec![of], types: Vec::new() });
+        let compiled = |of: Span| Some(Said::Accepted { compiled: vec![of], types: Vec::new() });
         assert_eq!(found(|span| compiled(span("tl.float32(x)"))), [""; 0]);
         // Another branch was compiled: that proves nothing.
         assert_eq!(found(|span| compiled(span("tl.load(x)"))), ["L002"]);
