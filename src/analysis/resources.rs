@@ -105,6 +105,22 @@ impl Resources {
         self.limits.filter(|_| taken.ctas <= 1)?.occupancy(usage)
     }
 
+    /// What came of a row, in words.
+    #[must_use]
+    pub fn words(&self, row: &Row) -> String {
+        let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+        match (&row.outcome, self.lack(row)) {
+            (_, Some(lack)) => lack,
+            (Outcome::Compiled(taken), None) => match self.occupancy(row) {
+                Some(occupancy) => format!("{taken}, {occupancy}"),
+                None => taken.to_string(),
+            },
+            (Outcome::Failed { stage, message }, None) => format!("stops at {stage}: {}", first(message)),
+            (Outcome::Refused(message), None) => format!("does not compile: {}", first(message)),
+            (Outcome::Unknown(why), None) => format!("not known: {}", first(why)),
+        }
+    }
+
     /// Why the device cannot run a row, for want of what a program may have.
     #[must_use]
     pub fn lack(&self, row: &Row) -> Option<String> {

@@ -8,6 +8,7 @@ mod explain;
 mod inspect;
 mod optimize;
 mod record;
+mod resources;
 mod rules;
 
 use std::io::{IsTerminal, Write};
@@ -34,6 +35,8 @@ enum Command {
     Explain(explain::Args),
     /// List the rules
     Rules(rules::Args),
+    /// Say what kernels take: registers, spills, shared memory, occupancy
+    Resources(resources::Args),
     /// Say what works on this machine and what is missing
     Doctor(doctor::Args),
     /// Run a program and record the calls that launch its kernels
@@ -107,6 +110,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Check(args) => check::run(&args, color.enabled(), out),
         Command::Explain(args) => explain::run(&args, out),
         Command::Rules(args) => rules::run(&args, out),
+        Command::Resources(args) => resources::run(&args, out),
         Command::Doctor(args) => doctor::run(&args, out),
         Command::Record(args) => record::run(&args, out),
         Command::Optimize(args) => optimize::run(&args, out),

@@ -7,6 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::process::Heard;
 use super::protocol::{Answer, Request};
 use super::service::{Outcome, Service, Status};
+use super::survey::Survey;
+use crate::analysis::resources::Resources;
+use crate::kernel::{Kernel, Module};
 
 /// A service with somebody who waits for it.
 #[derive(Debug)]
@@ -51,6 +54,19 @@ impl Session {
                 _ => {}
             }
         }
+    }
+
+    /// Compiles a kernel in all ways of a survey, which was made of `module` and `kernel`.
+    ///
+    /// # Errors
+    /// Why the interpreter cannot answer anything.
+    pub fn survey(&mut self, mut survey: Survey, module: &Module, kernel: &Kernel) -> Result<Resources, String> {
+        // The number is chosen by `answer`.
+        while let Some(request) = survey.request(0) {
+            let answer = self.answer(request)?;
+            survey.hear(module, kernel, &answer);
+        }
+        Ok(survey.resources())
     }
 
     /// How the service is.

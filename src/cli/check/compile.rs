@@ -1,11 +1,14 @@
-//! `--compile`: Triton's own front end is asked about every kernel, one after the other.
+//! `--compile`: Triton is asked about every kernel, one after the other: its front end, and where it is known for what
+//! device, the whole compiler.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use super::project::Project;
 use crate::analysis::verdict::{Outcome, Verdict};
-use crate::compiler::{Device, Question, Session, Settled, Trial, said};
+use crate::compiler::{Device, Question, Session, Settled, Survey, Trial, said};
+use crate::evaluate;
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Source;
 
@@ -13,6 +16,7 @@ use crate::syntax::Source;
 #[derive(Debug, Default)]
 pub(super) struct Compiler {
     sessions: Mutex<HashMap<PathBuf, Session>>,
+    local: OnceLock<Option<Device>>,
 }
 
 impl Compiler {
@@ -20,15 +24,34 @@ impl Compiler {
     ///
     /// # Errors
     /// Why the interpreter cannot be asked.
-    pub(super) fn ask(&self, python: &Path, source: &Source, module: &Module) -> Result<(), String> {
+    pub(super) fn ask(&self, project: &Project, source: &Source, module: &Module) -> Result<(), String> {
+        let nobody = || "no Python with Triton was found; set `python` in warpsmith.toml".to_owned();
+        let (python, triton) = project.python.as_ref().ok_or_else(nobody)?;
+        let of_front_end = project.device.clone().unwrap_or_default();
+        let device = project.device.clone().or_else(|| self.local());
         for kernel in module.kernels.iter().filter(|kernel| module.kernel(&kernel.name).is_some()) {
-            let outcome = match Question::of(source, module, kernel, &Device::default()) {
+            let outcome = match Question::of(source, module, kernel, &of_front_end) {
                 Ok(question) => self.settle(python, source, module, kernel, question)?,
                 Err(why) => Outcome::Unknown(why),
             };
+            if let (Outcome::Accepted { .. }, Some(device)) = (&outcome, &device)
+                && let Ok(survey) = Survey::of(source, module, kernel, device, *triton)
+            {
+                self.with_session(python, |session| session.survey(survey, module, kernel))?.keep(kernel);
+            }
             Verdict::new(kernel, outcome).keep(kernel);
         }
         Ok(())
+    }
+
+    /// The GPU of this machine.
+    fn local(&self) -> Option<Device> {
+        self.local.get_or_init(|| Device::of_capability(evaluate::devices().capability()?)).clone()
+    }
+
+    fn with_session<T>(&self, python: &Path, ask: impl FnOnce(&mut Session) -> T) -> T {
+        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        ask(sessions.entry(python.to_owned()).or_insert_with(|| Session::new(python.to_owned())))
     }
 
     fn settle(
@@ -39,16 +62,18 @@ impl Compiler {
         kernel: &Kernel,
         question: Question,
     ) -> Result<Outcome, String> {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
-        let session = sessions.entry(python.to_owned()).or_insert_with(|| Session::new(python.to_owned()));
         let mut trial = Trial::new(question);
-        let settled = loop {
-            // The number is the session's to choose.
-            let Some(request) = trial.request(0) else { break Settled::Unknown("there is nothing to ask".to_owned()) };
-            if let Some(settled) = trial.hear(session.answer(request)?) {
-                break settled;
+        let settled = self.with_session(python, |session| {
+            loop {
+                // The number is the session's to choose.
+                let Some(request) = trial.request(0) else {
+                    return Ok(Settled::Unknown("there is nothing to ask".to_owned()));
+                };
+                if let Some(settled) = trial.hear(session.answer(request)?) {
+                    return Ok::<_, String>(settled);
+                }
             }
-        };
+        })?;
         Ok(said(source, module, kernel, &trial.question, settled))
     }
 }

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 
 use super::{FAILED, FOUND};
 use crate::api::Version;
+use crate::compiler::Device;
 use crate::kernel::{self, Module};
 use crate::rules::{self, Diagnostic};
 use crate::settings;
@@ -46,10 +47,13 @@ pub(super) struct Args {
     /// Triton version to check against [default: that of the settings, else the installed one]
     #[arg(long, value_name = "VERSION")]
     triton_version: Option<Version>,
-    /// Ask the front end of the project's Triton about each kernel as well (family C); constants and decorators of the files
-    /// run in the project's Python
+    /// Ask the project's Triton about each kernel as well (family C); constants and decorators of the files run in the project's
+    /// Python
     #[arg(long)]
     compile: bool,
+    /// Device to compile for, such as `cuda:90` or `hip:gfx942` [default: that of the settings, else the GPU of this machine]
+    #[arg(long, value_name = "DEVICE", requires = "compile")]
+    target: Option<Device>,
     /// Make the fixes that are certain, in place
     #[arg(long)]
     fix: bool,
@@ -81,7 +85,12 @@ enum Outcome {
 pub(super) fn run(args: &Args, colour: bool, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     settings::check_selectors(args.select.iter().chain(&args.ignore).map(String::as_str))
         .map_err(anyhow::Error::msg)?;
-    let overrides = Overrides { select: args.select.clone(), ignore: args.ignore.clone(), triton: args.triton_version };
+    let overrides = Overrides {
+        select: args.select.clone(),
+        ignore: args.ignore.clone(),
+        triton: args.triton_version,
+        device: args.target.clone(),
+    };
     let projects = Projects::new(overrides);
     let reports = if args.paths.iter().any(|path| path.as_os_str() == "-") {
         vec![check_stdin(args, &projects)?]
@@ -197,9 +206,7 @@ fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagn
     let mut module = Module::build(&source);
     run.workspace.complete(&mut module, &file.path);
     if let Some(compiler) = run.compiler {
-        let asked = run.project.python.as_ref().map(|python| compiler.ask(python, &source, &module));
-        let nobody = || Err("no Python with Triton was found; set `python` in warpsmith.toml".to_owned());
-        if let Err(why) = asked.unwrap_or_else(nobody) {
+        if let Err(why) = compiler.ask(run.project, &source, &module) {
             eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
         }
     }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::{Target, Version};
+use crate::compiler::Device;
 use crate::python::environment::{self, Environment};
 use crate::rules::Selection;
 use crate::settings::{self, Excludes, SettingsError};
@@ -14,6 +15,7 @@ pub(super) struct Overrides {
     pub(super) select: Vec<String>,
     pub(super) ignore: Vec<String>,
     pub(super) triton: Option<Version>,
+    pub(super) device: Option<Device>,
 }
 
 /// What files below one settings file have in common.
@@ -22,8 +24,10 @@ pub(super) struct Project {
     pub(super) selection: Selection,
     pub(super) target: Target,
     pub(super) excludes: Excludes,
-    /// The interpreter, if Triton is installed for it.
-    pub(super) python: Option<PathBuf>,
+    /// The interpreter, if Triton is installed for it, and which.
+    pub(super) python: Option<(PathBuf, Version)>,
+    /// What kernels are compiled for, if anybody has said so.
+    pub(super) device: Option<Device>,
 }
 
 type Found = Result<Arc<Project>, SettingsError>;
@@ -64,8 +68,8 @@ impl Projects {
                 // Not reached: a version in the settings was checked when they were loaded.
                 .unwrap_or_else(|_| Target::newest()),
         };
-        let python =
-            environment.filter(|environment| environment.triton.is_some()).map(|environment| environment.python);
-        Ok(Arc::new(Project { selection, target, excludes: Excludes::new(&loaded, folder)?, python }))
+        let python = environment.and_then(|environment| Some((environment.python, environment.triton?)));
+        let device = self.overrides.device.clone().or_else(|| loaded.settings.compiler.device());
+        Ok(Arc::new(Project { selection, target, excludes: Excludes::new(&loaded, folder)?, python, device }))
     }
 }

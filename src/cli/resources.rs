@@ -1,0 +1,157 @@
+//! `warpsmith resources`: what kernels take of a device.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context as _, bail};
+use clap::ValueEnum;
+use serde::Serialize;
+
+use super::FOUND;
+use crate::analysis::resources::{Certainty, Outcome, Resources, Row};
+use crate::compiler::{Device, Session, Survey};
+use crate::kernel::Module;
+use crate::python::environment::Environment;
+use crate::syntax::Source;
+use crate::workspace::Workspace;
+use crate::{evaluate, settings};
+
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The file
+    file: PathBuf,
+    /// The kernel [default: all of the file]
+    #[arg(long, value_name = "NAME")]
+    kernel: Option<String>,
+    /// Device to compile for, such as `cuda:90` or `hip:gfx942` [default: that of the settings, else the GPU of this machine]
+    #[arg(long, value_name = "DEVICE")]
+    target: Option<Device>,
+    /// How to write it
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// Lines to read
+    #[default]
+    Text,
+    /// A JSON list
+    Json,
+}
+
+/// One way to run a kernel.
+#[derive(Serialize)]
+struct Entry<'a> {
+    kernel: &'a str,
+    device: &'a str,
+    setting: &'a str,
+    /// Whether the parameters are guessed.
+    guessed: bool,
+    /// Whether the program runs it so.
+    certain: bool,
+    registers: Option<u32>,
+    spills: Option<u32>,
+    stack: Option<u32>,
+    shared: Option<u32>,
+    warps: Option<u32>,
+    /// Programs that are on a multiprocessor at once.
+    programs: Option<u32>,
+    /// In percent.
+    occupancy: Option<f64>,
+    limit: Option<String>,
+    /// Why it does not run.
+    problem: Option<String>,
+}
+
+pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let path = settings::absolute(&args.file)?;
+    let folder = path.parent().unwrap_or(&path);
+    let loaded = settings::load(folder)?;
+    let device = args.target.clone().or_else(|| loaded.settings.compiler.device());
+    let local = || Device::of_capability(evaluate::devices().capability()?);
+    let Some(device) = device.or_else(local) else {
+        bail!("there is no GPU here: name a device by --target, such as `cuda:90`");
+    };
+    let environment = Environment::of_project(&loaded, folder);
+    let Some((python, triton)) = environment.and_then(|environment| Some((environment.python, environment.triton?)))
+    else {
+        bail!("no Python with Triton was found; set `python` in warpsmith.toml");
+    };
+    let source = Source::parse(std::fs::read_to_string(&path).with_context(|| args.file.display().to_string())?);
+    let mut module = Module::build(&source);
+    Workspace::default().complete(&mut module, &path);
+    let is_wanted = |name: &str| args.kernel.as_deref().is_none_or(|wanted| wanted == name);
+    let kernels: Vec<_> =
+        module.kernels.iter().filter(|it| is_wanted(&it.name) && module.kernel(&it.name).is_some()).collect();
+    if kernels.is_empty() {
+        bail!("{}: there is no such kernel", args.file.display());
+    }
+    let mut session = Session::new(python);
+    let mut found = Vec::new();
+    for kernel in kernels {
+        match Survey::of(&source, &module, kernel, &device, triton) {
+            Ok(survey) => {
+                let resources = session.survey(survey, &module, kernel).map_err(anyhow::Error::msg)?;
+                found.push((kernel.name.as_str(), resources));
+            }
+            Err(why) => eprintln!("warning: `{}` cannot be compiled: {why}", kernel.name),
+        }
+    }
+    write(args.format, &found, out)?;
+    let is_any = found.iter().any(|(_, resources)| !resources.rows.is_empty());
+    Ok(if is_any { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
+}
+
+fn write(format: Format, found: &[(&str, Resources)], out: &mut impl Write) -> anyhow::Result<()> {
+    if let Format::Json = format {
+        let rows = |(kernel, resources)| resources_rows(kernel, resources);
+        let entries: Vec<Entry<'_>> =
+            found.iter().map(|(kernel, resources)| (*kernel, resources)).flat_map(rows).collect();
+        serde_json::to_writer_pretty(&mut *out, &entries)?;
+        writeln!(out)?;
+        return Ok(());
+    }
+    for (kernel, resources) in found {
+        writeln!(out, "{kernel} on {}", resources.device)?;
+        for row in &resources.rows {
+            let setting = if row.setting.is_empty() { "as launched" } else { row.setting.as_str() };
+            let guessed = if row.certainty == Certainty::Guessed { " (parameters guessed)" } else { "" };
+            writeln!(out, "  {setting}: {}{guessed}", resources.words(row))?;
+        }
+        if resources.left_out > 0 {
+            writeln!(out, "  and {} more", resources.left_out)?;
+        }
+    }
+    Ok(())
+}
+
+fn resources_rows<'a>(kernel: &'a str, resources: &'a Resources) -> impl Iterator<Item = Entry<'a>> {
+    resources.rows.iter().map(move |row| entry(kernel, resources, row))
+}
+
+fn entry<'a>(kernel: &'a str, resources: &'a Resources, row: &'a Row) -> Entry<'a> {
+    let taken = match &row.outcome {
+        Outcome::Compiled(taken) => Some(taken),
+        Outcome::Failed { .. } | Outcome::Refused(_) | Outcome::Unknown(_) => None,
+    };
+    let occupancy = resources.occupancy(row);
+    let problem = resources.lack(row).or_else(|| taken.is_none().then(|| resources.words(row)));
+    Entry {
+        kernel,
+        device: &resources.device,
+        setting: &row.setting,
+        guessed: row.certainty == Certainty::Guessed,
+        certain: row.certainty == Certainty::Certain,
+        registers: taken.and_then(|taken| taken.registers),
+        spills: taken.and_then(|taken| taken.spills),
+        stack: taken.and_then(|taken| taken.stack),
+        shared: taken.map(|taken| taken.shared),
+        warps: taken.map(|taken| taken.warps),
+        programs: occupancy.map(|occupancy| occupancy.blocks),
+        occupancy: occupancy.map(|occupancy| occupancy.percent()),
+        limit: occupancy.and_then(|occupancy| occupancy.limit).map(|limit| limit.to_string()),
+        problem,
+    }
+}
