@@ -88,7 +88,12 @@ impl Resources {
     /// What is known of a kernel.
     #[must_use]
     pub fn of(kernel: &Kernel) -> Option<Arc<Self>> {
-        kernel.facts.peek(0)
+        kernel.facts.peek(0).filter(|known: &Arc<Self>| !known.rows.is_empty())
+    }
+
+    /// Forgets what is known of a kernel.
+    pub fn forget(kernel: &Kernel) {
+        Self { device: String::new(), limits: None, rows: Vec::new(), left_out: 0 }.keep(kernel);
     }
 
     /// Keeps it with the kernel.

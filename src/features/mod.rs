@@ -15,6 +15,7 @@ pub mod hints;
 pub mod names;
 pub mod outline;
 pub mod place;
+pub mod resources;
 pub mod signature;
 #[cfg(test)]
 mod tests;

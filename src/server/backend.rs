@@ -74,8 +74,8 @@ impl LanguageServer for Backend {
         self.tell(Event::Change(params));
     }
 
-    async fn did_save(&self, _: lsp::DidSaveTextDocumentParams) {
-        self.tell(Event::Save);
+    async fn did_save(&self, params: lsp::DidSaveTextDocumentParams) {
+        self.tell(Event::Save(params.text_document.uri));
     }
 
     async fn did_close(&self, params: lsp::DidCloseTextDocumentParams) {
@@ -90,8 +90,8 @@ impl LanguageServer for Backend {
         self.tell(Event::NotebookChange(params));
     }
 
-    async fn notebook_did_save(&self, _: lsp::DidSaveNotebookDocumentParams) {
-        self.tell(Event::Save);
+    async fn notebook_did_save(&self, params: lsp::DidSaveNotebookDocumentParams) {
+        self.tell(Event::Save(params.notebook_document.uri));
     }
 
     async fn notebook_did_close(&self, params: lsp::DidCloseNotebookDocumentParams) {
@@ -166,6 +166,10 @@ impl LanguageServer for Backend {
 
     async fn inlay_hint(&self, params: lsp::InlayHintParams) -> Result<Option<Vec<lsp::InlayHint>>> {
         self.ask(|reply| Event::Question(Question::Hints(params, reply))).await
+    }
+
+    async fn code_lens(&self, params: lsp::CodeLensParams) -> Result<Option<Vec<lsp::CodeLens>>> {
+        self.ask(|reply| Event::Question(Question::Lenses(params, reply))).await
     }
 
     async fn execute_command(&self, params: lsp::ExecuteCommandParams) -> Result<Option<Value>> {

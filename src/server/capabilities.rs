@@ -2,7 +2,7 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use super::{code_action, completion, optimize, semantic_tokens, signature_help};
+use super::{code_action, completion, optimize, semantic_tokens, signature_help, survey};
 use crate::syntax::Encoding;
 
 /// What the client can do.
@@ -54,6 +54,8 @@ pub(super) struct Client {
     pub(super) symbol_trees: bool,
     /// It can be told to ask for inlay hints again.
     pub(super) refreshes_hints: bool,
+    /// It can be told to ask for code lenses again.
+    pub(super) refreshes_lenses: bool,
 }
 
 impl Client {
@@ -102,6 +104,7 @@ impl Client {
             no_active_parameter: signature.no_active_parameter_support == Some(true),
             symbol_trees: symbols.hierarchical_document_symbol_support == Some(true),
             refreshes_hints: workspace.inlay_hint.unwrap_or_default().refresh_support == Some(true),
+            refreshes_lenses: workspace.code_lens.unwrap_or_default().refresh_support == Some(true),
         }
     }
 }
@@ -166,12 +169,16 @@ pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResu
             },
         )),
         inlay_hint_provider: Some(true.into()),
+        code_lens_provider: Some(lsp::CodeLensOptions {
+            resolve_provider: Some(false),
+            ..lsp::CodeLensOptions::default()
+        }),
         code_action_provider: Some(lsp::CodeActionProvider::CodeActionOptions(lsp::CodeActionOptions {
             code_action_kinds: Some(code_action::KINDS.to_vec()),
             ..lsp::CodeActionOptions::default()
         })),
         execute_command_provider: Some(lsp::ExecuteCommandOptions {
-            commands: vec![optimize::OPTIMIZE.to_owned(), optimize::CANCEL.to_owned()],
+            commands: [optimize::OPTIMIZE, optimize::CANCEL, survey::RESOURCES].map(str::to_owned).to_vec(),
             ..lsp::ExecuteCommandOptions::default()
         }),
         diagnostic_provider: client.pulls_diagnostics.then(|| {

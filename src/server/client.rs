@@ -33,6 +33,8 @@ pub(super) enum Call {
     RefreshDiagnostics,
     /// Have the client ask for inlay hints again.
     RefreshHints,
+    /// Have the client ask for code lenses again.
+    RefreshLenses,
     /// Have the client tell of something.
     Register(Vec<lsp::Registration>),
     /// Show the progress of a job until the sender of its states is gone.
@@ -120,6 +122,10 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
         }
         Call::RefreshHints => {
             note("workspace/inlayHint/refresh", client.inlay_hint_refresh().await);
+            return;
+        }
+        Call::RefreshLenses => {
+            note("workspace/codeLens/refresh", client.code_lens_refresh().await);
             return;
         }
         Call::Register(registrations) => {

@@ -1,4 +1,5 @@
-//! The compiler tier: a moment after the last edit, Triton's own front end is asked about the kernels that changed.
+//! The compiler tier: a moment after the last edit, Triton's own front end is asked about the kernels that changed. The rest
+//! of the compiler is asked after that (`survey.rs`).
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -11,9 +12,12 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::client::Call;
 use super::event::{Event, Events};
 use super::owner::Owner;
+use super::survey::Surveys;
 use super::unit::Unit;
 use crate::analysis::verdict::{Outcome as Said, Verdict};
-use crate::compiler::{Device, Heard, Outcome, Question, Service, Settled, Status, Trial, said};
+use crate::api::Version;
+use crate::compiler::protocol::{Answer, Request};
+use crate::compiler::{Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
 use crate::rules;
 
 /// Verdicts that are remembered, for edits that are taken back.
@@ -30,6 +34,8 @@ pub(super) struct Compile {
     edited: Vec<lsp::Uri>,
     /// Kernels to ask about, by file and name.
     waiting: VecDeque<(lsp::Uri, String)>,
+    /// What is done when nothing else is to be asked.
+    pub(super) surveys: Surveys,
     asked: Option<Asked>,
     last: u64,
     known: HashMap<u64, Settled>,
@@ -42,7 +48,24 @@ pub(super) struct Compile {
 struct Asked {
     id: u64,
     uri: lsp::Uri,
-    trial: Trial,
+    what: Asking,
+}
+
+/// What is asked about.
+pub(super) enum Asking {
+    /// Whether the front end takes a kernel.
+    Trial(Box<Trial>),
+    /// What a kernel takes of a device.
+    Survey(Box<Survey>),
+}
+
+impl Asking {
+    fn request(&self, id: u64) -> Option<Request> {
+        match self {
+            Self::Trial(trial) => trial.request(id),
+            Self::Survey(survey) => survey.request(id),
+        }
+    }
 }
 
 /// Says when nothing has happened for a while.
@@ -71,6 +94,33 @@ impl Timer {
     }
 }
 
+impl Compile {
+    /// Forgets what is to be asked.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.surveys.clear();
+    }
+
+    /// The interpreter, when it cannot be asked, and why.
+    pub(super) fn unfit(&self) -> Option<(PathBuf, String)> {
+        let service = self.service.as_ref()?;
+        let Status::Unfit(reason) = service.status() else { return None };
+        Some((service.python().to_owned(), reason.lines().next().unwrap_or_default().to_owned()))
+    }
+
+    /// Asks about this kernel before anything else.
+    pub(super) fn first(&mut self, uri: lsp::Uri, kernel: String) {
+        self.waiting.push_front((uri, kernel));
+    }
+
+    /// Puts the survey that is being made back in its place.
+    fn pause_survey(&mut self) {
+        if let Some(Asked { uri, what: Asking::Survey(survey), .. }) = self.asked.take() {
+            self.surveys.put_back(uri, survey);
+        }
+    }
+}
+
 impl Owner {
     /// Notes that a file or notebook was edited: what was asked is of an older text.
     pub(super) fn compile_later(&mut self, uri: &lsp::Uri) {
@@ -82,6 +132,7 @@ impl Owner {
             compile.edited.push(uri.clone());
         }
         compile.waiting.retain(|(of, _)| of != uri);
+        compile.surveys.forget(uri);
         if compile.asked.as_ref().is_some_and(|asked| asked.uri == *uri) {
             compile.asked = None;
             if let Some(service) = &mut compile.service {
@@ -116,12 +167,21 @@ impl Owner {
 
     /// Asks about the next kernel, unless something is being asked. One kernel at a time: edits come first.
     pub(super) fn compile_next(&mut self) {
-        if self.compile.asked.is_some() {
+        let compile = &mut self.compile;
+        match &compile.asked {
+            Some(Asked { what: Asking::Trial(_), .. }) => return,
+            Some(_) if compile.waiting.is_empty() => return,
+            Some(_) => compile.pause_survey(),
+            None => {}
+        }
+        if let Some((uri, name)) = self.compile.waiting.pop_front() {
+            self.compile(uri, &name);
+        } else if self.compile.edited.is_empty() {
+            self.survey_next();
+        } else {
             return;
         }
-        let Some((uri, name)) = self.compile.waiting.pop_front() else { return };
-        self.compile(uri, &name);
-        if self.compile.asked.is_none() && !self.compile.waiting.is_empty() {
+        if self.compile.asked.is_none() && !(self.compile.waiting.is_empty() && self.compile.surveys.is_empty()) {
             // The owner has this channel's other end.
             let _ = self.events.send(Event::CompileNext);
         }
@@ -130,8 +190,9 @@ impl Owner {
     fn compile(&mut self, uri: lsp::Uri, name: &str) {
         let Some(unit) = self.documents.unit(&uri) else { return };
         let Some(kernel) = unit.module.kernel(name).filter(|kernel| Verdict::of(kernel).is_none()) else { return };
-        let Some(python) = self.interpreter(&unit) else { return self.compile.waiting.clear() };
-        match Question::of(&unit.source, &unit.module, kernel, &Device::default()) {
+        let Some((python, _)) = self.interpreter(&unit) else { return self.compile.clear() };
+        let device = self.resolved(&unit).settings.compiler.device().unwrap_or_default();
+        match Question::of(&unit.source, &unit.module, kernel, &device) {
             Err(why) => {
                 tracing::info!(why, "Triton cannot be asked about `{name}`");
                 Verdict::new(kernel, Said::Unknown(why)).keep(kernel);
@@ -141,35 +202,39 @@ impl Owner {
                     drop(unit);
                     self.settle(&uri, &question, settled);
                 }
-                None => self.ask(python, uri, Trial::new(question)),
+                None => self.ask(python, uri, Asking::Trial(Box::new(Trial::new(question)))),
             },
         }
     }
 
-    /// The interpreter of a unit, if it has Triton.
-    fn interpreter(&mut self, unit: &Unit) -> Option<PathBuf> {
+    /// The interpreter of a unit, if it has Triton, and which.
+    pub(super) fn interpreter(&mut self, unit: &Unit) -> Option<(PathBuf, Version)> {
         let resolved = self.resolved(unit);
         let root = self.root_of(unit);
         let folder = unit.path.as_deref().and_then(Path::parent).unwrap_or(&root);
         let environment = (self.tools.environment)(folder, &root, &resolved.settings)?;
-        environment.triton.map(|_| environment.python)
+        Some((environment.python, environment.triton?))
     }
 
-    fn ask(&mut self, python: PathBuf, uri: lsp::Uri, trial: Trial) {
+    pub(super) fn ask(&mut self, python: PathBuf, uri: lsp::Uri, what: Asking) {
         if self.compile.service.as_ref().is_none_or(|service| service.python() != python) {
             let events = self.events.clone();
             let ears = Arc::new(move |number, heard| drop(events.send(Event::Compiler(number, heard))));
             // The former process is killed with its service.
             self.compile.service = Some(Service::new(python, ears));
         }
+        self.ask_further(uri, what);
+        self.tell_if_unfit();
+    }
+
+    /// Asks the same interpreter what comes next.
+    pub(super) fn ask_further(&mut self, uri: lsp::Uri, what: Asking) {
         self.compile.last += 1;
         let id = self.compile.last;
-        let Some(request) = trial.request(id) else { return };
-        self.compile.asked = Some(Asked { id, uri, trial });
-        if let Some(service) = &mut self.compile.service {
+        if let (Some(request), Some(service)) = (what.request(id), &mut self.compile.service) {
             service.ask([request]);
+            self.compile.asked = Some(Asked { id, uri, what });
         }
-        self.tell_if_unfit();
     }
 
     /// Takes in what was heard of the compiler's process.
@@ -200,23 +265,21 @@ impl Owner {
         self.tell_if_unfit();
     }
 
-    fn answered(&mut self, answer: crate::compiler::protocol::Answer) {
-        let Some(mut asked) = self.compile.asked.take_if(|asked| asked.id == answer.id) else { return };
-        if let Some(settled) = asked.trial.hear(answer) {
+    fn answered(&mut self, answer: Answer) {
+        let Some(Asked { uri, what, .. }) = self.compile.asked.take_if(|asked| asked.id == answer.id) else { return };
+        let mut trial = match what {
+            Asking::Trial(trial) => trial,
+            Asking::Survey(survey) => return self.survey_answered(uri, survey, &answer),
+        };
+        if let Some(settled) = trial.hear(answer) {
             if self.compile.known.len() >= REMEMBERED {
                 self.compile.known.clear();
             }
-            self.compile.known.insert(asked.trial.question.key, settled.clone());
-            let uri = asked.uri.clone();
-            self.settle(&uri, &asked.trial.question, settled);
+            self.compile.known.insert(trial.question.key, settled.clone());
+            self.settle(&uri, &trial.question, settled);
             return self.compile_next();
         }
-        self.compile.last += 1;
-        asked.id = self.compile.last;
-        if let (Some(request), Some(service)) = (asked.trial.request(asked.id), &mut self.compile.service) {
-            service.ask([request]);
-        }
-        self.compile.asked = Some(asked);
+        self.ask_further(uri, Asking::Trial(trial));
     }
 
     /// Keeps a verdict with its kernel and shows what comes of it.
@@ -235,6 +298,8 @@ impl Owner {
             Said::Accepted { types, .. } => (false, !types.is_empty()),
             Said::Unknown(_) => (false, false),
         };
+        // A kernel that compiles can be surveyed.
+        let has_lens = matches!(said, Said::Accepted { .. }) && self.surveyed_for(&unit).is_some();
         Verdict::new(kernel, said).keep(kernel);
         let disproved: Vec<String> = unit
             .findings()
@@ -247,27 +312,32 @@ impl Owner {
         }
         drop(unit);
         if is_shown || !disproved.is_empty() {
-            self.documents.forget_findings_of(uri);
-            if !self.capabilities.pulls_diagnostics {
-                self.unpublished.insert(uri.clone());
-            } else if self.capabilities.refreshes_diagnostics {
-                self.client.send(Call::RefreshDiagnostics);
-            }
+            self.show_findings_again(uri);
         }
         if has_types && self.capabilities.refreshes_hints {
             self.client.send(Call::RefreshHints);
+        }
+        if has_lens {
+            self.refresh_lenses();
+        }
+    }
+
+    /// Has the rules look again at what is known now.
+    pub(super) fn show_findings_again(&mut self, uri: &lsp::Uri) {
+        self.documents.forget_findings_of(uri);
+        if !self.capabilities.pulls_diagnostics {
+            self.unpublished.insert(uri.clone());
+        } else if self.capabilities.refreshes_diagnostics {
+            self.client.send(Call::RefreshDiagnostics);
         }
     }
 
     /// Says once for each interpreter why it cannot be asked.
     fn tell_if_unfit(&mut self) {
-        let Some(service) = &self.compile.service else { return };
-        let Status::Unfit(reason) = service.status() else { return };
-        let python = service.python().to_owned();
-        self.compile.waiting.clear();
+        let Some((python, first)) = self.compile.unfit() else { return };
+        self.compile.clear();
         self.compile.asked = None;
         if !self.compile.told.contains(&python) {
-            let first = reason.lines().next().unwrap_or_default();
             let text =
                 format!("Warpsmith does without Triton's own errors: {} cannot be asked ({first})", python.display());
             self.client.show(lsp::MessageType::Info, text);
@@ -275,7 +345,7 @@ impl Owner {
         }
     }
 
-    fn settings_of(&mut self, uri: &lsp::Uri) -> Option<crate::settings::CompilerSettings> {
+    pub(super) fn settings_of(&mut self, uri: &lsp::Uri) -> Option<crate::settings::CompilerSettings> {
         let unit = self.documents.unit(uri)?;
         Some(self.resolved(&unit).settings.compiler.clone())
     }

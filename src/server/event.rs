@@ -32,7 +32,7 @@ pub(super) enum Event {
     /// A file was edited.
     Change(lsp::DidChangeTextDocumentParams),
     /// A file or a notebook was saved.
-    Save,
+    Save(lsp::Uri),
     /// A file was closed.
     Close(lsp::Uri),
     /// A notebook was opened.

@@ -7,7 +7,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::event::Reply;
 use super::owner::{Owner, answer};
 use super::unit::Unit;
-use super::{completion, definition, hover, inlay_hints, semantic_tokens, signature_help, symbols};
+use super::{code_lens, completion, definition, hover, inlay_hints, semantic_tokens, signature_help, symbols};
 use crate::features::place::Place;
 use crate::syntax::Span;
 
@@ -33,6 +33,8 @@ pub(super) enum Question {
     TokensOfRange(lsp::SemanticTokensRangeParams, Reply<Option<lsp::SemanticTokens>>),
     /// What is known and not written.
     Hints(lsp::InlayHintParams, Reply<Option<Vec<lsp::InlayHint>>>),
+    /// What is shown above kernels.
+    Lenses(lsp::CodeLensParams, Reply<Option<Vec<lsp::CodeLens>>>),
 }
 
 impl Owner {
@@ -51,6 +53,7 @@ impl Owner {
                 answer(reply, || Ok(self.tokens(&params.text_document.uri, Some(params.range))));
             }
             Question::Hints(params, reply) => answer(reply, || Ok(self.hints(&params))),
+            Question::Lenses(params, reply) => answer(reply, || Ok(self.lenses(&params.text_document.uri))),
         }
     }
 
@@ -123,6 +126,13 @@ impl Owner {
         let resolved = self.resolved(&unit);
         let within = self.part_of_document(&unit, uri, Some(params.range))?;
         inlay_hints::within(&unit, within, &resolved.settings.inlay_hints, resolved.target, self.encoding)
+    }
+
+    fn lenses(&mut self, uri: &lsp::Uri) -> Option<Vec<lsp::CodeLens>> {
+        let unit = self.documents.unit(uri)?;
+        let is_wanted = self.resolved(&unit).settings.code_lens.enabled;
+        let device = self.surveyed_for(&unit).filter(|_| is_wanted)?;
+        Some(code_lens::of_document(&unit, uri, &device, self.encoding))
     }
 
     /// The span of a range of a document, or of all of it.

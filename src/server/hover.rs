@@ -6,8 +6,9 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use super::suppression;
 use super::unit::Unit;
+use crate::analysis::resources::Resources;
 use crate::api::{Lookup, Member, Target};
-use crate::features::{describe, types};
+use crate::features::{describe, resources, types};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
 use crate::kernel::{Kernel, Module, Resolved};
 use crate::rules::{self, Rule};
@@ -167,6 +168,9 @@ fn about_kernel(kernel: &Kernel, unit: &Unit) -> String {
     if !lines.is_empty() {
         let place = if unit.is_notebook { "in this notebook" } else { "in this file" };
         let _ = write!(out, "\n- Launched {} {place}: line {}", times(lines.len()), lines.join(", "));
+    }
+    if let Some(resources) = Resources::of(kernel) {
+        let _ = write!(out, "\n\n{}", resources::table(&resources));
     }
     out
 }

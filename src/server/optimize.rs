@@ -23,6 +23,7 @@ use super::code_action::Readiness;
 use super::event::Event;
 use super::owner::Owner;
 use super::progress::Watcher;
+use super::survey::RESOURCES;
 use super::unit::Unit;
 use super::{offer, to_lsp};
 use crate::evaluate::Devices;
@@ -139,6 +140,7 @@ impl Owner {
                 let CancelArguments { job } = read(argument)?;
                 Ok(Some(json!({ "cancelled": self.jobs.cancel(&job) })))
             }
+            RESOURCES => self.resources_command(argument),
             other => Err(Error::invalid_params(format!("there is no command `{other}`"))),
         }
     }
@@ -170,7 +172,6 @@ impl Owner {
     }
 
     fn start(&mut self, arguments: OptimizeArguments) -> Result<String> {
-        let refused = |message: String| Error { message: message.into(), ..Error::new(REQUEST_FAILED) };
         let unit = self.documents.unit(&arguments.uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         let kernel = match &arguments.kernel {
             Some(name) => unit.module.kernel(name).ok_or_else(|| refused(format!("there is no kernel `{name}`")))?,
@@ -329,8 +330,13 @@ impl Owner {
     }
 }
 
+/// Why a request that is right cannot be done.
+pub(super) fn refused(message: String) -> Error {
+    Error { message: message.into(), ..Error::new(REQUEST_FAILED) }
+}
+
 /// The argument of a command.
-fn read<T: DeserializeOwned>(argument: Value) -> Result<T> {
+pub(super) fn read<T: DeserializeOwned>(argument: Value) -> Result<T> {
     serde_json::from_value(argument).map_err(|error| Error::invalid_params(error.to_string()))
 }
 

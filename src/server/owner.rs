@@ -131,12 +131,13 @@ impl Owner {
                     self.edited(uri);
                 }
             }
-            Event::Save => {
+            Event::Save(uri) => {
                 // A client that watches files for us has said so already when one of ours was saved.
                 let has_news = self.documents.look_around();
                 if !self.capabilities.registers_watched_files && self.settings.reload() || has_news {
                     self.check_all_again();
                 }
+                self.survey_later(&uri);
             }
             Event::Close(uri) => {
                 if self.documents.close(&uri) {
@@ -173,6 +174,7 @@ impl Owner {
                 let has_news = self.documents.look_around();
                 if settings {
                     self.settings.forget();
+                    self.forget_other_devices();
                 }
                 if settings || has_news {
                     self.check_all_again();
@@ -193,6 +195,7 @@ impl Owner {
                 self.settings.set_client(answers);
                 let were_awaited = std::mem::replace(&mut self.waits_for_settings, false);
                 if !were_awaited {
+                    self.forget_other_devices();
                     self.check_all_again();
                 }
             }
@@ -200,7 +203,12 @@ impl Owner {
             Event::CompileNext => self.compile_next(),
             Event::Compiler(number, heard) => self.hear_compiler(number, heard),
             Event::ReviveCompiler => self.revive_compiler(),
-            Event::Devices(devices) => self.devices = Some(devices),
+            Event::Devices(devices) => {
+                if devices.capability().is_some() {
+                    self.refresh_lenses();
+                }
+                self.devices = Some(devices);
+            }
             Event::JobEnded(id, result) => self.job_ended(&id, result),
             Event::OfferAnswered(id, yes) => self.offer_answered(&id, yes),
             Event::OfferApplied(id, result) => self.offer_applied(&id, result),
@@ -273,6 +281,7 @@ impl Owner {
             self.settings.set_client(vec![(None, settings::section(value))]);
         }
         self.settings.forget();
+        self.forget_other_devices();
         self.check_all_again();
     }
 

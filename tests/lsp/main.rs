@@ -18,4 +18,5 @@ mod names;
 mod notebooks;
 mod optimize;
 mod ordering;
+mod resources;
 mod settings;

@@ -1,0 +1,250 @@
+//! What kernels take of a device: compiled to the end when their file is saved, or on demand, while nothing else is asked.
+//!
+//! The command: [`RESOURCES`] takes `{uri, kernel}`; what it finds is shown in a message.
+
+use std::collections::{HashMap, VecDeque};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
+
+use super::client::Call;
+use super::compile::Asking;
+use super::optimize::{read, refused};
+use super::owner::Owner;
+use super::unit::Unit;
+use crate::analysis::resources::{Certainty, Resources};
+use crate::analysis::verdict::{Outcome as Said, Verdict};
+use crate::compiler::protocol::Answer;
+use crate::compiler::{Device, Survey};
+use crate::features::resources as words;
+
+/// The command that compiles a kernel to the end and says what it takes.
+pub(super) const RESOURCES: &str = "warpsmith.resources";
+
+/// Surveys that are remembered, for edits that are taken back.
+const REMEMBERED: usize = 256;
+
+/// What is to be surveyed, and what was.
+#[derive(Default)]
+pub(super) struct Surveys {
+    waiting: VecDeque<Waiting>,
+    /// Kernels that somebody has asked about, by file and name.
+    wanted: Vec<(lsp::Uri, String)>,
+    known: HashMap<u64, Resources>,
+}
+
+struct Waiting {
+    uri: lsp::Uri,
+    kernel: String,
+    /// What was done before something else came first.
+    begun: Option<Box<Survey>>,
+}
+
+#[derive(Deserialize)]
+struct Arguments {
+    uri: lsp::Uri,
+    kernel: String,
+}
+
+impl Surveys {
+    /// Whether nothing is to be surveyed.
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Forgets what is to be surveyed.
+    pub(super) fn clear(&mut self) {
+        self.waiting.clear();
+        self.wanted.clear();
+    }
+
+    /// Forgets what is to be surveyed of a file or notebook.
+    pub(super) fn forget(&mut self, uri: &lsp::Uri) {
+        self.waiting.retain(|waiting| waiting.uri != *uri);
+        self.wanted.retain(|(of, _)| of != uri);
+    }
+
+    /// Goes on with this survey next.
+    pub(super) fn put_back(&mut self, uri: lsp::Uri, survey: Box<Survey>) {
+        let kernel = survey.kernel().to_owned();
+        self.waiting.push_front(Waiting { uri, kernel, begun: Some(survey) });
+    }
+
+    fn add(&mut self, uri: &lsp::Uri, kernel: &str, first: bool) {
+        if self.waiting.iter().any(|waiting| waiting.uri == *uri && waiting.kernel == kernel) {
+            return;
+        }
+        let waiting = Waiting { uri: uri.clone(), kernel: kernel.to_owned(), begun: None };
+        if first {
+            self.waiting.push_front(waiting);
+        } else {
+            self.waiting.push_back(waiting);
+        }
+    }
+}
+
+impl Owner {
+    /// What kernels of a unit are compiled for: the device of the settings, else the GPU of this machine.
+    pub(super) fn device_of(&mut self, unit: &Unit) -> Option<Device> {
+        let set = self.resolved(unit).settings.compiler.device();
+        set.or_else(|| Device::of_capability(self.devices.as_ref()?.capability()?))
+    }
+
+    /// Whether kernels of a unit are compiled to the end, and for what.
+    pub(super) fn surveyed_for(&mut self, unit: &Unit) -> Option<Device> {
+        let is_wanted = self.trusted && self.resolved(unit).settings.compiler.enabled;
+        self.device_of(unit).filter(|_| is_wanted)
+    }
+
+    /// A file or notebook was saved: its kernels are surveyed when there is time.
+    pub(super) fn survey_later(&mut self, uri: &lsp::Uri) {
+        let Some(unit) = self.documents.unit(uri) else { return };
+        let Some(device) = self.surveyed_for(&unit) else { return };
+        for kernel in unit.module.kernels.iter().filter(|kernel| words::is_told(&unit.module, kernel)) {
+            if Resources::of(kernel).is_none_or(|known| known.device != device.architecture()) {
+                self.compile.surveys.add(&unit.uri, &kernel.name, false);
+            }
+        }
+        self.compile_next();
+    }
+
+    /// Goes on with the next survey.
+    pub(super) fn survey_next(&mut self) {
+        let Some(Waiting { uri, kernel: name, begun }) = self.compile.surveys.waiting.pop_front() else { return };
+        let Some(unit) = self.documents.unit(&uri) else { return };
+        let Some(kernel) = unit.module.kernel(&name) else { return };
+        let Some(device) = self.surveyed_for(&unit) else { return };
+        let Some((python, triton)) = self.interpreter(&unit) else { return self.compile.clear() };
+        match Verdict::of(kernel).as_deref() {
+            None => {
+                self.compile.surveys.waiting.push_front(Waiting { uri: uri.clone(), kernel: name.clone(), begun });
+                return self.compile.first(uri, name);
+            }
+            Some(Verdict { outcome: Said::Accepted { .. }, .. }) => {}
+            Some(Verdict { outcome: Said::Refused { message, .. } | Said::Unknown(message), .. }) => {
+                return self.tell_wanted(&uri, &name, &format!("`{name}` was not compiled: {message}"));
+            }
+        }
+        if let Some(survey) = begun.filter(|survey| *survey.device() == device) {
+            return self.ask(python, uri, Asking::Survey(survey));
+        }
+        match Survey::of(&unit.source, &unit.module, kernel, &device, triton) {
+            Err(why) => self.tell_wanted(&uri, &name, &format!("`{name}` was not compiled: {why}")),
+            Ok(survey) => match self.compile.surveys.known.get(&survey.key).cloned() {
+                Some(resources) => {
+                    drop(unit);
+                    self.keep_resources(&uri, &name, resources);
+                }
+                None => self.ask(python, uri, Asking::Survey(Box::new(survey))),
+            },
+        }
+    }
+
+    /// Takes in an answer to a survey.
+    pub(super) fn survey_answered(&mut self, uri: lsp::Uri, mut survey: Box<Survey>, answer: &Answer) {
+        let Some(unit) = self.documents.unit(&uri) else { return self.compile_next() };
+        let name = survey.kernel().to_owned();
+        let Some(kernel) = unit.module.kernel(&name) else { return self.compile_next() };
+        if !survey.hear(&unit.module, kernel, answer) {
+            self.ask_further(uri, Asking::Survey(survey));
+            // What is asked of the front end comes first.
+            return self.compile_next();
+        }
+        drop(unit);
+        let (key, resources) = (survey.key, survey.resources());
+        let known = &mut self.compile.surveys.known;
+        if known.len() >= REMEMBERED {
+            known.clear();
+        }
+        known.insert(key, resources.clone());
+        self.keep_resources(&uri, &name, resources);
+        self.compile_next();
+    }
+
+    /// Keeps with a kernel what it takes, and shows it.
+    fn keep_resources(&mut self, uri: &lsp::Uri, name: &str, resources: Resources) {
+        let Some(unit) = self.documents.unit(uri) else { return };
+        let Some(kernel) = unit.module.kernel(name) else { return };
+        let headline = words::headline(&resources);
+        tracing::info!(headline, "`{name}` was compiled to the end");
+        let is_found =
+            resources.rows.iter().any(|row| row.certainty == Certainty::Certain && resources.lack(row).is_some());
+        let text = words::message(name, &resources);
+        resources.keep(kernel);
+        drop(unit);
+        if is_found {
+            self.show_findings_again(uri);
+        }
+        self.refresh_lenses();
+        self.tell_wanted(uri, name, &text);
+    }
+
+    /// Tells what came of a survey, if somebody asked for it.
+    fn tell_wanted(&mut self, uri: &lsp::Uri, name: &str, text: &str) {
+        let wanted = &mut self.compile.surveys.wanted;
+        let before = wanted.len();
+        wanted.retain(|(of, kernel)| of != uri || kernel != name);
+        if wanted.len() < before {
+            self.client.show(lsp::MessageType::Info, text);
+        }
+    }
+
+    /// Has the client ask for code lenses again.
+    pub(super) fn refresh_lenses(&self) {
+        if self.capabilities.refreshes_lenses {
+            self.client.send(Call::RefreshLenses);
+        }
+    }
+
+    /// Forgets what was found out about other devices than the present ones.
+    pub(super) fn forget_other_devices(&mut self) {
+        for uri in self.documents.all() {
+            let Some(unit) = self.documents.unit(&uri) else { continue };
+            let device = self.device_of(&unit).map(|device| device.architecture());
+            for kernel in &unit.module.kernels {
+                if Resources::of(kernel).is_some_and(|known| Some(&known.device) != device.as_ref()) {
+                    Resources::forget(kernel);
+                }
+            }
+        }
+        self.refresh_lenses();
+    }
+
+    /// [`RESOURCES`]: tells what is known, or finds it out first.
+    pub(super) fn resources_command(&mut self, argument: Value) -> Result<Option<Value>> {
+        let Arguments { uri, kernel: name } = read(argument)?;
+        let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
+        let Some(kernel) = unit.module.kernel(&name) else {
+            return Err(refused(format!("there is no kernel `{name}`")));
+        };
+        let reason = if !self.trusted {
+            "this workspace is not trusted, and compiling runs constants and decorators of the file"
+        } else if !self.resolved(&unit).settings.compiler.enabled {
+            "the setting `compiler.enabled` is off"
+        } else if self.device_of(&unit).is_none() {
+            "there is no GPU here: name a device in the setting `compiler.target`, such as `cuda:90`"
+        } else if self.interpreter(&unit).is_none() {
+            "no Python with Triton was found; name one in the setting `python`"
+        } else {
+            ""
+        };
+        if !reason.is_empty() {
+            return Err(refused(reason.to_owned()));
+        }
+        let python = self.interpreter(&unit).map(|(python, _)| python);
+        if let Some((python, reason)) = self.compile.unfit().filter(|(unfit, _)| Some(unfit) == python.as_ref()) {
+            return Err(refused(format!("{} cannot be asked ({reason})", python.display())));
+        }
+        if let Some(resources) = Resources::of(kernel) {
+            self.client.show(lsp::MessageType::Info, words::message(&name, &resources));
+            return Ok(Some(json!({ "device": resources.device, "rows": words::rows(&resources) })));
+        }
+        let uri = unit.uri.clone();
+        self.compile.surveys.wanted.push((uri.clone(), name.clone()));
+        self.compile.surveys.add(&uri, &name, true);
+        self.compile_next();
+        Ok(None)
+    }
+}
