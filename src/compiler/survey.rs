@@ -162,3 +162,96 @@ fn outcome(answer: &Answer, variant: &Variant, has_limits: bool) -> Outcome {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::resources::Certainty;
+
+    const TUNED: &str = "import triton\nimport triton.language as tl\n\n@triton.autotune([triton.Config({'B': 64}), \
+        triton.Config({'B': 128}, num_warps=8, num_ctas=2)], key=[])\n@triton.jit\ndef k(x, B: tl.constexpr):\n    \
+        tl.store(x + tl.arange(0, B), 0)\n";
+
+    /// What is known in the end, and what was asked: `B` and the options; `respond` is told whether all is wanted.
+    fn surveyed(text: &str, device: &str, mut respond: impl FnMut(bool) -> Answer) -> (Resources, Vec<String>) {
+        let source = Source::parse(text);
+        let module = Module::build(&source);
+        let kernel = &module.kernels[0];
+        let device = Device::parse(device).unwrap();
+        let mut survey = Survey::of(&source, &module, kernel, &device, "3.6.0".parse().unwrap()).unwrap();
+        let mut asked = Vec::new();
+        while let Some(request) = survey.request(asked.len() as u64) {
+            asked.push(format!("{} {:?} {}", request.constexprs["B"], request.options, request.full.is_some()));
+            let is_done = survey.hear(&module, kernel, &respond(request.full.is_some()));
+            assert_eq!(is_done, survey.request(0).is_none());
+        }
+        (survey.resources(), asked)
+    }
+
+    fn signed(text: &str) -> String {
+        text.replace("@triton.autotune", "# warpsmith: signature x=*fp16\n@triton.autotune")
+    }
+
+    fn compiled(shared: u32, failed: Option<(&str, &str)>) -> Answer {
+        let failed = failed.map(|(stage, message)| Failed { stage: stage.to_owned(), message: message.to_owned() });
+        let compiled =
+            Compiled { registers: Some(32), spills: Some(0), shared, warps: 4, failed, ..Compiled::default() };
+        Answer { accepted: true, compiled: Some(Box::new(compiled)), ..Answer::default() }
+    }
+
+    #[test]
+    fn each_configuration_is_compiled() {
+        let (resources, asked) = surveyed(&signed(TUNED), "cuda:90", |_| compiled(1024, None));
+        let first = r#"64 {"num_stages": Number(3), "num_warps": Number(4)} true"#;
+        let second = r#"128 {"num_ctas": Number(2), "num_stages": Number(3), "num_warps": Number(8)} true"#;
+        assert_eq!(asked, [first, second]);
+        assert!(resources.rows.iter().all(|row| row.certainty == Certainty::Certain));
+        let occupancies: Vec<_> = resources.rows.iter().map(|row| resources.occupancy(row).is_some()).collect();
+        assert_eq!(occupancies, [true, false], "clusters are not told of");
+    }
+
+    #[test]
+    fn of_guesses_the_first_that_is_taken_counts() {
+        let mut refused = 0;
+        let (resources, asked) = surveyed(TUNED, "cuda:90", |is_all| {
+            refused += 1;
+            if !is_all && refused <= 2 { Answer::default() } else { compiled(1024, None) }
+        });
+        assert_eq!(asked.len(), 5, "two are refused, one is taken, and then come the configurations: {asked:?}");
+        assert!(resources.rows.len() == 2 && resources.rows.iter().all(|row| row.certainty == Certainty::Guessed));
+        let (resources, _) = surveyed(TUNED, "cuda:90", |_| Answer::default());
+        assert_eq!(resources.rows, []);
+    }
+
+    #[test]
+    fn what_fails_says_how() {
+        let outcomes = |device: &str, answer: Answer| {
+            let (resources, _) = surveyed(&signed(TUNED), device, |_| answer.clone());
+            (resources.lack(&resources.rows[0]), resources.rows[0].outcome.clone())
+        };
+        let launch = Some(("launch", "OutOfResources: out of resource: shared memory, Required: 300000"));
+        let (lack, outcome) = outcomes("cuda:90", compiled(300_000, launch));
+        assert!(matches!(outcome, Outcome::Compiled(_)) && lack.unwrap().starts_with("needs 300,000 bytes"));
+        // Where limits are not known here, Triton's words are all there is.
+        let (lack, outcome) = outcomes("hip:gfx942", compiled(300_000, launch));
+        assert!(matches!(outcome, Outcome::Failed { .. }) && lack.unwrap().contains("Required: 300000"));
+        let (lack, outcome) = outcomes("cuda:90", compiled(0, Some(("ttgir", "PassManager::run failed"))));
+        assert!(matches!(outcome, Outcome::Failed { .. }) && lack.is_none());
+        let crashed = Answer { crashed: Some("signal 6".to_owned()), ..Answer::default() };
+        assert_eq!(outcomes("cuda:90", crashed), (None, Outcome::Unknown("signal 6".to_owned())));
+    }
+
+    #[test]
+    fn other_configurations_are_another_question() {
+        let key = |text: &str| {
+            let source = Source::parse(text);
+            let module = Module::build(&source);
+            let device = Device::default();
+            Survey::of(&source, &module, &module.kernels[0], &device, "3.6.0".parse().unwrap()).unwrap().key
+        };
+        for text in [TUNED.to_owned(), signed(TUNED)] {
+            assert_eq!(key(&text), key(&format!("{text}\n\ndef other():\n    pass\n")));
+            assert_ne!(key(&text), key(&text.replace("num_warps=8", "num_warps=4")));
+        }
+    }
+}

@@ -16,7 +16,10 @@ fn says_what_it_is_and_what_it_can() {
     assert_eq!(capabilities["textDocumentSync"]["change"], 2);
     assert_eq!(capabilities["textDocumentSync"]["openClose"], true);
     assert_eq!(capabilities["codeActionProvider"]["codeActionKinds"], json!(["quickfix", "refactor.rewrite"]));
-    assert_eq!(capabilities["executeCommandProvider"]["commands"], json!(["warpsmith.optimize", "warpsmith.cancel"]));
+    assert_eq!(
+        capabilities["executeCommandProvider"]["commands"],
+        json!(["warpsmith.optimize", "warpsmith.cancel", "warpsmith.resources"])
+    );
     assert_eq!(
         capabilities["notebookDocumentSync"]["notebookSelector"],
         json!([{ "cells": [{ "language": "python" }] }])
