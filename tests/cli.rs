@@ -464,7 +464,7 @@ fn a_configuration_of_a_tuned_kernel_is_shown() {
         assert!(ran.out.contains(&format!(".num-warps\" = {warps} : i32")), "{}", ran.out);
     }
     let none = show(&["--config", "3"]);
-    assert!(none.code == 1 && none.err.contains("`tuned` has 2 configurations, counted from 1"), "{}", none.err);
+    assert!(none.code == 1 && none.err.contains("there are 2 ways to run `tuned`, counted from 1"), "{}", none.err);
 }
 
 #[test]
@@ -477,9 +477,9 @@ fn what_cannot_be_inspected_is_told() {
         (&["none.py"], 2, "none.py has no kernel"),
         (&["gone.py"], 2, "gone.py cannot be read"),
         (&["k.py", "--kernel", "k", "--python", "/gone/python"], 2, "no Python with Triton was found"),
-        (&["k.py", "--kernel", "k", "--target", "cuda:sm_90"], 2, "write it like `cuda:90`"),
+        (&["k.py", "--kernel", "k", "--target", "cuda:sm_90"], 2, "did you mean `cuda:90`?"),
         (&["k.py", "--kernel", "k", "--stage", "amdgcn"], 1, "there is no amdgcn for cuda:90, only ttir"),
-        (&["k.py", "--kernel", "k", "--config", "1"], 1, "`k` has no `@triton.autotune`"),
+        (&["k.py", "--kernel", "k", "--config", "2"], 1, "there are 1 ways to run `k`, counted from 1"),
         (&["k.py", "--kernel", "broken"], 1, "`broken` does not compile: k.py:26: oops is not defined"),
     ] {
         let ran = folder.run(&[&["inspect"], arguments].concat());

@@ -7,12 +7,14 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 
 use super::FOUND;
-use crate::compiler::{Device, Inspection, Listing, Session, Stage, Status};
+use crate::api::Version;
+use crate::compiler::{Device, Failure, Inspection, Listing, Session, Stage, Status, Wanted};
 use crate::kernel::{self, Kernel, Module};
 use crate::python::environment::Environment;
-use crate::settings;
+use crate::settings::Loaded;
 use crate::syntax::Source;
 use crate::workspace::Workspace;
+use crate::{evaluate, settings};
 
 /// Arguments of `inspect`.
 #[derive(Debug, clap::Args)]
@@ -25,11 +27,12 @@ pub(super) struct Args {
     /// What to show: `ttir`, `ttgir`, `llir`, and `ptx` or `sass` (NVIDIA), `amdgcn` (AMD)
     #[arg(long, value_parser = stage, default_value = "ttgir")]
     stage: Stage,
-    /// The configuration of an autotuned kernel, counted from 1 (default: the first)
+    /// Which of the ways to run the kernel that `warpsmith resources` lists, such as configurations, counted from 1
     #[arg(long, value_name = "NUMBER")]
     config: Option<usize>,
-    /// What to compile for, such as `cuda:90` or `hip:gfx942`
-    #[arg(long, value_name = "DEVICE", value_parser = device)]
+    /// Device to compile for, such as `cuda:90` or `hip:gfx942` [default: that of the settings, else the GPU of this machine,
+    /// else `cuda:90`]
+    #[arg(long, value_name = "DEVICE")]
     target: Option<Device>,
     /// A Python with Triton (default: the project's)
     #[arg(long, value_name = "PATH")]
@@ -46,14 +49,20 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         bail!("{} is longer than {} MiB", args.file.display(), kernel::MAX_TEXT >> 20);
     }
     let file = settings::absolute(&args.file)?;
-    let python = python(args, file.parent().unwrap_or(Path::new("/")))?;
+    let mut loaded = settings::load(file.parent().unwrap_or(Path::new("/")))?;
+    if let Some(python) = &args.python {
+        loaded.settings.python = Some(settings::absolute(python)?);
+    }
+    let (python, triton) = python(&loaded, &file)?;
     let source = Source::parse(text);
     let mut module = Module::build(&source);
     Workspace::default().complete(&mut module, &file);
     let kernel = chosen(args, &module)?;
-    let device = args.target.clone().unwrap_or_default();
-    let found = Inspection::new(&source, &module, kernel, &file, &device, (args.stage, args.config));
-    match found.and_then(|inspection| compiled(inspection, python)) {
+    let local = || Device::of_capability(evaluate::devices().capability()?);
+    let device = args.target.clone().or_else(|| loaded.settings.compiler.device()).or_else(local).unwrap_or_default();
+    let wanted = Wanted { stage: args.stage, config: args.config, device, triton };
+    match Inspection::new(&source, &module, kernel, &file, &wanted).and_then(|inspection| compiled(inspection, python))
+    {
         Ok(listing) => {
             for note in &listing.notes {
                 eprintln!("{note}");
@@ -69,12 +78,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     }
 }
 
-fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, crate::compiler::Failure> {
-    let failure = crate::compiler::Failure;
+fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, Failure> {
     let mut session = Session::new(python);
     // The number is the session's to choose.
     while let Some(request) = inspection.request(0) {
-        let answer = session.answer(request).map_err(|why| failure(format!("Triton cannot be asked: {why}")))?;
+        let answer = session.answer(request).map_err(|why| Failure(format!("Triton cannot be asked: {why}")))?;
         let triton = match session.status() {
             Status::Ready { triton } => triton.clone(),
             _ => String::new(),
@@ -83,18 +91,15 @@ fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, crat
             return found;
         }
     }
-    Err(failure("there is nothing to ask".to_owned()))
+    Err(Failure("there is nothing to ask".to_owned()))
 }
 
-/// The interpreter to ask.
-fn python(args: &Args, folder: &Path) -> anyhow::Result<PathBuf> {
-    let mut loaded = settings::load(folder)?;
-    if let Some(python) = &args.python {
-        loaded.settings.python = Some(settings::absolute(python)?);
-    }
-    let environment = Environment::of_project(&loaded, folder).filter(|environment| environment.triton.is_some());
-    let nobody = || anyhow!("no Python with Triton was found; name one by --python or set `python` in warpsmith.toml");
-    Ok(environment.ok_or_else(nobody)?.python)
+/// The interpreter to ask, and its Triton.
+fn python(loaded: &Loaded, file: &Path) -> anyhow::Result<(PathBuf, Version)> {
+    let environment = Environment::of_project(loaded, file.parent().unwrap_or(Path::new("/")));
+    environment.and_then(|environment| Some((environment.python, environment.triton?))).ok_or_else(|| {
+        anyhow!("no Python with Triton was found; name one by --python or set `python` in warpsmith.toml")
+    })
 }
 
 /// The kernel that is named, or the only one.
@@ -127,8 +132,4 @@ fn chosen<'a>(args: &Args, module: &'a Module) -> anyhow::Result<&'a Kernel> {
 fn stage(name: &str) -> Result<Stage, String> {
     let names = || Stage::ALL.map(Stage::name).join(", ");
     Stage::parse(name).ok_or_else(|| format!("the stages are {}", names()))
-}
-
-fn device(name: &str) -> Result<Device, String> {
-    Device::parse(name).ok_or_else(|| "write it like `cuda:90` or `hip:gfx942`".to_owned())
 }

@@ -11,9 +11,10 @@ use super::extract::Extracted;
 use super::listing::{Sources, Stage, annotated};
 use super::protocol::{Answer, Compiled, Full, Request};
 use super::question::{Device, Question, Settled, is_certain_whatever};
-use super::signatures::{Certainty, Constant, Guess, with_config};
+use super::signatures::{Certainty, Constant, Guess, Variant, certain_variants, guessed_variants};
 use super::verdict::said;
 use crate::analysis::verdict::Outcome as Said;
+use crate::api::Version;
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Source;
 
@@ -28,11 +29,27 @@ pub struct Inspection {
     question: Question,
     stage: Stage,
     sources: Vec<(String, Arc<str>)>,
-    /// What to compile it with, best first.
-    ways: Vec<(Guess, BTreeMap<String, i64>)>,
+    /// What to compile it with, best first: parameters and options.
+    ways: Vec<Way>,
     next: usize,
     /// Why the first way was no way.
     refused: Option<Failure>,
+}
+
+/// Parameters, and options of the back end that are not as usual.
+type Way = (Guess, BTreeMap<String, i64>);
+
+/// What is to be shown of a kernel.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What becomes of it.
+    pub stage: Stage,
+    /// In which of the ways that the program runs it, from 1.
+    pub config: Option<usize>,
+    /// For what.
+    pub device: Device,
+    /// By which release.
+    pub triton: Version,
 }
 
 /// What a kernel becomes.
@@ -52,7 +69,7 @@ pub struct Listing {
 pub struct Failure(pub String);
 
 impl Inspection {
-    /// The question for `stage` of `kernel` in the file `path`, in the `config`th of its configurations.
+    /// The question about `kernel` in the file `path`.
     ///
     /// # Errors
     /// Why it cannot be asked.
@@ -61,10 +78,10 @@ impl Inspection {
         module: &Module,
         kernel: &Kernel,
         path: &Path,
-        device: &Device,
-        (stage, config): (Stage, Option<usize>),
+        wanted: &Wanted,
     ) -> Result<Self, Failure> {
         let name = &kernel.name;
+        let Wanted { stage, device, .. } = wanted;
         if !stage.is_of(device) {
             let all = Stage::ALL.into_iter().filter(|stage| stage.is_of(device)).map(Stage::name);
             let all: Vec<_> = all.collect();
@@ -74,12 +91,7 @@ impl Inspection {
         let mut question = Question::of(source, module, kernel, device).map_err(unasked)?;
         // Triton tells lines of the files that it sees.
         question.extracted = question.extracted.iter().map(Extracted::in_place).collect();
-        let with_config = |guess: &Guess| match config {
-            Some(number) => with_config(module, kernel, guess, number),
-            // A tuner's kernel has some configuration; the first, if that can be read.
-            None => Ok(with_config(module, kernel, guess, 1).unwrap_or_else(|_| (guess.clone(), BTreeMap::new()))),
-        };
-        let ways = question.guesses.iter().map(with_config).collect::<Result<_, _>>().map_err(Failure)?;
+        let ways = ways(source, module, kernel, &question.guesses, wanted)?;
         let linked = |file: &Extracted| match file.file {
             None => Some((path.display().to_string(), Arc::clone(source.text()))),
             Some(at) => {
@@ -88,7 +100,7 @@ impl Inspection {
         };
         let sources = question.extracted.iter().filter_map(linked).collect();
         let (source, module) = (source.clone(), module.clone());
-        Ok(Self { source, module, question, stage, sources, ways, next: 0, refused: None })
+        Ok(Self { source, module, question, stage: *stage, sources, ways, next: 0, refused: None })
     }
 
     /// What is to be asked next, under this number.
@@ -212,6 +224,36 @@ impl Listing {
         }
         whole + "\n" + &self.annotated()
     }
+}
+
+/// The ways to compile a kernel, of each signature that it may have one.
+fn ways(
+    source: &Source,
+    module: &Module,
+    kernel: &Kernel,
+    guesses: &[Guess],
+    wanted: &Wanted,
+) -> Result<Vec<Way>, Failure> {
+    // What a `triton.Config` has when it says nothing.
+    let stages = if wanted.triton.series() < (3, 3) { 2 } else { 3 };
+    let way = |variant: Variant| (variant.guess, variant.options);
+    let certain = certain_variants(module, kernel, source.text(), stages);
+    let all: Vec<Vec<Way>> = if certain.all.is_empty() {
+        let of_guess = |guess: &Guess| {
+            let all: Vec<_> = guessed_variants(module, kernel, guess, stages).all.into_iter().map(way).collect();
+            if all.is_empty() { vec![(guess.clone(), BTreeMap::new())] } else { all }
+        };
+        guesses.iter().map(of_guess).collect()
+    } else {
+        vec![certain.all.into_iter().map(way).collect()]
+    };
+    let at = wanted.config.map_or(Some(0), |number| number.checked_sub(1));
+    let picked: Vec<Way> = all.iter().filter_map(|all| all.get(at?).cloned()).collect();
+    if picked.is_empty() {
+        let most = all.iter().map(Vec::len).max().unwrap_or_default();
+        return Err(Failure(format!("there are {most} ways to run `{}`, counted from 1", kernel.name)));
+    }
+    Ok(picked)
 }
 
 fn certainty(guess: &Guess) -> &'static str {

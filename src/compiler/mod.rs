@@ -18,15 +18,13 @@ mod survey;
 mod verdict;
 
 pub use extract::{Assumed, Extracted, extract};
-pub use inspection::{Failure, Inspection, Listing};
+pub use inspection::{Failure, Inspection, Listing, Wanted};
 pub use listing::{Sources, Stage, annotated};
 pub use opinion::{Complaint, Files, Opinion, Place, opinion};
 pub use process::{Heard, Process, StartError};
 pub use question::{Device, Question, Settled, Trial};
 pub use service::{Ears, Outcome, Service, Status};
 pub use session::Session;
-pub use signatures::{
-    Certainty, Constant, Guess, Variant, Variants, certain_variants, guessed_variants, guesses, with_config,
-};
+pub use signatures::{Certainty, Constant, Guess, Variant, Variants, certain_variants, guessed_variants, guesses};
 pub use survey::Survey;
 pub use verdict::said;

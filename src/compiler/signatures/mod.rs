@@ -8,7 +8,6 @@ mod guessed;
 mod launched;
 mod names;
 mod parts;
-mod picked;
 mod usage;
 mod variants;
 
@@ -17,7 +16,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Serialize;
 
 pub use constant::Constant;
-pub use picked::with_config;
 pub use variants::{Variant, Variants, certain_variants, guessed_variants};
 
 use crate::analysis::types::dtype::Number;
