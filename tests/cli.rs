@@ -479,7 +479,7 @@ fn what_cannot_be_inspected_is_told() {
         (&["k.py", "--kernel", "k", "--python", "/gone/python"], 2, "no Python with Triton was found"),
         (&["k.py", "--kernel", "k", "--target", "cuda:sm_90"], 2, "did you mean `cuda:90`?"),
         (&["k.py", "--kernel", "k", "--stage", "amdgcn"], 1, "there is no amdgcn for cuda:90, only ttir"),
-        (&["k.py", "--kernel", "k", "--config", "2"], 1, "there are 1 ways to run `k`, counted from 1"),
+        (&["k.py", "--kernel", "k", "--config", "2"], 1, "there is 1 way to run `k`, counted from 1"),
         (&["k.py", "--kernel", "broken"], 1, "`broken` does not compile: k.py:26: oops is not defined"),
     ] {
         let ran = folder.run(&[&["inspect"], arguments].concat());

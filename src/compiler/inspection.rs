@@ -251,7 +251,8 @@ fn ways(
     let picked: Vec<Way> = all.iter().filter_map(|all| all.get(at?).cloned()).collect();
     if picked.is_empty() {
         let most = all.iter().map(Vec::len).max().unwrap_or_default();
-        return Err(Failure(format!("there are {most} ways to run `{}`, counted from 1", kernel.name)));
+        let ways = if most == 1 { "is 1 way".to_owned() } else { format!("are {most} ways") };
+        return Err(Failure(format!("there {ways} to run `{}`, counted from 1", kernel.name)));
     }
     Ok(picked)
 }
