@@ -2,7 +2,7 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use super::{code_action, completion, optimize, semantic_tokens, signature_help, survey};
+use super::{code_action, completion, inspect, optimize, semantic_tokens, signature_help, survey};
 use crate::syntax::Encoding;
 
 /// What the client can do.
@@ -38,6 +38,8 @@ pub(super) struct Client {
     pub(super) registers_watched_files: bool,
     /// It shows the progress of work that the server starts.
     pub(super) progress: bool,
+    /// It opens documents for the server.
+    pub(super) shows_documents: bool,
     /// It renders Markdown in a hover.
     pub(super) markdown: bool,
     /// It takes the characters that commit a completion.
@@ -96,6 +98,7 @@ impl Client {
             registers_watched_files: workspace.did_change_watched_files.unwrap_or_default().dynamic_registration
                 == Some(true),
             progress: window.work_done_progress == Some(true),
+            shows_documents: window.show_document.is_some_and(|show| show.support),
             markdown: formats.contains(&lsp::MarkupKind::Markdown),
             commit_characters: completion.commit_characters_support == Some(true),
             insert_or_replace: completion.insert_replace_support == Some(true),
@@ -178,7 +181,9 @@ pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResu
             ..lsp::CodeActionOptions::default()
         })),
         execute_command_provider: Some(lsp::ExecuteCommandOptions {
-            commands: [optimize::OPTIMIZE, optimize::CANCEL, survey::RESOURCES].map(str::to_owned).to_vec(),
+            commands: [optimize::OPTIMIZE, optimize::CANCEL, survey::RESOURCES, inspect::INSPECT]
+                .map(str::to_owned)
+                .to_vec(),
             ..lsp::ExecuteCommandOptions::default()
         }),
         diagnostic_provider: client.pulls_diagnostics.then(|| {

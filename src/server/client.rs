@@ -35,6 +35,8 @@ pub(super) enum Call {
     RefreshHints,
     /// Have the client ask for code lenses again.
     RefreshLenses,
+    /// Have the client open a document.
+    ShowDocument(lsp::Uri),
     /// Have the client tell of something.
     Register(Vec<lsp::Registration>),
     /// Show the progress of a job until the sender of its states is gone.
@@ -126,6 +128,13 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
         }
         Call::RefreshLenses => {
             note("workspace/codeLens/refresh", client.code_lens_refresh().await);
+            return;
+        }
+        Call::ShowDocument(uri) => {
+            let shown = client.show_document(lsp::ShowDocumentParams::new(uri.clone(), None, Some(true), None)).await;
+            if !matches!(shown, Ok(true)) {
+                client.show_message(lsp::MessageType::Info, format!("The editor does not open {}", uri.as_str())).await;
+            }
             return;
         }
         Call::Register(registrations) => {

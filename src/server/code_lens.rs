@@ -3,6 +3,7 @@
 use serde_json::json;
 use tower_lsp::gen_lsp_types as lsp;
 
+use super::inspect::INSPECT;
 use super::survey::RESOURCES;
 use super::unit::Unit;
 use crate::analysis::resources::Resources;
@@ -11,9 +12,6 @@ use crate::compiler::Device;
 use crate::features::resources as words;
 use crate::kernel::Kernel;
 use crate::syntax::{Encoding, Span};
-
-/// The command that opens what the compiler makes of a kernel.
-const INSPECT: &str = "warpsmith.inspect";
 
 /// The lenses of a document of a unit whose kernels are compiled for `device`.
 pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, device: &Device, encoding: Encoding) -> Vec<lsp::CodeLens> {

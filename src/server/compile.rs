@@ -11,6 +11,7 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use super::client::Call;
 use super::event::{Event, Events};
+use super::inspect::{Inspecting, Inspections};
 use super::owner::Owner;
 use super::survey::Surveys;
 use super::unit::Unit;
@@ -34,6 +35,8 @@ pub(super) struct Compile {
     edited: Vec<lsp::Uri>,
     /// Kernels to ask about, by file and name.
     waiting: VecDeque<(lsp::Uri, String)>,
+    /// What somebody waits for. The verdicts of the front end come first.
+    pub(super) inspections: Inspections,
     /// What is done when nothing else is to be asked.
     pub(super) surveys: Surveys,
     asked: Option<Asked>,
@@ -57,6 +60,8 @@ pub(super) enum Asking {
     Trial(Box<Trial>),
     /// What a kernel takes of a device.
     Survey(Box<Survey>),
+    /// What the compiler makes of a kernel.
+    Inspection(Box<Inspecting>),
 }
 
 impl Asking {
@@ -64,6 +69,7 @@ impl Asking {
         match self {
             Self::Trial(trial) => trial.request(id),
             Self::Survey(survey) => survey.request(id),
+            Self::Inspection(inspecting) => inspecting.request(id),
         }
     }
 }
@@ -113,11 +119,38 @@ impl Compile {
         self.waiting.push_front((uri, kernel));
     }
 
-    /// Puts the survey that is being made back in its place.
-    fn pause_survey(&mut self) {
-        if let Some(Asked { uri, what: Asking::Survey(survey), .. }) = self.asked.take() {
-            self.surveys.put_back(uri, survey);
+    /// The version of Triton that is asked.
+    pub(super) fn triton(&self) -> String {
+        match self.service.as_ref().map(Service::status) {
+            Some(Status::Ready { triton }) => triton.clone(),
+            _ => String::new(),
         }
+    }
+
+    /// Puts what is being asked back in its place, unless it is a verdict.
+    fn pause(&mut self) {
+        match self.asked.take() {
+            Some(Asked { uri, what: Asking::Survey(survey), .. }) => self.surveys.put_back(uri, survey),
+            Some(Asked { uri, what: Asking::Inspection(inspecting), .. }) => {
+                self.inspections.push_front((uri, inspecting));
+            }
+            Some(Asked { what: Asking::Trial(_), .. }) | None => {}
+        }
+    }
+
+    /// Tells those who wait for an interpreter that it cannot be asked.
+    fn refuse_inspections(&mut self, python: &Path, reason: &str) {
+        let (gone, left) = std::mem::take(&mut self.inspections).into_iter().partition(|(_, it)| it.python() == python);
+        self.inspections = left;
+        let gone: Inspections = gone;
+        for (_, inspecting) in gone {
+            inspecting.refuse(format!("{} cannot be asked ({reason})", python.display()));
+        }
+    }
+
+    /// Whether something waits to be asked.
+    fn has_more(&self) -> bool {
+        !(self.waiting.is_empty() && self.inspections.is_empty() && self.surveys.is_empty())
     }
 }
 
@@ -134,7 +167,9 @@ impl Owner {
         compile.waiting.retain(|(of, _)| of != uri);
         compile.surveys.forget(uri);
         if compile.asked.as_ref().is_some_and(|asked| asked.uri == *uri) {
-            compile.asked = None;
+            // An inspection is of the text as it was when somebody asked.
+            compile.asked.take_if(|asked| matches!(asked.what, Asking::Survey(_)));
+            compile.pause();
             if let Some(service) = &mut compile.service {
                 service.ask([]);
             }
@@ -170,18 +205,21 @@ impl Owner {
         let compile = &mut self.compile;
         match &compile.asked {
             Some(Asked { what: Asking::Trial(_), .. }) => return,
-            Some(_) if compile.waiting.is_empty() => return,
-            Some(_) => compile.pause_survey(),
+            Some(Asked { what: Asking::Inspection(_), .. }) if compile.waiting.is_empty() => return,
+            Some(_) if compile.waiting.is_empty() && compile.inspections.is_empty() => return,
+            Some(_) => compile.pause(),
             None => {}
         }
         if let Some((uri, name)) = self.compile.waiting.pop_front() {
             self.compile(uri, &name);
         } else if self.compile.edited.is_empty() {
-            self.survey_next();
+            if !self.inspect_next() {
+                self.survey_next();
+            }
         } else {
             return;
         }
-        if self.compile.asked.is_none() && !(self.compile.waiting.is_empty() && self.compile.surveys.is_empty()) {
+        if self.compile.asked.is_none() && self.compile.has_more() {
             // The owner has this channel's other end.
             let _ = self.events.send(Event::CompileNext);
         }
@@ -270,6 +308,7 @@ impl Owner {
         let mut trial = match what {
             Asking::Trial(trial) => trial,
             Asking::Survey(survey) => return self.survey_answered(uri, survey, &answer),
+            Asking::Inspection(inspecting) => return self.inspection_answered(uri, inspecting, answer),
         };
         if let Some(settled) = trial.hear(answer) {
             if self.compile.known.len() >= REMEMBERED {
@@ -335,8 +374,9 @@ impl Owner {
     /// Says once for each interpreter why it cannot be asked.
     fn tell_if_unfit(&mut self) {
         let Some((python, first)) = self.compile.unfit() else { return };
+        self.compile.pause();
+        self.compile.refuse_inspections(&python, &first);
         self.compile.clear();
-        self.compile.asked = None;
         if !self.compile.told.contains(&python) {
             let text =
                 format!("Warpsmith does without Triton's own errors: {} cannot be asked ({first})", python.display());

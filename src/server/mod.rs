@@ -27,6 +27,7 @@ mod framing;
 mod from_lsp;
 mod hover;
 mod inlay_hints;
+mod inspect;
 mod magic;
 mod notebook;
 mod offer;

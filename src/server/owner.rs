@@ -16,6 +16,7 @@ use super::client::{Call, Calls};
 use super::compile::Compile;
 use super::documents::Documents;
 use super::event::{Event, Events, Reply};
+use super::inspect::INSPECT;
 use super::optimize::{Jobs, panic_text};
 use super::settings::{self, Resolved, Store};
 use super::tools::Tools;
@@ -184,6 +185,7 @@ impl Owner {
             Event::Diagnostic(params, reply) => self.pulls.push_back(Pull { params, reply }),
             Event::CodeAction(params, reply) => answer(reply, || Ok(Some(self.code_actions(&params)))),
             Event::Question(question) => self.answer_question(question),
+            Event::Command(params, reply) if params.command == INSPECT => self.inspect(params, reply),
             Event::Command(params, reply) => answer(reply, || self.command(params)),
             Event::CancelProgress(token) => {
                 if let lsp::ProgressToken::String(job) = token {

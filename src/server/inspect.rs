@@ -1,0 +1,160 @@
+//! What Triton's compiler makes of a kernel, opened beside it.
+//!
+//! The command [`INSPECT`] takes `{uri, kernel, stage}`, or `{uri, position, stage}` for the kernel at a place, and `config`,
+//! the number of one of the ways to run it. The answer, `{path}`, comes when the text is there; clients that open documents
+//! for the server open it.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
+
+use super::client::Call;
+use super::compile::Asking;
+use super::event::Reply;
+use super::optimize::{read, refused};
+use super::owner::{Owner, answer};
+use crate::compiler::protocol::Answer;
+use crate::compiler::{Inspection, Listing, Stage, Wanted};
+use crate::python::cache_folder;
+
+/// The command that opens what the compiler makes of a kernel.
+pub(super) const INSPECT: &str = "warpsmith.inspect";
+
+#[derive(Deserialize)]
+struct Arguments {
+    uri: lsp::Uri,
+    kernel: Option<String>,
+    position: Option<lsp::Position>,
+    stage: String,
+    config: Option<usize>,
+}
+
+/// An inspection that somebody waits for.
+pub(super) struct Inspecting {
+    inspection: Inspection,
+    python: PathBuf,
+    /// Where the text goes.
+    to: PathBuf,
+    reply: Reply<Option<Value>>,
+}
+
+/// Those that were not begun, or not finished, by their files.
+pub(super) type Inspections = VecDeque<(lsp::Uri, Box<Inspecting>)>;
+
+impl Inspecting {
+    /// What is to be asked next, under this number.
+    pub(super) fn request(&self, id: u64) -> Option<crate::compiler::protocol::Request> {
+        self.inspection.request(id)
+    }
+
+    /// The interpreter that is asked.
+    pub(super) fn python(&self) -> &Path {
+        &self.python
+    }
+
+    /// Says why there will be no text.
+    pub(super) fn refuse(self, reason: String) {
+        answer(self.reply, || Err(refused(reason)));
+    }
+}
+
+impl Owner {
+    /// [`INSPECT`]: answered when the compiler has spoken.
+    pub(super) fn inspect(&mut self, params: lsp::ExecuteCommandParams, reply: Reply<Option<Value>>) {
+        let argument = params.arguments.unwrap_or_default().into_iter().next().unwrap_or_default();
+        match self.inspection(argument) {
+            Ok((uri, inspection, python, to)) => {
+                let inspecting = Inspecting { inspection, python, to, reply };
+                self.compile.inspections.push_back((uri, Box::new(inspecting)));
+                self.compile_next();
+            }
+            Err(error) => answer(reply, || Err(error)),
+        }
+    }
+
+    /// What is asked for, of which file, of whom, and where it goes.
+    fn inspection(&mut self, argument: Value) -> Result<(lsp::Uri, Inspection, PathBuf, PathBuf)> {
+        let Arguments { uri, kernel, position, stage, config } = read(argument)?;
+        let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
+        let at = position.and_then(|at| unit.span(&uri, lsp::Range { start: at, end: at }, self.encoding));
+        let found = match (&kernel, at) {
+            (Some(name), _) => unit.module.kernel(name).ok_or_else(|| format!("there is no kernel `{name}`")),
+            (None, at) => {
+                let here = unit.module.kernels.iter().find(|kernel| at.is_some_and(|at| kernel.span.contains(at)));
+                here.ok_or_else(|| "there is no kernel here".to_owned())
+            }
+        };
+        let kernel = found.map_err(refused)?;
+        let stage = Stage::parse(&stage).ok_or_else(|| refused(format!("there is no stage `{stage}`")))?;
+        let reason = if !self.trusted {
+            "this workspace is not trusted, and compiling runs constants and decorators of the file"
+        } else if unit.is_notebook {
+            "kernels in notebooks cannot be inspected; move it to a Python file"
+        } else if !self.resolved(&unit).settings.compiler.enabled {
+            "the setting `compiler.enabled` is off"
+        } else {
+            ""
+        };
+        let path = unit.path.clone().filter(|_| reason.is_empty());
+        let path =
+            path.ok_or_else(|| refused(if reason.is_empty() { "save the file first" } else { reason }.to_owned()))?;
+        let (python, triton) = self
+            .interpreter(&unit)
+            .ok_or_else(|| refused("no Python with Triton was found; name one in the setting `python`".to_owned()))?;
+        if let Some((_, reason)) = self.compile.unfit().filter(|(unfit, _)| *unfit == python) {
+            return Err(refused(format!("{} cannot be asked ({reason})", python.display())));
+        }
+        let wanted = Wanted { stage, config, device: self.device_of(&unit).unwrap_or_default(), triton };
+        let inspection = Inspection::new(&unit.source, &unit.module, kernel, &path, &wanted);
+        let inspection = inspection.map_err(|failure| refused(failure.to_string()))?;
+        let folder = &blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex()[..16];
+        let number = config.map_or_else(String::new, |number| format!("-{number}"));
+        let to = cache_folder().join("inspect").join(folder).join(format!("{}{number}.{}", kernel.name, stage.name()));
+        Ok((unit.uri.clone(), inspection, python, to))
+    }
+
+    /// Goes on with the next inspection. Returns whether there is one.
+    pub(super) fn inspect_next(&mut self) -> bool {
+        let Some((uri, inspecting)) = self.compile.inspections.pop_front() else { return false };
+        if !inspecting.reply.is_closed() {
+            self.ask(inspecting.python.clone(), uri, Asking::Inspection(inspecting));
+        }
+        true
+    }
+
+    /// Takes in an answer to an inspection.
+    pub(super) fn inspection_answered(&mut self, uri: lsp::Uri, mut inspecting: Box<Inspecting>, answer: Answer) {
+        let triton = self.compile.triton();
+        match inspecting.inspection.hear(answer, &triton) {
+            None => self.ask_further(uri, Asking::Inspection(inspecting)),
+            Some(Ok(listing)) => self.open(listing, *inspecting),
+            Some(Err(failure)) => inspecting.refuse(failure.to_string()),
+        }
+        self.compile_next();
+    }
+
+    /// Writes a text and has the client open it; not on this thread, it may be long.
+    fn open(&self, listing: Listing, inspecting: Inspecting) {
+        let (client, can_open) = (self.client.clone(), self.capabilities.shows_documents);
+        let work = move || {
+            let to = inspecting.to.clone();
+            let folder = to.parent().unwrap_or(Path::new("/"));
+            let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&to, listing.whole()));
+            if let Err(error) = written {
+                return inspecting.refuse(format!("{} cannot be written: {error}", to.display()));
+            }
+            match lsp::Uri::from_file_path(&to).ok().filter(|_| can_open) {
+                Some(uri) => client.send(Call::ShowDocument(uri)),
+                None => client.show(lsp::MessageType::Info, format!("{} is in {}", listing.notes[0], to.display())),
+            }
+            answer(inspecting.reply, || Ok(Some(json!({ "path": to }))));
+        };
+        if let Err(error) = std::thread::Builder::new().name("inspect".to_owned()).spawn(work) {
+            tracing::warn!(%error, "a text is not shown");
+        }
+    }
+}

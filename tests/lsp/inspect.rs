@@ -1,0 +1,169 @@
+//! What Triton's compiler makes of a kernel, opened from the editor, with the real Triton of `WARPSMITH_TEST_PYTHON`.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::harness::{Client, Document, Setup, codes};
+
+const KERNEL: &str = "import torch
+import triton
+import triton.language as tl
+
+
+# warpsmith: signature x=*fp32 n=i32 B=64
+@triton.jit
+def k(x, n, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i, 2.0, mask=i < n)
+";
+
+fn start(options: &Value) -> Client {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    let compiler = json!({ "delay": 5, "target": "cuda:90" });
+    let settings = json!({ "select": ["C"], "python": python, "compiler": compiler });
+    let mut all = json!({ "settings": settings });
+    all.as_object_mut().unwrap().extend(options.as_object().unwrap().clone());
+    let opens = json!({ "window": { "showDocument": { "support": true } } });
+    Setup::new().full().capabilities(&opens).options(all).start()
+}
+
+fn command(document: &Document, more: &Value) -> Value {
+    let mut argument = json!({ "uri": document.uri });
+    argument.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({ "command": "warpsmith.inspect", "arguments": [argument] })
+}
+
+/// The text that a request was answered with.
+fn text(result: &Value) -> String {
+    std::fs::read_to_string(result["path"].as_str().unwrap()).unwrap()
+}
+
+#[test]
+fn a_stage_is_opened_with_the_lines_that_it_comes_from() {
+    let mut client = start(&json!({}));
+    let document = client.open("k.py", KERNEL);
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    let id = client
+        .send_request("workspace/executeCommand", command(&document, &json!({ "kernel": "k", "stage": "ttgir" })));
+    let request = client.server_message("window/showDocument");
+    client.reply(&request, json!({ "success": true }));
+    let result = client.answer(id).unwrap();
+    let path = Path::new(result["path"].as_str().unwrap());
+    assert_eq!(path.file_name().unwrap(), "k.ttgir");
+    assert!(request["params"]["uri"].as_str().unwrap().ends_with("/k.ttgir"), "{request}");
+    let text = text(&result);
+    assert!(text.starts_with("// ttgir of `k`, by Triton 3."), "{text}");
+    assert!(text.contains("for cuda:90\n// as the signature says: x=*fp32:16 n=i32 B=64\n"), "{text}");
+    assert!(text.contains("// k.py:10: tl.store(x + i, 2.0, mask=i < n)\n"), "{text}");
+    client.assert_silent();
+}
+
+#[test]
+fn the_kernel_at_a_place_is_shown_to_clients_that_open_nothing() {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    let settings = json!({ "select": ["C"], "python": python, "compiler": { "delay": 5, "target": "cuda:80" } });
+    let mut client = Setup::new().options(json!({ "settings": settings })).start();
+    let document = client.open("k.py", KERNEL);
+    client.published(&document);
+    let here = json!({ "position": { "line": 9, "character": 4 }, "stage": "sass", "config": 1 });
+    let id = client.send_request("workspace/executeCommand", command(&document, &here));
+    let message = client.notification("window/showMessage");
+    let result = client.answer(id).unwrap();
+    let path = result["path"].as_str().unwrap();
+    assert!(path.ends_with("k-1.sass") && message["message"].as_str().unwrap().ends_with(path), "{message}");
+    assert!(text(&result).contains("EXIT"));
+}
+
+#[test]
+fn edits_come_first_and_cost_nothing() {
+    let mut client = start(&json!({}));
+    let mut document = client.open("k.py", KERNEL);
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    let asked: Vec<i64> = ["ttir", "ptx"]
+        .iter()
+        .map(|stage| {
+            let wanted = json!({ "kernel": "k", "stage": stage });
+            client.send_request("workspace/executeCommand", command(&document, &wanted))
+        })
+        .collect();
+    for number in 3..8 {
+        client.replace(&mut document, &format!("{}.0", number - 1), &format!("{number}.0"));
+    }
+    client.replace(&mut document, "mask=i < n", "mask=i < n, eviction_policy='never'");
+    // What the front end says does not wait for what somebody wants to read.
+    while codes(&client.published(&document)) != ["C001"] {}
+    for id in asked {
+        let request = client.server_message("window/showDocument");
+        client.reply(&request, json!({ "success": true }));
+        let text = text(&client.answer(id).unwrap());
+        assert!(text.contains("k.py:10: tl.store(x + i, 2.0, mask=i < n)"), "as it was when it was asked: {text}");
+    }
+}
+
+#[test]
+fn a_cancelled_question_is_not_asked() {
+    let mut client = start(&json!({}));
+    let document = client.open("k.py", KERNEL);
+    let wanted = command(&document, &json!({ "kernel": "k", "stage": "ttir" }));
+    let first = client.send_request("workspace/executeCommand", wanted.clone());
+    let second = client.send_request("workspace/executeCommand", wanted);
+    client.notify("$/cancelRequest", json!({ "id": second }));
+    assert_eq!(client.answer(second).unwrap_err()["code"], -32800);
+    let request = client.server_message("window/showDocument");
+    client.reply(&request, json!({ "success": true }));
+    assert!(client.answer(first).is_ok());
+    client.published(&document);
+    client.assert_silent();
+}
+
+#[test]
+fn what_cannot_be_shown_is_told() {
+    let mut client = start(&json!({}));
+    let broken = KERNEL.replace("mask=i < n", "mask=i < n, eviction_policy='never'");
+    let document = client.open("k.py", &broken);
+    while codes(&client.published(&document)) != ["C001"] {}
+    for (wanted, words) in [
+        (json!({ "kernel": "gone", "stage": "ttir" }), "there is no kernel `gone`"),
+        (json!({ "position": { "line": 0, "character": 0 }, "stage": "ttir" }), "there is no kernel here"),
+        (json!({ "kernel": "k", "stage": "cubin" }), "there is no stage `cubin`"),
+        (json!({ "kernel": "k", "stage": "amdgcn" }), "there is no amdgcn for cuda:90"),
+        (json!({ "kernel": "k", "stage": "ttir", "config": 2 }), "there is 1 way to run `k`"),
+        (json!({ "kernel": "k", "stage": "ttir" }), "`k` does not compile: k.py:10: "),
+    ] {
+        let (_, message) = client.request_error("workspace/executeCommand", command(&document, &wanted));
+        assert!(message.contains(words), "{message}");
+    }
+    let mut client = start(&json!({ "workspaceTrusted": false }));
+    let document = client.open("k.py", KERNEL);
+    client.published(&document);
+    let wanted = command(&document, &json!({ "kernel": "k", "stage": "ttir" }));
+    let (_, message) = client.request_error("workspace/executeCommand", wanted);
+    assert!(message.contains("not trusted"), "{message}");
+}
+
+#[test]
+fn an_interpreter_that_cannot_be_asked_answers_those_who_wait() {
+    let folder = tempfile::tempdir().unwrap();
+    let packages = folder.path().join("lib/python3.12/site-packages");
+    std::fs::create_dir_all(packages.join("triton-3.6.0.dist-info")).unwrap();
+    std::fs::create_dir_all(packages.join("triton")).unwrap();
+    std::fs::create_dir_all(folder.path().join("bin")).unwrap();
+    std::fs::write(folder.path().join("pyvenv.cfg"), "home = /gone\n").unwrap();
+    std::fs::write(packages.join("triton-3.6.0.dist-info/METADATA"), "Name: triton\nVersion: 3.6.0\n").unwrap();
+    std::fs::write(packages.join("triton/__init__.py"), "__version__ = '3.6.0'\n").unwrap();
+    let python = folder.path().join("bin/python");
+    std::fs::write(&python, "#!/bin/sh\necho '{\"unfit\": \"ImportError: it is broken\"}'\n").unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&python, executable).unwrap();
+    let settings = json!({ "select": ["C"], "python": python, "compiler": { "delay": 60_000 } });
+    let mut client = Setup::new().options(json!({ "settings": settings })).start();
+    let document = client.open("k.py", KERNEL);
+    client.published(&document);
+    let wanted = command(&document, &json!({ "kernel": "k", "stage": "ttir" }));
+    for _ in 0..2 {
+        let (_, message) = client.request_error("workspace/executeCommand", wanted.clone());
+        assert!(message.contains("cannot be asked (ImportError: it is broken)"), "{message}");
+    }
+    client.notification("window/showMessage");
+}
