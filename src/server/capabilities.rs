@@ -177,7 +177,7 @@ pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResu
             ..lsp::CodeLensOptions::default()
         }),
         code_action_provider: Some(lsp::CodeActionProvider::CodeActionOptions(lsp::CodeActionOptions {
-            code_action_kinds: Some(code_action::KINDS.to_vec()),
+            code_action_kinds: Some(code_action::kinds()),
             ..lsp::CodeActionOptions::default()
         })),
         execute_command_provider: Some(lsp::ExecuteCommandOptions {

@@ -8,13 +8,14 @@ use super::diagnostics::{self, Data};
 use super::optimize;
 use super::owner::Owner;
 use super::unit::Unit;
-use super::{suppression, to_lsp};
+use super::{inspect, suppression, to_lsp};
 use crate::kernel::Kernel;
 use crate::syntax::Encoding;
 
 /// The kinds of actions there are.
-pub(super) const KINDS: [lsp::CodeActionKind; 2] =
-    [lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite];
+pub(super) fn kinds() -> Vec<lsp::CodeActionKind> {
+    vec![lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite, inspect::kind()]
+}
 
 /// A request for actions.
 pub(super) struct Place<'a> {
@@ -75,6 +76,9 @@ impl Owner {
         {
             let readiness = self.readiness(&unit, &kernel.name);
             actions.extend(place.optimize(kernel, readiness));
+        }
+        if wanted(&inspect::kind(), only) {
+            actions.extend(self.inspect_actions(&place));
         }
         actions.into_iter().map(lsp::CodeActionResponse::CodeAction).collect()
     }

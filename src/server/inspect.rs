@@ -13,6 +13,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
 use super::client::Call;
+use super::code_action::Place;
 use super::compile::Asking;
 use super::event::Reply;
 use super::optimize::{read, refused};
@@ -62,7 +63,41 @@ impl Inspecting {
     }
 }
 
+/// The kind of the actions: none of LSP's is for what only shows something.
+pub(super) fn kind() -> lsp::CodeActionKind {
+    INSPECT.to_owned().into()
+}
+
 impl Owner {
+    /// To open the stages of the kernel whose `def` is on the line of a place.
+    pub(super) fn inspect_actions(&mut self, place: &Place<'_>) -> Vec<lsp::CodeAction> {
+        let unit = place.unit;
+        let resolved = self.resolved(unit);
+        let has_triton = resolved.environment.as_ref().is_some_and(|environment| environment.triton.is_some());
+        let Some(kernel) = place.kernel() else { return Vec::new() };
+        let head = unit.locate(kernel.name_span, place.encoding).filter(|(part, _)| part.uri == *place.uri);
+        let is_here = head.is_some_and(|(_, head)| {
+            head.start.line >= place.range.start.line && head.start.line <= place.range.end.line
+        });
+        if !(is_here && has_triton && self.trusted && resolved.settings.compiler.enabled) || unit.is_notebook {
+            return Vec::new();
+        }
+        let device = self.device_of(unit).unwrap_or_default();
+        let stages = [Stage::Ttgir, Stage::Ptx, Stage::Sass, Stage::Amdgcn];
+        let action = |stage: Stage| {
+            let title = format!("Show {}", stage.name().to_uppercase());
+            let argument = json!({ "uri": unit.uri, "kernel": kernel.name, "stage": stage.name() });
+            let command = lsp::Command {
+                title: title.clone(),
+                command: INSPECT.to_owned(),
+                arguments: Some(vec![argument]),
+                tooltip: None,
+            };
+            lsp::CodeAction { title, kind: Some(kind()), command: Some(command), ..lsp::CodeAction::default() }
+        };
+        stages.into_iter().filter(|stage| stage.is_of(&device)).map(action).collect()
+    }
+
     /// [`INSPECT`]: answered when the compiler has spoken.
     pub(super) fn inspect(&mut self, params: lsp::ExecuteCommandParams, reply: Reply<Option<Value>>) {
         let argument = params.arguments.unwrap_or_default().into_iter().next().unwrap_or_default();

@@ -76,6 +76,28 @@ fn the_kernel_at_a_place_is_shown_to_clients_that_open_nothing() {
 }
 
 #[test]
+fn the_stages_are_offered_where_the_kernel_is_defined() {
+    let mut client = start(&json!({}));
+    let document = client.open("k.py", KERNEL);
+    client.published(&document);
+    let shown = |actions: &[Value]| -> Vec<String> {
+        let ours = actions.iter().filter(|action| action["kind"] == "warpsmith.inspect");
+        ours.map(|action| action["title"].as_str().unwrap().to_owned()).collect()
+    };
+    let actions = client.actions(&document, &document.range_of("k(x"), &[]);
+    assert_eq!(shown(&actions), ["Show TTGIR", "Show PTX", "Show SASS"]);
+    let offered = actions.iter().find(|action| action["title"] == "Show PTX").unwrap();
+    let params = json!({ "command": offered["command"]["command"], "arguments": offered["command"]["arguments"] });
+    let id = client.send_request("workspace/executeCommand", params);
+    let request = client.server_message("window/showDocument");
+    client.reply(&request, json!({ "success": true }));
+    assert!(text(&client.answer(id).unwrap()).contains(".visible .entry k("));
+    for elsewhere in ["tl.store", "import torch", "@triton.jit"] {
+        assert_eq!(shown(&client.actions(&document, &document.range_of(elsewhere), &[])), [""; 0], "{elsewhere}");
+    }
+}
+
+#[test]
 fn edits_come_first_and_cost_nothing() {
     let mut client = start(&json!({}));
     let mut document = client.open("k.py", KERNEL);

@@ -6,4 +6,15 @@ vim.g.loaded_warpsmith = true
 local warpsmith = require("warpsmith")
 warpsmith.watch()
 vim.api.nvim_create_user_command("WarpsmithOptimize", warpsmith.optimize, { desc = "Optimize the kernel under the cursor" })
+vim.api.nvim_create_user_command("WarpsmithInspect", function(command)
+  warpsmith.inspect(command.fargs[1])
+end, {
+  desc = "Open what the compiler makes of the kernel under the cursor",
+  nargs = "?",
+  complete = function(start)
+    return vim.tbl_filter(function(stage)
+      return vim.startswith(stage, start)
+    end, warpsmith.stages)
+  end,
+})
 vim.api.nvim_create_user_command("WarpsmithStop", warpsmith.stop, { desc = "Stop optimizing" })

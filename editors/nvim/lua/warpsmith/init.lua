@@ -36,6 +36,34 @@ function M.optimize()
   vim.lsp.buf.code_action({ context = { only = { "refactor.rewrite" }, diagnostics = {} }, apply = true })
 end
 
+--- Sends a command to a server.
+local function execute(client, command, argument, handler)
+  local params = { command = command, arguments = { argument } }
+  if vim.fn.has("nvim-0.11") == 1 then
+    client:request("workspace/executeCommand", params, handler)
+  else
+    client.request("workspace/executeCommand", params, handler)
+  end
+end
+
+--- What can be shown of a kernel.
+M.stages = { "ttir", "ttgir", "llir", "ptx", "sass", "amdgcn" }
+
+--- Opens what the compiler makes of the kernel under the cursor: `stage` is one of `M.stages`.
+function M.inspect(stage)
+  local client = vim.lsp.get_clients({ bufnr = 0, name = "warpsmith" })[1]
+  if not client then
+    return vim.notify("Warpsmith does not run in this buffer", vim.log.levels.WARN)
+  end
+  local at = vim.lsp.util.make_position_params(0, client.offset_encoding)
+  local argument = { uri = at.textDocument.uri, position = at.position, stage = stage or "ttgir" }
+  execute(client, "warpsmith.inspect", argument, function(err)
+    if err then
+      vim.notify(err.message, vim.log.levels.ERROR)
+    end
+  end)
+end
+
 --- The searches that run, by their progress token, which is also the job's name.
 local jobs = {}
 
@@ -44,12 +72,7 @@ function M.stop()
   for job, running in pairs(jobs) do
     local client = vim.lsp.get_client_by_id(running.client)
     if client then
-      local params = { command = "warpsmith.cancel", arguments = { { job = job } } }
-      if vim.fn.has("nvim-0.11") == 1 then
-        client:request("workspace/executeCommand", params, function() end)
-      else
-        client.request("workspace/executeCommand", params, function() end)
-      end
+      execute(client, "warpsmith.cancel", { job = job }, function() end)
     end
   end
 end
