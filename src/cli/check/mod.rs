@@ -205,10 +205,9 @@ fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagn
     let source = Source::parse(text);
     let mut module = Module::build(&source);
     run.workspace.complete(&mut module, &file.path);
-    if let Some(compiler) = run.compiler {
-        if let Err(why) = compiler.ask(run.project, &source, &module) {
-            eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
-        }
+    let asked = run.compiler.map_or(Ok(()), |compiler| compiler.ask(run.project, &source, &module));
+    if let Err(why) = asked {
+        eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
     }
     let context = rules::Context::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
     let findings = rules::check(&context, &run.project.selection);
