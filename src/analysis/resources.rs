@@ -101,6 +101,17 @@ impl Resources {
         kernel.facts.put(0, self);
     }
 
+    /// What of it rests on assumptions.
+    #[must_use]
+    pub fn caveat(&self) -> Option<&'static str> {
+        let is = |row: &Row| row.certainty == Certainty::Possible && row.config.is_none();
+        if self.rows.iter().any(|row| row.certainty == Certainty::Guessed) {
+            Some("parameters guessed")
+        } else {
+            self.rows.iter().any(is).then_some("launch options assumed")
+        }
+    }
+
     /// How full a multiprocessor gets with a row; `None` where that is not known.
     #[must_use]
     pub fn occupancy(&self, row: &Row) -> Option<Occupancy> {

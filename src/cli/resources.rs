@@ -114,11 +114,11 @@ fn write(format: Format, found: &[(&str, Resources)], out: &mut impl Write) -> a
         return Ok(());
     }
     for (kernel, resources) in found {
-        writeln!(out, "{kernel} on {}", resources.device)?;
+        let caveat = resources.caveat().map_or_else(String::new, |caveat| format!(" ({caveat})"));
+        writeln!(out, "{kernel} on {}{caveat}", resources.device)?;
         for row in &resources.rows {
             let setting = if row.setting.is_empty() { "as launched" } else { row.setting.as_str() };
-            let guessed = if row.certainty == Certainty::Guessed { " (parameters guessed)" } else { "" };
-            writeln!(out, "  {setting}: {}{guessed}", resources.words(row))?;
+            writeln!(out, "  {setting}: {}", resources.words(row))?;
         }
         if resources.left_out > 0 {
             writeln!(out, "  and {} more", resources.left_out)?;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::analysis::resources::{Certainty, Outcome, Resources, Row};
+use crate::analysis::resources::{Outcome, Resources, Row};
 use crate::kernel::{Kernel, Module};
 
 /// So many rows are shown at once.
@@ -19,12 +19,12 @@ pub fn is_told(module: &Module, kernel: &Kernel) -> bool {
 /// All of it in one line: `sm_90: 190 registers, no spills, 48 KiB shared, occupancy 12.5 % (registers)`.
 #[must_use]
 pub fn headline(resources: &Resources) -> String {
-    let guessed = if is_guessed(resources) { " (parameters guessed)" } else { "" };
+    let caveat = resources.caveat().map_or_else(String::new, |caveat| format!(" ({caveat})"));
     let device = &resources.device;
     match resources.rows.as_slice() {
-        [] => format!("{device}: nothing is known{guessed}"),
-        [row] => format!("{device}: {}{guessed}", resources.words(row)),
-        rows => format!("{device}: {}{guessed}", several(resources, rows)),
+        [] => format!("{device}: nothing is known{caveat}"),
+        [row] => format!("{device}: {}{caveat}", resources.words(row)),
+        rows => format!("{device}: {}{caveat}", several(resources, rows)),
     }
 }
 
@@ -65,10 +65,6 @@ fn several(resources: &Resources, rows: &[Row]) -> String {
     out
 }
 
-fn is_guessed(resources: &Resources) -> bool {
-    resources.rows.iter().any(|row| row.certainty == Certainty::Guessed)
-}
-
 /// Each row: what tells it from the others, and what came of it.
 #[must_use]
 pub fn rows(resources: &Resources) -> Vec<(String, String)> {
@@ -98,8 +94,8 @@ fn rest(resources: &Resources) -> String {
 /// A table in Markdown.
 #[must_use]
 pub fn table(resources: &Resources) -> String {
-    let guessed = if is_guessed(resources) { ", with guessed parameters" } else { "" };
-    let mut out = format!("Compiled for {}{guessed}:\n\n", resources.device);
+    let caveat = resources.caveat().map_or_else(String::new, |caveat| format!(", {caveat}"));
+    let mut out = format!("Compiled for {}{caveat}:\n\n", resources.device);
     out.push_str("| | registers | spills | shared | occupancy |\n|---|--:|--:|--:|---|\n");
     for row in resources.rows.iter().take(ROWS) {
         let setting = if row.setting.is_empty() { String::new() } else { format!("`{}`", row.setting) };
@@ -124,7 +120,7 @@ pub fn table(resources: &Resources) -> String {
 mod tests {
     use super::*;
     use crate::analysis::occupancy::Limits;
-    use crate::analysis::resources::Taken;
+    use crate::analysis::resources::{Certainty, Taken};
 
     fn row(setting: &str, registers: u32, shared: u32) -> Row {
         let taken = Taken { registers: Some(registers), spills: Some(0), stack: Some(0), shared, warps: 4, ctas: 1 };
@@ -142,6 +138,10 @@ mod tests {
         assert_eq!(headline(&one), "sm_90: 190 registers, no spills, 48 KiB shared, occupancy 12.5 % (registers)");
         one.rows[0].certainty = Certainty::Guessed;
         assert!(headline(&one).ends_with("(registers) (parameters guessed)"));
+        one.rows[0].certainty = Certainty::Possible;
+        assert!(headline(&one).ends_with("(registers)"), "of a tuner, options are known");
+        one.rows[0].config = None;
+        assert!(headline(&one).ends_with("(registers) (launch options assumed)"));
     }
 
     #[test]

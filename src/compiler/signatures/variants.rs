@@ -176,7 +176,8 @@ fn variant(
     let is_plain = kernel.plain && kernel.heuristics.as_ref().is_some_and(Vec::is_empty);
     let certainty = match sure {
         _ if is_guessed => Sure::Guessed,
-        Sure::Certain if config.is_some() && !is_plain => Sure::Possible,
+        // What wraps a kernel may set options, too; what was seen has them.
+        Sure::Certain if !is_plain && (config.is_some() || base.options.is_none()) => Sure::Possible,
         sure => sure,
     };
     Some(Variant { guess: guess(base.certainty, known), options, config, setting, certainty })
@@ -337,6 +338,10 @@ mod tests {
             ["num_stages=2 | num_stages=2 | 64 | Certain", "num_stages=4 | num_stages=4 | 64 | Possible"]
         );
         assert_eq!(with("    pass\n"), [" |  | 64 | Possible"], "it may be launched elsewhere in another way");
+        let heuristic = format!(
+            "# warpsmith: signature x=*fp32 B=64\n@triton.heuristics({{'num_warps': lambda a: 8}})\n{KERNEL}\n\ndef run(x):\n    k[(1,)](x, B=64)\n"
+        );
+        assert_eq!(found(&heuristic), [" |  | 64 | Possible"]);
     }
 
     #[test]
