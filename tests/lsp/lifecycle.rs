@@ -15,10 +15,13 @@ fn says_what_it_is_and_what_it_can() {
     let capabilities = &result["capabilities"];
     assert_eq!(capabilities["textDocumentSync"]["change"], 2);
     assert_eq!(capabilities["textDocumentSync"]["openClose"], true);
-    assert_eq!(capabilities["codeActionProvider"]["codeActionKinds"], json!(["quickfix", "refactor.rewrite", "warpsmith.inspect"]));
+    assert_eq!(
+        capabilities["codeActionProvider"]["codeActionKinds"],
+        json!(["quickfix", "refactor.rewrite", "warpsmith.inspect"])
+    );
     assert_eq!(
         capabilities["executeCommandProvider"]["commands"],
-        json!(["warpsmith.optimize", "warpsmith.cancel", "warpsmith.resources"])
+        json!(["warpsmith.optimize", "warpsmith.cancel", "warpsmith.resources", "warpsmith.inspect"])
     );
     assert_eq!(
         capabilities["notebookDocumentSync"]["notebookSelector"],
