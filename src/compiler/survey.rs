@@ -6,7 +6,7 @@ use super::protocol::{Answer, Compiled, Failed, Full, Request};
 use super::question::{Device, Question};
 use super::signatures::{Guess, Variant, Variants, certain_variants, guessed_variants};
 use crate::analysis::occupancy::Limits;
-use crate::analysis::resources::{Outcome, Resources, Row, Taken};
+use crate::analysis::resources::{Certainty, Outcome, Resources, Row, Taken};
 use crate::api::Version;
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Source;
@@ -74,6 +74,12 @@ impl Survey {
     #[must_use]
     pub fn device(&self) -> &Device {
         &self.question.device
+    }
+
+    /// Whether some of it is certain to be what the program runs: only that makes findings.
+    #[must_use]
+    pub fn has_proof(&self) -> bool {
+        self.variants.all.iter().any(|variant| variant.certainty == Certainty::Certain)
     }
 
     fn step(&self) -> Option<Step<'_>> {
@@ -166,7 +172,6 @@ fn outcome(answer: &Answer, variant: &Variant, has_limits: bool) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::resources::Certainty;
 
     const TUNED: &str = "import triton\nimport triton.language as tl\n\n@triton.autotune([triton.Config({'B': 64}), \
         triton.Config({'B': 128}, num_warps=8, num_ctas=2)], key=[])\n@triton.jit\ndef k(x, B: tl.constexpr):\n    \

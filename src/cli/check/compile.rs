@@ -36,6 +36,7 @@ impl Compiler {
             };
             if let (Outcome::Accepted { .. }, Some(device)) = (&outcome, &device)
                 && let Ok(survey) = Survey::of(source, module, kernel, device, *triton)
+                && survey.has_proof()
             {
                 self.with_session(python, |session| session.survey(survey, module, kernel))?.keep(kernel);
             }
