@@ -13,6 +13,8 @@ use crate::kernel::{Kernel, Module};
 
 /// More are not compiled.
 const MAX: usize = 64;
+/// The same where parameters are guessed: what comes of it is less worth.
+const MAX_GUESSED: usize = 16;
 /// What a launch passes beside the parameters.
 pub(super) const OPTIONS: [&str; 4] = ["num_warps", "num_stages", "num_ctas", "maxnreg"];
 
@@ -107,9 +109,11 @@ fn of_bases(module: &Module, launch: &Launching<'_>, bases: Vec<Base<'_>>, stage
             _ => found.all.extend(as_launched(module, launch, base, &label)),
         }
     }
+    let is_guessed = distinct.iter().all(|base| base.certainty == super::Certainty::Guessed);
+    let most = if is_guessed { MAX_GUESSED } else { MAX };
     let unread = setups.map_or(0, |setups| setups.unread);
-    found.left_out = unread + found.all.len().saturating_sub(MAX);
-    found.all.truncate(MAX);
+    found.left_out = unread + found.all.len().saturating_sub(most);
+    found.all.truncate(most);
     found
 }
 
@@ -376,14 +380,16 @@ mod tests {
 
     #[test]
     fn guesses_stay_guesses_and_there_is_an_end() {
-        let (text, module) = module_of(&format!(
+        let tuned = format!(
             "@triton.autotune([triton.Config({{'B': 64}}, num_warps=w) for w in range(1, 101)], key=[])\n{KERNEL}"
-        ));
+        );
+        assert_eq!(found(&format!("# warpsmith: signature x=*fp16\n{tuned}")).len(), 64);
+        let (text, module) = module_of(&tuned);
         let kernel = &module.kernels[0];
         assert_eq!(certain_variants(&module, kernel, &text, 3), Variants::default());
         let guess = &super::super::guesses(&module, kernel, &text)[0];
         let all = guessed_variants(&module, kernel, guess, 2);
-        assert_eq!((all.all.len(), all.left_out), (64, 36));
+        assert_eq!((all.all.len(), all.left_out), (16, 84));
         assert!(all.all.iter().all(|one| one.certainty == Sure::Guessed && one.options["num_stages"] == 2));
     }
 }
