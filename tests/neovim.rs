@@ -125,6 +125,22 @@ fn neovim_shows_what_is_wrong_with_the_examples() {
     assert!(said.contains("fixed ") && said.contains("tl.cdiv("), "{said}");
 }
 
+/// `:WarpsmithInspect` opens what the compiler makes of the kernel under the cursor.
+#[test]
+fn neovim_opens_what_the_compiler_makes_of_a_kernel() {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    for suite in ["forky", "trixie"] {
+        let Some(neovim) = neovim(suite) else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let settings = format!("python = '{python}'\n[compiler]\ntarget = 'cuda:90'\n");
+        std::fs::write(folder.path().join("warpsmith.toml"), settings).unwrap();
+        let file = folder.path().join("kernel.py");
+        std::fs::write(&file, FILE.replace("é = \"😀\"; factor = tl.float32(n)", "factor = n")).unwrap();
+        let said = run(&neovim, "inspect.lua", folder.path(), &[&file]);
+        assert!(said.contains("ok scale.ptx // ptx of `scale`, by Triton 3."), "{said}");
+    }
+}
+
 #[test]
 fn neovim_of_today_enables_the_server_and_applies_a_quick_fix() {
     session("forky", "enable");

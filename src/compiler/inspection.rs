@@ -163,7 +163,8 @@ impl Inspection {
             vec![format!("{} of `{name}`, by Triton {triton} for {}", self.stage.name(), self.question.device)];
         notes.push(format!("{} {}", certainty(guess), self.signature(guess)));
         let mut takes = options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
-        takes.extend(resources(&compiled));
+        let has_said = options.get("num_warps") == Some(&compiled.warps.into());
+        takes.extend(resources(&compiled).into_iter().skip(usize::from(has_said)));
         notes.push(takes.join(", "));
         notes.extend(failed);
         Ok(Listing { notes, raw, stage: self.stage, sources: self.sources.clone() })

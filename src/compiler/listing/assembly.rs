@@ -16,7 +16,7 @@ type Place = (u32, u32, u32);
 pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     let files: HashMap<u32, Rc<str>> = text.lines().filter_map(file).collect();
     let mut places = Places { files, callers: HashMap::new() };
-    let (mut rows, mut present, mut is_for_debuggers) = (Vec::new(), Origin::default(), false);
+    let (mut rows, mut present, mut is_for_debuggers) = (Vec::new(), None, false);
     for line in text.lines() {
         let word = line.trim_start();
         if word.starts_with(".section") || word == ".text" || word.starts_with(".amdgpu_metadata") {
@@ -26,13 +26,11 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
             continue;
         }
         if let Some(rest) = word.strip_prefix(".loc") {
-            if let Some(origin) = places.origin(rest) {
-                present = origin;
-            }
+            present = places.origin(rest);
             continue;
         }
         let is_instruction = line.starts_with(['\t', ' ']) && !word.is_empty() && !word.starts_with(['.', '/', ';']);
-        let origin = if is_instruction { Rc::clone(&present) } else { Origin::default() };
+        let origin = present.clone().filter(|_| is_instruction);
         rows.push(Row { text: Cow::Borrowed(line), origin });
     }
     rows
@@ -64,10 +62,10 @@ struct Places {
 }
 
 impl Places {
-    /// Where a `.loc` leads; `None` when that is nowhere.
+    /// Where a `.loc` leads. Line 0 is what the compiler writes when it does not know.
     fn origin(&mut self, loc: &str) -> Option<Origin> {
         let (place, rest) = place(loc)?;
-        let inner = self.frame(place)?;
+        let Some(inner) = self.frame(place) else { return Some(Origin::default()) };
         let mut frames = vec![inner];
         match rest.split_once(" inlined_at ").and_then(|(_, caller)| self::place(caller)) {
             Some((caller, _)) => {
@@ -112,7 +110,7 @@ fn place(text: &str) -> Option<(Place, &str)> {
 
 /// The lines of `nvdisasm`, which writes places above the instructions, calls on the way there below each other.
 pub(super) fn sass_rows(text: &str) -> Vec<Row<'_>> {
-    let (mut rows, mut present, mut next) = (Vec::new(), Origin::default(), Vec::new());
+    let (mut rows, mut present, mut next) = (Vec::new(), None, Vec::new());
     for line in text.lines() {
         if let Some(rest) = line.trim_start().strip_prefix("//## File ") {
             next.extend(quoted(rest).and_then(|(file, rest)| {
@@ -122,10 +120,10 @@ pub(super) fn sass_rows(text: &str) -> Vec<Row<'_>> {
             continue;
         }
         if !next.is_empty() {
-            present = std::mem::take(&mut next).into();
+            present = Some(Origin::from(std::mem::take(&mut next)));
         }
         let is_instruction = line.trim_start().starts_with("/*");
-        let origin = if is_instruction { Rc::clone(&present) } else { Origin::default() };
+        let origin = present.clone().filter(|_| is_instruction);
         rows.push(Row { text: Cow::Borrowed(line), origin });
     }
     rows

@@ -19,14 +19,13 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     }
     let is_place = |line: &&str| node(line).is_none_or(|(_, node)| !node.contains("!DI")) && !is_units(line);
     let rows = text.lines().filter(is_place).map(|line| {
-        let Some((before, after)) = line.split_once("!dbg !") else {
-            return Row { text: Cow::Borrowed(line), origin: Origin::default() };
-        };
-        let Some((number, rest)) = number(after) else {
-            return Row { text: Cow::Borrowed(line), origin: Origin::default() };
+        let place = line.split_once("!dbg !").and_then(|(before, after)| Some((before, number(after)?)));
+        let Some((before, (number, rest))) = place else {
+            let is_instruction = line.strip_prefix("  ").is_some_and(|rest| !rest.starts_with([' ', ';', ']']));
+            return Row { text: Cow::Borrowed(line), origin: is_instruction.then(Origin::default) };
         };
         let before = before.trim_end_matches([',', ' ']);
-        Row { text: Cow::Owned(format!("{before}{rest}")), origin: nodes.origin(number) }
+        Row { text: Cow::Owned(format!("{before}{rest}")), origin: Some(nodes.origin(number)) }
     });
     rows.collect()
 }

@@ -20,18 +20,17 @@ pub(super) fn rows(text: &str) -> Vec<Row<'_>> {
     let (mut rows, mut open): (Vec<Row<'_>>, Vec<usize>) = (Vec::new(), Vec::new());
     for line in text.lines().filter(|line| definition(line).is_none()) {
         let (stripped, location) = stripped(line);
-        let origin = location.map_or_else(Origin::default, |location| table.origin(location));
+        let origin = location.map(|location| table.origin(location));
         let (is_start, is_end) = (stripped.ends_with('{'), stripped.trim_start().starts_with('}'));
         let opened = if is_end { open.pop() } else { None };
-        if let Some(opened) = opened.filter(|_| !origin.is_empty()) {
+        if let (Some(opened), Some(origin)) = (opened, &origin) {
             // What belongs to an operation with a body stands behind the body.
-            rows[opened].origin = Rc::clone(&origin);
+            rows[opened].origin = Some(Rc::clone(origin));
         }
         if is_start {
             open.push(opened.unwrap_or(rows.len()));
         }
-        let origin = if is_end { Origin::default() } else { origin };
-        rows.push(Row { text: stripped, origin });
+        rows.push(Row { text: stripped, origin: origin.filter(|_| !is_end) });
     }
     rows
 }

@@ -88,8 +88,12 @@ type Origin = Rc<[Frame]>;
 #[derive(Debug)]
 struct Row<'a> {
     text: Cow<'a, str>,
-    origin: Origin,
+    /// `None` for what is no instruction: it says nothing about those that follow.
+    origin: Option<Origin>,
 }
+
+/// What stands above instructions of which the compiler does not know the line.
+const NOWHERE: &str = "no line";
 
 /// The user's files: their paths, as Triton was told, and their texts.
 pub type Sources = [(String, Arc<str>)];
@@ -106,7 +110,9 @@ pub fn annotated(stage: Stage, text: &str, sources: &Sources) -> String {
     let mut labels = Labels::new(sources);
     let (mut whole, mut present) = (String::with_capacity(text.len()), None);
     for row in rows {
-        if let Some(label) = labels.of(&row.origin)
+        let label = row.origin.map(|origin| labels.of(&origin).unwrap_or_else(|| Rc::from(NOWHERE)));
+        // At the beginning nothing is claimed, so nothing needs to be taken back.
+        if let Some(label) = label.filter(|label| present.is_some() || &**label != NOWHERE)
             && present.as_ref() != Some(&label)
         {
             let indent = &row.text[..row.text.len() - row.text.trim_start().len()];

@@ -45,6 +45,7 @@ module {
 // k.py:4: def k(x):
 module {
   tt.func public @k(%x: !tt.ptr<f32> {tt.divisibility = 16 : i32}) attributes {noinline = false} {
+    // no line
     %c = arith.constant 5.000000e-01 : f32
     // helpers.py:2: return x / 2 (called at k.py:5)
     %v = arith.divf %x, %c : f32
@@ -78,6 +79,7 @@ $L__func_begin0:
 $L__tmp1:
 \t.loc\t1 0 3
 $L__BB0_1:
+\tbar.sync \t0;
 \t.loc\t2 2 11                        // helpers.py:2:11 @[ k.py:5:8 ]
 \tadd.f32 \t%r14, %r5, %r13;
 \t.loc\t1 5 8, function_name $L__info_string0, inlined_at 1 7 9 // k.py:5:8
@@ -102,6 +104,8 @@ $L__BB0_1:
 \t// k.py:4: def k(x):
 \tmov.u32 \t%r10, %tid.x;
 $L__BB0_1:
+\t// no line
+\tbar.sync \t0;
 \t// helpers.py:2: return x / 2 (called at k.py:5)
 \tadd.f32 \t%r14, %r5, %r13;
 \t// helpers.py:1: def half(x): (called at k.py:7)
@@ -160,6 +164,7 @@ fn instructions_of_llvm_stand_below_their_lines() {
 define ptx_kernel void @k(ptr addrspace(1) %0) local_unnamed_addr #0 {
   ; helpers.py:2: return x / 2 (called at k.py:5)
   %2 = fdiv float %1, 2.0
+  ; no line
   %3 = fadd float %2, 2.0
   ; k.py:7: v += i
   ret void
