@@ -1,7 +1,7 @@
 //! The compiler tier: a moment after the last edit, Triton's own front end is asked about the kernels that changed.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -149,10 +149,8 @@ impl Owner {
     /// The interpreter of a unit, if it has Triton.
     fn interpreter(&mut self, unit: &Unit) -> Option<PathBuf> {
         let resolved = self.resolved(unit);
-        let root = self.root_of(unit);
-        let folder = unit.path.as_deref().and_then(Path::parent).unwrap_or(&root);
-        let environment = (self.tools.environment)(folder, &root, &resolved.settings)?;
-        environment.triton.map(|_| environment.python)
+        let environment = resolved.environment.as_ref()?;
+        environment.triton.map(|_| environment.python.clone())
     }
 
     fn ask(&mut self, python: PathBuf, uri: lsp::Uri, trial: Trial) {

@@ -213,7 +213,7 @@ impl Owner {
         self.encoding = capabilities::negotiate_encoding(&params.capabilities);
         let options = settings::options(params.initialization_options);
         self.trusted = options.trusted;
-        self.settings.set_initial(options.settings);
+        self.settings.set_initial(options.settings, options.interpreter);
         self.folders = match params.workspace_folders_initialize_params.workspace_folders {
             Some(lsp::WorkspaceFolders::WorkspaceFolderList(folders)) => {
                 folders.into_iter().map(|folder| folder.uri).collect()

@@ -1,18 +1,16 @@
 //! What the server calls that is not its own: replaceable, so that tests can script it.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use crate::evaluate::{self, Devices};
 use crate::explore::{self, Observer, OptimizeError, Outcome, Request};
-use crate::python::environment::Environment;
+use crate::python::environment::{Environment, Search};
 use crate::rules::{self, Context, Diagnostic, Selection};
-use crate::settings::Settings;
 
 type Check = dyn Fn(&Context<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
 type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
-type FindEnvironment = dyn Fn(&Path, &Path, &Settings) -> Option<Environment> + Send + Sync;
+type FindEnvironment = dyn Fn(&Search<'_>) -> Option<Environment> + Send + Sync;
 
 /// The features behind the server.
 #[derive(Clone)]
@@ -23,7 +21,7 @@ pub struct Tools {
     pub optimize: Arc<Optimize>,
     /// Looks for CUDA devices; may take a second.
     pub devices: Arc<dyn Fn() -> Devices + Send + Sync>,
-    /// Finds the Python environment of files in a folder, in the workspace with this root.
+    /// Finds the Python environment of files in a folder; may read the file system.
     pub environment: Arc<FindEnvironment>,
 }
 

@@ -38,7 +38,8 @@ pub struct Settings {
     /// The Triton version to check against, such as `3.6.0`. Default: the one installed in the project's environment.
     #[schemars(example = &"3.6.0")]
     pub triton_version: Option<String>,
-    /// The Python interpreter of the project. Default: found from `VIRTUAL_ENV`, `.venv`, conda or `PATH`.
+    /// The Python interpreter of the project. Default: the first that has Triton of what is
+    /// chosen in the editor, `VIRTUAL_ENV`, `.venv` or `venv`, conda, the environments of uv, Poetry and PDM, and `PATH`.
     #[schemars(example = &".venv/bin/python")]
     pub python: Option<PathBuf>,
     /// What the editor shows between the text.

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::model::ModelFacts;
 use crate::api::{Certainty, Target};
 use crate::evaluate::{self, Device, Devices, Drivers};
-use crate::python::environment::{self, Environment, Origin};
+use crate::python::environment::{self, Environment};
 use crate::settings::Loaded;
 
 /// What was found.
@@ -129,17 +129,10 @@ impl Facts {
 
 impl PythonFacts {
     fn of(environment: Environment) -> Self {
-        let source = match environment.origin {
-            Origin::Settings => "from the settings",
-            Origin::VirtualEnv => "from VIRTUAL_ENV",
-            Origin::Workspace => "in the project",
-            Origin::Conda => "from CONDA_PREFIX",
-            Origin::Path => "from PATH",
-        };
         Self {
             exists: environment.python.exists(),
             executable: environment.python,
-            source,
+            source: environment.origin.text(),
             triton: environment.triton.map(|version| version.to_string()),
             release: environment.release,
             torch: environment.site_packages.iter().any(|folder| folder.join("torch").is_dir()),
