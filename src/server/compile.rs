@@ -1,7 +1,6 @@
 //! The compiler tier: a moment after the last edit, Triton's own front end is asked about the kernels that changed.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -10,8 +9,8 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use super::client::Call;
 use super::event::{Event, Events};
+use super::interpreter::Interpreter;
 use super::owner::Owner;
-use super::unit::Unit;
 use crate::analysis::verdict::{Outcome as Said, Verdict};
 use crate::compiler::{Device, Heard, Outcome, Question, Service, Settled, Status, Trial, said};
 use crate::rules;
@@ -24,7 +23,9 @@ const DELAY: Duration = Duration::from_millis(300);
 /// What the tier knows and has to do.
 #[derive(Default)]
 pub(super) struct Compile {
-    service: Option<Service>,
+    pub(super) service: Option<Service>,
+    /// Whose that is.
+    of: Option<Interpreter>,
     timer: Option<Timer>,
     /// Files and notebooks that were edited since the last quiet moment.
     edited: Vec<lsp::Uri>,
@@ -33,8 +34,6 @@ pub(super) struct Compile {
     asked: Option<Asked>,
     last: u64,
     known: HashMap<u64, Settled>,
-    /// Interpreters of which it was told that they cannot be asked.
-    told: Vec<PathBuf>,
     /// How long it must be quiet, as the settings of the file that was checked last say.
     pub(super) delay: Option<Duration>,
 }
@@ -102,10 +101,20 @@ impl Owner {
 
     /// Nothing has been edited for a while: asks about what has no verdict.
     pub(super) fn quiet(&mut self) {
+        self.look_for_interpreters_sometimes();
         for uri in std::mem::take(&mut self.compile.edited) {
-            let Some(unit) = self.documents.unit(&uri) else { continue };
-            let is_wanted = self.settings_of(&uri).is_some_and(|settings| settings.enabled);
-            if is_wanted {
+            let Some(unit) = self.documents.unit(&uri).filter(|unit| !unit.module.kernels.is_empty()) else { continue };
+            if !self.resolved(&unit).settings.compiler.enabled {
+                self.forget_verdicts_of_others(unit, None);
+                continue;
+            }
+            let interpreter = self.interpreter(&unit);
+            if let Some((python, why)) = self.interpreters.missing.clone() {
+                self.tell_unfit(python, &why);
+            }
+            let is_fit = interpreter.is_some();
+            self.forget_verdicts_of_others(unit, interpreter.as_ref());
+            if let Some(unit) = self.documents.unit(&uri).filter(|_| is_fit) {
                 let open = unit.module.kernels.iter().filter(|kernel| Verdict::of(kernel).is_none());
                 let names = open.map(|kernel| (unit.uri.clone(), kernel.name.clone()));
                 self.compile.waiting.extend(names);
@@ -130,7 +139,8 @@ impl Owner {
     fn compile(&mut self, uri: lsp::Uri, name: &str) {
         let Some(unit) = self.documents.unit(&uri) else { return };
         let Some(kernel) = unit.module.kernel(name).filter(|kernel| Verdict::of(kernel).is_none()) else { return };
-        let Some(python) = self.interpreter(&unit) else { return self.compile.waiting.clear() };
+        let Some(interpreter) = self.interpreter(&unit) else { return };
+        self.serve(interpreter);
         match Question::of(&unit.source, &unit.module, kernel, &Device::default()) {
             Err(why) => {
                 tracing::info!(why, "Triton cannot be asked about `{name}`");
@@ -141,25 +151,26 @@ impl Owner {
                     drop(unit);
                     self.settle(&uri, &question, settled);
                 }
-                None => self.ask(python, uri, Trial::new(question)),
+                None => self.ask(uri, Trial::new(question)),
             },
         }
     }
 
-    /// The interpreter of a unit, if it has Triton.
-    fn interpreter(&mut self, unit: &Unit) -> Option<PathBuf> {
-        let resolved = self.resolved(unit);
-        let environment = resolved.environment.as_ref()?;
-        environment.triton.map(|_| environment.python.clone())
+    /// Has this interpreter asked from now on.
+    fn serve(&mut self, interpreter: Interpreter) {
+        if self.compile.service.is_some() && self.compile.of.as_ref() == Some(&interpreter) {
+            return;
+        }
+        let events = self.events.clone();
+        let ears = Arc::new(move |number, heard| drop(events.send(Event::Compiler(number, heard))));
+        // The former process is killed with its service.
+        self.compile.service = Some(Service::new(interpreter.python.clone(), ears).with_cores(interpreter.cores));
+        self.compile.of = Some(interpreter);
+        self.compile.known.clear();
+        self.interpreters.unfit = None;
     }
 
-    fn ask(&mut self, python: PathBuf, uri: lsp::Uri, trial: Trial) {
-        if self.compile.service.as_ref().is_none_or(|service| service.python() != python) {
-            let events = self.events.clone();
-            let ears = Arc::new(move |number, heard| drop(events.send(Event::Compiler(number, heard))));
-            // The former process is killed with its service.
-            self.compile.service = Some(Service::new(python, ears));
-        }
+    fn ask(&mut self, uri: lsp::Uri, trial: Trial) {
         self.compile.last += 1;
         let id = self.compile.last;
         let Some(request) = trial.request(id) else { return };
@@ -245,36 +256,32 @@ impl Owner {
         }
         drop(unit);
         if is_shown || !disproved.is_empty() {
-            self.documents.forget_findings_of(uri);
-            if !self.capabilities.pulls_diagnostics {
-                self.unpublished.insert(uri.clone());
-            } else if self.capabilities.refreshes_diagnostics {
-                self.client.send(Call::RefreshDiagnostics);
-            }
+            self.show_again(uri);
         }
         if has_types && self.capabilities.refreshes_hints {
             self.client.send(Call::RefreshHints);
         }
     }
 
-    /// Says once for each interpreter why it cannot be asked.
+    /// Says so when the interpreter that is asked turns out to be unfit.
     fn tell_if_unfit(&mut self) {
         let Some(service) = &self.compile.service else { return };
         let Status::Unfit(reason) = service.status() else { return };
         let python = service.python().to_owned();
+        let first = reason.lines().next().unwrap_or_default();
+        let why = format!("{} cannot be asked ({first})", python.display());
         self.compile.waiting.clear();
         self.compile.asked = None;
-        if !self.compile.told.contains(&python) {
-            let first = reason.lines().next().unwrap_or_default();
-            let text =
-                format!("Warpsmith does without Triton's own errors: {} cannot be asked ({first})", python.display());
-            self.client.show(lsp::MessageType::Info, text);
-            self.compile.told.push(python);
+        if self.interpreters.unfit.is_none() {
+            self.note_unfit(&python);
         }
+        self.tell_unfit(Some(python), &why);
     }
+}
 
-    fn settings_of(&mut self, uri: &lsp::Uri) -> Option<crate::settings::CompilerSettings> {
-        let unit = self.documents.unit(uri)?;
-        Some(self.resolved(&unit).settings.compiler.clone())
+impl Compile {
+    /// Whether a kernel is being compiled.
+    pub(super) fn is_asking(&self) -> bool {
+        self.asked.is_some()
     }
 }

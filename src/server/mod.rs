@@ -26,6 +26,7 @@ mod framing;
 mod from_lsp;
 mod hover;
 mod inlay_hints;
+mod interpreter;
 mod magic;
 mod notebook;
 mod offer;
@@ -36,6 +37,7 @@ mod progress;
 mod semantic_tokens;
 mod settings;
 mod signature_help;
+mod status;
 mod suppression;
 mod symbols;
 mod target;
@@ -98,6 +100,7 @@ where
     })
     .custom_method("window/workDoneProgress/cancel", Backend::cancel_progress)
     .custom_method("$/setTrace", Backend::set_trace)
+    .custom_method(status::METHOD, Backend::status)
     .custom_method(framing::MALFORMED, Backend::malformed)
     .finish();
     let for_owner = events.clone();

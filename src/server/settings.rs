@@ -141,6 +141,13 @@ impl Store {
         changed
     }
 
+    /// The folders with the packages of an interpreter that is in use.
+    pub(super) fn packages_of(&self, python: &Path) -> Vec<PathBuf> {
+        let mut environments = self.resolved.values().filter_map(|known| known.environment.as_ref());
+        let found = environments.find(|environment| environment.python == python);
+        found.map(|environment| environment.site_packages.clone()).unwrap_or_default()
+    }
+
     /// The interpreter that was chosen in the editor for a workspace folder.
     fn chosen(&self, workspace: Option<&lsp::Uri>) -> Option<&Path> {
         let chosen = self.chosen.get(&workspace.cloned()).or_else(|| self.chosen.get(&None));

@@ -77,11 +77,13 @@ pub struct CompilerSettings {
     pub enabled: bool,
     /// How long after the last keystroke, in milliseconds.
     pub delay: u64,
+    /// How many processor cores the process that asks Triton may use, with all that it starts (on Linux); 0 means half of them.
+    pub cores: usize,
 }
 
 impl Default for CompilerSettings {
     fn default() -> Self {
-        Self { enabled: true, delay: 300 }
+        Self { enabled: true, delay: 300, cores: 0 }
     }
 }
 

@@ -12,6 +12,7 @@ mod documents;
 mod harness;
 mod hover;
 mod imports;
+mod interpreter;
 mod lifecycle;
 mod malformed;
 mod names;
