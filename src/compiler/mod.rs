@@ -5,6 +5,7 @@
 //! - [`Process`]: the process that is asked ([`protocol`] has the words; `worker.py` is what runs there).
 
 mod extract;
+mod false_alarms;
 mod opinion;
 mod process;
 pub mod protocol;
@@ -15,6 +16,7 @@ mod signatures;
 mod verdict;
 
 pub use extract::{Extracted, extract};
+pub use false_alarms::{FalseAlarm, false_alarms, false_alarms_path};
 pub use opinion::{Complaint, Files, Opinion, Place, opinion};
 pub use process::{Heard, Process, StartError};
 pub use question::{Device, Question, Settled, Trial};

@@ -12,7 +12,7 @@ use super::event::{Event, Events};
 use super::interpreter::Interpreter;
 use super::owner::Owner;
 use crate::analysis::verdict::{Outcome as Said, Verdict};
-use crate::compiler::{Device, Heard, Outcome, Question, Service, Settled, Status, Trial, said};
+use crate::compiler::{Device, FalseAlarm, Heard, Outcome, Question, Service, Settled, Status, Trial, said};
 use crate::rules;
 
 /// Verdicts that are remembered, for edits that are taken back.
@@ -245,14 +245,15 @@ impl Owner {
             Said::Unknown(_) => (false, false),
         };
         Verdict::new(kernel, said).keep(kernel);
-        let disproved: Vec<String> = unit
-            .findings()
-            .iter()
-            .filter(|finding| rules::is_disproved(&unit.module, finding))
-            .map(|finding| format!("{} in `{}`: {}", finding.code, kernel.name, finding.message))
-            .collect();
-        for text in &disproved {
-            tracing::warn!(text, "Triton compiles what a rule calls an error: please report this false alarm");
+        let disproved = unit.findings().iter().filter(|finding| rules::is_disproved(&unit.module, finding));
+        let triton = self.compile.of.as_ref().map(|of| of.triton.to_string()).unwrap_or_default();
+        let text = unit.source.slice(kernel.span);
+        let disproved: Vec<FalseAlarm> =
+            disproved.map(|finding| FalseAlarm::new(finding.code, &finding.message, text, &triton)).collect();
+        for alarm in &disproved {
+            let (rule, message) = (&alarm.rule, &alarm.message);
+            tracing::warn!(rule, message, "Triton compiles what a rule calls an error: please report this false alarm");
+            (self.tools.store_false_alarm)(alarm.clone());
         }
         drop(unit);
         if is_shown || !disproved.is_empty() {

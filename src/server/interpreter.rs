@@ -21,7 +21,7 @@ const PAUSE: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interpreter {
     pub(super) python: PathBuf,
-    triton: Version,
+    pub(super) triton: Version,
     installed: Option<SystemTime>,
     /// How many processor cores it may use.
     pub(super) cores: usize,
