@@ -114,7 +114,7 @@ fn private(path: &Path) -> io::Result<fs::File> {
 
 /// The day of a time in seconds since 1970.
 fn day(seconds: u64) -> String {
-    let is_leap = |year: u64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (mut year, mut days) = (1970, seconds / 86_400);
     while days >= 365 + u64::from(is_leap(year)) {
         days -= 365 + u64::from(is_leap(year));
