@@ -152,6 +152,9 @@ fn an_untrusted_workspace_is_not_compiled() {
     let mut client = Setup::new().options(json!({ "settings": settings, "workspaceTrusted": false })).start();
     let document = client.open("k.py", &broken);
     assert_eq!(codes(&client.published(&document)), [""; 0]);
+    let status = client.request("warpsmith/status", json!({}))["compiler"].take();
+    assert_eq!((&status["state"], &status["python"]), (&json!("idle"), &Value::Null));
+    assert!(status["message"].as_str().unwrap().contains("not trusted"), "{status}");
     client.assert_silent();
 }
 

@@ -227,7 +227,7 @@ fn the_status_is_told_to_clients_that_take_it_and_to_no_others() {
 
 #[test]
 fn the_process_keeps_to_its_share_of_the_cores() {
-    let all = std::thread::available_parallelism().unwrap().get();
+    let all = allowed_to("self");
     for (cores, used) in [(1, 1), (0, (all / 2).max(1)), (all + 1, all)] {
         assert_eq!(allowed_to_worker(cores), used, "of {all} cores, set to {cores}");
     }
@@ -242,7 +242,12 @@ fn allowed_to_worker(cores: usize) -> usize {
     let worker = client.children().into_iter().find(|id| {
         std::fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default().contains("warpsmith_compiler")
     });
-    let status = std::fs::read_to_string(format!("/proc/{}/status", worker.unwrap())).unwrap();
+    allowed_to(&worker.unwrap().to_string())
+}
+
+/// How many cores a process may use.
+fn allowed_to(process: &str) -> usize {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed:")).unwrap();
     let digits = allowed.chars().filter_map(|digit| digit.to_digit(16));
     digits.map(|digit| digit.count_ones() as usize).sum()
