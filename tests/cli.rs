@@ -317,35 +317,6 @@ fn the_doctor_says_what_is_missing() {
 }
 
 #[test]
-fn the_doctor_asks_triton_and_counts_false_alarms() {
-    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
-    let state = tempfile::tempdir().unwrap();
-    let folder = Folder::new(&[("warpsmith.toml", &format!("python = '{python}'\n"))]);
-    let doctor = |json: bool| {
-        let arguments: &[&str] = if json { &["doctor", "--json"] } else { &["doctor"] };
-        folder.run_with(arguments, |command| {
-            command.env("XDG_STATE_HOME", state.path());
-        })
-    };
-    let ran = doctor(false);
-    assert!(ran.out.contains("Compiling       works: Triton 3."), "{}", ran.out);
-    assert!(ran.out.contains("False alarms    none\n"), "{}", ran.out);
-    let file = state.path().join("warpsmith/false-alarms.jsonl");
-    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let alarm = r#"{"rule":"L002","message":"","kernel":"def k(): pass","triton":"3.6.0","warpsmith":"0.1.0","date":"2026-01-01"}"#;
-    std::fs::write(&file, format!("{alarm}\n")).unwrap();
-    let facts: Value = serde_json::from_str(&doctor(true).out).unwrap();
-    assert_eq!(facts["false_alarms"]["count"], 1);
-    assert!(facts["compiler"]["milliseconds"][1].as_u64().unwrap() < 60_000, "{facts}");
-    assert!(doctor(false).out.contains(&format!("False alarms    1, in {}", file.display())));
-    folder.write("warpsmith.toml", b"python = 'gone'\n");
-    let ran = doctor(false);
-    assert!(ran.out.contains("gone does not exist") && ran.out.contains("set `python`"), "{}", ran.out);
-    folder.write("warpsmith.toml", b"compiler.enabled = false\n");
-    assert!(doctor(false).out.contains("Compiling       off: "));
-}
-
-#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let many = BAD.to_owned() + &"    b = tl.float32(n)\n".repeat(20_000);
     let folder = Folder::new(&[("a.py", &many)]);
