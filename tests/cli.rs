@@ -307,6 +307,9 @@ fn the_doctor_says_what_is_missing() {
     assert_eq!(facts["promises"][0]["state"], "works");
     assert_eq!(facts["promises"][1]["state"], "missing", "torch is");
     assert_eq!(facts["promises"][2]["state"], "off");
+    let compiling = &facts["promises"][3];
+    assert_eq!((&compiling["name"], &compiling["state"]), (&"Compiling".into(), &"missing".into()));
+    assert!(compiling["detail"].as_str().unwrap().contains("cannot start"), "{compiling}");
     assert_eq!(folder.run(&["doctor", "--model"]).code, 1, "asked for, and there is none");
     folder.write("warpsmith.toml", b"colour = 1");
     let ran = folder.run(&["doctor"]);

@@ -1,11 +1,13 @@
 //! The compiler tier against Triton itself: the verdicts that nine releases gave, and processes that die.
 //!
-//! Runs with the Triton of `WARPSMITH_TEST_PYTHON`, whichever of the releases that is.
+//! Runs with the Triton of `WARPSMITH_TEST_PYTHON`, and with those in the folder `WARPSMITH_TEST_TRITONS`, each in a folder
+//! that is called after its version.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use serde_json::{Value as Json, json};
 use warpsmith::compiler::protocol::{Answer, Full, Request, SourceFile};
@@ -65,12 +67,15 @@ fn verdict(answer: &Answer) -> (bool, Option<(u32, u32)>) {
     (answer.accepted, place)
 }
 
-#[test]
-fn verdicts_are_those_of_the_table() {
-    let mut session = Session::new(python());
-    let version = version(&mut session);
+/// Programs with the verdicts of nine releases.
+const GIVEN: &str = include_str!("data/frontend_snippets.json");
+const MORE: &str = include_str!("data/frontend_more.json");
+
+/// Asks about the programs of which the verdict of this session's Triton is in the table. Returns how many that are, and
+/// which are answered otherwise.
+fn compare(session: &mut Session, version: &str, sets: &[&str]) -> (usize, Vec<String>) {
     let (mut asked, mut wrong) = (0, Vec::new());
-    for data in [include_str!("data/frontend_snippets.json"), include_str!("data/frontend_more.json")] {
+    for data in sets {
         let data: Json = serde_json::from_str(data).unwrap();
         for snippet in data["snippets"].as_array().unwrap() {
             let of_version = |(versions, _): &(&String, &Json)| versions.split(' ').any(|one| one == version);
@@ -85,18 +90,70 @@ fn verdicts_are_those_of_the_table() {
             let place = number("line").zip(number("col"));
             asked += 1;
             let got = verdict(&answer);
-            let is_answered = answer.unable.is_none() && answer.crashed.is_none();
+            // A file that cannot be loaded is no verdict, but the reason has to be that of the table.
+            let message = expected["message"].as_str().unwrap_or_default();
+            let is_known = |unable: &String| place.is_none() && !message.is_empty() && unable.contains(message);
+            let is_answered = answer.unable.as_ref().is_none_or(is_known) && answer.crashed.is_none();
             // What fails when the file is loaded has no place in the table.
             let is_load = answer.error.as_ref().is_some_and(|error| error.kind == "load");
             let got = if is_load { (got.0, None) } else { got };
             if !is_answered || got != (expected["ok"] == true, place) {
-                wrong.push(format!("{}: {got:?}, not {expected}: {answer:?}", snippet["id"]));
+                wrong.push(format!("Triton {version}, {}: {got:?}, not {expected}: {answer:?}", snippet["id"]));
             }
         }
     }
+    (asked, wrong)
+}
+
+#[test]
+fn verdicts_are_those_of_the_table() {
+    let mut session = Session::new(python());
+    let version = version(&mut session);
+    let (asked, wrong) = compare(&mut session, &version, &[GIVEN, MORE]);
     println!("{asked} programs, Triton {version}");
     assert!(asked > 1000, "{asked}");
     assert!(wrong.is_empty(), "{} of {asked}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// Fresh environments with Triton and nothing else, one for each release that is there.
+#[test]
+fn verdicts_of_other_releases_are_those_of_the_table_without_torch() {
+    let releases = std::env::var_os("WARPSMITH_TEST_TRITONS").expect("run the tests by `cargo xtask test`");
+    let releases = std::fs::read_dir(&releases).unwrap().map(|entry| entry.unwrap().path());
+    let asking: Vec<_> = releases.map(|packages| std::thread::spawn(move || compare_release(&packages))).collect();
+    let found: Vec<String> = asking.into_iter().map(|release| release.join().unwrap()).collect();
+    assert!(["3.4.0", "3.9.0"].iter().all(|release| found.iter().any(|one| one == release)), "{found:?}");
+}
+
+/// Compares the verdicts of the release in a folder. Returns its version.
+fn compare_release(packages: &Path) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let python = environment(folder.path(), packages);
+    let torch = Command::new(&python).args(["-c", "import torch"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&torch.stderr).contains("No module named 'torch'"), "{torch:?}");
+    let start = std::time::Instant::now();
+    let mut session = Session::new(python);
+    let version = version(&mut session);
+    assert_eq!(packages.file_name().unwrap(), version.as_str());
+    // The others take 40 s for each release: they are asked with `WARPSMITH_TEST_ALL=1`.
+    let sets: &[&str] = if std::env::var_os("WARPSMITH_TEST_ALL").is_some() { &[GIVEN, MORE] } else { &[GIVEN] };
+    let (asked, wrong) = compare(&mut session, &version, sets);
+    eprintln!("{asked} programs, Triton {version}, {:.1} s", start.elapsed().as_secs_f64());
+    assert!(asked > 300, "{asked}");
+    assert!(wrong.is_empty(), "{} of {asked}\n{}", wrong.len(), wrong.join("\n"));
+    version
+}
+
+/// The interpreter of a new environment that sees the packages of a folder.
+fn environment(folder: &Path, packages: &Path) -> PathBuf {
+    let made = Command::new(python()).args(["-m", "venv", "--without-pip"]).arg(folder).status();
+    assert!(made.unwrap().success());
+    let python = folder.join("bin/python");
+    let code = "import sysconfig; print(sysconfig.get_path('purelib'))";
+    let output = Command::new(&python).args(["-c", code]).output().unwrap();
+    let own = PathBuf::from(String::from_utf8(output.stdout).unwrap().trim());
+    std::fs::write(own.join("triton.pth"), format!("{}\n", packages.display())).unwrap();
+    python
 }
 
 /// A kernel that does not compile, each number another one.
@@ -203,7 +260,7 @@ fn odd_programs_are_answered() {
 #[test]
 fn an_interpreter_without_triton_says_so_in_one_line() {
     let folder = tempfile::tempdir().unwrap();
-    let made = std::process::Command::new(python()).args(["-m", "venv", "--without-pip"]).arg(folder.path()).status();
+    let made = Command::new(python()).args(["-m", "venv", "--without-pip"]).arg(folder.path()).status();
     assert!(made.unwrap().success());
     let mut session = Session::new(folder.path().join("bin/python"));
     let why = session.answer(add(0)).unwrap_err();

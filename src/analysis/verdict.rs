@@ -55,6 +55,11 @@ impl Verdict {
         kernel.facts.put(0, self);
     }
 
+    /// Forgets the verdict about a kernel. Returns whether there was one.
+    pub fn forget(kernel: &Kernel) -> bool {
+        kernel.facts.forget::<Self>(0)
+    }
+
     /// The type that Triton gave an expression, for parameters whose types somebody has said.
     #[must_use]
     pub fn type_of(&self, span: Span) -> Option<&str> {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
-use crate::python::environment::Environment;
+use crate::python::environment::{Environment, Search};
 
 #[test]
 fn what_may_be_claimed_depends_on_what_is_known() {
@@ -49,7 +49,8 @@ struct Real {
 fn the_table_is_what_the_installed_triton_offers() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let named = std::env::var_os("WARPSMITH_TEST_PYTHON");
-    let environment = Environment::find(root, root, named.as_deref().map(Path::new), &|name| std::env::var_os(name));
+    let search = Search { start: root, root, settings: named.as_deref().map(Path::new), editor: None };
+    let environment = Environment::find(&search, &|name| std::env::var_os(name));
     let installed = environment.and_then(|found| Some((found.python, found.triton?)));
     let table = installed.as_ref().and_then(|(_, version)| Table::all().iter().find(|table| table.version == *version));
     let (Some((python, version)), Some(table)) = (installed, table) else {

@@ -51,15 +51,16 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the process; `hear` is called, on a thread of its own, for everything that is heard of it, [`Heard::Ended`] last.
+    /// Starts the process, which with all that it starts uses so many processor cores (0 means half of them); `hear` is called, on a thread of its own, for everything that is heard of it, [`Heard::Ended`] last.
     ///
     /// # Errors
     /// [`StartError`] says what to do.
-    pub fn start(python: &Path, hear: impl Fn(Heard) + Send + 'static) -> Result<Self, StartError> {
+    pub fn start(python: &Path, cores: usize, hear: impl Fn(Heard) + Send + 'static) -> Result<Self, StartError> {
         let script = unpack()?;
         let failed = |source| StartError::Python { python: python.to_owned(), source };
         let mut child = Command::new(python)
             .arg(&script)
+            .arg(cores.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

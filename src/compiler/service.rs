@@ -48,6 +48,7 @@ pub type Ears = Arc<dyn Fn(u64, Heard) + Send + Sync>;
 /// The process for one interpreter, and what it is to be asked.
 pub struct Service {
     python: PathBuf,
+    cores: usize,
     ears: Ears,
     process: Option<Process>,
     /// The number of the present process: what others say does not count.
@@ -65,6 +66,7 @@ impl Service {
     pub fn new(python: PathBuf, ears: Ears) -> Self {
         Self {
             python,
+            cores: 0,
             ears,
             process: None,
             number: 0,
@@ -73,6 +75,13 @@ impl Service {
             asked: None,
             ended: 0,
         }
+    }
+
+    /// The same, whose processes use so many processor cores; 0 means half of them.
+    #[must_use]
+    pub fn with_cores(mut self, cores: usize) -> Self {
+        self.cores = cores;
+        self
     }
 
     /// The interpreter.
@@ -137,7 +146,7 @@ impl Service {
     fn start(&mut self) {
         self.number += 1;
         let (number, ears) = (self.number, Arc::clone(&self.ears));
-        match Process::start(&self.python, move |heard| ears(number, heard)) {
+        match Process::start(&self.python, self.cores, move |heard| ears(number, heard)) {
             Ok(process) => {
                 self.process = Some(process);
                 self.status = Status::Starting;

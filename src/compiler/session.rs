@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::process::Heard;
 use super::protocol::{Answer, Request};
@@ -17,6 +18,7 @@ pub struct Session {
     service: Service,
     heard: Receiver<(u64, Heard)>,
     last: u64,
+    patience: Option<Duration>,
 }
 
 impl Session {
@@ -29,7 +31,21 @@ impl Session {
             // Nobody listens any more when the session is over.
             let _ = sender.lock().unwrap_or_else(PoisonError::into_inner).send((number, heard));
         });
-        Self { service: Service::new(python, ears), heard, last: 0 }
+        Self { service: Service::new(python, ears), heard, last: 0, patience: None }
+    }
+
+    /// The same, whose process uses so many processor cores; 0 means half of them.
+    #[must_use]
+    pub fn with_cores(mut self, cores: usize) -> Self {
+        self.service = self.service.with_cores(cores);
+        self
+    }
+
+    /// The same, which waits so long to hear something: an import may hang.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
     }
 
     /// The answer to a request, whose number is chosen here.
@@ -44,7 +60,11 @@ impl Session {
             if let Status::Unfit(reason) = self.service.status() {
                 return Err(reason.clone());
             }
-            let Ok((number, heard)) = self.heard.recv() else { return Err("the process is gone".to_owned()) };
+            let heard = match self.patience {
+                Some(patience) => self.heard.recv_timeout(patience).map_err(|_| "it does not answer".to_owned()),
+                None => self.heard.recv().map_err(|_| "the process is gone".to_owned()),
+            };
+            let (number, heard) = heard?;
             match self.service.hear(number, heard) {
                 Outcome::Answered(answer) if answer.id == self.last => return Ok(*answer),
                 Outcome::Pause(pause) => {

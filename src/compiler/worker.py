@@ -403,6 +403,16 @@ def die_with_parent():
         pass
 
 
+def stay_within(cores):
+    """Keeps this process and its children to so many of the cores that it may use; 0 means half of them."""
+    if hasattr(os, "sched_setaffinity"):
+        allowed = sorted(os.sched_getaffinity(0))
+        share = cores or max(1, len(allowed) // 2)
+        # Not the same ones for all processes.
+        first = os.getpid() % len(allowed)
+        os.sched_setaffinity(0, (allowed + allowed)[first:first + min(share, len(allowed))])
+
+
 class Service:
     """Takes requests, serves the newest, and drops those that are cancelled."""
 
@@ -498,6 +508,7 @@ class Service:
 
 def main():
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    stay_within(int(sys.argv[1]))
     # What the user's code or Triton prints is no answer.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     service = Service(answers)

@@ -68,6 +68,14 @@ impl Facts {
         entries.push(Entry { fact: TypeId::of::<T>(), key, value: Arc::new(value), shift: shift::<T> });
     }
 
+    /// Forgets the fact of this type and `key`. Returns whether it was known.
+    pub fn forget<T: Fact>(&self, key: u64) -> bool {
+        let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = entries.len();
+        entries.retain(|entry| entry.fact != TypeId::of::<T>() || entry.key != key);
+        entries.len() < before
+    }
+
     /// Forgets everything when it was found in other surroundings.
     pub(super) fn keep_in(&mut self, surroundings: u64) {
         if self.surroundings.replace(surroundings).is_some_and(|before| before != surroundings) {

@@ -5,6 +5,6 @@ mod module;
 mod record;
 mod worker;
 
-pub use module::{ModuleError, cache_folder};
+pub use module::{ModuleError, cache_folder, state_folder};
 pub use record::{RecordError, record_command};
 pub use worker::{Worker, WorkerError, simulated};

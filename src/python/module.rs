@@ -34,6 +34,14 @@ pub fn cache_folder() -> PathBuf {
     base.unwrap_or_else(env::temp_dir).join("warpsmith")
 }
 
+/// Warpsmith's folder for what it has found out: `$XDG_STATE_HOME/warpsmith`, else `~/.local/state/warpsmith`.
+#[must_use]
+pub fn state_folder() -> PathBuf {
+    let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".local/state"));
+    let base = env::var_os("XDG_STATE_HOME").filter(|path| !path.is_empty()).map(PathBuf::from).or_else(home);
+    base.unwrap_or_else(env::temp_dir).join("warpsmith")
+}
+
 /// Path of the module, unpacked under the hash of its contents if it is not there yet.
 ///
 /// # Errors

@@ -11,6 +11,10 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
 use super::event::{Event, Events, Reply};
 use super::feature::Question;
+use super::status::Status;
+
+/// How files end that say something about settings and interpreters.
+const SETTINGS: [&str; 6] = [".toml", ".cfg", ".lock", "/.pdm-python", "/.python-version", ".dist-info/METADATA"];
 
 /// The handlers of the protocol library. They run in the order of arrival up to their first await, so each sends its
 /// event before it awaits anything.
@@ -39,6 +43,11 @@ impl Backend {
     /// `window/workDoneProgress/cancel`
     pub(super) async fn cancel_progress(&self, params: lsp::WorkDoneProgressCancelParams) {
         self.tell(Event::CancelProgress(params.token));
+    }
+
+    /// `warpsmith/status`
+    pub(super) async fn status(&self, _: Value) -> Result<Status> {
+        self.ask(Event::Status).await
     }
 
     /// `$/setTrace`: what is logged is set by `WARPSMITH_LOG`.
@@ -108,7 +117,7 @@ impl LanguageServer for Backend {
 
     async fn did_change_watched_files(&self, params: lsp::DidChangeWatchedFilesParams) {
         let mut uris = params.changes.iter().map(|change| change.uri.as_str());
-        let is_of_settings = |uri: &str| uri.ends_with(".toml") || uri.ends_with(".cfg");
+        let is_of_settings = |uri: &str| SETTINGS.iter().any(|end| uri.ends_with(end));
         // A client that does not say what has changed may mean anything.
         let settings = params.changes.is_empty() || uris.any(is_of_settings);
         self.tell(Event::WatchedFiles { settings });

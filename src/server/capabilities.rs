@@ -56,6 +56,8 @@ pub(super) struct Client {
     pub(super) symbol_trees: bool,
     /// It can be told to ask for inlay hints again.
     pub(super) refreshes_hints: bool,
+    /// It takes `warpsmith/status`.
+    pub(super) takes_status: bool,
     /// It can be told to ask for code lenses again.
     pub(super) refreshes_lenses: bool,
 }
@@ -106,6 +108,7 @@ impl Client {
             label_offsets: signature.parameter_information.unwrap_or_default().label_offset_support == Some(true),
             no_active_parameter: signature.no_active_parameter_support == Some(true),
             symbol_trees: symbols.hierarchical_document_symbol_support == Some(true),
+            takes_status: capabilities.experimental.as_ref().is_some_and(|own| own["warpsmithStatus"] == true),
             refreshes_hints: workspace.inlay_hint.unwrap_or_default().refresh_support == Some(true),
             refreshes_lenses: workspace.code_lens.unwrap_or_default().refresh_support == Some(true),
         }

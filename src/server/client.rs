@@ -11,6 +11,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::event::{Event, Events};
 use super::progress::{self, State};
 use super::settings::SECTION;
+use super::status::{Status, StatusNotification};
 
 /// How long a client may take to say its settings before files are checked without them.
 const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(2);
@@ -27,6 +28,8 @@ pub(super) enum Call {
     Publish(lsp::Uri),
     /// Show a message.
     Show(lsp::MessageType, String),
+    /// Say how the server is.
+    Status(Status),
     /// Ask for the settings of these folders.
     Configuration(Vec<Option<lsp::Uri>>),
     /// Have the client ask for diagnostics again.
@@ -104,6 +107,7 @@ pub(super) async fn run(client: tower_lsp::Client, mut receiver: Receiver, event
                 }
             }
             Call::Show(kind, text) => client.show_message(kind, text).await,
+            Call::Status(status) => client.send_notification::<StatusNotification>(status).await,
             Call::Progress { job, title, states } => {
                 tokio::spawn(progress::show(client.clone(), job, title, states));
             }
@@ -156,7 +160,7 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             };
             Event::OfferApplied(job, result)
         }
-        Call::Publish(_) | Call::Show(..) | Call::Progress { .. } => return, // told in order by `run`
+        Call::Publish(_) | Call::Show(..) | Call::Status(_) | Call::Progress { .. } => return, // told in order by `run`
     };
     let _ = events.send(answer);
 }

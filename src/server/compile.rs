@@ -2,7 +2,8 @@
 //! of the compiler is asked after that (`survey.rs`).
 
 use std::collections::{HashMap, VecDeque};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -12,13 +13,12 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::client::Call;
 use super::event::{Event, Events};
 use super::inspect::{Inspecting, Inspections};
+use super::interpreter::Interpreter;
 use super::owner::Owner;
 use super::survey::Surveys;
-use super::unit::Unit;
 use crate::analysis::verdict::{Outcome as Said, Verdict};
-use crate::api::Version;
 use crate::compiler::protocol::{Answer, Request};
-use crate::compiler::{Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
+use crate::compiler::{FalseAlarm, Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
 use crate::rules;
 
 /// Verdicts that are remembered, for edits that are taken back.
@@ -29,7 +29,9 @@ const DELAY: Duration = Duration::from_millis(300);
 /// What the tier knows and has to do.
 #[derive(Default)]
 pub(super) struct Compile {
-    service: Option<Service>,
+    pub(super) service: Option<Service>,
+    /// Whose that is.
+    of: Option<Interpreter>,
     timer: Option<Timer>,
     /// Files and notebooks that were edited since the last quiet moment.
     edited: Vec<lsp::Uri>,
@@ -42,8 +44,6 @@ pub(super) struct Compile {
     asked: Option<Asked>,
     last: u64,
     known: HashMap<u64, Settled>,
-    /// Interpreters of which it was told that they cannot be asked.
-    told: Vec<PathBuf>,
     /// How long it must be quiet, as the settings of the file that was checked last say.
     pub(super) delay: Option<Duration>,
 }
@@ -101,6 +101,11 @@ impl Timer {
 }
 
 impl Compile {
+    /// Whether something is being asked.
+    pub(super) fn is_asking(&self) -> bool {
+        self.asked.is_some()
+    }
+
     /// Forgets what is to be asked.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
@@ -188,10 +193,20 @@ impl Owner {
 
     /// Nothing has been edited for a while: asks about what has no verdict.
     pub(super) fn quiet(&mut self) {
+        self.look_for_interpreters_sometimes();
         for uri in std::mem::take(&mut self.compile.edited) {
-            let Some(unit) = self.documents.unit(&uri) else { continue };
-            let is_wanted = self.settings_of(&uri).is_some_and(|settings| settings.enabled);
-            if is_wanted {
+            let Some(unit) = self.documents.unit(&uri).filter(|unit| !unit.module.kernels.is_empty()) else { continue };
+            if !self.resolved(&unit).settings.compiler.enabled {
+                self.forget_verdicts_of_others(unit, None);
+                continue;
+            }
+            let interpreter = self.interpreter(&unit);
+            if let Some((python, why)) = self.interpreters.missing.clone() {
+                self.tell_unfit(python, &why);
+            }
+            let is_fit = interpreter.is_some();
+            self.forget_verdicts_of_others(unit, interpreter.as_ref());
+            if let Some(unit) = self.documents.unit(&uri).filter(|_| is_fit) {
                 let open = unit.module.kernels.iter().filter(|kernel| Verdict::of(kernel).is_none());
                 let names = open.map(|kernel| (unit.uri.clone(), kernel.name.clone()));
                 self.compile.waiting.extend(names);
@@ -228,7 +243,8 @@ impl Owner {
     fn compile(&mut self, uri: lsp::Uri, name: &str) {
         let Some(unit) = self.documents.unit(&uri) else { return };
         let Some(kernel) = unit.module.kernel(name).filter(|kernel| Verdict::of(kernel).is_none()) else { return };
-        let Some((python, _)) = self.interpreter(&unit) else { return self.compile.clear() };
+        let Some(interpreter) = self.interpreter(&unit) else { return };
+        self.serve(interpreter);
         let device = self.resolved(&unit).settings.compiler.device().unwrap_or_default();
         match Question::of(&unit.source, &unit.module, kernel, &device) {
             Err(why) => {
@@ -240,27 +256,27 @@ impl Owner {
                     drop(unit);
                     self.settle(&uri, &question, settled);
                 }
-                None => self.ask(python, uri, Asking::Trial(Box::new(Trial::new(question)))),
+                None => self.ask(uri, Asking::Trial(Box::new(Trial::new(question)))),
             },
         }
     }
 
-    /// The interpreter of a unit, if it has Triton, and which.
-    pub(super) fn interpreter(&mut self, unit: &Unit) -> Option<(PathBuf, Version)> {
-        let resolved = self.resolved(unit);
-        let root = self.root_of(unit);
-        let folder = unit.path.as_deref().and_then(Path::parent).unwrap_or(&root);
-        let environment = (self.tools.environment)(folder, &root, &resolved.settings)?;
-        Some((environment.python, environment.triton?))
+    /// Has this interpreter asked from now on.
+    pub(super) fn serve(&mut self, interpreter: Interpreter) {
+        if self.compile.service.is_some() && self.compile.of.as_ref() == Some(&interpreter) {
+            return;
+        }
+        let events = self.events.clone();
+        let ears = Arc::new(move |number, heard| drop(events.send(Event::Compiler(number, heard))));
+        // The former process is killed with its service.
+        self.compile.service = Some(Service::new(interpreter.python.clone(), ears).with_cores(interpreter.cores));
+        self.compile.of = Some(interpreter);
+        self.compile.known.clear();
+        self.interpreters.unfit = None;
     }
 
-    pub(super) fn ask(&mut self, python: PathBuf, uri: lsp::Uri, what: Asking) {
-        if self.compile.service.as_ref().is_none_or(|service| service.python() != python) {
-            let events = self.events.clone();
-            let ears = Arc::new(move |number, heard| drop(events.send(Event::Compiler(number, heard))));
-            // The former process is killed with its service.
-            self.compile.service = Some(Service::new(python, ears));
-        }
+    /// Asks the interpreter that is served.
+    pub(super) fn ask(&mut self, uri: lsp::Uri, what: Asking) {
         self.ask_further(uri, what);
         self.tell_if_unfit();
     }
@@ -340,14 +356,15 @@ impl Owner {
         // A kernel that compiles can be surveyed.
         let has_lens = matches!(said, Said::Accepted { .. }) && self.surveyed_for(&unit).is_some();
         Verdict::new(kernel, said).keep(kernel);
-        let disproved: Vec<String> = unit
-            .findings()
-            .iter()
-            .filter(|finding| rules::is_disproved(&unit.module, finding))
-            .map(|finding| format!("{} in `{}`: {}", finding.code, kernel.name, finding.message))
-            .collect();
-        for text in &disproved {
-            tracing::warn!(text, "Triton compiles what a rule calls an error: please report this false alarm");
+        let disproved = unit.findings().iter().filter(|finding| rules::is_disproved(&unit.module, finding));
+        let triton = self.compile.of.as_ref().map(|of| of.triton.to_string()).unwrap_or_default();
+        let text = unit.source.slice(kernel.span);
+        let disproved: Vec<FalseAlarm> =
+            disproved.map(|finding| FalseAlarm::new(finding.code, &finding.message, text, &triton)).collect();
+        for alarm in &disproved {
+            let (rule, message) = (&alarm.rule, &alarm.message);
+            tracing::warn!(rule, message, "Triton compiles what a rule calls an error: please report this false alarm");
+            (self.tools.store_false_alarm)(alarm.clone());
         }
         drop(unit);
         if is_shown || !disproved.is_empty() {
@@ -371,22 +388,16 @@ impl Owner {
         }
     }
 
-    /// Says once for each interpreter why it cannot be asked.
+    /// Says so when the interpreter that is asked turns out to be unfit.
     fn tell_if_unfit(&mut self) {
         let Some((python, first)) = self.compile.unfit() else { return };
+        let why = format!("{} cannot be asked ({first})", python.display());
         self.compile.pause();
         self.compile.refuse_inspections(&python, &first);
         self.compile.clear();
-        if !self.compile.told.contains(&python) {
-            let text =
-                format!("Warpsmith does without Triton's own errors: {} cannot be asked ({first})", python.display());
-            self.client.show(lsp::MessageType::Info, text);
-            self.compile.told.push(python);
+        if self.interpreters.unfit.is_none() {
+            self.note_unfit(&python);
         }
-    }
-
-    pub(super) fn settings_of(&mut self, uri: &lsp::Uri) -> Option<crate::settings::CompilerSettings> {
-        let unit = self.documents.unit(uri)?;
-        Some(self.resolved(&unit).settings.compiler.clone())
+        self.tell_unfit(Some(python), &why);
     }
 }

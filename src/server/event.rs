@@ -6,6 +6,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc;
 
 use super::feature::Question;
+use super::status::Status;
 use crate::compiler::Heard;
 use crate::evaluate::Devices;
 use crate::explore::{OptimizeError, Outcome};
@@ -60,6 +61,8 @@ pub(super) enum Event {
     Question(Question),
     /// A command is to be run.
     Command(lsp::ExecuteCommandParams, Reply<Option<Value>>),
+    /// It is asked how the server is.
+    Status(Reply<Status>),
     /// The user stopped something whose progress is shown.
     CancelProgress(lsp::ProgressToken),
 

@@ -16,6 +16,7 @@ use super::client::Call;
 use super::code_action::Place;
 use super::compile::Asking;
 use super::event::Reply;
+use super::interpreter::Interpreter;
 use super::optimize::{read, refused};
 use super::owner::{Owner, answer};
 use crate::compiler::protocol::Answer;
@@ -37,7 +38,7 @@ struct Arguments {
 /// An inspection that somebody waits for.
 pub(super) struct Inspecting {
     inspection: Inspection,
-    python: PathBuf,
+    interpreter: Interpreter,
     /// Where the text goes.
     to: PathBuf,
     reply: Reply<Option<Value>>,
@@ -54,7 +55,7 @@ impl Inspecting {
 
     /// The interpreter that is asked.
     pub(super) fn python(&self) -> &Path {
-        &self.python
+        &self.interpreter.python
     }
 
     /// Says why there will be no text.
@@ -102,8 +103,8 @@ impl Owner {
     pub(super) fn inspect(&mut self, params: lsp::ExecuteCommandParams, reply: Reply<Option<Value>>) {
         let argument = params.arguments.unwrap_or_default().into_iter().next().unwrap_or_default();
         match self.inspection(argument) {
-            Ok((uri, inspection, python, to)) => {
-                let inspecting = Inspecting { inspection, python, to, reply };
+            Ok((uri, inspection, interpreter, to)) => {
+                let inspecting = Inspecting { inspection, interpreter, to, reply };
                 self.compile.inspections.push_back((uri, Box::new(inspecting)));
                 self.compile_next();
             }
@@ -112,7 +113,7 @@ impl Owner {
     }
 
     /// What is asked for, of which file, of whom, and where it goes.
-    fn inspection(&mut self, argument: Value) -> Result<(lsp::Uri, Inspection, PathBuf, PathBuf)> {
+    fn inspection(&mut self, argument: Value) -> Result<(lsp::Uri, Inspection, Interpreter, PathBuf)> {
         let Arguments { uri, kernel, position, stage, config } = read(argument)?;
         let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         let at = position.and_then(|at| unit.span(&uri, lsp::Range { start: at, end: at }, self.encoding));
@@ -137,26 +138,28 @@ impl Owner {
         let path = unit.path.clone().filter(|_| reason.is_empty());
         let path =
             path.ok_or_else(|| refused(if reason.is_empty() { "save the file first" } else { reason }.to_owned()))?;
-        let (python, triton) = self
+        let interpreter = self
             .interpreter(&unit)
             .ok_or_else(|| refused("no Python with Triton was found; name one in the setting `python`".to_owned()))?;
-        if let Some((_, reason)) = self.compile.unfit().filter(|(unfit, _)| *unfit == python) {
-            return Err(refused(format!("{} cannot be asked ({reason})", python.display())));
+        if let Some((_, reason)) = self.compile.unfit().filter(|(unfit, _)| *unfit == interpreter.python) {
+            return Err(refused(format!("{} cannot be asked ({reason})", interpreter.python.display())));
         }
-        let wanted = Wanted { stage, config, device: self.device_of(&unit).unwrap_or_default(), triton };
+        let device = self.device_of(&unit).unwrap_or_default();
+        let wanted = Wanted { stage, config, device, triton: interpreter.triton };
         let inspection = Inspection::new(&unit.source, &unit.module, kernel, &path, &wanted);
         let inspection = inspection.map_err(|failure| refused(failure.to_string()))?;
         let folder = &blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex()[..16];
         let number = config.map_or_else(String::new, |number| format!("-{number}"));
         let to = cache_folder().join("inspect").join(folder).join(format!("{}{number}.{}", kernel.name, stage.name()));
-        Ok((unit.uri.clone(), inspection, python, to))
+        Ok((unit.uri.clone(), inspection, interpreter, to))
     }
 
     /// Goes on with the next inspection. Returns whether there is one.
     pub(super) fn inspect_next(&mut self) -> bool {
         let Some((uri, inspecting)) = self.compile.inspections.pop_front() else { return false };
         if !inspecting.reply.is_closed() {
-            self.ask(inspecting.python.clone(), uri, Asking::Inspection(inspecting));
+            self.serve(inspecting.interpreter.clone());
+            self.ask(uri, Asking::Inspection(inspecting));
         }
         true
     }

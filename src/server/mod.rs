@@ -28,6 +28,7 @@ mod from_lsp;
 mod hover;
 mod inlay_hints;
 mod inspect;
+mod interpreter;
 mod magic;
 mod notebook;
 mod offer;
@@ -38,6 +39,7 @@ mod progress;
 mod semantic_tokens;
 mod settings;
 mod signature_help;
+mod status;
 mod suppression;
 mod survey;
 mod symbols;
@@ -101,6 +103,7 @@ where
     })
     .custom_method("window/workDoneProgress/cancel", Backend::cancel_progress)
     .custom_method("$/setTrace", Backend::set_trace)
+    .custom_method(status::METHOD, Backend::status)
     .custom_method(framing::MALFORMED, Backend::malformed)
     .finish();
     let for_owner = events.clone();

@@ -17,14 +17,28 @@ use super::compile::Compile;
 use super::documents::Documents;
 use super::event::{Event, Events, Reply};
 use super::inspect::INSPECT;
+use super::interpreter::Interpreters;
 use super::optimize::{Jobs, panic_text};
 use super::settings::{self, Resolved, Store};
+use super::status::Status;
 use super::tools::Tools;
 use super::unit::Unit;
 use super::{diagnostics, from_lsp, parent};
 use crate::evaluate::Devices;
 use crate::rules::Context;
 use crate::syntax::Encoding;
+
+/// Files of which the client tells when they change.
+const WATCHED: [&str; 8] = [
+    "**/warpsmith.toml",
+    "**/{pyproject,poetry}.toml",
+    "**/pyvenv.cfg",
+    "**/{uv,poetry,pdm}.lock",
+    "**/{.pdm-python,.python-version}",
+    "**/*triton*.dist-info/METADATA",
+    "**/*.py",
+    "**/.warpsmith/workloads/*",
+];
 
 /// A request for the diagnostics of a document, which waits until the queue is empty.
 struct Pull {
@@ -44,10 +58,14 @@ pub(super) struct Owner {
     pub(super) devices: Option<Devices>,
     pub(super) jobs: Jobs,
     pub(super) compile: Compile,
-    settings: Store,
-    folders: Vec<lsp::Uri>,
+    pub(super) interpreters: Interpreters,
+    pub(super) settings: Store,
+    pub(super) folders: Vec<lsp::Uri>,
     /// Whether the editor's settings are still to come: until then nothing is checked.
-    waits_for_settings: bool,
+    pub(super) waits_for_settings: bool,
+    /// Whether the client is told how the server is, and what it was told last.
+    pub(super) tells_status: bool,
+    pub(super) status_told: Option<Status>,
     /// Files and notebooks whose diagnostics are to be published.
     pub(super) unpublished: BTreeSet<lsp::Uri>,
     pulls: VecDeque<Pull>,
@@ -68,9 +86,12 @@ impl Owner {
             devices: None,
             jobs: Jobs::default(),
             compile: Compile::default(),
+            interpreters: Interpreters::default(),
             settings: Store::default(),
             folders: Vec::new(),
             waits_for_settings: false,
+            tells_status: false,
+            status_told: None,
             unpublished: BTreeSet::new(),
             pulls: VecDeque::new(),
             has_told_of_crash: false,
@@ -135,9 +156,14 @@ impl Owner {
             Event::Save(uri) => {
                 // A client that watches files for us has said so already when one of ours was saved.
                 let has_news = self.documents.look_around();
-                if !self.capabilities.registers_watched_files && self.settings.reload() || has_news {
+                let has_set = !self.capabilities.registers_watched_files && self.settings.reload();
+                if has_set || has_news {
                     self.check_all_again();
                 }
+                if has_set {
+                    self.compile_all_later();
+                }
+                self.look_for_interpreters();
                 self.survey_later(&uri);
             }
             Event::Close(uri) => {
@@ -180,11 +206,15 @@ impl Owner {
                 if settings || has_news {
                     self.check_all_again();
                 }
+                if settings {
+                    self.compile_all_later();
+                }
             }
 
             Event::Diagnostic(params, reply) => self.pulls.push_back(Pull { params, reply }),
             Event::CodeAction(params, reply) => answer(reply, || Ok(Some(self.code_actions(&params)))),
             Event::Question(question) => self.answer_question(question),
+            Event::Status(reply) => answer(reply, || Ok(self.status())),
             Event::Command(params, reply) if params.command == INSPECT => self.inspect(params, reply),
             Event::Command(params, reply) => answer(reply, || self.command(params)),
             Event::CancelProgress(token) => {
@@ -199,6 +229,7 @@ impl Owner {
                 if !were_awaited {
                     self.forget_other_devices();
                     self.check_all_again();
+                    self.compile_all_later();
                 }
             }
             Event::Quiet => self.quiet(),
@@ -216,6 +247,7 @@ impl Owner {
             Event::OfferApplied(id, result) => self.offer_applied(&id, result),
         }
         self.tell_problems();
+        self.tell_status();
     }
 
     fn initialize(&mut self, params: lsp::InitializeParams) -> lsp::InitializeResult {
@@ -223,7 +255,8 @@ impl Owner {
         self.encoding = capabilities::negotiate_encoding(&params.capabilities);
         let options = settings::options(params.initialization_options);
         self.trusted = options.trusted;
-        self.settings.set_initial(options.settings);
+        self.capabilities.takes_status |= options.status;
+        self.settings.set_initial(options.settings, options.interpreter);
         self.folders = match params.workspace_folders_initialize_params.workspace_folders {
             Some(lsp::WorkspaceFolders::WorkspaceFolderList(folders)) => {
                 folders.into_iter().map(|folder| folder.uri).collect()
@@ -242,6 +275,7 @@ impl Owner {
 
     fn initialized(&mut self) {
         self.ask_for_settings();
+        self.tells_status = self.capabilities.takes_status;
         let registration = |method: &str, options: Value| lsp::Registration {
             id: method.to_owned(),
             method: method.to_owned(),
@@ -253,9 +287,7 @@ impl Owner {
             registrations.push(registration("workspace/didChangeConfiguration", options));
         }
         if self.capabilities.registers_watched_files {
-            let watchers =
-                ["**/warpsmith.toml", "**/pyproject.toml", "**/pyvenv.cfg", "**/*.py", "**/.warpsmith/workloads/*"];
-            let watchers: Vec<Value> = watchers.iter().map(|glob| json!({ "globPattern": glob })).collect();
+            let watchers: Vec<Value> = WATCHED.iter().map(|glob| json!({ "globPattern": glob })).collect();
             registrations.push(registration("workspace/didChangeWatchedFiles", json!({ "watchers": watchers })));
         }
         if !registrations.is_empty() {
@@ -285,6 +317,7 @@ impl Owner {
         self.settings.forget();
         self.forget_other_devices();
         self.check_all_again();
+        self.compile_all_later();
     }
 
     /// Tells the user about settings that cannot be used.

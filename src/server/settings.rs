@@ -10,7 +10,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::target;
 use super::tools::Tools;
 use crate::api::Target;
-use crate::python::environment::Environment;
+use crate::python::environment::{Environment, Search};
 use crate::rules::Selection;
 use crate::settings::{Excludes, Loaded, Settings, load, merge};
 
@@ -18,7 +18,9 @@ use crate::settings::{Excludes, Loaded, Settings, load, merge};
 pub(super) const SECTION: &str = "warpsmith";
 
 /// Keys in that section that are for the editor's extension, not for the server.
-const EXTENSION_KEYS: [&str; 4] = ["enable", "path", "server", "trace"];
+const EXTENSION_KEYS: [&str; 5] = ["enable", "path", "server", "trace", INTERPRETER];
+/// The key of the interpreter that the user chose in the editor: no setting, since it ranks behind those of the project.
+const INTERPRETER: &str = "interpreter";
 
 /// What holds in one folder.
 pub(super) struct Resolved {
@@ -30,6 +32,8 @@ pub(super) struct Resolved {
     pub(super) target: Target,
     /// The Python environment.
     pub(super) environment: Option<Environment>,
+    /// The root of the workspace that it holds in.
+    root: PathBuf,
     excludes: Option<Excludes>,
 }
 
@@ -57,6 +61,9 @@ pub(super) struct Store {
     initial: Value,
     /// What the editor set, by workspace folder.
     client: HashMap<Option<lsp::Uri>, Value>,
+    /// The interpreter chosen in the editor, by workspace folder, and as it was at the start.
+    chosen: HashMap<Option<lsp::Uri>, Option<PathBuf>>,
+    chosen_initially: Option<PathBuf>,
     /// What the settings files said when they could be read, by folder.
     files: HashMap<PathBuf, Loaded>,
     resolved: HashMap<(PathBuf, Option<lsp::Uri>), Rc<Resolved>>,
@@ -67,7 +74,8 @@ pub(super) struct Store {
 
 impl Store {
     /// Takes the settings that came with `initialize`.
-    pub(super) fn set_initial(&mut self, value: Value) {
+    pub(super) fn set_initial(&mut self, value: Value, chosen: Option<PathBuf>) {
+        self.chosen_initially = chosen.or_else(|| interpreter(&value).flatten());
         if let Some(value) = self.checked(value) {
             self.initial = value;
         }
@@ -76,6 +84,10 @@ impl Store {
     /// Takes the editor's settings; `null` takes them back. Where they cannot be used, the former ones stay.
     pub(super) fn set_client(&mut self, answers: Vec<(Option<lsp::Uri>, Value)>) {
         for (folder, value) in answers {
+            match interpreter(&value) {
+                Some(chosen) => self.chosen.insert(folder.clone(), chosen),
+                None => self.chosen.remove(&folder),
+            };
             if value.is_null() {
                 self.client.remove(&folder);
             } else if let Some(value) = self.checked(value) {
@@ -115,6 +127,33 @@ impl Store {
         self.resolved.clear();
     }
 
+    /// Looks for the Python environments again. Returns whether one is another than before.
+    pub(super) fn look_again(&mut self, tools: &Tools) -> bool {
+        let is_another = |((folder, workspace), known): (&(PathBuf, Option<lsp::Uri>), &Rc<Resolved>)| {
+            let settings = known.settings.python.as_deref();
+            let search = Search { start: folder, root: &known.root, settings, editor: self.chosen(workspace.as_ref()) };
+            (tools.environment)(&search) != known.environment
+        };
+        let changed = self.resolved.iter().any(is_another);
+        if changed {
+            self.resolved.clear();
+        }
+        changed
+    }
+
+    /// The folders with the packages of an interpreter that is in use.
+    pub(super) fn packages_of(&self, python: &Path) -> Vec<PathBuf> {
+        let mut environments = self.resolved.values().filter_map(|known| known.environment.as_ref());
+        let found = environments.find(|environment| environment.python == python);
+        found.map(|environment| environment.site_packages.clone()).unwrap_or_default()
+    }
+
+    /// The interpreter that was chosen in the editor for a workspace folder.
+    fn chosen(&self, workspace: Option<&lsp::Uri>) -> Option<&Path> {
+        let chosen = self.chosen.get(&workspace.cloned()).or_else(|| self.chosen.get(&None));
+        chosen.map_or(self.chosen_initially.as_deref(), Option::as_deref)
+    }
+
     /// What holds at `place`.
     pub(super) fn at(&mut self, place: &Place<'_>, tools: &Tools) -> Rc<Resolved> {
         let key = (place.folder.to_path_buf(), place.workspace.cloned());
@@ -146,11 +185,14 @@ impl Store {
                 None
             }
         };
-        let environment = (tools.environment)(place.folder, place.root, &loaded.settings);
+        let settings = loaded.settings.python.as_deref();
+        let editor = self.chosen(place.workspace);
+        let environment = (tools.environment)(&Search { start: place.folder, root: place.root, settings, editor });
         Resolved {
             selection: loaded.settings.selection(),
             target: target::target_for(&loaded.settings, environment.as_ref()),
             environment,
+            root: place.root.to_path_buf(),
             excludes,
             settings: loaded.settings,
         }
@@ -175,14 +217,30 @@ pub(super) struct Options {
     pub(super) settings: Value,
     /// Whether the user trusts the workspace; `workspaceTrusted: false` when not.
     pub(super) trusted: bool,
+    /// The interpreter that the user chose in the editor: `interpreter`.
+    pub(super) interpreter: Option<PathBuf>,
+    /// Whether the client takes `warpsmith/status`: `status: true`.
+    pub(super) status: bool,
 }
 
 /// Reads `initializationOptions`.
 pub(super) fn options(value: Option<Value>) -> Options {
-    let Some(Value::Object(mut options)) = value else { return Options { settings: Value::Null, trusted: true } };
+    let Some(Value::Object(mut options)) = value else {
+        return Options { settings: Value::Null, trusted: true, interpreter: None, status: false };
+    };
+    let interpreter = interpreter(&Value::Object(options.clone())).flatten();
+    options.remove(INTERPRETER);
+    let status = options.remove("status") == Some(Value::Bool(true));
     let trusted = options.remove("workspaceTrusted") != Some(Value::Bool(false));
     let settings = options.remove("settings").unwrap_or(Value::Object(options));
-    Options { settings, trusted }
+    Options { settings, trusted, interpreter, status }
+}
+
+/// What an object says of the interpreter that was chosen: a path, or a list that begins with one. `null` takes it back.
+fn interpreter(value: &Value) -> Option<Option<PathBuf>> {
+    let chosen = value.get(INTERPRETER)?;
+    let path = chosen.as_str().or_else(|| chosen.get(0)?.as_str());
+    Some(path.filter(|path| !path.is_empty()).map(PathBuf::from))
 }
 
 /// Our section of settings that a client sent unasked: below its name, or alone.
@@ -223,6 +281,26 @@ mod tests {
         assert_eq!(without_extension_keys(value), json!({"ignore": []}));
         assert_eq!(without_extension_keys(json!(null)), json!({}));
         assert_eq!(section(json!({"warpsmith": {"a": 1}, "other": 2})), json!({"a": 1}));
+    }
+
+    #[test]
+    fn the_interpreter_is_what_was_said_last_for_the_folder() {
+        let options = options(Some(json!({"interpreter": "/start/python", "ignore": ["L"], "status": true})));
+        assert_eq!((options.settings, options.status), (json!({"ignore": ["L"]}), true));
+        let mut store = Store::default();
+        store.set_initial(json!({}), options.interpreter);
+        let folder: lsp::Uri = "file:///a".parse().unwrap();
+        let chosen = |store: &Store| store.chosen(Some(&folder)).map(|path| path.to_string_lossy().into_owned());
+        assert_eq!(chosen(&store).unwrap(), "/start/python");
+        store.set_client(vec![(None, json!({"interpreter": ["/all/python", "-X"]}))]);
+        assert_eq!(chosen(&store).unwrap(), "/all/python");
+        store.set_client(vec![(Some(folder.clone()), json!({"interpreter": "/own/python"}))]);
+        assert_eq!(chosen(&store).unwrap(), "/own/python");
+        store.set_client(vec![(Some(folder.clone()), json!({"interpreter": null}))]);
+        assert_eq!(chosen(&store), None);
+        store.set_client(vec![(Some(folder.clone()), json!({})), (None, json!(null))]);
+        assert_eq!(chosen(&store).unwrap(), "/start/python");
+        assert_eq!(store.take_problems(), [""; 0]);
     }
 
     #[test]

@@ -116,7 +116,9 @@ impl Owner {
         let Some(unit) = self.documents.unit(&uri) else { return };
         let Some(kernel) = unit.module.kernel(&name) else { return };
         let Some(device) = self.surveyed_for(&unit) else { return };
-        let Some((python, triton)) = self.interpreter(&unit) else { return self.compile.clear() };
+        let Some(interpreter) = self.interpreter(&unit) else { return };
+        let triton = interpreter.triton;
+        self.serve(interpreter);
         match Verdict::of(kernel).as_deref() {
             None => {
                 self.compile.surveys.waiting.push_front(Waiting { uri: uri.clone(), kernel: name.clone(), begun });
@@ -128,7 +130,7 @@ impl Owner {
             }
         }
         if let Some(survey) = begun.filter(|survey| *survey.device() == device) {
-            return self.ask(python, uri, Asking::Survey(survey));
+            return self.ask(uri, Asking::Survey(survey));
         }
         match Survey::of(&unit.source, &unit.module, kernel, &device, triton) {
             Err(why) => self.tell_wanted(&uri, &name, &format!("`{name}` was not compiled: {why}")),
@@ -137,7 +139,7 @@ impl Owner {
                     drop(unit);
                     self.keep_resources(&uri, &name, resources);
                 }
-                None => self.ask(python, uri, Asking::Survey(Box::new(survey))),
+                None => self.ask(uri, Asking::Survey(Box::new(survey))),
             },
         }
     }
@@ -233,7 +235,7 @@ impl Owner {
         if !reason.is_empty() {
             return Err(refused(reason.to_owned()));
         }
-        let python = self.interpreter(&unit).map(|(python, _)| python);
+        let python = self.interpreter(&unit).map(|interpreter| interpreter.python);
         if let Some((python, reason)) = self.compile.unfit().filter(|(unfit, _)| Some(unfit) == python.as_ref()) {
             return Err(refused(format!("{} cannot be asked ({reason})", python.display())));
         }

@@ -1,14 +1,12 @@
 //! Which Python and which Triton a document is for.
 
-use std::path::Path;
-
 use crate::api::Target;
-use crate::python::environment::{self, Environment};
+use crate::python::environment::{self, Environment, Search};
 use crate::settings::Settings;
 
-/// The Python environment of files in `folder`, in the workspace `root`. Reads the file system, runs nothing.
-pub(super) fn environment(folder: &Path, root: &Path, settings: &Settings) -> Option<Environment> {
-    Environment::find(folder, root, settings.python.as_deref(), &|name| std::env::var_os(name))
+/// The Python environment of what is searched for. Reads the file system, runs nothing.
+pub(super) fn environment(search: &Search<'_>) -> Option<Environment> {
+    Environment::find(search, &|name| std::env::var_os(name))
 }
 
 /// The Triton version to check against.

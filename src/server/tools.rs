@@ -1,18 +1,17 @@
 //! What the server calls that is not its own: replaceable, so that tests can script it.
 
 use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::compiler::{FalseAlarm, false_alarms_path};
 use crate::evaluate::{self, Devices};
 use crate::explore::{self, Observer, OptimizeError, Outcome, Request};
-use crate::python::environment::Environment;
+use crate::python::environment::{Environment, Search};
 use crate::rules::{self, Context, Diagnostic, Selection};
-use crate::settings::Settings;
 
 type Check = dyn Fn(&Context<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
 type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
-type FindEnvironment = dyn Fn(&Path, &Path, &Settings) -> Option<Environment> + Send + Sync;
+type FindEnvironment = dyn Fn(&Search<'_>) -> Option<Environment> + Send + Sync;
 
 /// The features behind the server.
 #[derive(Clone)]
@@ -23,8 +22,24 @@ pub struct Tools {
     pub optimize: Arc<Optimize>,
     /// Looks for CUDA devices; may take a second.
     pub devices: Arc<dyn Fn() -> Devices + Send + Sync>,
-    /// Finds the Python environment of files in a folder, in the workspace with this root.
+    /// Stores an error of a rule that Triton disproved; must not wait.
+    pub store_false_alarm: Arc<dyn Fn(FalseAlarm) + Send + Sync>,
+    /// Finds the Python environment of files in a folder; may read the file system.
     pub environment: Arc<FindEnvironment>,
+}
+
+/// Stores a false alarm on the side, one after the other: the file is read before it is written.
+fn store_false_alarm(alarm: FalseAlarm) {
+    static STORING: Mutex<()> = Mutex::new(());
+    let store = move || {
+        let _one = STORING.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Err(error) = alarm.store(&false_alarms_path()) {
+            tracing::warn!(%error, "a false alarm is not stored");
+        }
+    };
+    if let Err(error) = std::thread::Builder::new().name("false alarm".to_owned()).spawn(store) {
+        tracing::warn!(%error, "a false alarm is not stored");
+    }
 }
 
 impl Default for Tools {
@@ -33,6 +48,7 @@ impl Default for Tools {
             check: Arc::new(rules::check),
             optimize: Arc::new(explore::optimize),
             devices: Arc::new(evaluate::devices),
+            store_false_alarm: Arc::new(store_false_alarm),
             environment: Arc::new(super::target::environment),
         }
     }

@@ -39,7 +39,8 @@ pub struct Settings {
     /// The Triton version to check against, such as `3.6.0`. Default: the one installed in the project's environment.
     #[schemars(example = &"3.6.0")]
     pub triton_version: Option<String>,
-    /// The Python interpreter of the project. Default: found from `VIRTUAL_ENV`, `.venv`, conda or `PATH`.
+    /// The Python interpreter of the project. Default: the first that has Triton of what is
+    /// chosen in the editor, `VIRTUAL_ENV`, `.venv` or `venv`, conda, the environments of uv, Poetry and PDM, and `PATH`.
     #[schemars(example = &".venv/bin/python")]
     pub python: Option<PathBuf>,
     /// What the editor shows between the text.
@@ -94,6 +95,8 @@ pub struct CompilerSettings {
     pub enabled: bool,
     /// How long after the last keystroke, in milliseconds.
     pub delay: u64,
+    /// How many processor cores the process that asks Triton may use, with all that it starts (on Linux); 0 means half of them.
+    pub cores: usize,
     /// What kernels are compiled for: `cuda:` with a compute capability (`cuda:90` for 9.0), or `hip:` with an architecture
     /// (`hip:gfx942`). Default: the GPU of this machine; without one, resources are not told.
     #[schemars(example = &"cuda:90")]
@@ -102,7 +105,7 @@ pub struct CompilerSettings {
 
 impl Default for CompilerSettings {
     fn default() -> Self {
-        Self { enabled: true, delay: 300, target: None }
+        Self { enabled: true, delay: 300, cores: 0, target: None }
     }
 }
 

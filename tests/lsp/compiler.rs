@@ -1,6 +1,12 @@
 //! The compiler tier, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use warpsmith::compiler::FalseAlarm;
+use warpsmith::rules::{self, Context, Diagnostic, Selection};
+use warpsmith::server::Tools;
+use warpsmith::syntax::Span;
 
 use crate::harness::{Client, Document, Setup, codes};
 
@@ -115,12 +121,40 @@ fn guesses_are_no_proof_but_names_are() {
 }
 
 #[test]
+fn an_error_that_triton_disproves_is_stored_with_its_kernel_alone() {
+    // A rule that is wrong, at two places: one in what is compiled, and one in what is not.
+    let check = |context: &Context<'_>, _: &Selection| {
+        let text = context.source.text();
+        let wrong = ["tl.load(x + i", "torch.device"].into_iter().map(|part| {
+            let at = text.find(part).unwrap();
+            Diagnostic::new(&rules::find("L002").unwrap().declaration, Span::new(at, at + part.len()), "is wrong")
+        });
+        wrong.filter(|finding| !rules::is_disproved(context.module, finding)).collect()
+    };
+    let (sender, stored) = std::sync::mpsc::channel();
+    let store = Arc::new(move |alarm| sender.send(alarm).unwrap());
+    let tools = Tools { check: Arc::new(check), store_false_alarm: store, ..Tools::default() };
+    let (mut client, document) = open(Setup::new().tools(tools), &["L"], KERNEL);
+    assert_eq!(client.published(&document).len(), 2);
+    assert_eq!(client.published(&document).len(), 1, "the other is withdrawn");
+    let alarm: FalseAlarm = stored.recv_timeout(std::time::Duration::from_secs(10)).unwrap();
+    assert_eq!((alarm.rule.as_str(), alarm.message.as_str()), ("L002", "is wrong"));
+    assert_eq!(alarm.kernel, KERNEL[KERNEL.find("@triton.jit\ndef k(").unwrap()..].trim_end());
+    assert!(alarm.triton.starts_with('3'), "{alarm:?}");
+    client.assert_silent();
+    assert!(stored.try_recv().is_err(), "no more than that");
+}
+
+#[test]
 fn an_untrusted_workspace_is_not_compiled() {
     let broken = KERNEL.replace("other=0.0)", "other=0.0, eviction_policy='never')");
     let settings = json!({ "select": ["C"], "python": python(), "compiler": { "delay": 5 } });
     let mut client = Setup::new().options(json!({ "settings": settings, "workspaceTrusted": false })).start();
     let document = client.open("k.py", &broken);
     assert_eq!(codes(&client.published(&document)), [""; 0]);
+    let status = client.request("warpsmith/status", json!({}))["compiler"].take();
+    assert_eq!((&status["state"], &status["python"]), (&json!("idle"), &Value::Null));
+    assert!(status["message"].as_str().unwrap().contains("not trusted"), "{status}");
     client.assert_silent();
 }
 

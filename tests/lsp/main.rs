@@ -13,6 +13,7 @@ mod harness;
 mod hover;
 mod imports;
 mod inspect;
+mod interpreter;
 mod lifecycle;
 mod malformed;
 mod names;

@@ -26,11 +26,12 @@ fn tools(search: Arc<Search>) -> Tools {
         site_packages: Vec::new(),
         triton: None,
         release: false,
+        installed: None,
     };
     Tools {
         optimize: search,
         devices: Arc::new(move || Devices::Found(vec![device.clone()])),
-        environment: Arc::new(move |_, _, _| Some(environment.clone())),
+        environment: Arc::new(move |_| Some(environment.clone())),
         ..Tools::default()
     }
 }

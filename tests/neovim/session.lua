@@ -118,6 +118,15 @@ assert(vim.fn.exists(":WarpsmithOptimize") == 2 and vim.fn.exists(":WarpsmithSto
 assert(require("warpsmith").status() == "")
 io.stdout:write("ok ignored: " .. line(found.lnum + 1) .. "\n")
 
+-- What works here.
+vim.cmd("checkhealth warpsmith")
+local health = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\n")
+for _, piece in ipairs({ "Checking: against", "Compiling: ", "compiler: " }) do
+  assert(health:find(piece, 1, true), health)
+end
+vim.cmd("bwipeout!")
+io.stdout:write("ok health\n")
+
 vim.lsp.stop_client(vim.lsp.get_clients({ bufnr = 0 }))
 wait_for("end of the server", function()
   return #vim.lsp.get_clients({ name = "warpsmith" }) == 0

@@ -45,3 +45,17 @@ pub(crate) fn environment(folder: &Path, packages: &[&str]) -> anyhow::Result<Pa
     std::fs::write(stamp, wanted)?;
     Ok(python)
 }
+
+/// Installs one package for `python` into `folder`, without what it depends on, unless that was done before.
+pub(crate) fn unpack(python: &Path, package: &str, folder: &Path) -> anyhow::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    // Renamed into place when complete, so that a broken run leaves nothing that looks like it.
+    let partial = folder.with_added_extension("partial");
+    let pip = ["-m", "pip", "--python"];
+    let options = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"];
+    run(Command::new(interpreter()?).args(pip).arg(python).args(options).arg("--target").arg(&partial).arg(package))?;
+    std::fs::rename(&partial, folder)?;
+    Ok(())
+}

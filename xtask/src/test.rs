@@ -1,6 +1,6 @@
 //! `cargo xtask test`: every check and every test, on a machine with Rust and Python alone.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::process::{self, cargo, output, say};
@@ -8,6 +8,9 @@ use crate::python;
 
 /// Tests that need torch and Triton find the interpreter that has them here.
 const TEST_PYTHON: &str = "WARPSMITH_TEST_PYTHON";
+
+/// Tests that ask further releases of Triton find them here, each in a folder called after its version.
+const TEST_TRITONS: &str = "WARPSMITH_TEST_TRITONS";
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let target = root.join("target");
@@ -18,18 +21,23 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     say("Licences, bans and sources of the dependencies");
     deny(&target)?;
     let test_python = match std::env::var_os(TEST_PYTHON) {
-        Some(python) => python.into(),
+        Some(python) => PathBuf::from(python),
         None => {
             say("Python with torch and Triton for the tests (a download of 2.7 GB, once)");
             python::environment(&target.join("test-venv"), &[python::TORCH, python::TRITON, python::NUMPY])?
         }
     };
+    say("Triton 3.4 and 3.9 for the tests (downloads of 0.5 GB, once)");
+    let tritons = target.join("tritons");
+    for version in ["3.4.0", "3.9.0"] {
+        python::unpack(&test_python, &format!("triton=={version}"), &tritons.join(version))?;
+    }
     say("Examples in the documentation");
     process::run(cargo("test --workspace --doc").env(TEST_PYTHON, &test_python))?;
     say("Tests");
     let nextest = output(&mut cargo("nextest --version")).is_ok();
     let words = if nextest { "nextest run --workspace" } else { "test --workspace --all-targets" };
-    process::run(cargo(words).env(TEST_PYTHON, &test_python))
+    process::run(cargo(words).env(TEST_PYTHON, &test_python).env(TEST_TRITONS, &tritons))
 }
 
 fn deny(target: &Path) -> anyhow::Result<()> {

@@ -4,10 +4,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::compiler::CompilerFacts;
 use super::model::ModelFacts;
 use crate::api::{Certainty, Target};
+use crate::compiler;
 use crate::evaluate::{self, Device, Devices, Drivers};
-use crate::python::environment::{self, Environment, Origin};
+use crate::python::environment::{self, Environment};
 use crate::settings::Loaded;
 
 /// What was found.
@@ -27,6 +29,17 @@ pub(super) struct Facts {
     pub(super) no_device: Option<String>,
     pub(super) drivers: Drivers,
     pub(super) model: ModelFacts,
+    /// Whether Triton itself can be asked about kernels, once that was tried.
+    pub(super) compiler: Option<CompilerFacts>,
+    pub(super) false_alarms: FalseAlarmFacts,
+}
+
+/// Errors of rules that Triton disproved.
+#[derive(Debug, Serialize)]
+pub(super) struct FalseAlarmFacts {
+    pub(super) count: usize,
+    /// Where they are kept.
+    pub(super) file: PathBuf,
 }
 
 /// The project's interpreter and what it has installed.
@@ -83,6 +96,8 @@ impl Facts {
             no_device,
             drivers: evaluate::drivers(),
             model: ModelFacts::of(&loaded.settings.model),
+            compiler: None,
+            false_alarms: FalseAlarmFacts::gather(),
         }
     }
 
@@ -122,24 +137,28 @@ impl Facts {
         if let Some(version) = &self.drivers.kernel {
             lines.push(("Kernel driver", version.clone()));
         }
+        let FalseAlarmFacts { count, file } = &self.false_alarms;
+        let kept =
+            if *count == 0 { "none".to_owned() } else { format!("{count}, in {}; please report them", path(file)) };
+        lines.push(("False alarms", kept));
         lines.push(("Model", self.model.base_url.clone().unwrap_or_else(|| "none set".to_owned())));
         lines
     }
 }
 
+impl FalseAlarmFacts {
+    fn gather() -> Self {
+        let file = compiler::false_alarms_path();
+        Self { count: compiler::false_alarms(&file).len(), file }
+    }
+}
+
 impl PythonFacts {
     fn of(environment: Environment) -> Self {
-        let source = match environment.origin {
-            Origin::Settings => "from the settings",
-            Origin::VirtualEnv => "from VIRTUAL_ENV",
-            Origin::Workspace => "in the project",
-            Origin::Conda => "from CONDA_PREFIX",
-            Origin::Path => "from PATH",
-        };
         Self {
             exists: environment.python.exists(),
             executable: environment.python,
-            source,
+            source: environment.origin.text(),
             triton: environment.triton.map(|version| version.to_string()),
             release: environment.release,
             torch: environment.site_packages.iter().any(|folder| folder.join("torch").is_dir()),

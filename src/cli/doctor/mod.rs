@@ -1,5 +1,6 @@
 //! `warpsmith doctor`: what works on this machine, what is missing and how to get it.
 
+mod compiler;
 mod facts;
 mod model;
 mod promises;
@@ -40,6 +41,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     if args.model {
         facts.model.answer = Some(model::ask(&loaded.settings.model));
     }
+    facts.compiler = Some(compiler::examine(&loaded.settings.compiler, facts.python.as_ref()));
     let promises = promises::of(&facts);
     let refused = facts.model.answer.as_ref().is_some_and(|answer| !answer.good);
     let examination = Examination { facts, promises };

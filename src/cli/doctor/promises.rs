@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::compiler;
 use super::facts::Facts;
 
 /// One of the promises.
@@ -29,7 +30,8 @@ pub(super) enum State {
 }
 
 pub(super) fn of(facts: &Facts) -> Vec<Promise> {
-    vec![checking(facts), optimizing(facts), model(facts)]
+    let compiling = facts.compiler.as_ref().map(compiler::promise);
+    [checking(facts), optimizing(facts), model(facts)].into_iter().chain(compiling).collect()
 }
 
 fn checking(facts: &Facts) -> Promise {

@@ -49,6 +49,7 @@ pub(crate) struct Client {
     unread: VecDeque<Value>,
     next_id: i64,
     configuration: Option<Value>,
+    hears_of_missing_triton: bool,
     initialize_params: Value,
     /// The answer to `initialize`.
     pub(crate) initialize_result: Value,
@@ -164,6 +165,10 @@ impl Client {
     fn receive(&mut self, timeout: Duration) -> Result<Value, mpsc::RecvTimeoutError> {
         loop {
             let message = self.inbox.recv_timeout(timeout)?;
+            let text = message["params"]["message"].as_str().unwrap_or_default();
+            if !self.hears_of_missing_triton && text.starts_with("Warpsmith does without Triton's own errors") {
+                continue;
+            }
             if let Some(settings) = &self.configuration
                 && message["method"] == "workspace/configuration"
             {
@@ -259,6 +264,16 @@ impl Client {
         let params = json!({ "textDocument": { "uri": document.uri }, "position": position });
         let hover = self.request("textDocument/hover", params);
         Some((hover["contents"]["value"].as_str()?.to_owned(), hover["range"].clone()))
+    }
+
+    /// The processes that the server has started.
+    pub(crate) fn children(&self) -> Vec<u32> {
+        let Some(Transport::Process { child, .. }) = &self.transport else { return Vec::new() };
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap();
+        let read = |task: std::io::Result<std::fs::DirEntry>| {
+            std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default()
+        };
+        tasks.flat_map(|task| read(task).split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<_>>()).collect()
     }
 
     /// What the server has logged.

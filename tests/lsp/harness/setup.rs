@@ -19,6 +19,7 @@ pub(crate) struct Setup {
     process_id: Value,
     tools: Option<Tools>,
     files: Vec<(String, String)>,
+    hears_of_missing_triton: bool,
 }
 
 impl Setup {
@@ -32,6 +33,7 @@ impl Setup {
             process_id: Value::Null,
             tools: None,
             files: Vec::new(),
+            hears_of_missing_triton: false,
         }
     }
 
@@ -104,6 +106,12 @@ impl Setup {
         self
     }
 
+    /// Keeps the message that there is no Triton, which most tests do not mind: machines have it or not.
+    pub(crate) fn hears_of_missing_triton(mut self) -> Self {
+        self.hears_of_missing_triton = true;
+        self
+    }
+
     /// Writes a file into the workspace's folder.
     pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
         self.files.push((name.to_owned(), text.to_owned()));
@@ -149,6 +157,7 @@ impl Setup {
             unread: VecDeque::new(),
             next_id: 0,
             configuration: self.configuration,
+            hears_of_missing_triton: self.hears_of_missing_triton,
             initialize_params,
             initialize_result: Value::Null,
             root,

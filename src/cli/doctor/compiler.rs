@@ -1,0 +1,117 @@
+//! Whether Triton's front end can be asked about kernels, and how fast it answers.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::facts::PythonFacts;
+use super::promises::{Promise, State};
+use crate::compiler::protocol::{Request, SourceFile};
+use crate::compiler::{Session, Status};
+use crate::settings::CompilerSettings;
+
+/// How long Triton may take to be imported and to answer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A kernel that every release takes.
+const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, B: tl.constexpr):\n    i = \
+    tl.arange(0, B)\n    tl.store(x + i, tl.load(x + i) + 1)\n";
+
+/// How asking went.
+#[derive(Debug, Serialize)]
+pub(super) struct CompilerFacts {
+    /// Whether the settings want it.
+    pub(super) enabled: bool,
+    /// The version that answered.
+    pub(super) triton: Option<String>,
+    /// How long it took until the first answer, and then for one more, in milliseconds.
+    pub(super) milliseconds: Option<(u128, u128)>,
+    /// Why there is no answer, in a line.
+    pub(super) problem: Option<String>,
+    /// What to do about it.
+    pub(super) remedy: Option<String>,
+}
+
+/// Asks about a small kernel, twice.
+pub(super) fn examine(settings: &CompilerSettings, python: Option<&PythonFacts>) -> CompilerFacts {
+    let mut facts =
+        CompilerFacts { enabled: settings.enabled, triton: None, milliseconds: None, problem: None, remedy: None };
+    if !settings.enabled {
+        return facts;
+    }
+    let (problem, remedy) = match python {
+        None => ("there is no Python".to_owned(), "set `python` to the project's interpreter".to_owned()),
+        Some(python) if !python.exists => {
+            let missing = format!("{} does not exist", python.executable.display());
+            (missing, "set `python` to the project's interpreter".to_owned())
+        }
+        Some(python) if python.triton.is_none() => {
+            let install = format!("{} -m pip install triton", python.executable.display());
+            (format!("{} has no Triton", python.executable.display()), format!("{install}; torch is not needed"))
+        }
+        Some(python) => match ask(&python.executable, settings.cores) {
+            Ok((triton, milliseconds)) => {
+                facts.triton = Some(triton);
+                facts.milliseconds = Some(milliseconds);
+                return facts;
+            }
+            Err(problem) => (problem, format!("see `{} -c 'import triton'`", python.executable.display())),
+        },
+    };
+    facts.problem = Some(problem);
+    facts.remedy = Some(remedy);
+    facts
+}
+
+fn ask(python: &Path, cores: usize) -> Result<(String, (u128, u128)), String> {
+    let mut session = Session::new(python.to_owned()).with_cores(cores).with_patience(PATIENCE);
+    let mut time = || -> Result<u128, String> {
+        let start = Instant::now();
+        let answer = session.answer(request()).map_err(|why| why.lines().next().unwrap_or_default().to_owned())?;
+        if answer.accepted {
+            return Ok(start.elapsed().as_millis());
+        }
+        let refused = answer.error.map(|error| error.message);
+        let why = answer.unable.or(answer.crashed).or(refused).unwrap_or_default();
+        Err(format!("it does not compile a small kernel: {}", why.lines().next().unwrap_or_default()))
+    };
+    let times = (time()?, time()?);
+    match session.status() {
+        Status::Ready { triton } => Ok((triton.clone(), times)),
+        other => Err(format!("it answers and is {other:?}")),
+    }
+}
+
+fn request() -> Request {
+    Request {
+        id: 0,
+        files: vec![SourceFile { name: "kernel".to_owned(), text: KERNEL.to_owned(), ..SourceFile::default() }],
+        kernel: "k".to_owned(),
+        signature: BTreeMap::from([("x".to_owned(), "*fp32".to_owned())]),
+        constexprs: BTreeMap::from([("B".to_owned(), json!(64))]),
+        aligned: Vec::new(),
+        target: ("cuda".to_owned(), json!(90), 32),
+        options: BTreeMap::new(),
+        types: false,
+        full: None,
+        seconds: PATIENCE.as_secs_f64(),
+    }
+}
+
+/// What it means for the user.
+pub(super) fn promise(facts: &CompilerFacts) -> Promise {
+    let (state, detail) = match (&facts.triton, facts.milliseconds, &facts.problem) {
+        (Some(triton), Some((first, next)), _) => (
+            State::Works,
+            format!(
+                "Triton {triton} compiles a small kernel in {next} ms (the first took {first} ms, with the import)"
+            ),
+        ),
+        (_, _, Some(problem)) => (State::Missing, problem.clone()),
+        _ => (State::Off, "`compiler.enabled` is off: Triton is not asked about kernels".to_owned()),
+    };
+    Promise { name: "Compiling", state, detail, remedies: facts.remedy.iter().cloned().collect() }
+}

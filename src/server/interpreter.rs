@@ -1,0 +1,148 @@
+//! Which interpreter Triton's verdicts are of, and what follows when it is another or has another Triton.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, Instant, SystemTime};
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::client::Call;
+use super::owner::Owner;
+use super::unit::Unit;
+use crate::analysis::verdict::Verdict;
+use crate::api::Version;
+use crate::compiler::Status;
+
+/// How soon after a look at the interpreters the next one may be, when nothing was saved or set.
+const PAUSE: Duration = Duration::from_secs(3);
+
+/// An interpreter with its Triton, and how it may be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Interpreter {
+    pub(super) python: PathBuf,
+    pub(super) triton: Version,
+    installed: Option<SystemTime>,
+    /// How many processor cores it may use.
+    pub(super) cores: usize,
+}
+
+/// What is known of interpreters.
+#[derive(Default)]
+pub(super) struct Interpreters {
+    looked: Option<Instant>,
+    /// Of which interpreter the verdicts about a file's kernels are.
+    of: HashMap<lsp::Uri, Interpreter>,
+    /// Those of which it was told that they cannot be asked; `None` for there being none.
+    told: Vec<Option<PathBuf>>,
+    /// Why the file that was looked at last cannot be asked about: its interpreter, and what it lacks.
+    pub(super) missing: Option<(Option<PathBuf>, String)>,
+    /// How the folders of packages were when the interpreter turned out to be unfit.
+    pub(super) unfit: Option<Vec<Option<SystemTime>>>,
+}
+
+impl Owner {
+    /// The interpreter of a unit, if it has Triton.
+    pub(super) fn interpreter(&mut self, unit: &Unit) -> Option<Interpreter> {
+        let resolved = self.resolved(unit);
+        let Some(environment) = &resolved.environment else {
+            self.interpreters.missing =
+                Some((None, "no Python was found; set `python` to the project's interpreter".to_owned()));
+            return None;
+        };
+        let python = environment.python.clone();
+        let Some(triton) = environment.triton else {
+            let why = format!(
+                "{} has no Triton; install it there or set `python` to the interpreter that has it",
+                python.display()
+            );
+            self.interpreters.missing = Some((Some(python), why));
+            return None;
+        };
+        self.interpreters.missing = None;
+        let cores = resolved.settings.compiler.cores;
+        Some(Interpreter { python, triton, installed: environment.installed, cores })
+    }
+
+    /// Says once for each interpreter why it cannot be asked.
+    pub(super) fn tell_unfit(&mut self, python: Option<PathBuf>, why: &str) {
+        if !self.interpreters.told.contains(&python) {
+            let first = why.lines().next().unwrap_or_default();
+            self.client.show(lsp::MessageType::Info, format!("Warpsmith does without Triton's own errors: {first}"));
+            self.interpreters.told.push(python);
+        }
+    }
+
+    /// Looks whether interpreters are others than before, at a quiet moment: not often.
+    pub(super) fn look_for_interpreters_sometimes(&mut self) {
+        if self.interpreters.looked.is_none_or(|looked| looked.elapsed() >= PAUSE) {
+            self.look_for_interpreters();
+        }
+    }
+
+    /// Looks whether interpreters, or what is installed for them, are others than before.
+    pub(super) fn look_for_interpreters(&mut self) {
+        self.interpreters.looked = Some(Instant::now());
+        if self.settings.look_again(&self.tools) {
+            tracing::info!("another interpreter, or another Triton");
+            self.check_all_again();
+            self.compile_all_later();
+        }
+        let Some(service) = self.compile.service.as_ref().filter(|one| matches!(one.status(), Status::Unfit(_))) else {
+            self.interpreters.unfit = None;
+            return;
+        };
+        // What it lacked may be there now.
+        let python = service.python().to_owned();
+        if self.note_unfit(&python) {
+            self.interpreters.unfit = None;
+            self.compile.service = None;
+            self.compile_all_later();
+        }
+    }
+
+    /// Notes what is installed for an interpreter that is unfit. Returns whether that is something else than before.
+    pub(super) fn note_unfit(&mut self, python: &Path) -> bool {
+        let packages: Vec<_> = self.settings.packages_of(python).iter().map(|path| modified(path)).collect();
+        let before = self.interpreters.unfit.replace(packages);
+        before.is_some() && before != self.interpreters.unfit
+    }
+
+    /// Asks again about what has no verdict, in all files.
+    pub(super) fn compile_all_later(&mut self) {
+        let all = self.documents.all();
+        self.interpreters.of.retain(|uri, _| all.contains(uri));
+        all.iter().for_each(|uri| self.compile_later(uri));
+    }
+
+    /// Forgets what another interpreter has said about the kernels of a unit.
+    pub(super) fn forget_verdicts_of_others(&mut self, unit: Rc<Unit>, now: Option<&Interpreter>) {
+        let uri = unit.uri.clone();
+        if self.interpreters.of.get(&uri) == now {
+            return;
+        }
+        match now {
+            Some(now) => self.interpreters.of.insert(uri.clone(), now.clone()),
+            None => self.interpreters.of.remove(&uri),
+        };
+        let forgotten = unit.module.kernels.iter().filter(|kernel| Verdict::forget(kernel)).count();
+        drop(unit);
+        if forgotten > 0 {
+            self.show_again(&uri);
+        }
+    }
+
+    /// Has the findings of a file shown as they are now.
+    pub(super) fn show_again(&mut self, uri: &lsp::Uri) {
+        self.documents.forget_findings_of(uri);
+        if !self.capabilities.pulls_diagnostics {
+            self.unpublished.insert(uri.clone());
+        } else if self.capabilities.refreshes_diagnostics {
+            self.client.send(Call::RefreshDiagnostics);
+        }
+    }
+}
+
+fn modified(folder: &Path) -> Option<SystemTime> {
+    std::fs::metadata(folder).and_then(|metadata| metadata.modified()).ok()
+}

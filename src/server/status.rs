@@ -1,0 +1,116 @@
+//! `warpsmith/status`: how the compiler tier is, for editors that show it.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::client::Call;
+use super::owner::Owner;
+use super::settings::Place;
+use crate::compiler;
+
+/// The name of the notification and of the request.
+pub(super) const METHOD: &str = "warpsmith/status";
+
+/// How the server is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Status {
+    compiler: CompilerStatus,
+}
+
+/// How the compiler tier is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct CompilerStatus {
+    state: State,
+    /// The interpreter.
+    python: Option<PathBuf>,
+    /// The version of its Triton.
+    triton: Option<String>,
+    /// What is missing.
+    message: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    /// Nothing was asked yet.
+    Idle,
+    /// The process imports Triton.
+    Starting,
+    /// All that was asked is answered.
+    Ready,
+    /// A kernel is being compiled.
+    Compiling,
+    /// Nothing can be asked.
+    Unfit,
+}
+
+/// Tells the client how the server is.
+pub(super) struct StatusNotification;
+
+impl lsp::Notification for StatusNotification {
+    type Params = Status;
+    const METHOD: lsp::LspNotificationMethod<'static> = lsp::LspNotificationMethod::Custom(METHOD);
+    const MESSAGE_DIRECTION: lsp::MessageDirection = lsp::MessageDirection::ServerToClient;
+}
+
+impl Owner {
+    /// How the server is.
+    pub(super) fn status(&mut self) -> Status {
+        Status { compiler: self.compiler_status() }
+    }
+
+    fn compiler_status(&mut self) -> CompilerStatus {
+        if let Some((python, why)) = &self.interpreters.missing {
+            let message = Some(why.clone());
+            return CompilerStatus { state: State::Unfit, python: python.clone(), triton: None, message };
+        }
+        let is_asking = self.compile.is_asking();
+        let Some(service) = &self.compile.service else { return self.idle() };
+        let python = Some(service.python().to_owned());
+        let status = |state, triton: Option<&String>, message: Option<&String>| CompilerStatus {
+            state,
+            python,
+            triton: triton.cloned(),
+            message: message.cloned(),
+        };
+        match service.status() {
+            compiler::Status::Idle | compiler::Status::Starting => status(State::Starting, None, None),
+            compiler::Status::Ready { triton } if is_asking => status(State::Compiling, Some(triton), None),
+            compiler::Status::Ready { triton } => status(State::Ready, Some(triton), None),
+            compiler::Status::Unfit(why) => status(State::Unfit, None, Some(why)),
+        }
+    }
+
+    /// What would be asked in the first folder of the workspace.
+    fn idle(&mut self) -> CompilerStatus {
+        let mut idle = CompilerStatus { state: State::Idle, python: None, triton: None, message: None };
+        if !self.trusted {
+            idle.message = Some("the workspace is not trusted: nothing is run".to_owned());
+            return idle;
+        }
+        let workspace = self.folders.first().cloned();
+        if let Some(root) = workspace.as_ref().and_then(super::from_lsp::path) {
+            let place = Place { folder: &root, root: &root, workspace: workspace.as_ref() };
+            let resolved = self.settings.at(&place, &self.tools);
+            if let Some(environment) = &resolved.environment {
+                idle.python = Some(environment.python.clone());
+                idle.triton = environment.triton.map(|version| version.to_string());
+            }
+        }
+        idle
+    }
+
+    /// Tells a client that takes it when the status is another than the one told last.
+    pub(super) fn tell_status(&mut self) {
+        if !self.tells_status || self.waits_for_settings {
+            return;
+        }
+        let status = self.status();
+        if self.status_told.as_ref() != Some(&status) {
+            self.client.send(Call::Status(status.clone()));
+            self.status_told = Some(status);
+        }
+    }
+}
