@@ -90,7 +90,14 @@ pub struct Assumed {
 }
 
 impl Extracted {
-    /// The same with each line where it is in the original, blank lines between them.
+    /// A file as it is, with nothing left out.
+    pub(super) fn whole(source: &Source) -> Self {
+        let text = source.text().to_string();
+        let lines = (0..).zip(text.split_inclusive('\n')).map(|(number, _)| number).collect();
+        Self { file: None, text, lines, assumed: Vec::new(), imports: Vec::new() }
+    }
+
+    /// The text with each line where it is in the original.
     #[must_use]
     pub fn in_place(&self) -> Self {
         let (mut text, mut next) = (String::new(), 0);

@@ -54,6 +54,8 @@ pub struct SourceFile {
     pub assumed: Vec<Assumed>,
     /// Where Triton is to believe that it stands.
     pub path: Option<String>,
+    /// Whether it is not cut down: the file at `path` itself is imported, if it has this text.
+    pub is_imported: bool,
 }
 
 /// What the process says.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
 
 use super::extract::{Extracted, extract};
 use super::protocol::{Answer, Request, SourceFile};
@@ -11,6 +12,8 @@ use crate::syntax::Source;
 
 /// How long one lowering may take: a kernel takes milliseconds, a large one with much unrolled a second.
 const SECONDS: f64 = 20.0;
+/// How long it may take when the user's file is imported first, and torch with it.
+const SECONDS_WITH_IMPORT: f64 = 90.0;
 /// So many written or recorded signatures are tried.
 const CERTAIN: usize = 4;
 
@@ -105,6 +108,10 @@ pub struct Question {
     pub device: Device,
     /// A number that is another when something else would be asked.
     pub key: u64,
+    /// The file to import, in place of what was cut out of it.
+    file: Option<PathBuf>,
+    /// What to ask when nobody can tell.
+    otherwise: Option<Box<Question>>,
 }
 
 impl Question {
@@ -113,22 +120,55 @@ impl Question {
     /// # Errors
     /// Why it cannot be asked.
     pub fn of(source: &Source, module: &Module, kernel: &Kernel, device: &Device) -> Result<Self, String> {
-        let mut guesses = guesses(module, kernel, source.text());
-        if guesses.is_empty() {
-            return Err("its parameters cannot be guessed".to_owned());
-        }
-        if guesses[0].certainty != Certainty::Guessed {
-            guesses.truncate(CERTAIN);
-        }
+        let guesses = all_guesses(module, kernel, source)?;
         let extracted =
             extract(source, module, kernel).map_err(|missing| format!("it needs {}", missing.join(", ")))?;
+        Ok(Self::with(kernel, extracted, guesses, device, None))
+    }
+
+    /// The same question, of the file at `path` itself, when what can be cut out of it does not answer it. The file is then
+    /// imported, with all that it does: only where the user allows it.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub fn or_of_file(
+        asked: Result<Self, String>,
+        (source, module, kernel): (&Source, &Module, &Kernel),
+        device: &Device,
+        path: &Path,
+    ) -> Result<Self, String> {
+        let guesses = match &asked {
+            Ok(question) => question.guesses.clone(),
+            Err(_) => all_guesses(module, kernel, source)?,
+        };
+        let file = Self::with(kernel, vec![Extracted::whole(source)], guesses, device, Some(path.to_owned()));
+        let Ok(mut question) = asked else { return Ok(file) };
+        let key = file.key;
+        question.otherwise = Some(Box::new(file));
+        question.key = key;
+        Ok(question)
+    }
+
+    fn with(
+        kernel: &Kernel,
+        extracted: Vec<Extracted>,
+        guesses: Vec<Guess>,
+        device: &Device,
+        file: Option<PathBuf>,
+    ) -> Self {
         let mut hasher = DefaultHasher::new();
         for file in &extracted {
             (&file.text, &file.imports, &file.assumed).hash(&mut hasher);
         }
-        (&kernel.name, serde_json::to_string(&guesses).unwrap_or_default(), device).hash(&mut hasher);
+        (&kernel.name, serde_json::to_string(&guesses).unwrap_or_default(), device, &file).hash(&mut hasher);
         let key = hasher.finish();
-        Ok(Self { kernel: kernel.name.clone(), extracted, guesses, device: device.clone(), key })
+        Self { kernel: kernel.name.clone(), extracted, guesses, device: device.clone(), key, file, otherwise: None }
+    }
+
+    /// Whether the user's file is imported to answer it.
+    #[must_use]
+    pub fn imports_the_file(&self) -> bool {
+        self.file.is_some()
     }
 
     /// What is sent for a guess.
@@ -139,7 +179,8 @@ impl Question {
             text: file.text.clone(),
             imports: file.imports.clone(),
             assumed: file.assumed.clone(),
-            path: None,
+            path: self.file.as_ref().map(|path| path.to_string_lossy().into_owned()),
+            is_imported: self.file.is_some(),
         };
         let json = |(name, value): (&String, _)| (name.clone(), serde_json::to_value(value).unwrap_or_default());
         let arch = self.device.arch.parse::<u32>().map_or_else(|_| self.device.arch.clone().into(), Into::into);
@@ -154,7 +195,7 @@ impl Question {
             options: BTreeMap::new(),
             types: true,
             full: None,
-            seconds: SECONDS,
+            seconds: if self.file.is_some() { SECONDS_WITH_IMPORT } else { SECONDS },
         }
     }
 
@@ -162,6 +203,18 @@ impl Question {
     fn assumes(&self) -> bool {
         self.extracted.iter().any(|file| !file.assumed.is_empty())
     }
+}
+
+/// What to lower a kernel with, best first.
+fn all_guesses(module: &Module, kernel: &Kernel, source: &Source) -> Result<Vec<Guess>, String> {
+    let mut guesses = guesses(module, kernel, source.text());
+    if guesses.is_empty() {
+        return Err("its parameters cannot be guessed".to_owned());
+    }
+    if guesses[0].certainty != Certainty::Guessed {
+        guesses.truncate(CERTAIN);
+    }
+    Ok(guesses)
 }
 
 /// What came of a question.
@@ -200,6 +253,17 @@ impl Trial {
 
     /// Takes in the answer to [`Self::request`]. Returns what came of it, unless more must be asked.
     pub fn hear(&mut self, answer: Answer) -> Option<Settled> {
+        let settled = self.heard(answer);
+        if let Some(Settled::Unknown(_)) = settled
+            && let Some(otherwise) = self.question.otherwise.take()
+        {
+            *self = Self::new(*otherwise);
+            return None;
+        }
+        settled
+    }
+
+    fn heard(&mut self, answer: Answer) -> Option<Settled> {
         let Some(guess) = self.question.guesses.get(self.next) else {
             return Some(Settled::Unknown("there is nothing to ask".to_owned()));
         };
@@ -267,7 +331,8 @@ mod tests {
         };
         let guesses = certainties.iter().map(guess).collect();
         let device = Device::default();
-        Trial::new(Question { kernel: "k".to_owned(), extracted: Vec::new(), guesses, device, key: 0 })
+        let (kernel, extracted) = ("k".to_owned(), Vec::new());
+        Trial::new(Question { kernel, extracted, guesses, device, key: 0, file: None, otherwise: None })
     }
 
     fn yes() -> Answer {
@@ -328,6 +393,17 @@ mod tests {
         assert_eq!(settled(&[Written, Written], &[yes()]), None);
         assert_eq!(settled(&[Written, Written], &[yes(), yes()]), Some(Settled::Accepted(Box::new(yes()), true)));
         assert_eq!(settled(&[Recorded, Recorded], &[yes(), no("odd")]), Some(Settled::Refused(Box::new(no("odd")))));
+    }
+
+    #[test]
+    fn the_file_itself_is_asked_last() {
+        let mut asked = trial(&[Written]);
+        asked.question.otherwise = Some(Box::new(trial(&[Written]).question));
+        asked.question.otherwise.as_mut().unwrap().file = Some("/a.py".into());
+        let unable = Answer { unable: Some("no".to_owned()), ..Answer::default() };
+        assert_eq!(asked.hear(unable.clone()), None);
+        assert!(asked.question.imports_the_file() && asked.request(1).is_some());
+        assert_eq!(asked.hear(unable), Some(Settled::Unknown("no".to_owned())));
     }
 
     #[test]

@@ -103,8 +103,10 @@ class Files:
     def load(self, at):
         """The module of a file."""
         if at not in self.modules:
-            # Files that import each other get what is there so far, as in Python.
             file = self.files[at]
+            if file.get("is_imported"):
+                return self.load_itself(at)
+            # Files that import each other get what is there so far, as in Python.
             folder = os.path.join(self.folder, str(at))
             os.mkdir(folder)
             path = os.path.join(folder, re.sub(r"\W", "_", file["name"]) + ".py")
@@ -132,6 +134,26 @@ class Files:
         # Python is asked for the lines of functions: they are those that were sent, whatever stands on disk.
         linecache.cache[path] = (len(text), None, text.splitlines(True), path)
         exec(compile(text, path, "exec", dont_inherit=True), vars(module))
+
+    def load_itself(self, at):
+        """Imports the user's own file, as Python would from the folder around its packages."""
+        path, text = self.files[at]["path"], self.files[at]["text"]
+        with open(path, encoding="utf-8", newline="") as file:
+            if file.read() != text:
+                raise ImportError("the file is not saved")
+        root, names = os.path.dirname(path), [os.path.splitext(os.path.basename(path))[0]]
+        while os.path.isfile(os.path.join(root, "__init__.py")):
+            root, package = os.path.split(root)
+            names.insert(0, package)
+        if names[-1] == "__init__" and len(names) > 1:
+            names.pop()
+        sys.path[:0] = [root]
+        self.paths[path] = at
+        module = self.modules[at] = importlib.import_module(".".join(names))
+        if not os.path.samefile(getattr(module, "__file__", None) or os.devnull, path):
+            raise ImportError(f"Python has another module of the name {module.__name__}")
+        self.paths[module.__file__] = at
+        return module
 
     def function(self, name):
         """The kernel of this name in the first file, without what is wrapped around it."""
@@ -344,7 +366,9 @@ def in_child(request, writer, log, folder):
     os.setpgid(0, 0)
     die_with_parent()
     resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    if not any(file.get("is_imported") for file in request["files"]):
+        # What torch and CUDA reserve has nothing to do with what they use.
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(log.fileno(), 2)

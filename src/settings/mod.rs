@@ -101,11 +101,15 @@ pub struct CompilerSettings {
     /// (`hip:gfx942`). Default: the GPU of this machine; without one, resources are not told.
     #[schemars(example = &"cuda:90")]
     pub target: Option<String>,
+    /// Whether a file may be imported as it is, with everything that it does at its top level, when a kernel needs more of it
+    /// than can be cut out: constants that torch computes, decorators of your own. Such kernels are compiled when the file is
+    /// saved.
+    pub import_files: bool,
 }
 
 impl Default for CompilerSettings {
     fn default() -> Self {
-        Self { enabled: true, delay: 300, cores: 0, target: None }
+        Self { enabled: true, delay: 300, cores: 0, target: None, import_files: false }
     }
 }
 

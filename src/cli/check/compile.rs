@@ -20,17 +20,26 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// Asks about the kernels of a file. What comes of it is kept with them, for the rules.
+    /// Asks about the kernels of a file, which stands at this path. What comes of it is kept with them, for
+    /// the rules.
     ///
     /// # Errors
     /// Why the interpreter cannot be asked.
-    pub(super) fn ask(&self, project: &Project, source: &Source, module: &Module) -> Result<(), String> {
+    pub(super) fn ask(
+        &self,
+        project: &Project,
+        (source, module, path): (&Source, &Module, &Path),
+    ) -> Result<(), String> {
         let nobody = || "no Python with Triton was found; set `python` in warpsmith.toml".to_owned();
         let (python, triton) = project.python.as_ref().ok_or_else(nobody)?;
         let of_front_end = project.device.clone().unwrap_or_default();
         let device = project.device.clone().or_else(|| self.local());
         for kernel in module.kernels.iter().filter(|kernel| module.kernel(&kernel.name).is_some()) {
-            let outcome = match Question::of(source, module, kernel, &of_front_end) {
+            let mut question = Question::of(source, module, kernel, &of_front_end);
+            if project.imports_files {
+                question = Question::or_of_file(question, (source, module, kernel), &of_front_end, path);
+            }
+            let outcome = match question {
                 Ok(question) => self.settle(python, source, module, kernel, question)?,
                 Err(why) => Outcome::Unknown(why),
             };

@@ -205,7 +205,7 @@ fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagn
     let source = Source::parse(text);
     let mut module = Module::build(&source);
     run.workspace.complete(&mut module, &file.path);
-    let asked = run.compiler.map_or(Ok(()), |compiler| compiler.ask(run.project, &source, &module));
+    let asked = run.compiler.map_or(Ok(()), |compiler| compiler.ask(run.project, (&source, &module, &file.path)));
     if let Err(why) = asked {
         eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
     }

@@ -28,6 +28,8 @@ pub(super) struct Project {
     pub(super) python: Option<(PathBuf, Version)>,
     /// What kernels are compiled for, if anybody has said so.
     pub(super) device: Option<Device>,
+    /// Whether files may be imported.
+    pub(super) imports_files: bool,
 }
 
 type Found = Result<Arc<Project>, SettingsError>;
@@ -70,6 +72,8 @@ impl Projects {
         };
         let python = environment.and_then(|environment| Some((environment.python, environment.triton?)));
         let device = self.overrides.device.clone().or_else(|| loaded.settings.compiler.device());
-        Ok(Arc::new(Project { selection, target, excludes: Excludes::new(&loaded, folder)?, python, device }))
+        let imports_files = loaded.settings.compiler.import_files;
+        let excludes = Excludes::new(&loaded, folder)?;
+        Ok(Arc::new(Project { selection, target, excludes, python, device, imports_files }))
     }
 }
