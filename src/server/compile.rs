@@ -19,6 +19,7 @@ use super::survey::Surveys;
 use crate::analysis::verdict::{Outcome as Said, Verdict};
 use crate::compiler::protocol::{Answer, Request};
 use crate::compiler::{FalseAlarm, Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
+use crate::kernel::Kernel;
 use crate::rules;
 
 /// Verdicts that are remembered, for edits that are taken back.
@@ -191,6 +192,19 @@ impl Owner {
         }
     }
 
+    /// A file was saved: where it may be imported, its kernels without a verdict are asked about again.
+    pub(super) fn import_later(&mut self, uri: &lsp::Uri) {
+        let Some(unit) = self.documents.unit(uri) else { return };
+        if !self.resolved(&unit).settings.compiler.import_files {
+            return;
+        }
+        let is_open =
+            |kernel: &&Kernel| Verdict::of(kernel).is_some_and(|said| matches!(said.outcome, Said::Unknown(_)));
+        if unit.module.kernels.iter().filter(is_open).filter(|kernel| Verdict::forget(kernel)).count() > 0 {
+            self.compile_later(uri);
+        }
+    }
+
     /// Nothing has been edited for a while: asks about what has no verdict.
     pub(super) fn quiet(&mut self) {
         self.look_for_interpreters_sometimes();
@@ -245,8 +259,15 @@ impl Owner {
         let Some(kernel) = unit.module.kernel(name).filter(|kernel| Verdict::of(kernel).is_none()) else { return };
         let Some(interpreter) = self.interpreter(&unit) else { return };
         self.serve(interpreter);
-        let device = self.resolved(&unit).settings.compiler.device().unwrap_or_default();
-        match Question::of(&unit.source, &unit.module, kernel, &device) {
+        let resolved = self.resolved(&unit);
+        let device = resolved.settings.compiler.device().unwrap_or_default();
+        let mut question = Question::of(&unit.source, &unit.module, kernel, &device);
+        if let Some(path) =
+            unit.path.as_deref().filter(|_| resolved.settings.compiler.import_files && !unit.is_notebook)
+        {
+            question = Question::or_of_file(question, (&unit.source, &unit.module, kernel), &device, path);
+        }
+        match question {
             Err(why) => {
                 tracing::info!(why, "Triton cannot be asked about `{name}`");
                 Verdict::new(kernel, Said::Unknown(why)).keep(kernel);
@@ -330,7 +351,10 @@ impl Owner {
             if self.compile.known.len() >= REMEMBERED {
                 self.compile.known.clear();
             }
-            self.compile.known.insert(trial.question.key, settled.clone());
+            // A file that could not be imported may be saved, and what it imports may change.
+            if !(trial.question.imports_the_file() && matches!(settled, Settled::Unknown(_))) {
+                self.compile.known.insert(trial.question.key, settled.clone());
+            }
             self.settle(&uri, &trial.question, settled);
             return self.compile_next();
         }

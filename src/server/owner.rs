@@ -164,6 +164,7 @@ impl Owner {
                     self.compile_all_later();
                 }
                 self.look_for_interpreters();
+                self.import_later(&uri);
                 self.survey_later(&uri);
             }
             Event::Close(uri) => {

@@ -189,3 +189,27 @@ fn types_are_those_of_triton_for_what_was_recorded() {
     let labels: Vec<&str> = hints.as_array().unwrap().iter().filter_map(|hint| hint["label"].as_str()).collect();
     assert!(labels.contains(&": fp16[64]") && labels.contains(&": int32[64]"), "{labels:?}");
 }
+
+#[test]
+fn a_file_is_imported_when_it_is_saved_where_that_is_allowed() {
+    // What the own module computes cannot be cut out.
+    let text = "import zlib\nimport triton\nimport triton.language as tl\n\nP = tl.constexpr(zlib.crc32(b'a') % 7 + 3)\n\n\n# \
+        warpsmith: signature x=*fp16\n@triton.jit\ndef k(x):\n    tl.store(x + tl.arange(0, P), 1.0)\n";
+    let settings = json!({ "select": ["C"], "python": python(), "compiler": { "delay": 5, "import-files": true } });
+    let mut client = Setup::new().options(json!({ "settings": settings })).start();
+    std::fs::write(client.path("k.py"), "P = 1\n").unwrap();
+    let mut document = client.open("k.py", text);
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.wait_for_log("the file is not saved");
+    let save = |client: &mut Client, document: &Document, text: &str| {
+        std::fs::write(client.path("k.py"), text).unwrap();
+        client.notify("textDocument/didSave", json!({ "textDocument": { "uri": document.uri } }));
+    };
+    save(&mut client, &document, text);
+    let found = client.published(&document);
+    assert_eq!((codes(&found), &found[0]["range"]), (vec!["C001"], &document.range_of("tl.arange(0, P)")));
+    client.replace(&mut document, "+ 3", "+ 4");
+    while !client.published(&document).is_empty() {}
+    save(&mut client, &document, &text.replace("+ 3", "+ 4"));
+    client.wait_for_log("about `k` verdict=\"accepted\"");
+}
