@@ -179,7 +179,7 @@ fn an_interpreter_that_cannot_be_asked_answers_those_who_wait() {
     let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(&python, executable).unwrap();
     let settings = json!({ "select": ["C"], "python": python, "compiler": { "delay": 60_000 } });
-    let mut client = Setup::new().options(json!({ "settings": settings })).start();
+    let mut client = Setup::new().hears_of_missing_triton().options(json!({ "settings": settings })).start();
     let document = client.open("k.py", KERNEL);
     client.published(&document);
     let wanted = command(&document, &json!({ "kernel": "k", "stage": "ttir" }));
