@@ -274,9 +274,10 @@ fn example(text: &str, kernel: &str, device: &str, stages: &[&str]) -> Request {
     let source = Source::parse(text);
     let module = Module::build(&source);
     let found = module.kernels.iter().find(|found| found.name == kernel).unwrap();
-    let question = Question::of(&source, &module, found, &Device::parse(device).unwrap()).unwrap();
+    let device = Device::parse(device).unwrap();
+    let question = Question::of(&source, &module, found, &device).unwrap();
     let mut request = question.request(0, &question.guesses[0]);
-    request.full = Some(Full { stages: stages.iter().map(|&stage| stage.to_owned()).collect() });
+    request.full = Some(device.full(stages.iter().map(|&stage| stage.to_owned()).collect()));
     request.types = false;
     request.seconds = 120.0;
     request
@@ -319,7 +320,7 @@ fn a_kernel_is_compiled_down_to_the_machine() {
 
     request.constexprs.insert("BLOCK_M".to_owned(), json!(256));
     request.constexprs.insert("BLOCK_N".to_owned(), json!(256));
-    request.full = Some(Full::default());
+    request.full = Some(Device::parse("cuda:80").unwrap().full(Vec::new()));
     request.options.insert("num_stages".to_owned(), json!(8));
     let large = session.answer(request).unwrap();
     assert!(large.accepted);
@@ -348,7 +349,7 @@ fn a_kernel_is_compiled_for_an_amd_device() {
 fn nothing_is_compiled_that_the_front_end_refuses_and_what_dies_later_keeps_its_word() {
     let mut session = Session::new(python());
     assert_eq!(session.answer(add(1)).unwrap().compiled, None, "only when it is asked for");
-    let full = Some(Full { stages: vec!["ttir".to_owned()] });
+    let full = Some(Full { stages: vec!["ttir".to_owned()], shared: None });
     let refused = session.answer(Request { full: full.clone(), ..broken(1) }).unwrap();
     assert!(refused.compiled.is_none() && refused.error.is_some());
     // The user's file takes the place of Triton's next stage.

@@ -32,13 +32,15 @@ const LANES: u32 = 32;
 /// Threads of a block, at most.
 const THREADS: u32 = 1024;
 
-/// A row of the table: shared memory in KiB; all but Turing reserve one for the system.
+/// A row of the table: shared memory in KiB; since Ampere they reserve one for the system.
 const fn row(capability: u32, warps: u32, blocks: u32, shared: u32, shared_of_block: u32) -> Limits {
     let (reserved, unit) = if capability < 80 { (0, 256) } else { (1024, 128) };
     Limits { capability, warps, blocks, shared: shared << 10, shared_of_block: shared_of_block << 10, reserved, unit }
 }
 
-static LIMITS: [Limits; 9] = [
+static LIMITS: [Limits; 12] = [
+    row(70, 64, 32, 96, 96),
+    row(72, 64, 32, 96, 96),
     row(75, 32, 16, 64, 64),
     row(80, 64, 32, 164, 163),
     row(86, 48, 16, 100, 99),
@@ -48,6 +50,7 @@ static LIMITS: [Limits; 9] = [
     row(100, 64, 32, 228, 227),
     row(103, 64, 32, 228, 227),
     row(120, 48, 24, 100, 99),
+    row(121, 48, 24, 100, 99),
 ];
 
 /// What a program, which is one block, takes.
@@ -116,6 +119,21 @@ impl Limits {
     }
 }
 
+/// Bytes of shared memory (LDS) that a workgroup of one of AMD's architectures (`gfx942`) can have, where that is known.
+#[must_use]
+pub fn shared_of_amd(architecture: &str) -> Option<u32> {
+    const BY_START: [(&str, Option<u32>); 6] = [
+        ("gfx950", Some(160)),
+        ("gfx125", None),
+        ("gfx9", Some(64)),
+        ("gfx10", Some(64)),
+        ("gfx11", Some(64)),
+        ("gfx12", Some(64)),
+    ];
+    let found = BY_START.iter().find(|(start, _)| architecture.starts_with(start))?;
+    Some(found.1? << 10)
+}
+
 impl Occupancy {
     /// In percent, as one says it: `12.5`, `100`.
     #[must_use]
@@ -154,6 +172,8 @@ mod tests {
             assert_eq!(Limits::of(capability).unwrap().shared_of_block, bytes, "{capability}");
         }
         assert_eq!(Limits::of(91), None);
+        let amd = ["gfx942", "gfx950", "gfx1201", "gfx1250", "gfx803"].map(shared_of_amd);
+        assert_eq!(amd, [Some(65_536), Some(163_840), Some(65_536), None, None]);
     }
 
     /// Of each capability: warps, registers and shared memory of a block, and the blocks that fit as CUDA's occupancy

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use super::extract::Extracted;
 use super::listing::{Sources, Stage, annotated};
-use super::protocol::{Answer, Compiled, Full, Request};
+use super::protocol::{Answer, Compiled, Request};
 use super::question::{Device, Question, Settled, is_certain_whatever};
 use super::signatures::{Certainty, Constant, Guess, Variant, certain_variants, guessed_variants};
 use super::verdict::said;
@@ -113,7 +113,7 @@ impl Inspection {
         }
         request.options = options.iter().map(|(name, value)| (name.clone(), Json::from(*value))).collect();
         request.types = false;
-        request.full = Some(Full { stages: vec![self.stage.name().to_owned()] });
+        request.full = Some(self.question.device.full(vec![self.stage.name().to_owned()]));
         request.seconds = SECONDS;
         Some(request)
     }

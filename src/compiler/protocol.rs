@@ -39,6 +39,8 @@ pub struct Request {
 pub struct Full {
     /// The stages whose texts are wanted: `ttir`, `ttgir`, `llir`, `ptx`, `sass`, `amdgcn`.
     pub stages: Vec<String>,
+    /// Bytes of shared memory that a program may have, where that is known.
+    pub shared: Option<u32>,
 }
 
 /// A file, cut down to what is needed.

@@ -5,8 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use super::extract::{Extracted, extract};
-use super::protocol::{Answer, Request, SourceFile};
+use super::protocol::{Answer, Full, Request, SourceFile};
 use super::signatures::{Certainty, Guess, guesses};
+use crate::analysis::occupancy::{Limits, shared_of_amd};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Source;
 
@@ -86,6 +87,24 @@ impl std::str::FromStr for Device {
                 "`{text}` is no device: `cuda:90` is compute capability 9.0, `hip:gfx942` an architecture of AMD"
             ),
         })
+    }
+}
+
+impl Device {
+    /// What its multiprocessors have, where that is known.
+    #[must_use]
+    pub fn limits(&self) -> Option<&'static Limits> {
+        Limits::of(self.arch.parse().ok().filter(|_| self.backend == "cuda")?)
+    }
+
+    /// A whole compile for it, with the texts of these stages.
+    #[must_use]
+    pub fn full(&self, stages: Vec<String>) -> Full {
+        let shared = match self.backend.as_str() {
+            "hip" => shared_of_amd(&self.arch),
+            _ => self.limits().map(|limits| limits.shared_of_block),
+        };
+        Full { stages, shared }
     }
 }
 

@@ -7,23 +7,6 @@ import re
 import subprocess
 import tempfile
 
-# Bytes of shared memory that a program may have, by compute capability. What is not here is not judged.
-SHARED = {
-    70: 98304,
-    72: 98304,
-    75: 65536,
-    80: 166912,
-    86: 101376,
-    87: 166912,
-    89: 101376,
-    90: 232448,
-    100: 232448,
-    103: 232448,
-    120: 101376,
-    121: 101376,
-}
-# The same for AMD's architectures, by the start of their names; the first that fits.
-LDS = [("gfx950", 163840), ("gfx125", None), ("gfx9", 65536), ("gfx10", 65536), ("gfx11", 65536), ("gfx12", 65536)]
 # Columns of tensor memory, as Triton has it.
 TENSOR_MEMORY = 512
 
@@ -47,7 +30,7 @@ def compiled(lowering, wanted, say, log, folder):
             with listening(printed):
                 product = compile_further(product, metadata)
             results[stage] = product
-            if stage in wanted:
+            if stage in wanted["stages"]:
                 say({"text": [stage, str(product)]})
     except BaseException as error:
         message = words(error, log, start).replace(folder + os.sep, "")
@@ -64,13 +47,13 @@ def compiled(lowering, wanted, say, log, folder):
         with open(path, "wb") as out:
             out.write(product)
         answer |= of_ptxas("".join(printed), metadata.get("name", "")) or of_cubin(path, metadata.get("name", ""))
-        if "sass" in wanted:
+        if "sass" in wanted["stages"]:
             text = tool("nvdisasm", "-c", "-gi", path) or tool("cuobjdump", "-sass", path)
             if text is None:
                 answer["failed"] = {"stage": "sass", "message": "neither nvdisasm nor cuobjdump of Triton works"}
             else:
                 say({"text": ["sass", text]})
-    lack = lacking(target, metadata)
+    lack = lacking(wanted["shared"], metadata)
     if lack is not None:
         answer["failed"] = {"stage": "launch", "message": lack}
     return answer
@@ -167,14 +150,10 @@ def tool(name, *arguments):
     return result.stdout.decode(errors="replace")
 
 
-def lacking(target, metadata):
+def lacking(limit, metadata):
     """What Triton would say at the launch about memory that the device does not have; `None` when it has, or nobody knows."""
     from triton.runtime.errors import OutOfResources
 
-    if target.backend == "cuda":
-        limit = SHARED.get(target.arch)
-    else:
-        limit = next((limit for start, limit in LDS if str(target.arch).startswith(start)), None)
     shared, tensor = metadata.get("shared") or 0, metadata.get("tmem_size") or 0
     if limit is not None and shared > limit:
         return f"OutOfResources: {OutOfResources(shared, limit, 'shared memory')}"

@@ -2,10 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::protocol::{Answer, Compiled, Failed, Full, Request};
+use super::protocol::{Answer, Compiled, Failed, Request};
 use super::question::{Device, Question};
 use super::signatures::{Guess, Variant, Variants, certain_variants, guessed_variants};
-use crate::analysis::occupancy::Limits;
 use crate::analysis::resources::{Certainty, Outcome, Resources, Row, Taken};
 use crate::api::Version;
 use crate::kernel::{Kernel, Module};
@@ -100,7 +99,7 @@ impl Survey {
         let options = variant.map(|variant| &variant.options).into_iter().flatten();
         Some(Request {
             options: options.map(|(name, value)| (name.clone(), (*value).into())).collect(),
-            full: variant.map(|_| Full::default()),
+            full: variant.map(|_| self.question.device.full(Vec::new())),
             types: false,
             seconds: SECONDS,
             ..self.question.request(id, guess)
@@ -123,7 +122,7 @@ impl Survey {
                     config: variant.config,
                     setting: variant.setting.clone(),
                     certainty: variant.certainty,
-                    outcome: outcome(answer, variant, self.limits().is_some()),
+                    outcome: outcome(answer, variant, self.question.device.limits().is_some()),
                 };
                 self.rows.push(row);
             }
@@ -132,15 +131,10 @@ impl Survey {
         self.step().is_none()
     }
 
-    fn limits(&self) -> Option<&'static Limits> {
-        let Device { backend, arch, .. } = &self.question.device;
-        Limits::of(arch.parse().ok().filter(|_| backend == "cuda")?)
-    }
-
     /// What is known in the end.
     #[must_use]
     pub fn resources(self) -> Resources {
-        let (device, limits) = (self.question.device.architecture(), self.limits());
+        let (device, limits) = (self.question.device.architecture(), self.question.device.limits());
         Resources { device, limits, rows: self.rows, left_out: self.variants.left_out }
     }
 }

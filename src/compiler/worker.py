@@ -390,7 +390,7 @@ def in_child(request, writer, log, folder):
             say(answer | {"at": lowering["source"].ext})
             from warpsmith_stages import compiled
 
-            say({"compiled": compiled(lowering, request["full"]["stages"], say, log, folder)})
+            say({"compiled": compiled(lowering, request["full"], say, log, folder)})
 
 
 def joined(data):
