@@ -46,16 +46,20 @@ pub(crate) fn environment(folder: &Path, packages: &[&str]) -> anyhow::Result<Pa
     Ok(python)
 }
 
-/// Installs one package for `python` into `folder`, without what it depends on, unless that was done before.
-pub(crate) fn unpack(python: &Path, package: &str, folder: &Path) -> anyhow::Result<()> {
-    if folder.is_dir() {
+/// Installs packages for `python` into `folder`, without what they depend on, unless that was done before.
+pub(crate) fn unpack(python: &Path, packages: &[&str], folder: &Path) -> anyhow::Result<()> {
+    let is_there = |package: &&str| folder.join(package.split(['=', '<']).next().unwrap_or_default()).is_dir();
+    if packages.iter().all(is_there) {
         return Ok(());
+    }
+    if folder.is_dir() {
+        std::fs::remove_dir_all(folder)?;
     }
     // Renamed into place when complete, so that a broken run leaves nothing that looks like it.
     let partial = folder.with_added_extension("partial");
     let pip = ["-m", "pip", "--python"];
     let options = ["install", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary", ":all:"];
-    run(Command::new(interpreter()?).args(pip).arg(python).args(options).arg("--target").arg(&partial).arg(package))?;
+    run(Command::new(interpreter()?).args(pip).arg(python).args(options).arg("--target").arg(&partial).args(packages))?;
     std::fs::rename(&partial, folder)?;
     Ok(())
 }

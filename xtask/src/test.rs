@@ -30,7 +30,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     say("Triton 3.4 and 3.9 for the tests (downloads of 0.5 GB, once)");
     let tritons = target.join("tritons");
     for version in ["3.4.0", "3.9.0"] {
-        python::unpack(&test_python, &format!("triton=={version}"), &tritons.join(version))?;
+        python::unpack(&test_python, &[&format!("triton=={version}"), python::NUMPY], &tritons.join(version))?;
     }
     say("Examples in the documentation");
     process::run(cargo("test --workspace --doc").env(TEST_PYTHON, &test_python))?;
