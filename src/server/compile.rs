@@ -392,23 +392,13 @@ impl Owner {
         }
         drop(unit);
         if is_shown || !disproved.is_empty() {
-            self.show_findings_again(uri);
+            self.show_again(uri);
         }
         if has_types && self.capabilities.refreshes_hints {
             self.client.send(Call::RefreshHints);
         }
         if has_lens {
             self.refresh_lenses();
-        }
-    }
-
-    /// Has the rules look again at what is known now.
-    pub(super) fn show_findings_again(&mut self, uri: &lsp::Uri) {
-        self.documents.forget_findings_of(uri);
-        if !self.capabilities.pulls_diagnostics {
-            self.unpublished.insert(uri.clone());
-        } else if self.capabilities.refreshes_diagnostics {
-            self.client.send(Call::RefreshDiagnostics);
         }
     }
 

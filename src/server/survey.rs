@@ -177,7 +177,7 @@ impl Owner {
         resources.keep(kernel);
         drop(unit);
         if is_found {
-            self.show_findings_again(uri);
+            self.show_again(uri);
         }
         self.refresh_lenses();
         self.tell_wanted(uri, name, &text);
