@@ -58,6 +58,8 @@ pub struct Service {
     asked: Option<(Request, Instant)>,
     /// How often in a row a process has ended.
     ended: u32,
+    /// Whether [`Self::revive`] is going to be called.
+    pauses: bool,
 }
 
 impl Service {
@@ -74,6 +76,7 @@ impl Service {
             waiting: VecDeque::new(),
             asked: None,
             ended: 0,
+            pauses: false,
         }
     }
 
@@ -128,8 +131,8 @@ impl Service {
             return;
         }
         if self.process.is_none() {
-            // After an end there is a pause first.
-            if self.ended == 0 {
+            // After an end there is a pause first; it may be over without anything having been asked in it.
+            if !self.pauses {
                 self.start();
             }
             return;
@@ -157,6 +160,7 @@ impl Service {
 
     /// Starts a process in place of one that ended, if there is something to ask.
     pub fn revive(&mut self) {
+        self.pauses = false;
         if self.process.is_none() && !matches!(self.status, Status::Unfit(_)) && !self.waiting.is_empty() {
             self.start();
         }
@@ -206,6 +210,7 @@ impl Service {
         }
         self.waiting.extend(again);
         self.status = Status::Idle;
+        self.pauses = true;
         Outcome::Pause(PAUSE * 2_u32.pow(self.ended - 1))
     }
 }
@@ -213,5 +218,32 @@ impl Service {
 impl std::fmt::Debug for Service {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Service").field("python", &self.python).field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pause_in_which_nothing_is_asked_is_not_the_end() {
+        let mut service = Service::new("/gone/python".into(), Arc::new(|_, _| {}));
+        service.status = Status::Starting;
+        assert!(matches!(service.hear(0, Heard::Ended), Outcome::Pause(_)));
+        service.revive();
+        assert_eq!(service.status, Status::Idle, "there was nothing to ask");
+        // An interpreter that is not there: that it was to be started is seen by its failing.
+        let device = super::super::Device::default();
+        let guess = super::super::Guess {
+            signature: Default::default(),
+            constexprs: Default::default(),
+            aligned: Vec::new(),
+            certainty: super::super::Certainty::Written,
+        };
+        let source = crate::syntax::Source::parse("import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n");
+        let module = crate::kernel::Module::build(&source);
+        let question = super::super::Question::of(&source, &module, &module.kernels[0], &device).unwrap();
+        service.ask([question.request(1, &guess)]);
+        assert!(matches!(service.status, Status::Unfit(_)), "{:?}", service.status);
     }
 }
