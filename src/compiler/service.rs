@@ -240,7 +240,9 @@ mod tests {
             aligned: Vec::new(),
             certainty: super::super::Certainty::Written,
         };
-        let source = crate::syntax::Source::parse("import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n");
+        let source = crate::syntax::Source::parse(
+            "import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n",
+        );
         let module = crate::kernel::Module::build(&source);
         let question = super::super::Question::of(&source, &module, &module.kernels[0], &device).unwrap();
         service.ask([question.request(1, &guess)]);
