@@ -184,12 +184,6 @@ impl Question {
         Self { kernel: kernel.name.clone(), extracted, guesses, device: device.clone(), key, file, otherwise: None }
     }
 
-    /// Whether the user's file is imported to answer it.
-    #[must_use]
-    pub fn imports_the_file(&self) -> bool {
-        self.file.is_some()
-    }
-
     /// What is sent for a guess.
     #[must_use]
     pub fn request(&self, id: u64, guess: &Guess) -> Request {
@@ -421,7 +415,7 @@ mod tests {
         asked.question.otherwise.as_mut().unwrap().file = Some("/a.py".into());
         let unable = Answer { unable: Some("no".to_owned()), ..Answer::default() };
         assert_eq!(asked.hear(unable.clone()), None);
-        assert!(asked.question.imports_the_file() && asked.request(1).is_some());
+        assert!(asked.question.file.is_some() && asked.request(1).is_some());
         assert_eq!(asked.hear(unable), Some(Settled::Unknown("no".to_owned())));
     }
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use super::process::{Heard, Process};
 use super::protocol::{Answer, Message, Request};
 
-/// So many times in a row a process may end before it is left alone.
+/// So many times in a row a process may end, without having answered, before what it was asked is blamed, or, if none
+/// was ever ready, the interpreter.
 const TRIES: u32 = 4;
 /// The first pause before a process is started again; each further one is twice as long.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -58,6 +59,8 @@ pub struct Service {
     asked: Option<(Request, Instant)>,
     /// How often in a row a process has ended.
     ended: u32,
+    /// Whether a process of this interpreter was ready once.
+    is_fit: bool,
     /// Whether [`Self::revive`] is going to be called.
     pauses: bool,
 }
@@ -76,6 +79,7 @@ impl Service {
             waiting: VecDeque::new(),
             asked: None,
             ended: 0,
+            is_fit: false,
             pauses: false,
         }
     }
@@ -174,6 +178,7 @@ impl Service {
         match heard {
             Heard::Said(Message::Ready { ready, .. }) => {
                 self.status = Status::Ready { triton: ready };
+                self.is_fit = true;
                 self.go_on();
                 Outcome::Status
             }
@@ -197,21 +202,27 @@ impl Service {
         if matches!(self.status, Status::Unfit(_)) {
             return Outcome::Nothing;
         }
-        // What it was asked may have been what killed it, or not: it is asked once more, last.
-        let again = self.asked.take().map(|(request, _)| request);
+        let asked = self.asked.take().map(|(request, _)| request);
         self.ended += 1;
-        if self.ended >= TRIES {
-            self.waiting.clear();
-            self.status = Status::Unfit(format!(
-                "the process that asks Triton ended {TRIES} times in a row; try `{} -c 'import triton'`",
-                self.python.display()
-            ));
-            return Outcome::Status;
-        }
-        self.waiting.extend(again);
         self.status = Status::Idle;
-        self.pauses = true;
-        Outcome::Pause(PAUSE * 2_u32.pow(self.ended - 1))
+        if self.ended < TRIES {
+            // What it was asked may have been what killed it, or not: it is asked again, last.
+            self.waiting.extend(asked);
+            self.pauses = true;
+            return Outcome::Pause(PAUSE * 2_u32.pow(self.ended - 1));
+        }
+        let why = format!("the process that asks Triton ended {TRIES} times in a row");
+        match asked {
+            Some(request) if self.is_fit => {
+                let unable = Some(why);
+                Outcome::Answered(Box::new(Answer { id: request.id, unable, ..Answer::default() }))
+            }
+            _ => {
+                self.waiting.clear();
+                self.status = Status::Unfit(format!("{why}; try `{} -c 'import triton'`", self.python.display()));
+                Outcome::Status
+            }
+        }
     }
 }
 
@@ -224,28 +235,54 @@ impl std::fmt::Debug for Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compiler::{Certainty, Device, Guess, Question};
+    use crate::kernel::Module;
+    use crate::syntax::Source;
+
+    /// A service whose interpreter is not there: that it was to be started is seen by its failing.
+    fn service() -> Service {
+        Service::new("/gone/python".into(), Arc::new(|_, _| {}))
+    }
+
+    fn request(number: u64) -> Request {
+        let guess = Guess {
+            signature: Default::default(),
+            constexprs: Default::default(),
+            aligned: Vec::new(),
+            certainty: Certainty::Written,
+        };
+        let text = "import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n";
+        let source = Source::parse(text);
+        let module = Module::build(&source);
+        let question = Question::of(&source, &module, &module.kernels[0], &Device::default()).unwrap();
+        question.request(number, &guess)
+    }
 
     #[test]
     fn a_pause_in_which_nothing_is_asked_is_not_the_end() {
-        let mut service = Service::new("/gone/python".into(), Arc::new(|_, _| {}));
+        let mut service = service();
         service.status = Status::Starting;
         assert!(matches!(service.hear(0, Heard::Ended), Outcome::Pause(_)));
         service.revive();
         assert_eq!(service.status, Status::Idle, "there was nothing to ask");
-        // An interpreter that is not there: that it was to be started is seen by its failing.
-        let device = super::super::Device::default();
-        let guess = super::super::Guess {
-            signature: Default::default(),
-            constexprs: Default::default(),
-            aligned: Vec::new(),
-            certainty: super::super::Certainty::Written,
-        };
-        let source = crate::syntax::Source::parse(
-            "import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n",
-        );
-        let module = crate::kernel::Module::build(&source);
-        let question = super::super::Question::of(&source, &module, &module.kernels[0], &device).unwrap();
-        service.ask([question.request(1, &guess)]);
+        service.ask([request(1)]);
         assert!(matches!(service.status, Status::Unfit(_)), "{:?}", service.status);
+    }
+
+    #[test]
+    fn an_interpreter_that_was_never_ready_is_left_alone_and_another_is_not() {
+        for is_fit in [false, true] {
+            let mut service = service();
+            service.is_fit = is_fit;
+            for _ in 1..TRIES {
+                assert!(matches!(service.hear(0, Heard::Ended), Outcome::Pause(_)));
+            }
+            service.asked = Some((request(1), Instant::now()));
+            let outcome = service.hear(0, Heard::Ended);
+            let is_blamed = matches!(outcome, Outcome::Answered(answer) if answer.id == 1 && answer.unable.is_some());
+            assert_eq!(is_blamed, is_fit);
+            assert_eq!(matches!(service.status, Status::Unfit(_)), !is_fit);
+            assert!(service.is_done(), "what it was asked so often is not asked again");
+        }
     }
 }

@@ -2,8 +2,7 @@
 //! of the compiler is asked after that (`survey.rs`).
 
 use std::collections::{HashMap, VecDeque};
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
@@ -351,8 +350,8 @@ impl Owner {
             if self.compile.known.len() >= REMEMBERED {
                 self.compile.known.clear();
             }
-            // A file that could not be imported may be saved, and what it imports may change.
-            if !(trial.question.imports_the_file() && matches!(settled, Settled::Unknown(_))) {
+            // What could not be found out may be another time: the process was killed, an imported file was not saved yet.
+            if !matches!(settled, Settled::Unknown(_)) {
                 self.compile.known.insert(trial.question.key, settled.clone());
             }
             self.settle(&uri, &trial.question, settled);

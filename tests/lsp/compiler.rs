@@ -1,6 +1,7 @@
 //! The compiler tier, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use warpsmith::compiler::FalseAlarm;
@@ -212,4 +213,36 @@ fn a_file_is_imported_when_it_is_saved_where_that_is_allowed() {
     while !client.published(&document).is_empty() {}
     save(&mut client, &document, &text.replace("+ 3", "+ 4"));
     client.wait_for_log("about `k` verdict=\"accepted\"");
+}
+
+#[test]
+fn whenever_the_process_is_killed_later_answers_are_right() {
+    let (mut client, mut document) = open(Setup::new(), &["C"], KERNEL);
+    assert_eq!(codes(&client.published(&document)), [""; 0]);
+    client.wait_for_log("about `k` verdict=\"accepted\"");
+    let (mut killed, mut before) = (0, "other=0.0".to_owned());
+    for edit in 0_u64..30 {
+        let is_broken = edit % 3 != 2;
+        let now = if is_broken { format!("other=oops{edit}") } else { format!("other={edit}.0") };
+        client.replace(&mut document, &before, &now);
+        if edit % 2 == 0 {
+            // Before it is asked, while it is starting, while it answers, behind it: in turn.
+            std::thread::sleep(Duration::from_millis(edit * 37 % 230));
+            for child in client.children() {
+                #[expect(unsafe_code, reason = "the test kills the process from outside, as a user or the system may")]
+                // SAFETY: a call without memory; the server's children are waited for by it.
+                let is_hit = unsafe { libc::kill(child.cast_signed(), libc::SIGKILL) } == 0;
+                killed += u32::from(is_hit);
+            }
+        }
+        if is_broken {
+            let name = format!("oops{edit}");
+            let says = |one: &Value| one["message"].as_str().unwrap().contains(&name);
+            while !client.published(&document).iter().any(says) {}
+        } else {
+            while !client.published(&document).is_empty() {}
+        }
+        before = now;
+    }
+    assert!(killed > 5, "{killed}");
 }
