@@ -7,14 +7,12 @@ use std::process::ExitCode;
 use anyhow::{Context, anyhow, bail};
 
 use super::FOUND;
-use crate::api::Version;
+use super::compiling::{interpreter, local_device, model, nobody};
 use crate::compiler::{Device, Failure, Inspection, Listing, Session, Stage, Status, Wanted};
 use crate::kernel::{self, Kernel, Module};
 use crate::python::environment::Environment;
-use crate::settings::Loaded;
-use crate::syntax::Source;
+use crate::settings;
 use crate::workspace::Workspace;
-use crate::{evaluate, settings};
 
 /// Arguments of `inspect`.
 #[derive(Debug, clap::Args)]
@@ -49,17 +47,17 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         bail!("{} is longer than {} MiB", args.file.display(), kernel::MAX_TEXT >> 20);
     }
     let file = settings::absolute(&args.file)?;
-    let mut loaded = settings::load(file.parent().unwrap_or(Path::new("/")))?;
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let mut loaded = settings::load(folder)?;
     if let Some(python) = &args.python {
         loaded.settings.python = Some(settings::absolute(python)?);
     }
-    let (python, triton) = python(&loaded, &file)?;
-    let source = Source::parse(text);
-    let mut module = Module::build(&source);
-    Workspace::default().complete(&mut module, &file);
+    let environment = Environment::of_project(&loaded, folder);
+    let Some((python, triton)) = interpreter(environment) else { bail!(nobody(Some("--python"))) };
+    let (source, module) = model(&text, &file, &Workspace::default());
     let kernel = chosen(args, &module)?;
-    let local = || Device::of_capability(evaluate::devices().capability()?);
-    let device = args.target.clone().or_else(|| loaded.settings.compiler.device()).or_else(local).unwrap_or_default();
+    let device = args.target.clone().or_else(|| loaded.settings.compiler.device());
+    let device = device.or_else(local_device).unwrap_or_default();
     let wanted = Wanted { stage: args.stage, config: args.config, device, triton };
     match Inspection::new(&source, &module, kernel, &file, &wanted).and_then(|inspection| compiled(inspection, python))
     {
@@ -92,14 +90,6 @@ fn compiled(mut inspection: Inspection, python: PathBuf) -> Result<Listing, Fail
         }
     }
     Err(Failure("there is nothing to ask".to_owned()))
-}
-
-/// The interpreter to ask, and its Triton.
-fn python(loaded: &Loaded, file: &Path) -> anyhow::Result<(PathBuf, Version)> {
-    let environment = Environment::of_project(loaded, file.parent().unwrap_or(Path::new("/")));
-    environment.and_then(|environment| Some((environment.python, environment.triton?))).ok_or_else(|| {
-        anyhow!("no Python with Triton was found; name one by --python or set `python` in warpsmith.toml")
-    })
 }
 
 /// The kernel that is named, or the only one.

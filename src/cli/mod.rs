@@ -3,6 +3,7 @@
 //! Exit status: 0 all is well, 1 something was found (or what was asked for failed), 2 it could not run.
 
 mod check;
+mod compiling;
 mod doctor;
 mod explain;
 mod inspect;
@@ -73,6 +74,16 @@ impl Color {
             }
         }
     }
+}
+
+/// How lists are written.
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum Format {
+    /// Lines to read
+    #[default]
+    Text,
+    /// A JSON list
+    Json,
 }
 
 /// Exit status for findings and for checks that failed.

@@ -5,17 +5,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use clap::ValueEnum;
 use serde::Serialize;
 
-use super::FOUND;
+use super::compiling::{interpreter, local_device, model, nobody};
+use super::{FOUND, Format};
 use crate::analysis::resources::{Certainty, Outcome, Resources, Row};
 use crate::compiler::{Device, Session, Survey};
-use crate::kernel::Module;
 use crate::python::environment::Environment;
-use crate::syntax::Source;
+use crate::settings;
 use crate::workspace::Workspace;
-use crate::{evaluate, settings};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -30,15 +28,6 @@ pub(super) struct Args {
     /// How to write it
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
-    /// Lines to read
-    #[default]
-    Text,
-    /// A JSON list
-    Json,
 }
 
 /// One way to run a kernel.
@@ -70,18 +59,12 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let folder = path.parent().unwrap_or(&path);
     let loaded = settings::load(folder)?;
     let device = args.target.clone().or_else(|| loaded.settings.compiler.device());
-    let local = || Device::of_capability(evaluate::devices().capability()?);
-    let Some(device) = device.or_else(local) else {
+    let Some(device) = device.or_else(local_device) else {
         bail!("there is no GPU here: name a device by --target, such as `cuda:90`");
     };
-    let environment = Environment::of_project(&loaded, folder);
-    let Some((python, triton)) = environment.and_then(|environment| Some((environment.python, environment.triton?)))
-    else {
-        bail!("no Python with Triton was found; set `python` in warpsmith.toml");
-    };
-    let source = Source::parse(std::fs::read_to_string(&path).with_context(|| args.file.display().to_string())?);
-    let mut module = Module::build(&source);
-    Workspace::default().complete(&mut module, &path);
+    let Some((python, triton)) = interpreter(Environment::of_project(&loaded, folder)) else { bail!(nobody(None)) };
+    let text = std::fs::read_to_string(&path).with_context(|| args.file.display().to_string())?;
+    let (source, module) = model(&text, &path, &Workspace::default());
     let is_wanted = |name: &str| args.kernel.as_deref().is_none_or(|wanted| wanted == name);
     let kernels: Vec<_> =
         module.kernels.iter().filter(|it| is_wanted(&it.name) && module.kernel(&it.name).is_some()).collect();

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::ValueEnum;
 use serde::Serialize;
 
+use super::Format;
 use crate::rules::{self, Severity};
 
 #[derive(Debug, clap::Args)]
@@ -13,15 +13,6 @@ pub(super) struct Args {
     /// How to write the list
     #[arg(long, value_enum, default_value_t)]
     format: Format,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum Format {
-    /// A table to read
-    #[default]
-    Text,
-    /// A JSON list
-    Json,
 }
 
 #[derive(Serialize)]

@@ -7,8 +7,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::project::Project;
 use crate::analysis::verdict::{Outcome, Verdict};
+use crate::cli::compiling::{local_device, nobody};
 use crate::compiler::{Device, Question, Session, Settled, Survey, Trial, said};
-use crate::evaluate;
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Source;
 
@@ -30,8 +30,7 @@ impl Compiler {
         project: &Project,
         (source, module, path): (&Source, &Module, &Path),
     ) -> Result<(), String> {
-        let nobody = || "no Python with Triton was found; set `python` in warpsmith.toml".to_owned();
-        let (python, triton) = project.python.as_ref().ok_or_else(nobody)?;
+        let (python, triton) = project.python.as_ref().ok_or_else(|| nobody(None))?;
         let of_front_end = project.device.clone().unwrap_or_default();
         let device = project.device.clone().or_else(|| self.local());
         for kernel in module.kernels.iter().filter(|kernel| module.kernel(&kernel.name).is_some()) {
@@ -56,7 +55,7 @@ impl Compiler {
 
     /// The GPU of this machine.
     fn local(&self) -> Option<Device> {
-        self.local.get_or_init(|| Device::of_capability(evaluate::devices().capability()?)).clone()
+        self.local.get_or_init(local_device).clone()
     }
 
     fn with_session<T>(&self, python: &Path, ask: impl FnOnce(&mut Session) -> T) -> T {

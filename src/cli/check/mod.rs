@@ -16,10 +16,11 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use rayon::prelude::*;
 
+use super::compiling::model;
 use super::{FAILED, FOUND};
 use crate::api::Version;
 use crate::compiler::Device;
-use crate::kernel::{self, Module};
+use crate::kernel;
 use crate::rules::{self, Diagnostic};
 use crate::settings;
 use crate::syntax::Source;
@@ -202,9 +203,7 @@ fn check_text(file: &files::File, text: String, run: &Run<'_>) -> Report {
 }
 
 fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagnostic>) {
-    let source = Source::parse(text);
-    let mut module = Module::build(&source);
-    run.workspace.complete(&mut module, &file.path);
+    let (source, module) = model(text, &file.path, run.workspace);
     let asked = run.compiler.map_or(Ok(()), |compiler| compiler.ask(run.project, (&source, &module, &file.path)));
     if let Err(why) = asked {
         eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);

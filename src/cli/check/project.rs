@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::api::{Target, Version};
+use crate::cli::compiling::interpreter;
 use crate::compiler::Device;
 use crate::python::environment::{self, Environment};
 use crate::rules::Selection;
@@ -70,7 +71,7 @@ impl Projects {
                 // Not reached: a version in the settings was checked when they were loaded.
                 .unwrap_or_else(|_| Target::newest()),
         };
-        let python = environment.and_then(|environment| Some((environment.python, environment.triton?)));
+        let python = interpreter(environment);
         let device = self.overrides.device.clone().or_else(|| loaded.settings.compiler.device());
         let imports_files = loaded.settings.compiler.import_files;
         let excludes = Excludes::new(&loaded, folder)?;
