@@ -11,7 +11,7 @@ use super::extract::Extracted;
 use super::listing::{Sources, Stage, annotated};
 use super::protocol::{Answer, Compiled, Request};
 use super::question::{Device, Question, Settled, is_certain_whatever};
-use super::signatures::{Certainty, Constant, Guess, Variant, certain_variants, guessed_variants};
+use super::signatures::{Certainty, Constant, Guess, Variant, certain_variants, guessed_variants, usual_stages};
 use super::verdict::said;
 use crate::analysis::verdict::Outcome as Said;
 use crate::api::Version;
@@ -235,8 +235,7 @@ fn ways(
     guesses: &[Guess],
     wanted: &Wanted,
 ) -> Result<Vec<Way>, Failure> {
-    // What a `triton.Config` has when it says nothing.
-    let stages = if wanted.triton.series() < (3, 3) { 2 } else { 3 };
+    let stages = usual_stages(wanted.triton);
     let way = |variant: Variant| (variant.guess, variant.options);
     let certain = certain_variants(module, kernel, source.text(), stages);
     let all: Vec<Vec<Way>> = if certain.all.is_empty() {

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::protocol::{Answer, Compiled, Failed, Request};
 use super::question::{Device, Question};
-use super::signatures::{Guess, Variant, Variants, certain_variants, guessed_variants};
+use super::signatures::{Guess, Variant, Variants, certain_variants, guessed_variants, usual_stages};
 use crate::analysis::resources::{Certainty, Outcome, Resources, Row, Taken};
 use crate::api::Version;
 use crate::kernel::{Kernel, Module};
@@ -47,8 +47,7 @@ impl Survey {
         triton: Version,
     ) -> Result<Self, String> {
         let mut question = Question::of(source, module, kernel, device)?;
-        // What a `triton.Config` has when it says nothing.
-        let stages = if triton.series() < (3, 3) { 2 } else { 3 };
+        let stages = usual_stages(triton);
         let variants = certain_variants(module, kernel, source.text(), stages);
         let mut guesses = std::mem::take(&mut question.guesses);
         if !variants.all.is_empty() {

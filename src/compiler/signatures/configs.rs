@@ -7,6 +7,7 @@ use super::launched::of_top_level;
 use super::variants::{OPTIONS, Values};
 use crate::analysis::launches::global;
 use crate::analysis::tuning::{Template, Tuner};
+use crate::api::Version;
 use crate::kernel::ast::{Expr, ExprKind};
 use crate::kernel::{Kernel, Module};
 
@@ -38,6 +39,11 @@ pub(super) struct Setup {
     pub(super) is_sure: bool,
     /// Whether something runs before the launch.
     pub(super) has_hook: bool,
+}
+
+/// The `num_stages` of a `triton.Config` that says none, in a release of Triton.
+pub(in crate::compiler) fn usual_stages(triton: Version) -> i64 {
+    if triton.series() < (3, 3) { 2 } else { 3 }
 }
 
 /// What the configurations of a tuner set. `stages` is the `num_stages` of one that says none.

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
+pub(super) use configs::usual_stages;
 pub use constant::Constant;
 pub use variants::{Variant, Variants, certain_variants, guessed_variants};
 
