@@ -126,24 +126,12 @@ impl Owner {
         };
         let kernel = found.map_err(refused)?;
         let stage = Stage::parse(&stage).ok_or_else(|| refused(format!("there is no stage `{stage}`")))?;
-        let reason = if !self.trusted {
-            "this workspace is not trusted, and compiling runs constants and decorators of the file"
-        } else if unit.is_notebook {
-            "kernels in notebooks cannot be inspected; move it to a Python file"
-        } else if !self.resolved(&unit).settings.compiler.enabled {
-            "the setting `compiler.enabled` is off"
-        } else {
-            ""
-        };
-        let path = unit.path.clone().filter(|_| reason.is_empty());
-        let path =
-            path.ok_or_else(|| refused(if reason.is_empty() { "save the file first" } else { reason }.to_owned()))?;
-        let interpreter = self
-            .interpreter(&unit)
-            .ok_or_else(|| refused("no Python with Triton was found; name one in the setting `python`".to_owned()))?;
-        if let Some((_, reason)) = self.compile.unfit().filter(|(unfit, _)| *unfit == interpreter.python) {
-            return Err(refused(format!("{} cannot be asked ({reason})", interpreter.python.display())));
+        self.may_compile(&unit)?;
+        if unit.is_notebook {
+            return Err(refused("kernels in notebooks cannot be inspected; move it to a Python file".to_owned()));
         }
+        let path = unit.path.clone().ok_or_else(|| refused("save the file first".to_owned()))?;
+        let interpreter = self.interpreter_to_ask(&unit)?;
         let device = self.device_of(&unit).unwrap_or_default();
         let wanted = Wanted { stage, config, device, triton: interpreter.triton };
         let inspection = Inspection::new(&unit.source, &unit.module, kernel, &path, &wanted);

@@ -6,8 +6,10 @@ use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
 
 use super::client::Call;
+use super::optimize::refused;
 use super::owner::Owner;
 use super::unit::Unit;
 use crate::analysis::verdict::Verdict;
@@ -62,6 +64,36 @@ impl Owner {
         self.interpreters.missing = None;
         let cores = resolved.settings.compiler.cores;
         Some(Interpreter { python, triton, installed: environment.installed, cores })
+    }
+
+    /// Whether kernels of a unit may be compiled for somebody who has asked for it.
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) fn may_compile(&mut self, unit: &Unit) -> Result<()> {
+        if !self.trusted {
+            let why = "this workspace is not trusted, and compiling runs constants and decorators of the file";
+            return Err(refused(why.to_owned()));
+        }
+        if !self.resolved(unit).settings.compiler.enabled {
+            return Err(refused("the setting `compiler.enabled` is off".to_owned()));
+        }
+        Ok(())
+    }
+
+    /// The interpreter of a unit, for somebody who waits for what it says.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub(super) fn interpreter_to_ask(&mut self, unit: &Unit) -> Result<Interpreter> {
+        let nobody = || refused("no Python with Triton was found; name one in the setting `python`".to_owned());
+        let interpreter = self.interpreter(unit).ok_or_else(nobody)?;
+        match self.compile.unfit() {
+            Some((unfit, why)) if unfit == interpreter.python => {
+                Err(refused(format!("{} cannot be asked ({why})", unfit.display())))
+            }
+            _ => Ok(interpreter),
+        }
     }
 
     /// Says once for each interpreter why it cannot be asked.

@@ -221,24 +221,12 @@ impl Owner {
         let Some(kernel) = unit.module.kernel(&name) else {
             return Err(refused(format!("there is no kernel `{name}`")));
         };
-        let reason = if !self.trusted {
-            "this workspace is not trusted, and compiling runs constants and decorators of the file"
-        } else if !self.resolved(&unit).settings.compiler.enabled {
-            "the setting `compiler.enabled` is off"
-        } else if self.device_of(&unit).is_none() {
-            "there is no GPU here: name a device in the setting `compiler.target`, such as `cuda:90`"
-        } else if self.interpreter(&unit).is_none() {
-            "no Python with Triton was found; name one in the setting `python`"
-        } else {
-            ""
-        };
-        if !reason.is_empty() {
-            return Err(refused(reason.to_owned()));
+        self.may_compile(&unit)?;
+        if self.device_of(&unit).is_none() {
+            let why = "there is no GPU here: name a device in the setting `compiler.target`, such as `cuda:90`";
+            return Err(refused(why.to_owned()));
         }
-        let python = self.interpreter(&unit).map(|interpreter| interpreter.python);
-        if let Some((python, reason)) = self.compile.unfit().filter(|(unfit, _)| Some(unfit) == python.as_ref()) {
-            return Err(refused(format!("{} cannot be asked ({reason})", python.display())));
-        }
+        self.interpreter_to_ask(&unit)?;
         if let Some(resources) = Resources::of(kernel) {
             self.client.show(lsp::MessageType::Info, words::message(&name, &resources));
             return Ok(Some(json!({ "device": resources.device, "rows": words::rows(&resources) })));
