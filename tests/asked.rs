@@ -91,6 +91,14 @@ fn each_stage_is_shown_with_the_lines_that_it_comes_from() {
 }
 
 #[test]
+fn python_need_not_look_beside_its_script() {
+    let (folder, _) = inspected();
+    let arguments = ["inspect", "k.py", "--kernel", "k", "--target", "cuda:90", "--stage", "ttir", "--raw"];
+    let ran = folder.run_with(&arguments, |command| _ = command.env("PYTHONSAFEPATH", "1"));
+    assert!(ran.code == 0 && ran.out.contains("tt.func public @k"), "{}", ran.err);
+}
+
+#[test]
 fn a_configuration_of_a_tuned_kernel_is_shown() {
     let (folder, _) = inspected();
     let show = |more: &[&str]| folder.run(&[&["inspect", "k.py", "--kernel", "tuned"], more].concat());

@@ -19,6 +19,9 @@ import sys
 import tempfile
 import time
 
+# The other scripts are found, too, when Python is told not to look beside the first one (`PYTHONSAFEPATH`).
+sys.path.append(os.path.dirname(os.path.abspath(__file__)))
+
 MEMORY = 12 << 30
 OUTPUT = 64 << 20
 
