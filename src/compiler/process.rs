@@ -10,8 +10,11 @@ use super::protocol::{Message, Request};
 use crate::python::cache_folder;
 
 /// The program: its files and their texts, the one that is started first.
-const SCRIPTS: &[(&str, &str)] =
-    &[("warpsmith_compiler.py", include_str!("worker.py")), ("warpsmith_stages.py", include_str!("stages.py"))];
+const SCRIPTS: &[(&str, &str)] = &[
+    ("warpsmith_compiler.py", include_str!("worker.py")),
+    ("warpsmith_answers.py", include_str!("answers.py")),
+    ("warpsmith_stages.py", include_str!("stages.py")),
+];
 
 /// Why the process does not start.
 #[derive(Debug, thiserror::Error)]
