@@ -2,6 +2,8 @@
 //!
 //! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
 
+pub mod runner;
+
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 

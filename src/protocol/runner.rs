@@ -1,0 +1,411 @@
+//! What the judge asks of the processes in the user's interpreter: runners, which run one file each and are not believed,
+//! and the comparer, which runs nothing of the user's.
+//!
+//! The forker is the warm parent of both. It hands each child the one end of a socket; the other stays with the judge,
+//! which directs them all.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Environment, LaunchRecord, Workload};
+
+/// What the judge asks of a forker. A socket travels with [`Self::Spawn`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ForkerRequest {
+    /// Fork a child that serves the socket sent along.
+    Spawn {
+        /// Chosen by the judge.
+        id: u64,
+        /// What the child is.
+        role: Role,
+    },
+    /// End a child with everything that it started. Answered by [`ForkerReply::Ended`], as every end is.
+    Kill {
+        /// Which.
+        id: u64,
+    },
+}
+
+/// What a forked child is for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Role {
+    /// Runs a file of the user's or a candidate, fenced in.
+    Runner(Box<Fence>),
+    /// Compares results. Only our own code runs in it.
+    Comparer,
+}
+
+/// What a runner may do.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fence {
+    /// Folder that it may write to; its working folder and `TMPDIR`.
+    pub scratch: PathBuf,
+    /// Folder of compiled kernels that it may write to.
+    pub kernels: PathBuf,
+    /// Folders that it may read, besides the interpreter, its packages and the system's libraries.
+    pub readable: Vec<PathBuf>,
+    /// Bytes of memory on the host, beyond what the process has at its start; 0 for no limit.
+    pub memory: u64,
+    /// Bytes of memory on the device; 0 for no limit.
+    pub device_memory: u64,
+    /// Processes and threads at once, beyond those that torch and the driver start; 0 for no limit.
+    pub processes: u64,
+    /// Bytes that it may write into one file, and print.
+    pub output: u64,
+    /// Every answer of the runner carries this; what does not is not the runner's.
+    pub token: u64,
+}
+
+/// What a forker says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ForkerReply {
+    /// First frame: everything is imported.
+    Ready {
+        /// [`super::PROTOCOL`].
+        protocol: u32,
+        /// Where it runs.
+        environment: Environment,
+        /// Parts of the fence that this system does not have, in words.
+        unfenced: Vec<String>,
+    },
+    /// It cannot work at all; it ends.
+    Unfit {
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// A child is gone, and everything that it had started.
+    Ended {
+        /// Which.
+        id: u64,
+        /// How: `ended with status 0`, `was killed by signal 9`.
+        how: String,
+        /// The end of what it printed.
+        output: String,
+    },
+}
+
+/// Inputs of a call, made from a recorded one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Inputs {
+    /// Equal seeds give equal contents.
+    pub seed: u64,
+    /// Sizes to replace in shapes and integer arguments, old and new.
+    pub resize: Vec<(i64, i64)>,
+    /// What float tensors hold.
+    pub values: Values,
+    /// How tensors lie in memory.
+    pub layout: Layout,
+    /// Float tensors are widened to this type, `float64` or `float32`, with the values that the narrow ones have.
+    pub widen: Option<String>,
+    /// Float elements move by up to so many units in the last place, by this seed.
+    pub jitter: Option<u64>,
+}
+
+/// What float tensors hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Values {
+    /// Like the recorded ones.
+    #[default]
+    Recorded,
+    /// Magnitudes far above the recorded ones, in range of the type.
+    Large,
+    /// Far below, some of them denormal.
+    Tiny,
+    /// One value everywhere.
+    Constant,
+    /// Ascending along the last dimension.
+    Sorted,
+    /// A few elements a thousand times the rest.
+    Skewed,
+    /// Some elements, and the whole of some rows, are minus infinity.
+    Infinite,
+    /// A few elements are NaN.
+    Nan,
+    /// Small integers, with which sums and products are exact.
+    Integers,
+    /// Zeros.
+    Zeros,
+}
+
+/// How tensors of two and more dimensions lie in memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layout {
+    /// As recorded.
+    #[default]
+    Recorded,
+    /// The last two dimensions are swapped in memory.
+    Transposed,
+    /// Rows are longer than they need be.
+    Sliced,
+    /// The first dimension has stride 0.
+    Expanded,
+    /// Each begins one element behind an aligned address.
+    Shifted,
+}
+
+/// What a runner is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RunnerRequest {
+    /// Load the file. Answered by [`RunnerReply::Loaded`].
+    Load {
+        /// The file.
+        file: PathBuf,
+        /// The folder of the user's file, for its imports.
+        folder: PathBuf,
+        /// The call that is going to be made.
+        workload: Box<Workload>,
+    },
+    /// Compile for these inputs, without the device. Answered by [`RunnerReply::Compiled`].
+    Compile(Vec<Inputs>),
+    /// Call the entry once. Answered by [`RunnerReply::Ran`].
+    Run(Call),
+    /// Call the entry, timed. Answered by [`RunnerReply::Measured`].
+    Measure(Timing),
+}
+
+/// One call of the entry.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Call {
+    /// With what.
+    pub inputs: Inputs,
+    /// Allocations that torch leaves unwritten are filled with NaN or a sentinel first.
+    pub poison: bool,
+    /// Launches of Triton's do nothing.
+    pub ghost: bool,
+    /// Gradients of the inputs that want some are computed and are results as well.
+    pub gradients: bool,
+    /// The device operators of torch and the launches are noted.
+    pub watch: bool,
+    /// Give the results as well.
+    pub export: bool,
+}
+
+/// Timed calls, back to back.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Timing {
+    /// One call for each, in turn; all inputs exist before the first call.
+    pub inputs: Vec<Inputs>,
+    /// How often in all; at least once for each of the inputs.
+    pub calls: usize,
+    /// Flush the L2 cache before each call.
+    pub cold: bool,
+    /// Gradients are computed in each call.
+    pub gradients: bool,
+    /// Give the results of the last call on each of the inputs.
+    pub export: bool,
+}
+
+/// What a runner says, with the token of its fence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sealed {
+    /// [`Fence::token`]
+    pub token: u64,
+    /// What it says.
+    pub reply: RunnerReply,
+}
+
+/// What a runner says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum RunnerReply {
+    /// The file is loaded and has the entry.
+    Loaded,
+    /// Everything that could be compiled without the device is.
+    Compiled {
+        /// What could not, in words.
+        notes: Vec<String>,
+    },
+    /// The entry returned.
+    Ran(Box<Ran>),
+    /// The timed calls are done.
+    Measured {
+        /// Milliseconds of each call by the device's events.
+        milliseconds: Vec<f64>,
+        /// Milliseconds of all calls together, from the first launch to a full synchronise, by the clock of the process.
+        /// With [`Timing::cold`] the flushes are in it.
+        wall: f64,
+        /// Results, for each of the inputs, when they were asked for.
+        results: Vec<Exported>,
+    },
+    /// Something of the user's raised.
+    Raised(Raised),
+    /// The process is not what it was: something that the judge needs was replaced.
+    Tampered {
+        /// What, in words.
+        what: String,
+    },
+}
+
+/// What came out of one call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Ran {
+    /// The results.
+    pub results: Exported,
+    /// The launches inside.
+    pub launches: Vec<LaunchRecord>,
+    /// Operators of torch that did work on the device, such as `aten::mm`, in order of first appearance.
+    pub operators: Vec<String>,
+    /// Threads that Python has now and had not before.
+    pub threads: usize,
+    /// Processes below this one.
+    pub children: usize,
+    /// Bytes on the device at most, as torch counts them.
+    pub device_memory: u64,
+}
+
+/// The results of a call: what was returned, then the tensor arguments as they are afterwards, then the gradients.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Exported {
+    /// Each value.
+    pub leaves: Vec<Leaf>,
+    /// Where the bytes of the tensors are; absent when they were not asked for or there are none. They stay until the next
+    /// request.
+    pub buffer: Option<Buffer>,
+}
+
+/// A value inside results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Leaf {
+    /// The way to it: `result[0]`, `argument 2`, `gradient of argument 0`.
+    pub path: String,
+    /// What it is.
+    pub value: LeafValue,
+}
+
+/// A value inside results.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum LeafValue {
+    /// A tensor.
+    Tensor {
+        /// Its Python type, such as `torch.Tensor`.
+        class: String,
+        /// Element type, without the `torch.`.
+        dtype: String,
+        /// Device type.
+        device: String,
+        /// Sizes.
+        shape: Vec<i64>,
+        /// Strides, in elements.
+        stride: Vec<i64>,
+        /// Whether it requires a gradient.
+        requires_grad: bool,
+        /// Number of the tensor argument whose storage it shares, if it does.
+        shares: Option<usize>,
+        /// Byte in the buffer at which its elements begin; they lie one behind the other, in the order of the shape.
+        at: u64,
+    },
+    /// Anything else: its type and how it prints.
+    Plain {
+        /// The type.
+        class: String,
+        /// `repr` of it.
+        text: String,
+    },
+}
+
+/// Where bytes are that one process gives another.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Buffer {
+    /// Memory of the device, by CUDA's handle for other processes.
+    Device {
+        /// `CUipcMemHandle`
+        handle: Vec<u8>,
+        /// Bytes.
+        size: u64,
+    },
+    /// A file.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// Bytes.
+        size: u64,
+    },
+}
+
+/// An exception of Python's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Raised {
+    /// Its type and text, and the last frames.
+    pub text: String,
+    /// The innermost line of the loaded file, from 1.
+    pub line: Option<usize>,
+    /// Whether the device ran out of memory.
+    pub is_memory: bool,
+}
+
+/// What the comparer is asked.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ComparerRequest {
+    /// Keep results under a number. Answered by [`ComparerReply::Done`].
+    Keep {
+        /// The number; what was kept under it is gone.
+        slot: u32,
+        /// Results with their buffer.
+        results: Exported,
+    },
+    /// Forget results.
+    Drop {
+        /// The numbers.
+        slots: Vec<u32>,
+    },
+    /// Compare a candidate's results with the original's. Answered by [`ComparerReply::Differences`].
+    Compare {
+        /// The original's.
+        original: u32,
+        /// The candidate's.
+        candidate: u32,
+        /// A run of the original at a higher precision, if there is one.
+        reference: Option<u32>,
+        /// Runs of the original on inputs moved by their rounding error.
+        jittered: Vec<u32>,
+        /// Whether inputs hold NaN: then the candidate's results must be NaN where the original's are.
+        holds_nan: bool,
+        /// Whether results must be equal bit by bit (exact inputs).
+        exact: bool,
+    },
+    /// Which leaves are not the same bit by bit (NaN equals NaN), or are not of the same type, shape and layout.
+    Changed {
+        /// One.
+        one: u32,
+        /// The other.
+        other: u32,
+    },
+    /// Which leaves still hold the value that unwritten memory was filled with.
+    Unwritten {
+        /// Where.
+        slot: u32,
+    },
+}
+
+/// What the comparer says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum ComparerReply {
+    /// Done.
+    Done,
+    /// What differs; empty when nothing does.
+    Differences(Vec<Difference>),
+    /// It could not: its own device memory ran out, or the results cannot be read.
+    Failed {
+        /// Why.
+        why: String,
+        /// Whether memory ran out.
+        is_memory: bool,
+    },
+}
+
+/// A difference of two results.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Difference {
+    /// The leaf.
+    pub path: String,
+    /// What differs, in words with numbers.
+    pub what: String,
+    /// Whether values differ, not type, shape or layout.
+    pub is_value: bool,
+    /// How many elements.
+    pub count: u64,
+    /// Greatest error of an element over what is allowed for it.
+    pub excess: Option<f64>,
+}
