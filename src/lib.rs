@@ -30,6 +30,8 @@ pub mod server;
 #[cfg(feature = "server")]
 pub mod settings;
 #[cfg(feature = "server")]
+pub mod store;
+#[cfg(feature = "server")]
 pub mod syntax;
 #[cfg(feature = "server")]
 pub mod workload;

@@ -26,7 +26,9 @@ fn the_doctor_asks_triton_and_counts_false_alarms() {
     let facts: Value = serde_json::from_str(&doctor(&["--json"])).unwrap();
     assert_eq!(facts["false_alarms"]["count"], 1);
     assert!(facts["compiler"]["milliseconds"][1].as_u64().unwrap() < 60_000, "{facts}");
-    assert!(doctor(&[]).contains(&format!("False alarms    1, in {}", file.display())));
+    let store = file.with_file_name("store.db");
+    assert!(doctor(&[]).contains(&format!("False alarms    1, in {}", store.display())));
+    assert!(!file.exists(), "it was taken over");
     set("python = 'gone'\n");
     let ran = doctor(&[]);
     assert!(ran.contains("gone does not exist") && ran.contains("set `python`"), "{ran}");

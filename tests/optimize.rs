@@ -65,13 +65,9 @@ impl Project {
     }
 
     fn workloads(&self) -> Vec<Value> {
-        let mut found = Vec::new();
-        for recording in std::fs::read_dir(self.path(".warpsmith/workloads")).unwrap() {
-            for file in std::fs::read_dir(recording.unwrap().path()).unwrap() {
-                found.push(serde_json::from_slice(&std::fs::read(file.unwrap().path()).unwrap()).unwrap());
-            }
-        }
-        found
+        let shown = self.run(&["workloads", "show", "--json"]).stdout;
+        let shown: Vec<Value> = serde_json::from_slice(&shown).unwrap();
+        shown.into_iter().map(|row| row["workload"].clone()).collect()
     }
 }
 
@@ -113,7 +109,7 @@ fn imported_functions_methods_and_changed_arguments_are_recorded() {
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     let workload = &project.workloads()[0];
     assert_eq!(workload["entry"], "Op.run");
-    assert_eq!(workload["args"][0]["opaque"], "lib.Op");
+    assert_eq!(workload["args"][0]["object"]["class"]["module"], "lib");
     assert_eq!(workload["args"][2]["tensor"]["data"]["integers"], serde_json::json!([3, 1]));
     // The list holds the tensor that is passed alone too: one id.
     assert_eq!(workload["args"][3]["list"][0]["tensor"]["id"], 0);

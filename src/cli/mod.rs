@@ -11,6 +11,7 @@ mod optimize;
 mod record;
 mod resources;
 mod rules;
+mod workloads;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ enum Command {
     Doctor(doctor::Args),
     /// Run a program and record the calls that launch its kernels
     Record(record::Args),
+    /// List, show or remove recorded calls
+    Workloads(workloads::Args),
     /// Search for a faster version of a kernel, on the local GPU
     Optimize(optimize::Args),
     /// Show what Triton's compiler makes of a kernel
@@ -124,6 +127,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Resources(args) => resources::run(&args, out),
         Command::Doctor(args) => doctor::run(&args, out),
         Command::Record(args) => record::run(&args, out),
+        Command::Workloads(args) => workloads::run(&args, out),
         Command::Optimize(args) => optimize::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Serve => crate::server::serve(),

@@ -30,7 +30,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         Devices::Found(found) => found.first().map(|device| device.name.clone()).unwrap_or_default(),
         Devices::Missing(_) => String::new(),
     };
-    let recorded = workload::record(&workspace, &folder, &args.command, &python, &device, false, &|| true)?;
+    let limits = loaded.settings.workloads.limits();
+    let recorded = workload::record(&workspace, &folder, &args.command, &python, &device, false, limits, &|| true)?;
     for workload in &recorded.workloads {
         writeln!(out, "{}", describe(workload))?;
     }
@@ -46,10 +47,10 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 
 /// `matmul in matmul.py: 1 call, launches matmul_kernel`
 fn describe(workload: &Workload) -> String {
-    let mut kernels: Vec<&str> = workload.launches.iter().map(|launch| launch.kernel.as_str()).collect();
-    kernels.dedup();
     let file = workload.file.file_name().unwrap_or_default().to_string_lossy();
     let calls = if workload.count == 1 { "1 call".to_owned() } else { format!("{} calls", workload.count) };
     let obstacle = workload.obstacle().map_or_else(String::new, |what| format!("; cannot be run again: {what}"));
-    format!("recorded {} in {file}: {calls}, launches {}{obstacle}", workload.entry, kernels.join(", "))
+    let gradients = if workload.gradients { " with gradients" } else { "" };
+    let (entry, kernels) = (&workload.entry, workload.kernels().join(", "));
+    format!("recorded {entry} in {file}: {calls}{gradients}, launches {kernels}{obstacle}")
 }

@@ -5,7 +5,6 @@
 //! - [`Process`]: the process that is asked ([`protocol`] has the words; `worker.py` is what runs there).
 
 mod extract;
-mod false_alarms;
 mod inspection;
 mod listing;
 mod opinion;
@@ -19,7 +18,6 @@ mod survey;
 mod verdict;
 
 pub use extract::{Assumed, Extracted, extract};
-pub use false_alarms::{FalseAlarm, false_alarms, false_alarms_path};
 pub use inspection::{Failure, Inspection, Listing, Wanted};
 pub use listing::{Sources, Stage, annotated};
 pub use opinion::{Complaint, Files, Opinion, Place, opinion};

@@ -27,33 +27,15 @@ pub(super) fn resizes(workload: &Workload, tile: i64) -> Vec<Vec<(i64, i64)>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Data, Environment, TensorSpec, Value};
+    use crate::protocol::{TensorSpec, Value};
 
     #[test]
     fn equal_sizes_vary_together_and_small_ones_stay() {
         let tensor = |shape: &[i64]| {
-            Value::Tensor(TensorSpec {
-                id: 0,
-                storage: 0,
-                shape: shape.to_vec(),
-                stride: vec![1; shape.len()],
-                offset: 0,
-                dtype: "float32".to_owned(),
-                device: "cuda".to_owned(),
-                requires_grad: false,
-                data: Data::Range { low: 0, high: 0 },
-            })
+            Value::Tensor(TensorSpec { shape: shape.to_vec(), stride: vec![1; shape.len()], ..TensorSpec::default() })
         };
-        let workload = Workload {
-            file: "f.py".into(),
-            entry: "f".to_owned(),
-            args: vec![tensor(&[4096, 8]), tensor(&[4096, 1000]), Value::Int(4096)],
-            kwargs: Vec::new(),
-            mutated: Vec::new(),
-            launches: Vec::new(),
-            count: 1,
-            environment: Environment::default(),
-        };
+        let args = vec![tensor(&[4096, 8]), tensor(&[4096, 1000]), Value::Int(4096)];
+        let workload = Workload { args, ..Workload::default() };
         assert_eq!(
             resizes(&workload, 64),
             [vec![(1000, 936), (4096, 4032)], vec![(1000, 997), (4096, 4093)], vec![(1000, 129), (4096, 129)],]

@@ -50,10 +50,12 @@ pub(super) fn find_or_record(
     let file = fs::canonicalize(&request.file).unwrap_or_else(|_| request.file.clone());
     let folder = file.parent().unwrap_or(Path::new("."));
     let command = [request.python.clone().into_os_string(), file.clone().into_os_string()];
-    let recorded = workload::record(&request.workspace, folder, &command, &request.python, device, true, &|| {
-        !observer.cancelled()
-    })
-    .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { failed(error.to_string()) })?;
+    let limits = request.settings.workloads.limits();
+    let recorded =
+        workload::record(&request.workspace, folder, &command, &request.python, device, true, limits, &|| {
+            !observer.cancelled()
+        })
+        .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { failed(error.to_string()) })?;
     find().map_err(|why| match why {
         Unusable::Obstacle(what) => again(&what),
         Unusable::NotRecorded if recorded.status == Some(0) => {

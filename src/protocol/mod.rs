@@ -3,11 +3,17 @@
 //! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
 
 pub mod runner;
+pub mod sizes;
+mod workload;
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+pub use workload::{
+    Data, EntryPoint, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,
+};
 
 /// Version of this protocol; both sides must agree.
 pub const PROTOCOL: u32 = 2;
@@ -150,181 +156,6 @@ pub struct Evidence {
     pub wall: Option<(f64, f64)>,
     /// Seconds spent on loading, compiling, waiting for the device, checking, timing.
     pub stages: Vec<(String, f64)>,
-}
-
-/// A recorded entry call: what to run to exercise a kernel.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Workload {
-    /// The file of the entry, absolute.
-    pub file: PathBuf,
-    /// The function, as `qualname`.
-    pub entry: String,
-    /// Positional arguments.
-    pub args: Vec<Value>,
-    /// Keyword arguments.
-    pub kwargs: Vec<(String, Value)>,
-    /// Indices of the distinct tensors (in order of first appearance) that the call changed.
-    pub mutated: Vec<usize>,
-    /// The launches inside, in order.
-    pub launches: Vec<LaunchRecord>,
-    /// How often a call of these shapes was seen.
-    pub count: u64,
-    /// Where it was recorded.
-    pub environment: Environment,
-}
-
-/// A launch inside an entry call.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct LaunchRecord {
-    /// The kernel's name.
-    pub kernel: String,
-    /// The grid, once known.
-    pub grid: Vec<i64>,
-    /// Keyword arguments that are plain values: constexprs and launch options.
-    pub keywords: Vec<(String, Value)>,
-    /// What the kernel's parameters were given, by name.
-    #[serde(default)]
-    pub arguments: Vec<(String, Value)>,
-}
-
-/// An argument.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Value {
-    /// `None`
-    None,
-    /// `True` or `False`.
-    Bool(bool),
-    /// An integer.
-    Int(i64),
-    /// A float.
-    Float(f64),
-    /// A string.
-    Str(String),
-    /// `torch.float16` and so on, without the `torch.`.
-    Dtype(String),
-    /// A device.
-    Device(String),
-    /// A tensor.
-    Tensor(TensorSpec),
-    /// A tensor that a launch passes, of which only the element type is kept, without the `torch.`.
-    Pointer(String),
-    /// A list.
-    List(Vec<Value>),
-    /// A tuple.
-    Tuple(Vec<Value>),
-    /// Anything else, by the name of its type: the call cannot be replayed.
-    Opaque(String),
-}
-
-/// What is kept of a tensor.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TensorSpec {
-    /// Index of the tensor object among the call's distinct tensors.
-    pub id: usize,
-    /// Index of its storage among the call's distinct storages: equal ones alias.
-    pub storage: usize,
-    /// Sizes.
-    pub shape: Vec<i64>,
-    /// Strides, in elements.
-    pub stride: Vec<i64>,
-    /// Offset into the storage, in elements.
-    pub offset: i64,
-    /// Element type, without the `torch.`.
-    pub dtype: String,
-    /// Device type: `cuda`, `cpu`.
-    pub device: String,
-    /// Whether it requires a gradient.
-    pub requires_grad: bool,
-    /// What its elements are like.
-    pub data: Data,
-}
-
-/// What a tensor's elements are like.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Data {
-    /// Floats around `mean` with deviation `std`, cut off at `low` and `high`.
-    Normal {
-        /// Mean.
-        mean: f64,
-        /// Standard deviation.
-        std: f64,
-        /// Smallest element.
-        low: f64,
-        /// Largest element.
-        high: f64,
-    },
-    /// These integers (they may be indices), in the order of the elements.
-    Integers(Vec<i64>),
-    /// Too many integers to keep: any between `low` and `high`, inclusive.
-    Range {
-        /// Smallest element.
-        low: i64,
-        /// Largest element.
-        high: i64,
-    },
-}
-
-/// What a command that runs under the recorder is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RecordConfig {
-    /// Functions that hold launches.
-    pub entries: Vec<EntryPoint>,
-    /// Folder for the recorded workloads, one JSON file each.
-    pub output: PathBuf,
-    /// At most this many distinct calls per entry.
-    pub distinct: usize,
-    /// Name of the device that the command will run on.
-    pub device: String,
-}
-
-/// A function that holds launches.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct EntryPoint {
-    /// Its file, absolute.
-    pub file: PathBuf,
-    /// Its `qualname`.
-    pub qualname: String,
-    /// The line of its `def`, from 1.
-    pub line: usize,
-}
-
-impl Value {
-    /// Why the value cannot be made again, if so.
-    #[must_use]
-    pub fn obstacle(&self) -> Option<String> {
-        match self {
-            Self::Opaque(name) => Some(format!("an argument of type `{name}`")),
-            Self::List(items) | Self::Tuple(items) => items.iter().find_map(Self::obstacle),
-            _ => None,
-        }
-    }
-
-    /// Calls `visit` on each tensor inside.
-    pub fn tensors<'a>(&'a self, visit: &mut dyn FnMut(&'a TensorSpec)) {
-        match self {
-            Self::Tensor(spec) => visit(spec),
-            Self::List(items) | Self::Tuple(items) => items.iter().for_each(|item| item.tensors(visit)),
-            _ => {}
-        }
-    }
-}
-
-impl Workload {
-    /// All arguments, positional first.
-    pub fn values(&self) -> impl Iterator<Item = &Value> {
-        self.args.iter().chain(self.kwargs.iter().map(|(_, value)| value))
-    }
-
-    /// Why the call cannot be replayed, if so.
-    #[must_use]
-    pub fn obstacle(&self) -> Option<String> {
-        if self.entry.contains("<locals>") {
-            return Some("it is defined inside another function".to_owned());
-        }
-        self.values().find_map(Value::obstacle)
-    }
 }
 
 /// Writes one frame.

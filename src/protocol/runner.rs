@@ -87,6 +87,7 @@ pub enum ForkerReply {
 
 /// Inputs of a call, made from a recorded one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Inputs {
     /// Equal seeds give equal contents.
     pub seed: u64,

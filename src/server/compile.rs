@@ -17,9 +17,10 @@ use super::owner::Owner;
 use super::survey::Surveys;
 use crate::analysis::verdict::{Outcome as Said, Verdict};
 use crate::compiler::protocol::{Answer, Request};
-use crate::compiler::{FalseAlarm, Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
+use crate::compiler::{Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
 use crate::kernel::Kernel;
 use crate::rules;
+use crate::store::FalseAlarm;
 
 /// Verdicts that are remembered, for edits that are taken back.
 const REMEMBERED: usize = 512;

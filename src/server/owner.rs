@@ -37,7 +37,7 @@ const WATCHED: [&str; 8] = [
     "**/{.pdm-python,.python-version}",
     "**/*triton*.dist-info/METADATA",
     "**/*.py",
-    "**/.warpsmith/workloads/*",
+    "**/.warpsmith/recorded",
 ];
 
 /// A request for the diagnostics of a document, which waits until the queue is empty.

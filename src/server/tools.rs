@@ -3,11 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::compiler::{FalseAlarm, false_alarms_path};
 use crate::evaluate::{self, Devices};
 use crate::explore::{self, Observer, OptimizeError, Outcome, Request};
 use crate::python::environment::{Environment, Search};
+use crate::python::state_folder;
 use crate::rules::{self, Context, Diagnostic, Selection};
+use crate::store::{FalseAlarm, Store};
 
 type Check = dyn Fn(&Context<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
 type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
@@ -28,12 +29,13 @@ pub struct Tools {
     pub environment: Arc<FindEnvironment>,
 }
 
-/// Stores a false alarm on the side, one after the other: the file is read before it is written.
+/// Stores a false alarm on the side, one after the other.
 fn store_false_alarm(alarm: FalseAlarm) {
     static STORING: Mutex<()> = Mutex::new(());
     let store = move || {
         let _one = STORING.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Err(error) = alarm.store(&false_alarms_path()) {
+        let stored = Store::of_user(&state_folder()).and_then(|mut store| store.keep_false_alarm(&alarm));
+        if let Err(error) = stored {
             tracing::warn!(%error, "a false alarm is not stored");
         }
     };

@@ -25,6 +25,7 @@ pub use validate::check_selectors;
 use crate::api::Version;
 use crate::compiler::Device;
 use crate::rules::Selection;
+use crate::store::Limits;
 
 /// Everything that can be set. Every key is optional; unknown keys are errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +50,8 @@ pub struct Settings {
     pub code_lens: CodeLensSettings,
     /// Whether and when Triton itself is asked about kernels.
     pub compiler: CompilerSettings,
+    /// What is kept of recorded calls.
+    pub workloads: WorkloadSettings,
     /// How kernels are optimized.
     pub optimize: OptimizeSettings,
     /// The language model to use, if any.
@@ -110,6 +113,32 @@ pub struct CompilerSettings {
 impl Default for CompilerSettings {
     fn default() -> Self {
         Self { enabled: true, delay: 300, cores: 0, target: None, import_files: false }
+    }
+}
+
+/// What is kept of recorded calls.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct WorkloadSettings {
+    /// Disk space for recorded calls, in MiB. The oldest recordings are removed first.
+    #[schemars(range(min = 1))]
+    pub max_size: u64,
+    /// How many calls with different shapes are kept of a function.
+    #[schemars(range(min = 1))]
+    pub max_shapes: usize,
+}
+
+impl Default for WorkloadSettings {
+    fn default() -> Self {
+        Self { max_size: 256, max_shapes: 16 }
+    }
+}
+
+impl WorkloadSettings {
+    /// As the store takes them.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        Limits { size: self.max_size.saturating_mul(1 << 20), shapes: self.max_shapes }
     }
 }
 

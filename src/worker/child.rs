@@ -12,10 +12,11 @@ use pyo3::types::{PyCFunction, PyTuple};
 
 use super::compare::{Leaf, difference, identical, leaves, noise};
 use super::compile::{Mode, compile_ahead, install, set_mode};
-use super::replay::{Arguments, Replay, flat_view};
+use super::replay::{Arguments, Replay, callable, flat_view};
 use super::serve::{News, Report};
 use super::timing::{Span, Timer};
 use super::{describe, shim};
+use crate::protocol::runner::Inputs;
 use crate::protocol::{Evidence, FAKE_DEVICE_ENV, Job, Reason, Verdict};
 
 /// Input sets with contents and addresses of their own that timed calls go round, while they take less than this
@@ -71,17 +72,14 @@ struct Judge<'py, 'a> {
 impl<'py, 'a> Judge<'py, 'a> {
     fn run(py: Python<'py>, job: &'a Job, report: &mut Report) -> Result<Evidence, Stop> {
         let simulated = std::env::var_os(FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty());
-        let replay = Replay {
-            py,
-            torch: py.import("torch")?,
-            workload: &job.workload,
-            device: if simulated { "cpu" } else { "cuda" },
-            resize: &job.plan.resize,
-        };
         py.import("sys")?.getattr("path")?.call_method1("insert", (0, job.folder.to_string_lossy().as_ref()))?;
         let since = Instant::now();
-        let original = blame(Reason::Original, load(py, &job.original, &job.workload.entry))?;
-        let candidate = blame(Reason::Load, load(py, &job.candidate, &job.workload.entry))?;
+        let device = if simulated { "cpu" } else { "cuda" };
+        let module = blame(Reason::Original, load(py, &job.original))?;
+        let original = blame(Reason::Original, callable(py, &module, &job.workload, device, false))?;
+        let replay = blame(Reason::Original, Replay::new(py, &module, &job.workload, device))?;
+        let module = blame(Reason::Load, load(py, &job.candidate))?;
+        let candidate = blame(Reason::Load, callable(py, &module, &job.workload, device, true))?;
         install(py)?;
         let mut judge = Judge {
             py,
@@ -120,7 +118,7 @@ impl<'py, 'a> Judge<'py, 'a> {
     /// error, when the entry runs.
     fn compile(&mut self) {
         for (name, entry) in [("original", &self.original), ("candidate", &self.candidate)] {
-            if compile_ahead(self.py, &self.replay, entry).is_err() {
+            if compile_ahead(self.py, &self.replay, &self.inputs(0), entry).is_err() {
                 self.evidence.checks.push(format!("{name} not compiled ahead"));
             }
         }
@@ -149,18 +147,25 @@ impl<'py, 'a> Judge<'py, 'a> {
         Ok(())
     }
 
+    fn inputs(&self, seed: u64) -> Inputs {
+        Inputs { seed, resize: self.job.plan.resize.clone(), ..Inputs::default() }
+    }
+
     fn cloned(&self, from: &Arguments<'py>) -> PyResult<Arguments<'py>> {
-        self.replay.copy(from, &|flat| flat.call_method0("clone"))
+        self.replay.copy(from, &self.inputs(0), &|flat| flat.call_method0("clone"))
     }
 
     /// Compares results and changed arguments on each seed. The candidate runs first: it cannot find the original's
     /// results in freed memory.
     fn check(&mut self) -> Result<(), Stop> {
         for (at, &seed) in self.job.plan.seeds.iter().enumerate() {
-            let pristine = self.replay.arguments(seed)?;
+            let pristine = self.replay.arguments(&self.inputs(seed))?;
             let (mine, theirs) = (self.cloned(&pristine)?, self.cloned(&pristine)?);
             let out = blame(Reason::Run, self.call_poisoned(&self.candidate, &mine))?;
             blame(Reason::Run, self.synchronize())?;
+            if let Some(what) = mine.overrun()? {
+                return Err(Stop::Refused(Reason::Mutation, what));
+            }
             let expected = blame(Reason::Original, self.call_poisoned(&self.original, &theirs))?;
             blame(Reason::Original, self.synchronize())?;
             let expected = results(&expected, &theirs)?;
@@ -183,7 +188,7 @@ impl<'py, 'a> Judge<'py, 'a> {
 
     /// How far the original's own results move when its inputs move by their rounding error.
     fn measure_noise(&self, pristine: &Arguments<'py>, expected: &[Leaf<'py>]) -> Result<Vec<f64>, Stop> {
-        let jittered = self.replay.copy(pristine, &jitter)?;
+        let jittered = self.replay.copy(pristine, &self.inputs(0), &jitter)?;
         let out = blame(Reason::Original, self.call(&self.original, &jittered))?;
         Ok(noise(expected, &results(&out, &jittered)?)?)
     }
@@ -236,7 +241,7 @@ impl<'py, 'a> Judge<'py, 'a> {
         let mut sets = Vec::new();
         let mut elements = 0;
         for seed in 0..ROTATION as u64 {
-            let theirs = self.replay.arguments(seed.wrapping_add(0x5eed_0000))?;
+            let theirs = self.replay.arguments(&self.inputs(seed.wrapping_add(0x5eed_0000)))?;
             let mine = self.cloned(&theirs)?;
             for tensor in &theirs.tensors {
                 elements += 2 * tensor.call_method0("numel")?.extract::<i64>()?;
@@ -386,15 +391,15 @@ fn poison(tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The entry of a file, which is loaded under a name of its own.
-fn load<'py>(py: Python<'py>, path: &Path, entry: &str) -> PyResult<Bound<'py, PyAny>> {
+/// A file, which is loaded under a name of its own.
+fn load<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyAny>> {
     let name = format!("warpsmith_{}", path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("file"));
     let util = py.import("importlib.util")?;
     let spec = util.call_method1("spec_from_file_location", (&name, path))?;
     let module = util.call_method1("module_from_spec", (&spec,))?;
     py.import("sys")?.getattr("modules")?.set_item(&name, &module)?;
     spec.getattr("loader")?.call_method1("exec_module", (&module,))?;
-    entry.split('.').try_fold(module, |object, name| object.getattr(name))
+    Ok(module)
 }
 
 /// Holds the device for this process alone while it lives.

@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
+use super::launch::launch_record;
 use super::replay::Replay;
 use super::shim;
-use super::values::{describe_plain, launch_arguments, launch_grid};
+use crate::protocol::runner::Inputs;
 use crate::protocol::{LaunchRecord, Value};
 
 /// What launches do at present.
@@ -23,12 +24,11 @@ pub(super) enum Mode {
 
 struct Watch {
     mode: Mode,
-    launches: Vec<LaunchRecord>,
     simulated_ms: f64,
 }
 
 /// The child process judges one candidate on one thread: its state is global.
-static WATCH: Mutex<Watch> = Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0 });
+static WATCH: Mutex<Watch> = Mutex::new(Watch { mode: Mode::Plain, simulated_ms: 0.0 });
 
 fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
     use_it(&mut WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -37,21 +37,6 @@ fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
 /// Sets what launches do from now on.
 pub(super) fn set_mode(mode: Mode) {
     watch(|watch| watch.mode = mode);
-}
-
-/// How many launches have been noted.
-pub(super) fn launch_count() -> usize {
-    watch(|watch| watch.launches.len())
-}
-
-/// The launches noted after the first `count`.
-pub(super) fn launches_after(count: usize) -> Vec<LaunchRecord> {
-    watch(|watch| watch.launches[count..].to_vec())
-}
-
-/// Forgets the launches noted so far.
-pub(super) fn forget_launches() {
-    watch(|watch| watch.launches.clear());
 }
 
 /// The time that a simulated device says has passed, in milliseconds.
@@ -91,10 +76,7 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
         Mode::Watch => {
             let out = run(&args, &kwargs)?;
             let record = launch_record(&function, &kwargs, &args)?;
-            watch(|watch| {
-                watch.simulated_ms += simulated_cost(&record);
-                watch.launches.push(record);
-            });
+            watch(|watch| watch.simulated_ms += simulated_cost(&record));
             Ok(out)
         }
     }
@@ -112,39 +94,22 @@ fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     shim(py)?.getattr("FakePointer")?.call1((value.getattr("dtype")?, offset * size))
 }
 
-/// What is kept of a launch.
-pub(super) fn launch_record(
-    function: &Bound<'_, PyAny>,
-    kwargs: &Bound<'_, PyDict>,
-    args: &Bound<'_, PyTuple>,
-) -> PyResult<LaunchRecord> {
-    let name = function.getattr("__name__").and_then(|name| name.extract::<String>());
-    let kernel = name.or_else(|_| function.getattr("fn")?.getattr("__name__")?.extract())?;
-    let mut keywords = Vec::new();
-    for (name, value) in kwargs {
-        let name: String = name.extract()?;
-        if name != "grid"
-            && name != "warmup"
-            && let Some(value) = describe_plain(&value)?
-        {
-            keywords.push((name, value));
-        }
-    }
-    let arguments = launch_arguments(function, kwargs, args).unwrap_or_default();
-    Ok(LaunchRecord { kernel, grid: launch_grid(function, kwargs, args), keywords, arguments })
-}
-
 /// Runs the entry on tensors without contents, so that its kernels are compiled and nothing is launched.
 ///
 /// Kernels that cannot be reached so (values read back, autotuners) are simply compiled later, under the device's lock.
-pub(super) fn compile_ahead(py: Python<'_>, replay: &Replay<'_, '_>, entry: &Bound<'_, PyAny>) -> PyResult<()> {
+pub(super) fn compile_ahead(
+    py: Python<'_>,
+    replay: &Replay<'_, '_>,
+    inputs: &Inputs,
+    entry: &Bound<'_, PyAny>,
+) -> PyResult<()> {
     let mode = py.import("torch._subclasses.fake_tensor")?.getattr("FakeTensorMode")?;
     let options = PyDict::new(py);
     options.set_item("allow_non_fake_inputs", true)?;
     let mode = mode.call((), Some(&options))?;
     mode.call_method0("__enter__")?;
     set_mode(Mode::CompileOnly);
-    let ran = replay.arguments(0).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
+    let ran = replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
     set_mode(Mode::Plain);
     mode.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
     ran.map(drop)

@@ -3,13 +3,20 @@
 //! Everything here runs inside a foreign interpreter. It talks frames of [`crate::protocol`] over a private pipe and
 //! never writes to standard output.
 
+mod again;
 mod child;
 mod compare;
 mod compile;
+mod kept;
+mod launch;
+mod models;
 mod record;
+mod recorder;
 mod replay;
 mod serve;
+mod sketch;
 mod timing;
+mod types;
 mod values;
 
 use pyo3::exceptions::PyRuntimeError;
@@ -22,14 +29,18 @@ fn failed(message: impl std::fmt::Display) -> PyErr {
 
 /// The Python helpers, imported once.
 fn shim(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    const NAME: &std::ffi::CStr = c"_warpsmith_shim";
+    helper(py, "_warpsmith_shim", include_str!("shim.py"))
+}
+
+/// A module of ours in Python, imported once.
+fn helper<'py>(py: Python<'py>, name: &str, text: &str) -> PyResult<Bound<'py, PyModule>> {
     let modules = py.import("sys")?.getattr("modules")?;
-    if let Ok(module) = modules.get_item("_warpsmith_shim") {
+    if let Ok(module) = modules.get_item(name) {
         return Ok(module.cast_into()?);
     }
-    let code = std::ffi::CString::new(include_str!("shim.py")).map_err(failed)?;
-    let module = PyModule::from_code(py, &code, c"_warpsmith_shim.py", NAME)?;
-    modules.set_item("_warpsmith_shim", &module)?;
+    let c = |text: &str| std::ffi::CString::new(text).map_err(failed);
+    let module = PyModule::from_code(py, &c(text)?, &c(&format!("{name}.py"))?, &c(name)?)?;
+    modules.set_item(name, &module)?;
     Ok(module)
 }
 
@@ -49,6 +60,8 @@ fn describe(py: Python<'_>, error: &PyErr) -> String {
 
 #[pymodule]
 mod _worker {
+    #[pymodule_export]
+    use super::again::replay;
     #[pymodule_export]
     use super::record::run_recorded;
     #[pymodule_export]

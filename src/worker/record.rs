@@ -3,32 +3,13 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
-use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use super::compile::{Mode, forget_launches, install, launch_count, launches_after, set_mode};
-use super::values::Described;
+use super::recorder::{install, save_counts};
 use super::{failed, shim};
-use crate::protocol::{EntryPoint, Environment, LaunchRecord, RECORD_ENV, RecordConfig, Workload};
-
-struct Recorder {
-    config: RecordConfig,
-    /// Seen calls by entry and shapes: which file holds them, and how often they came. Calls that launch nothing have
-    /// none.
-    seen: HashMap<(usize, String), Option<(PathBuf, Workload)>>,
-    /// Entries whose calls are being recorded at present: an entry inside an entry is recorded as a call of its own.
-    depth: usize,
-    environment: Environment,
-}
-
-static RECORDER: Mutex<Option<Recorder>> = Mutex::new(None);
-
-fn recorder<T>(use_it: impl FnOnce(&mut Recorder) -> T) -> PyResult<T> {
-    let mut guard = RECORDER.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-    guard.as_mut().map(use_it).ok_or_else(|| failed("the recorder is not installed"))
-}
+use crate::protocol::{EntryPoint, Environment, RECORD_ENV, RecordConfig};
 
 /// Runs `SCRIPT ARGS…` or `-m MODULE ARGS…` as `python` would, with its launching functions recorded.
 ///
@@ -40,11 +21,8 @@ pub(super) fn run_recorded(py: Python<'_>, argv: Vec<String>) -> PyResult<()> {
     let config: RecordConfig = serde_json::from_slice(&fs::read(path)?).map_err(failed)?;
     let entries = config.entries.clone();
     fs::create_dir_all(&config.output)?;
-    install(py)?;
     let environment = Environment { device: config.device.clone(), ..environment(py)? };
-    *RECORDER.lock().unwrap_or_else(std::sync::PoisonError::into_inner) =
-        Some(Recorder { config, seen: HashMap::new(), depth: 0, environment });
-    let on_call = PyCFunction::new_closure(py, None, None, on_call)?;
+    let on_call = install(py, config, environment)?;
     let builtins = py.import("builtins")?;
     for index in 0..entries.len() {
         let decorator = shim(py)?.getattr("recorded")?.call1((&on_call, index))?;
@@ -56,7 +34,7 @@ pub(super) fn run_recorded(py: Python<'_>, argv: Vec<String>) -> PyResult<()> {
         Some((script, _)) => run_script(py, script, &argv, &entries),
         None => Err(failed("no script to run")),
     };
-    recorder(|recorder| recorder.save_counts())?;
+    save_counts();
     ran
 }
 
@@ -107,11 +85,13 @@ fn decorated_code<'py>(
         .filter(|(_, entry)| entry.file == path)
         .map(|(index, entry)| (entry.line, index))
         .collect();
-    let definition = (ast.getattr("FunctionDef")?, ast.getattr("AsyncFunctionDef")?).into_pyobject(py)?;
+    // An asynchronous function returns before it has launched anything.
+    let definition = ast.getattr("FunctionDef")?;
     for node in ast.call_method1("walk", (&tree,))?.try_iter()? {
         let node = node?;
         if node.is_instance(&definition)?
             && let Some(&index) = wanted.get(&node.getattr("lineno")?.extract::<usize>()?)
+            && !is_scripted(&ast, &node)?
         {
             let name = ast.getattr("Name")?.call1((decorator_name(index), ast.getattr("Load")?.call0()?))?;
             ast.call_method1("copy_location", (&name, &node))?;
@@ -119,6 +99,16 @@ fn decorated_code<'py>(
         }
     }
     py.import("builtins")?.getattr("compile")?.call1((tree, name.as_ref(), "exec"))
+}
+
+/// Whether torch reads the source of a function to compile it: it would find ours.
+fn is_scripted(ast: &Bound<'_, PyModule>, function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    for decorator in function.getattr("decorator_list")?.try_iter()? {
+        if ast.call_method1("unparse", (decorator?,))?.extract::<String>()?.contains("script") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Imported files are compiled with the decorators too.
@@ -164,95 +154,4 @@ fn environment(py: Python<'_>) -> PyResult<Environment> {
     };
     let python: String = py.import("platform")?.call_method0("python_version")?.extract()?;
     Ok(Environment { python, torch: version("torch"), triton: version("triton"), ..Environment::default() })
-}
-
-/// `call(key, function, args, kwargs)`; see the shim.
-fn on_call(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
-    let entry: usize = call.get_item(0)?.extract()?;
-    let function = call.get_item(1)?;
-    let (args, kwargs) = (call.get_item(2)?.cast_into::<PyTuple>()?, call.get_item(3)?.cast_into::<PyDict>()?);
-    let run = || function.call(&args, Some(&kwargs)).map(Bound::unbind);
-    // What cannot be described must not disturb the user's program.
-    let Ok(call) = Described::of(&args, &kwargs) else { return run() };
-    let shapes = call.signature();
-    if recorder(|recorder| recorder.knows(entry, &shapes))? {
-        return run();
-    }
-    let nested = recorder(|recorder| {
-        recorder.depth += 1;
-        recorder.depth > 1
-    })?;
-    set_mode(Mode::Watch);
-    let before = launch_count();
-    let copies = call.copies().unwrap_or_default();
-    let out = run();
-    let launches = launches_after(before);
-    recorder(|recorder| recorder.depth -= 1)?;
-    if !nested {
-        set_mode(Mode::Plain);
-        forget_launches();
-    }
-    let out = out?;
-    let mutated = call.changed(&copies).unwrap_or_default();
-    recorder(|recorder| recorder.keep(entry, shapes, call, mutated, launches))?;
-    Ok(out)
-}
-
-impl Recorder {
-    /// Whether a call of these shapes needs no recording; counts it.
-    fn knows(&mut self, entry: usize, shapes: &str) -> bool {
-        match self.seen.get_mut(&(entry, shapes.to_owned())) {
-            Some(None) => true,
-            Some(Some((path, workload))) => {
-                workload.count += 1;
-                // The last counts are written at the end; these are for a program that is killed.
-                if workload.count.is_power_of_two() {
-                    let _ = save(path, workload);
-                }
-                true
-            }
-            None => self.seen.keys().filter(|(seen, _)| *seen == entry).count() >= self.config.distinct,
-        }
-    }
-
-    fn keep(
-        &mut self,
-        entry: usize,
-        shapes: String,
-        call: Described<'_>,
-        mutated: Vec<usize>,
-        launches: Vec<LaunchRecord>,
-    ) {
-        if launches.is_empty() {
-            self.seen.insert((entry, shapes), None);
-            return;
-        }
-        let point = self.config.entries[entry].clone();
-        let name = format!("{}-{}.json", point.qualname.replace(['<', '>'], ""), self.seen.len());
-        let workload = Workload {
-            file: point.file,
-            entry: point.qualname,
-            args: call.args,
-            kwargs: call.kwargs,
-            mutated,
-            launches,
-            count: 1,
-            environment: self.environment.clone(),
-        };
-        let path = self.config.output.join(name);
-        let _ = save(&path, &workload);
-        self.seen.insert((entry, shapes), Some((path, workload)));
-    }
-
-    fn save_counts(&self) {
-        for (path, workload) in self.seen.values().flatten() {
-            let _ = save(path, workload);
-        }
-    }
-}
-
-fn save(path: &PathBuf, workload: &Workload) -> std::io::Result<()> {
-    let partial = path.with_extension("partial");
-    fs::write(&partial, serde_json::to_vec(workload)?)?;
-    fs::rename(partial, path)
 }

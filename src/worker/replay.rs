@@ -1,213 +1,476 @@
 //! Recorded values → Python objects with fresh contents.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyTuple};
 
 use super::failed;
-use crate::protocol::{Data, TensorSpec, Value, Workload};
+use super::models::{model, model_inputs};
+use super::values::{Described, contents};
+use crate::protocol::runner::{Inputs, Values};
+use crate::protocol::sizes::{Placed, Sizes};
+use crate::protocol::{Data, Reference, Source, TensorSpec, Value, Workload};
 
 /// Arguments of one call, and the distinct tensors in them by [`TensorSpec::id`].
 pub(super) struct Arguments<'py> {
     pub(super) args: Bound<'py, PyTuple>,
     pub(super) kwargs: Bound<'py, PyDict>,
     pub(super) tensors: Vec<Bound<'py, PyAny>>,
+    storages: BTreeMap<usize, Storage<'py>>,
+}
+
+/// Bytes with a guard on both sides.
+#[derive(Clone)]
+struct Storage<'py> {
+    whole: Bound<'py, PyAny>,
+    size: i64,
+    /// Of the flat view.
+    dtype: String,
+    /// The first tensor over it.
+    first: usize,
 }
 
 /// Makes arguments on a device.
 pub(super) struct Replay<'py, 'a> {
     pub(super) py: Python<'py>,
     pub(super) torch: Bound<'py, PyModule>,
-    pub(super) workload: &'a Workload,
+    /// The file that is going to be called.
+    module: Bound<'py, PyAny>,
+    /// With the arguments, wherever they come from.
+    pub(super) workload: Cow<'a, Workload>,
     /// `cuda` tensors are made here: `cuda`, or `cpu` when the device is simulated.
     pub(super) device: &'a str,
-    /// Sizes to replace, old and new.
-    pub(super) resize: &'a [(i64, i64)],
 }
 
-/// A storage as a tensor, and the distinct tensors over the storages.
-#[derive(Default)]
-struct Made<'py> {
-    storages: HashMap<usize, Bound<'py, PyAny>>,
-    tensors: Vec<Option<Bound<'py, PyAny>>>,
+/// What is to be called: the entry of `module`, which is the loaded file of the original or of a candidate.
+pub(super) fn callable<'py>(
+    py: Python<'py>,
+    module: &Bound<'py, PyAny>,
+    workload: &Workload,
+    device: &str,
+    is_candidate: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    match workload.source {
+        Source::KernelBench => model(py, module, workload, device, is_candidate),
+        Source::Launch => {
+            let kernel = resolve(module, &workload.entry)?;
+            let grid = workload.launches.first().map(|launch| launch.grid.as_slice()).unwrap_or_default();
+            kernel.get_item(PyTuple::new(py, grid)?)
+        }
+        Source::Recorded | Source::Comment => {
+            let entry = resolve(module, &workload.entry)?;
+            if let Ok(getter) = entry.getattr("fget") {
+                return Ok(getter);
+            }
+            // A class method was recorded with its class among the arguments, an autograd function without.
+            let is_apply = workload.entry.ends_with(".apply") || workload.source == Source::Comment;
+            let class = entry.getattr("__self__").is_ok_and(|of| of.is_instance_of::<pyo3::types::PyType>());
+            if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
+        }
+    }
 }
 
-impl<'py> Replay<'py, '_> {
-    /// Arguments filled from `seed`. Equal seeds give equal contents.
-    pub(super) fn arguments(&self, seed: u64) -> PyResult<Arguments<'py>> {
-        let generator = self.torch.getattr("Generator")?.call1((self.device,))?;
-        generator.call_method1("manual_seed", (seed & 0x7fff_ffff_ffff,))?;
-        let mut made = Made::default();
-        self.fill(&mut made, &generator)?;
-        self.bind(&mut made)
+fn resolve<'py>(module: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+    path.split('.').try_fold(module.clone(), |object, name| object.getattr(name))
+}
+
+impl<'py, 'a> Replay<'py, 'a> {
+    /// For calls of `module`.
+    pub(super) fn new(
+        py: Python<'py>,
+        module: &Bound<'py, PyAny>,
+        workload: &'a Workload,
+        device: &'a str,
+    ) -> PyResult<Self> {
+        let torch = py.import("torch")?;
+        let mut workload = Cow::Borrowed(workload);
+        if workload.source == Source::KernelBench {
+            let inputs = model_inputs(py, module, &workload, 0)?;
+            let described = Described::of(&inputs, &PyDict::new(py), std::path::Path::new("/"))?;
+            let workload = workload.to_mut();
+            workload.args = described.args;
+            // What the file makes on the processor goes to the device with the model.
+            workload.args.iter_mut().for_each(to_device);
+        }
+        Ok(Self { py, torch, module: module.clone(), workload, device })
+    }
+
+    /// Arguments made from the recorded ones. Equal inputs give equal contents.
+    pub(super) fn arguments(&self, inputs: &Inputs) -> PyResult<Arguments<'py>> {
+        let sizes = Sizes::new(&self.workload, inputs);
+        let mut making = Making::new(self, &sizes, inputs)?;
+        making.fill()?;
+        let storages = making.finish()?;
+        self.bind(storages, &sizes, inputs)
     }
 
     /// The same call on copies of `from`'s storages, for which `change` makes the copy.
     pub(super) fn copy(
         &self,
         from: &Arguments<'py>,
+        inputs: &Inputs,
         change: &dyn Fn(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
     ) -> PyResult<Arguments<'py>> {
-        let mut made = Made::default();
-        for spec in self.specs() {
-            if let Entry::Vacant(free) = made.storages.entry(spec.storage) {
-                free.insert(change(&flat_view(&from.tensors[spec.id])?)?);
-            }
+        let mut storages = BTreeMap::new();
+        for (&at, storage) in &from.storages {
+            let whole = storage.whole.call_method0("clone")?;
+            let copy = Storage { whole, ..storage.clone() };
+            self.flat(&copy)?.call_method1("copy_", (change(&self.flat(storage)?)?,))?;
+            storages.insert(at, copy);
         }
-        self.bind(&mut made)
+        self.bind(storages, &Sizes::new(&self.workload, inputs), inputs)
     }
 
-    fn specs(&self) -> Vec<&TensorSpec> {
-        let mut specs = Vec::new();
-        self.workload.values().for_each(|value| value.tensors(&mut |spec| specs.push(spec)));
-        specs
+    fn dtype(&self, name: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.torch.getattr(name)
     }
 
-    fn size(&self, size: i64) -> i64 {
-        self.resize.iter().find(|(old, _)| *old == size).map_or(size, |(_, new)| *new)
-    }
-
-    /// Sizes and strides after resizing: the strides keep their order and their gaps only when nothing changes.
-    fn layout(&self, spec: &TensorSpec) -> (Vec<i64>, Vec<i64>) {
-        let shape: Vec<i64> = spec.shape.iter().map(|&size| self.size(size)).collect();
-        if shape == spec.shape {
-            return (shape, spec.stride.clone());
-        }
-        let mut order: Vec<usize> = (0..shape.len()).collect();
-        order.sort_by_key(|&dim| (spec.stride[dim], std::cmp::Reverse(dim)));
-        let mut stride = vec![0; shape.len()];
-        let mut next = 1;
-        for dim in order {
-            if spec.stride[dim] != 0 {
-                stride[dim] = next;
-                next *= shape[dim].max(1);
-            }
-        }
-        (shape, stride)
-    }
-
-    fn fill(&self, made: &mut Made<'py>, generator: &Bound<'py, PyAny>) -> PyResult<()> {
-        let mut extents: HashMap<usize, i64> = HashMap::new();
-        for spec in self.specs() {
-            let extent = extents.entry(spec.storage).or_default();
-            *extent = (*extent).max(spec.offset + self.extent(spec));
-        }
-        for spec in self.specs() {
-            if let Entry::Vacant(free) = made.storages.entry(spec.storage) {
-                free.insert(self.storage(spec, extents[&spec.storage], generator)?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Elements from the first to the last, inclusive.
-    fn extent(&self, spec: &TensorSpec) -> i64 {
-        let (shape, stride) = self.layout(spec);
-        if shape.contains(&0) {
-            return 0;
-        }
-        1 + shape.iter().zip(&stride).map(|(size, stride)| (size - 1) * stride).sum::<i64>()
+    fn item_size(&self, dtype: &str) -> PyResult<i64> {
+        self.dtype(dtype)?.getattr("itemsize")?.extract()
     }
 
     fn device_of(&self, spec: &TensorSpec) -> &str {
         if spec.device == "cpu" { "cpu" } else { self.device }
     }
 
-    /// A flat tensor of `extent` elements with contents like the recorded ones.
-    fn storage(&self, spec: &TensorSpec, extent: i64, generator: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let dtype = self.torch.getattr(spec.dtype.as_str())?;
-        let options = PyDict::new(self.py);
-        options.set_item("device", self.device_of(spec))?;
-        let random =
-            |name: &str, args: &Bound<'py, PyTuple>, dtype: &Bound<'py, PyAny>| -> PyResult<Bound<'py, PyAny>> {
-                let options = options.copy()?;
-                options.set_item("dtype", dtype)?;
-                if self.device_of(spec) == self.device {
-                    options.set_item("generator", generator)?;
-                }
-                self.torch.call_method(name, args, Some(&options))
-            };
-        match &spec.data {
-            Data::Normal { mean, std, low, high } => {
-                let float = self.torch.getattr("float32")?;
-                let flat = random("randn", &PyTuple::new(self.py, [extent])?, &float)?;
-                flat.call_method1("mul_", (*std,))?
-                    .call_method1("add_", (*mean,))?
-                    .call_method1("clamp_", (*low, *high))?;
-                flat.call_method1("to", (dtype,))
-            }
-            Data::Range { low, high } => {
-                let long = self.torch.getattr("int64")?;
-                let args = (*low, high.saturating_add(1), [extent]).into_pyobject(self.py)?;
-                random("randint", &args, &long)?.call_method1("to", (dtype,))
-            }
-            Data::Integers(values) => {
-                let (shape, stride) = self.layout(spec);
-                if shape != spec.shape {
-                    let (low, high) = (values.iter().min().copied(), values.iter().max().copied());
-                    let range = Data::Range { low: low.unwrap_or(0), high: high.unwrap_or(0) };
-                    return self.storage(&TensorSpec { data: range, ..spec.clone() }, extent, generator);
-                }
-                let flat =
-                    self.torch.call_method("zeros", ((extent,),), Some(&options))?.call_method1("to", (&dtype,))?;
-                let values =
-                    self.torch.call_method1("tensor", (values.clone(),))?.call_method1("reshape", (shape.clone(),))?;
-                flat.call_method1("as_strided", (shape, stride, spec.offset))?.call_method1("copy_", (values,))?;
-                Ok(flat)
-            }
-        }
+    /// All elements between the guards.
+    fn flat(&self, storage: &Storage<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let count = storage.size / self.item_size(&storage.dtype)?;
+        self.view(storage, &storage.dtype, &Placed { shape: vec![count], stride: vec![1], offset: 0 })
     }
 
-    fn bind(&self, made: &mut Made<'py>) -> PyResult<Arguments<'py>> {
-        let args = self.workload.args.iter().map(|value| self.value(value, made)).collect::<PyResult<Vec<_>>>()?;
+    fn view(&self, storage: &Storage<'py>, dtype: &str, placed: &Placed) -> PyResult<Bound<'py, PyAny>> {
+        let view = contents(self.py)?.getattr("view")?;
+        let shape = PyTuple::new(self.py, &placed.shape)?;
+        let stride = PyTuple::new(self.py, &placed.stride)?;
+        view.call1((&storage.whole, self.dtype(dtype)?, shape, stride, placed.offset))
+    }
+
+    fn bind(
+        &self,
+        storages: BTreeMap<usize, Storage<'py>>,
+        sizes: &Sizes<'_>,
+        inputs: &Inputs,
+    ) -> PyResult<Arguments<'py>> {
+        let mut binding = Binding { replay: self, storages: &storages, sizes, inputs, tensors: Vec::new() };
+        let args = self.workload.args.iter().map(|value| binding.value(value)).collect::<PyResult<Vec<_>>>()?;
         let kwargs = PyDict::new(self.py);
         for (name, value) in &self.workload.kwargs {
-            kwargs.set_item(name, self.value(value, made)?)?;
+            kwargs.set_item(name, binding.value(value)?)?;
         }
-        let tensors =
-            made.tensors.drain(..).collect::<Option<Vec<_>>>().ok_or_else(|| failed("a tensor is missing"))?;
-        Ok(Arguments { args: PyTuple::new(self.py, args)?, kwargs, tensors })
+        let tensors = binding.tensors.into_iter().collect::<Option<Vec<_>>>();
+        let tensors = tensors.ok_or_else(|| failed("a tensor is missing"))?;
+        Ok(Arguments { args: PyTuple::new(self.py, args)?, kwargs, tensors, storages })
+    }
+}
+
+fn to_device(value: &mut Value) {
+    match value {
+        Value::Tensor(spec) => "cuda".clone_into(&mut spec.device),
+        Value::List(items) | Value::Tuple(items) => items.iter_mut().for_each(to_device),
+        _ => {}
+    }
+}
+
+impl Arguments<'_> {
+    /// Which argument's surroundings were written, in words.
+    pub(super) fn overrun(&self) -> PyResult<Option<String>> {
+        for storage in self.storages.values() {
+            let overrun = contents(storage.whole.py())?.getattr("overrun")?;
+            let bytes: i64 = overrun.call1((&storage.whole, storage.size))?.extract()?;
+            let argument = storage.first;
+            if bytes != 0 {
+                let (bytes, place) = (bytes.abs(), if bytes > 0 { "behind the end" } else { "before the beginning" });
+                return Ok(Some(format!("memory was written {bytes} bytes {place} of tensor argument {argument}")));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Storages while they are filled.
+struct Making<'r, 'py, 'a> {
+    replay: &'r Replay<'py, 'a>,
+    sizes: &'r Sizes<'r>,
+    inputs: &'r Inputs,
+    /// Each tensor once, with the place where it comes to lie.
+    specs: Vec<(TensorSpec, Placed)>,
+    storages: BTreeMap<usize, Storage<'py>>,
+    generators: Bound<'py, PyDict>,
+}
+
+impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
+    fn new(replay: &'r Replay<'py, 'a>, sizes: &'r Sizes<'r>, inputs: &'r Inputs) -> PyResult<Self> {
+        let mut specs: Vec<(TensorSpec, Placed)> = Vec::new();
+        for spec in replay.workload.specs() {
+            if specs.iter().all(|(seen, _)| seen.id != spec.id) {
+                specs.push((spec.clone(), sizes.place(spec)));
+            }
+        }
+        let mut bytes: HashMap<usize, i64> = HashMap::new();
+        for (spec, placed) in &specs {
+            let size = bytes.entry(spec.storage).or_default();
+            *size = (*size).max(placed.extent() * replay.item_size(&spec.dtype)?);
+        }
+        let mut storages = BTreeMap::new();
+        for (spec, _) in &specs {
+            if !storages.contains_key(&spec.storage) {
+                let size = bytes[&spec.storage];
+                let guarded = contents(replay.py)?.getattr("guarded")?;
+                let whole = guarded.call1((size, replay.device_of(spec)))?;
+                storages.insert(spec.storage, Storage { whole, size, dtype: spec.dtype.clone(), first: spec.id });
+            }
+        }
+        let generators = PyDict::new(replay.py);
+        for device in ["cpu", replay.device] {
+            let generator = replay.torch.getattr("Generator")?.call1((device,))?;
+            generator.call_method1("manual_seed", (inputs.seed & 0x7fff_ffff_ffff,))?;
+            generators.set_item(device.split(':').next(), generator)?;
+        }
+        Ok(Self { replay, sizes, inputs, specs, storages, generators })
     }
 
-    fn value(&self, value: &Value, made: &mut Made<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let py = self.py;
-        let list = |items: &[Value], made: &mut Made<'py>| {
-            items.iter().map(|item| self.value(item, made)).collect::<PyResult<Vec<_>>>()
+    fn fill(&mut self) -> PyResult<()> {
+        for (spec, placed) in &self.specs {
+            let storage = &self.storages[&spec.storage];
+            let view = self.replay.view(storage, &spec.dtype, placed)?;
+            let data = self.sizes.data(spec, placed);
+            if storage.first == spec.id && placed.extent() > placed.distinct() && !is_by_value(&data) {
+                // Memory between the rows looks like the rest.
+                self.write(&self.replay.flat(storage)?, &data)?;
+            }
+            self.write(&view, &data)?;
+        }
+        if self.replay.workload.source == Source::KernelBench {
+            self.copy_from_file()?;
+        }
+        if self.inputs.values != Values::Recorded {
+            self.apply_values()?;
+        }
+        if let Some(seed) = self.inputs.jitter {
+            let jitter = helpers(self.replay.py)?.getattr("jitter")?;
+            for (&at, storage) in self.storages.iter().filter(|(_, storage)| is_float(&storage.dtype)) {
+                let flat = self.replay.flat(storage)?;
+                let moved = jitter.call1((&flat, seed.wrapping_add(at as u64) & 0x7fff_ffff_ffff))?;
+                if !moved.is_none() && !moved.is(&flat) {
+                    flat.call_method1("copy_", (moved,))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, view: &Bound<'py, PyAny>, data: &Data) -> PyResult<()> {
+        let contents = contents(self.replay.py)?;
+        let generators = &self.generators;
+        match data {
+            Data::Normal { mean, std, low, high, zeros, infinite, kind } => {
+                let kind = serde_json::to_value(kind).map_err(failed)?;
+                let kind = kind.as_str().unwrap_or("general");
+                contents
+                    .getattr("fill_normal")?
+                    .call1((view, mean, std, low, high, zeros, infinite, kind, generators))?
+            }
+            Data::Range { low, high, sorted, zeros } => {
+                contents.getattr("fill_range")?.call1((view, low, high, sorted, zeros, generators))?
+            }
+            Data::Integers(values) => contents.getattr("fill_values")?.call1((view, values))?,
+            Data::Floats(values) => contents.getattr("fill_values")?.call1((view, values))?,
         };
+        Ok(())
+    }
+
+    /// What the file's own `get_inputs` makes, instead of something like it.
+    fn copy_from_file(&self) -> PyResult<()> {
+        let Replay { py, module, workload, .. } = self.replay;
+        let inputs = model_inputs(*py, module, workload, self.inputs.seed)?;
+        let made = Described::tensors_of(&inputs)?;
+        for ((spec, placed), tensor) in self.specs.iter().zip(made) {
+            let view = self.replay.view(&self.storages[&spec.storage], &spec.dtype, placed)?;
+            contents(*py)?
+                .getattr("core")?
+                .call1((view,))?
+                .call_method1("copy_", (contents(*py)?.getattr("core")?.call1((tensor.call_method0("detach")?,))?,))?;
+        }
+        Ok(())
+    }
+
+    fn apply_values(&self) -> PyResult<()> {
+        let apply = helpers(self.replay.py)?.getattr("apply")?;
+        let values = serde_json::to_value(self.inputs.values).map_err(failed)?;
+        let core = contents(self.replay.py)?.getattr("core")?;
+        for (spec, placed) in self.specs.iter().filter(|(spec, _)| is_float(&spec.dtype) && !spec.shape.is_empty()) {
+            let view = self.replay.view(&self.storages[&spec.storage], &spec.dtype, placed)?;
+            let view = core.call1((view,))?;
+            let (low, high) = bounds(&spec.data);
+            let generator = self.generators.get_item(view.getattr("device")?.getattr("type")?)?;
+            let made = apply.call1((&view, values.as_str(), low, high, generator))?;
+            if !made.is_none() && !made.is(&view) {
+                view.call_method1("copy_", (made,))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The storages, their floats widened if that is asked for.
+    fn finish(mut self) -> PyResult<BTreeMap<usize, Storage<'py>>> {
+        let Some(wide) = &self.inputs.widen else { return Ok(self.storages) };
+        let replay = self.replay;
+        for (at, storage) in &mut self.storages {
+            let is_one = self.specs.iter().all(|(spec, _)| spec.storage != *at || spec.dtype == storage.dtype);
+            if !is_one || !is_widened(&storage.dtype, wide) {
+                continue;
+            }
+            let narrow = replay.flat(storage)?;
+            let size = storage.size / replay.item_size(&storage.dtype)? * replay.item_size(wide)?;
+            let guarded = contents(replay.py)?.getattr("guarded")?;
+            let whole = guarded.call1((size, narrow.getattr("device")?))?;
+            *storage = Storage { whole, size, dtype: wide.clone(), first: storage.first };
+            replay.flat(storage)?.call_method1("copy_", (narrow,))?;
+        }
+        Ok(self.storages)
+    }
+}
+
+/// The Python half of values and jitter.
+fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    super::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
+}
+
+fn is_float(dtype: &str) -> bool {
+    dtype.starts_with("float") || dtype.starts_with("bfloat")
+}
+
+/// Whether a type is a float type narrower than `wide`.
+fn is_widened(dtype: &str, wide: &str) -> bool {
+    is_float(dtype) && dtype != "float64" && dtype != wide
+}
+
+fn is_by_value(data: &Data) -> bool {
+    matches!(data, Data::Integers(_) | Data::Floats(_))
+}
+
+fn bounds(data: &Data) -> (f64, f64) {
+    match data {
+        Data::Normal { low, high, .. } => (*low, *high),
+        Data::Range { low, high, .. } => (*low as f64, *high as f64),
+        Data::Integers(_) => (0.0, 1.0),
+        Data::Floats(values) => {
+            let finite = || values.iter().copied().filter(|value| value.is_finite());
+            let low = finite().fold(f64::INFINITY, f64::min);
+            if low.is_finite() { (low, finite().fold(low, f64::max)) } else { (0.0, 1.0) }
+        }
+    }
+}
+
+/// Values → objects, over storages that are filled.
+struct Binding<'r, 'py, 'a> {
+    replay: &'r Replay<'py, 'a>,
+    storages: &'r BTreeMap<usize, Storage<'py>>,
+    sizes: &'r Sizes<'r>,
+    inputs: &'r Inputs,
+    tensors: Vec<Option<Bound<'py, PyAny>>>,
+}
+
+impl<'py> Binding<'_, 'py, '_> {
+    fn items(&mut self, items: &[Value]) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        items.iter().map(|item| self.value(item)).collect()
+    }
+
+    fn value(&mut self, value: &Value) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.replay.py;
         Ok(match value {
             Value::None => py.None().into_bound(py),
             Value::Bool(value) => value.into_pyobject(py)?.to_owned().into_any(),
-            Value::Int(value) => self.size(*value).into_pyobject(py)?.into_any(),
+            Value::Int(value) => self.sizes.integer(*value).into_pyobject(py)?.into_any(),
             Value::Float(value) => value.into_pyobject(py)?.into_any(),
+            Value::Complex(parts) => match parts[..] {
+                [real, imaginary] => PyComplex::from_doubles(py, real, imaginary).into_any(),
+                _ => return Err(failed("a complex number has two parts")),
+            },
             Value::Str(value) => value.into_pyobject(py)?.into_any(),
-            Value::Dtype(name) => self.torch.getattr(name.as_str())?,
-            Value::Device(name) => {
-                let name = if name.starts_with("cuda") { self.device } else { name };
-                self.torch.call_method1("device", (name,))?
+            Value::Dtype(name) => {
+                let wide = self.inputs.widen.as_ref().filter(|wide| is_widened(name, wide));
+                self.replay.dtype(wide.unwrap_or(name))?
             }
-            Value::List(items) => PyList::new(py, list(items, made)?)?.into_any(),
-            Value::Tuple(items) => PyTuple::new(py, list(items, made)?)?.into_any(),
-            Value::Tensor(spec) => self.tensor(spec, made)?,
+            Value::Device(name) => {
+                let name = if name.starts_with("cuda") { self.replay.device } else { name };
+                self.replay.torch.call_method1("device", (name,))?
+            }
+            Value::List(items) => PyList::new(py, self.items(items)?)?.into_any(),
+            Value::Tuple(items) => PyTuple::new(py, self.items(items)?)?.into_any(),
+            Value::Set(items) => PySet::new(py, self.items(items)?)?.into_any(),
+            Value::Dict(pairs) => {
+                let dict = PyDict::new(py);
+                for (key, item) in pairs {
+                    dict.set_item(self.value(key)?, self.value(item)?)?;
+                }
+                dict.into_any()
+            }
+            Value::Slice(parts) => {
+                let parts = PyTuple::new(py, self.items(parts)?)?;
+                py.get_type::<PySlice>().call1(parts)?
+            }
+            Value::Global(reference) => self.global(reference)?,
+            Value::NamedTuple { class, items } => {
+                let items = PyTuple::new(py, self.items(items)?)?;
+                self.global(class)?.call1(items)?
+            }
+            Value::Object { class, state } => self.object(class, state)?,
+            Value::Tensor(spec) => self.tensor(spec)?,
             Value::Pointer(_) => return Err(failed("the tensor of a launch cannot be made again")),
             Value::Opaque(name) => return Err(failed(format!("an argument of type `{name}` cannot be made again"))),
         })
     }
 
-    fn tensor(&self, spec: &TensorSpec, made: &mut Made<'py>) -> PyResult<Bound<'py, PyAny>> {
-        if made.tensors.len() <= spec.id {
-            made.tensors.resize(spec.id + 1, None);
+    /// What the program knew under a name. The entry's own file is the one that is being called.
+    fn global(&self, reference: &Reference) -> PyResult<Bound<'py, PyAny>> {
+        let Replay { py, module, workload, .. } = self.replay;
+        if reference.file.as_ref() == Some(&workload.file) {
+            return resolve(module, &reference.path);
         }
-        if let Some(tensor) = &made.tensors[spec.id] {
+        let holder = match (&reference.file, reference.module.as_str()) {
+            (Some(file), "__main__") => super::models::load(*py, file)?,
+            (_, name) => py.import(name)?.into_any(),
+        };
+        resolve(&holder, &reference.path)
+    }
+
+    fn object(&mut self, class: &Reference, state: &[(String, Value)]) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.replay.py;
+        let base = py.import("builtins")?.getattr("object")?;
+        let object = base.call_method1("__new__", (self.global(class)?,))?;
+        let attributes = object.getattr("__dict__").ok();
+        for (name, value) in state {
+            let value = self.value(value)?;
+            match &attributes {
+                Some(attributes) => attributes.set_item(name, value)?,
+                None => _ = base.call_method1("__setattr__", (&object, name, value))?,
+            }
+        }
+        Ok(object)
+    }
+
+    fn tensor(&mut self, spec: &TensorSpec) -> PyResult<Bound<'py, PyAny>> {
+        if self.tensors.len() <= spec.id {
+            self.tensors.resize(spec.id + 1, None);
+        }
+        if let Some(tensor) = &self.tensors[spec.id] {
             return Ok(tensor.clone());
         }
-        let (shape, stride) = self.layout(spec);
-        let tensor = made.storages[&spec.storage].call_method1("as_strided", (shape, stride, spec.offset))?;
-        if spec.requires_grad {
+        let storage = &self.storages[&spec.storage];
+        let is_wide = self.inputs.widen.as_deref() == Some(&storage.dtype) && is_widened(&spec.dtype, &storage.dtype);
+        let dtype = if is_wide { &storage.dtype } else { &spec.dtype };
+        let mut tensor = self.replay.view(storage, dtype, &self.sizes.place(spec))?;
+        if spec.is_parameter {
+            let parameter = self.replay.torch.getattr("nn")?.getattr("Parameter")?;
+            tensor = parameter.call1((tensor, spec.requires_grad))?;
+        } else if spec.requires_grad {
             tensor.call_method1("requires_grad_", (true,))?;
         }
-        made.tensors[spec.id] = Some(tensor.clone());
+        self.tensors[spec.id] = Some(tensor.clone());
         Ok(tensor)
     }
 }

@@ -1,28 +1,42 @@
 //! Python values → what is kept of them.
 
+use std::path::{Path, PathBuf};
+
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple, PyType};
 
-use super::compare::identical;
-use super::replay::flat_view;
-use crate::protocol::{Data, TensorSpec, Value};
+use super::failed;
+use super::types::Types;
+use crate::protocol::{Data, Reference, TensorSpec, Value};
 
-/// Integer tensors of at most this many elements are kept by value.
-const MAX_INTEGERS: i64 = 1 << 16;
-/// Tensors of more elements than this together are not copied to see whether the call changes them.
-const MAX_COPIED: i64 = 1 << 31;
+/// The Python half: what tensors hold.
+pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    super::helper(py, "_warpsmith_contents", include_str!("contents.py"))
+}
 
 /// The arguments of a call, described.
 pub(super) struct Described<'py> {
     pub(super) args: Vec<Value>,
     pub(super) kwargs: Vec<(String, Value)>,
-    tensors: Vec<Bound<'py, PyAny>>,
+    /// The distinct tensors, by [`TensorSpec::id`].
+    pub(super) tensors: Vec<Bound<'py, PyAny>>,
     storages: Vec<usize>,
+    /// Objects that are being described: one that holds itself has no end.
+    open: Vec<usize>,
+    /// Objects of classes below are made again from their attributes.
+    workspace: PathBuf,
 }
 
 impl<'py> Described<'py> {
-    pub(super) fn of(args: &Bound<'py, PyTuple>, kwargs: &Bound<'py, PyDict>) -> PyResult<Self> {
-        let mut this = Self { args: Vec::new(), kwargs: Vec::new(), tensors: Vec::new(), storages: Vec::new() };
+    pub(super) fn of(args: &Bound<'py, PyTuple>, kwargs: &Bound<'py, PyDict>, workspace: &Path) -> PyResult<Self> {
+        let mut this = Self {
+            args: Vec::new(),
+            kwargs: Vec::new(),
+            tensors: Vec::new(),
+            storages: Vec::new(),
+            open: Vec::new(),
+            workspace: workspace.to_owned(),
+        };
         for value in args {
             let value = this.value(&value)?;
             this.args.push(value);
@@ -34,40 +48,117 @@ impl<'py> Described<'py> {
         Ok(this)
     }
 
-    /// What makes two calls the same workload: everything but the contents of tensors.
-    pub(super) fn signature(&self) -> String {
-        fn plain(value: &Value) -> Value {
-            match value {
-                Value::Tensor(spec) => {
-                    Value::Tensor(TensorSpec { data: Data::Range { low: 0, high: 0 }, ..spec.clone() })
+    /// The distinct tensors among values, in the order of [`Self::of`].
+    pub(super) fn tensors_of(args: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut found: Vec<Bound<'py, PyAny>> = Vec::new();
+        fn walk<'py>(value: &Bound<'py, PyAny>, found: &mut Vec<Bound<'py, PyAny>>) -> PyResult<()> {
+            if Types::get(value.py())?.is_tensor(value) {
+                if !found.iter().any(|seen| seen.is(value)) {
+                    found.push(value.clone());
                 }
-                Value::List(items) => Value::List(items.iter().map(plain).collect()),
-                Value::Tuple(items) => Value::Tuple(items.iter().map(plain).collect()),
-                other => other.clone(),
+            } else if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
+                for item in value.try_iter()? {
+                    walk(&item?, found)?;
+                }
             }
+            Ok(())
         }
-        let all: Vec<Value> = self.args.iter().chain(self.kwargs.iter().map(|(_, value)| value)).map(plain).collect();
-        format!("{all:?}")
+        walk(args, &mut found)?;
+        Ok(found)
+    }
+
+    /// Whether all of it can be made again.
+    pub(super) fn is_complete(&self) -> bool {
+        self.args.iter().chain(self.kwargs.iter().map(|(_, value)| value)).all(|value| value.obstacle().is_none())
     }
 
     fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
+        let py = value.py();
+        let types = Types::get(py)?;
         if let Some(plain) = describe_plain(value)? {
             return Ok(plain);
         }
-        if value.is_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>() {
-            let items = value.try_iter()?.map(|item| self.value(&item?)).collect::<PyResult<Vec<_>>>()?;
-            return Ok(if value.is_instance_of::<PyList>() { Value::List(items) } else { Value::Tuple(items) });
-        }
-        let torch = value.py().import("torch")?;
-        if value.get_type().is(torch.getattr("Tensor")?)
-            || value.get_type().is(torch.getattr("nn")?.getattr("Parameter")?)
-        {
+        if types.is_tensor(value) {
             return Ok(Value::Tensor(self.tensor(value)?));
         }
-        Ok(Value::Opaque(value.get_type().fully_qualified_name()?.to_string()))
+        if self.open.contains(&(value.as_ptr() as usize)) {
+            return opaque(value);
+        }
+        self.open.push(value.as_ptr() as usize);
+        let described = self.compound(value, types);
+        self.open.pop();
+        described
+    }
+
+    fn items(&mut self, items: &Bound<'py, PyAny>) -> PyResult<Vec<Value>> {
+        items.try_iter()?.map(|item| self.value(&item?)).collect()
+    }
+
+    fn compound(&mut self, value: &Bound<'py, PyAny>, types: &Types) -> PyResult<Value> {
+        if value.is_exact_instance_of::<PyList>() {
+            return Ok(Value::List(self.items(value)?));
+        }
+        if value.is_instance_of::<PyTuple>() {
+            let items = self.items(value)?;
+            return Ok(match class_reference(&value.get_type())? {
+                Some(class) if value.hasattr("_fields")? => Value::NamedTuple { class, items },
+                _ if value.hasattr("_fields")? => return opaque(value),
+                _ => Value::Tuple(items),
+            });
+        }
+        if value.is_exact_instance_of::<PySet>() {
+            return Ok(Value::Set(self.items(value)?));
+        }
+        let name = value.get_type().name()?.to_string();
+        if let Ok(dict) = value.cast::<PyDict>()
+            && matches!(name.as_str(), "dict" | "OrderedDict")
+        {
+            let pairs = dict.iter().map(|(key, item)| Ok((self.value(&key)?, self.value(&item)?)));
+            return Ok(Value::Dict(pairs.collect::<PyResult<_>>()?));
+        }
+        if value.get_type().is(&types.slice) {
+            let parts = ["start", "stop", "step"].into_iter().map(|name| self.value(&value.getattr(name)?));
+            return Ok(Value::Slice(parts.collect::<PyResult<_>>()?));
+        }
+        if let Some(global) = global(value, types)? {
+            return Ok(Value::Global(global));
+        }
+        if value.is_instance_of::<PyType>() || !self.is_its_state(value, types)? {
+            return opaque(value);
+        }
+        self.object(value)
+    }
+
+    /// Whether class and attributes are all there is to an object.
+    fn is_its_state(&self, value: &Bound<'py, PyAny>, types: &Types) -> PyResult<bool> {
+        let class = value.get_type();
+        if class.hasattr("__dataclass_fields__")? || value.is_instance(types.module.bind(value.py()))? {
+            return Ok(true);
+        }
+        let is_own = module_file(&class)?.is_some_and(|file| file.starts_with(&self.workspace));
+        Ok(is_own && class.getattr("__base__")?.is(&value.py().import("builtins")?.getattr("object")?))
+    }
+
+    fn object(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
+        let Some(class) = class_reference(&value.get_type())? else { return opaque(value) };
+        let mut state = Vec::new();
+        if let Ok(attributes) = value.getattr("__dict__") {
+            for (name, item) in attributes.cast_into::<PyDict>()? {
+                state.push((name.extract()?, self.value(&item)?));
+            }
+        } else {
+            // A data class with slots.
+            for name in value.getattr("__dataclass_fields__")?.try_iter()? {
+                let name: String = name?.extract()?;
+                let item = self.value(&value.getattr(name.as_str())?)?;
+                state.push((name, item));
+            }
+        }
+        Ok(Value::Object { class, state })
     }
 
     fn tensor(&mut self, tensor: &Bound<'py, PyAny>) -> PyResult<TensorSpec> {
+        let py = tensor.py();
         let id = self.tensors.iter().position(|seen| seen.is(tensor)).unwrap_or_else(|| {
             self.tensors.push(tensor.clone());
             self.tensors.len() - 1
@@ -79,37 +170,58 @@ impl<'py> Described<'py> {
             self.storages.push(key);
             self.storages.len() - 1
         });
-        let text = |name: &str| -> PyResult<String> { Ok(tensor.getattr(name)?.str()?.to_string()) };
+        let device = tensor.getattr("device")?;
+        let data: String = contents(py)?.getattr("describe")?.call1((tensor,))?.extract()?;
         Ok(TensorSpec {
             id,
             storage,
             shape: tensor.getattr("shape")?.extract()?,
             stride: tensor.call_method0("stride")?.extract()?,
             offset: tensor.call_method0("storage_offset")?.extract()?,
-            dtype: text("dtype")?.trim_start_matches("torch.").to_owned(),
-            device: tensor.getattr("device")?.getattr("type")?.extract()?,
+            dtype: dtype_name(&tensor.getattr("dtype")?)?,
+            device: device.getattr("type")?.extract()?,
+            device_index: device.getattr("index")?.extract::<Option<u32>>()?.unwrap_or(0),
             requires_grad: tensor.getattr("requires_grad")?.extract()?,
-            data: contents(&tensor.call_method0("detach")?)?,
+            is_parameter: tensor.get_type().is(&Types::get(py)?.parameter),
+            data: serde_json::from_str::<Data>(&data).map_err(failed)?,
         })
     }
 
-    /// Copies to compare with after the call.
-    pub(super) fn copies(&self) -> PyResult<Vec<Bound<'py, PyAny>>> {
-        let flats = self.tensors.iter().map(flat_view).collect::<PyResult<Vec<_>>>()?;
-        let mut elements = 0;
-        for flat in &flats {
-            elements += flat.call_method0("numel")?.extract::<i64>()?;
+    /// Copies of the storages, to compare with after the call; `None` when there is no room for them.
+    pub(super) fn copies(&self) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let Some(first) = self.tensors.first() else { return Ok(Some(Vec::new())) };
+        let contents = contents(first.py())?;
+        let mut known: Vec<(usize, Bound<'py, PyAny>)> = Vec::new();
+        let mut copies = Vec::new();
+        let mut size = 0;
+        let mut storages = Vec::new();
+        for tensor in &self.tensors {
+            let whole = contents.getattr("storage_bytes")?.call1((tensor,))?;
+            let address: usize = whole.call_method0("data_ptr")?.extract()?;
+            if storages.iter().all(|(seen, _)| *seen != address) {
+                size += whole.call_method0("numel")?.extract::<u64>()?;
+            }
+            storages.push((address, whole));
         }
-        if elements > MAX_COPIED {
-            return Ok(Vec::new());
+        if !contents.getattr("is_room_for")?.call1((size, first.getattr("device")?))?.extract::<bool>()? {
+            return Ok(None);
         }
-        flats.iter().map(|flat| flat.call_method0("clone")).collect()
+        for (address, whole) in storages {
+            let copy = match known.iter().find(|(seen, _)| *seen == address) {
+                Some((_, copy)) => copy.clone(),
+                None => whole.call_method0("clone")?,
+            };
+            known.push((address, copy.clone()));
+            copies.push(copy);
+        }
+        Ok(Some(copies))
     }
 
+    /// The tensors that differ from the copies.
     pub(super) fn changed(&self, copies: &[Bound<'py, PyAny>]) -> PyResult<Vec<usize>> {
         let mut changed = Vec::new();
         for (id, (tensor, copy)) in self.tensors.iter().zip(copies).enumerate() {
-            if !identical(&flat_view(tensor)?, copy)? {
+            if contents(tensor.py())?.getattr("has_changed")?.call1((tensor, copy))?.extract()? {
                 changed.push(id);
             }
         }
@@ -117,38 +229,78 @@ impl<'py> Described<'py> {
     }
 }
 
-fn contents(tensor: &Bound<'_, PyAny>) -> PyResult<Data> {
-    let count: i64 = tensor.call_method0("numel")?.extract()?;
-    let float: bool = tensor.call_method0("is_floating_point")?.extract()?;
-    if count == 0 {
-        return Ok(if float {
-            Data::Normal { mean: 0.0, std: 1.0, low: -4.0, high: 4.0 }
-        } else {
-            Data::Range { low: 0, high: 0 }
-        });
+fn opaque(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    Ok(Value::Opaque(value.get_type().fully_qualified_name()?.to_string()))
+}
+
+pub(super) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(dtype.str()?.to_string().trim_start_matches("torch.").to_owned())
+}
+
+/// The file of the module that a function or class belongs to.
+pub(super) fn module_file(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let modules = value.py().import("sys")?.getattr("modules")?;
+    let module = value.getattr("__module__").and_then(|name| modules.get_item(name));
+    let file = module.and_then(|module| module.getattr("__file__")).and_then(|file| file.extract::<String>());
+    Ok(file.ok().map(|file| std::fs::canonicalize(&file).unwrap_or_else(|_| file.into())))
+}
+
+/// A class by its module and name.
+fn class_reference(class: &Bound<'_, PyType>) -> PyResult<Option<Reference>> {
+    Ok(Some(Reference {
+        module: class.getattr("__module__")?.extract()?,
+        file: module_file(class)?,
+        path: class.getattr("__qualname__")?.extract()?,
+    }))
+}
+
+/// What a module holds under a name, and nothing else can be: functions, classes, members of enumerations, the
+/// constants of torch and Triton.
+fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>> {
+    let py = value.py();
+    let class = value.get_type();
+    if value.is_instance(types.enumeration.bind(py))? {
+        let mut reference = class_reference(&class)?.unwrap_or_default();
+        reference.path = format!("{}.{}", reference.path, value.getattr("name")?.extract::<String>()?);
+        return Ok(Some(reference));
     }
-    if !float {
-        let wide = tensor.call_method0("long")?;
-        let overlapping = tensor.call_method0("stride")?.extract::<Vec<i64>>()?.contains(&0);
-        if count <= MAX_INTEGERS && !overlapping {
-            return Ok(Data::Integers(wide.call_method0("flatten")?.call_method0("tolist")?.extract()?));
+    let of_class: String = class.getattr("__module__")?.extract().unwrap_or_default();
+    if of_class == "torch" {
+        // `torch.channels_last`, `torch.strided`
+        let text = value.str()?.to_string();
+        let found =
+            text.strip_prefix("torch.").and_then(|name| Some((name, py.import("torch").ok()?.getattr(name).ok()?)));
+        return Ok(found.filter(|(_, found)| found.is(value)).map(|(name, _)| Reference {
+            module: "torch".to_owned(),
+            file: None,
+            path: name.to_owned(),
+        }));
+    }
+    if of_class.starts_with("triton.language") {
+        let language = py.import("triton.language")?;
+        for (name, held) in language.dict() {
+            if held.is(value) {
+                let module = "triton.language".to_owned();
+                return Ok(Some(Reference { module, file: None, path: name.extract()? }));
+            }
         }
-        let edge = |method: &str| -> PyResult<i64> { wide.call_method0(method)?.call_method0("item")?.extract() };
-        return Ok(Data::Range { low: edge("min")?, high: edge("max")? });
+        return Ok(None);
     }
-    let wide = tensor.call_method0("float")?.call_method1("nan_to_num", (0.0, 3e38, -3e38))?;
-    let of = |method: &str| -> PyResult<f64> {
-        // JSON has no infinity; the moments of huge elements overflow.
-        let value: f64 = wide.call_method0(method)?.call_method0("item")?.extract()?;
-        Ok(if value.is_finite() { value } else { 1.0 })
-    };
-    let std = if count > 1 { of("std")? } else { 0.0 };
-    Ok(Data::Normal { mean: of("mean")?, std, low: of("min")?, high: of("max")? })
+    let named = value.getattr("__module__").and_then(|name| name.extract::<String>());
+    let path = value.getattr("__qualname__").or_else(|_| value.getattr("__name__")).and_then(|path| path.extract());
+    let (Ok(module), Ok(path)) = (named, path) else { return Ok(None) };
+    let path: String = path;
+    let holder = py.import("sys")?.getattr("modules")?.get_item(&module);
+    let found = holder.and_then(|holder| path.split('.').try_fold(holder, |object, name| object.getattr(name)));
+    Ok(match found {
+        Ok(found) if found.is(value) => Some(Reference { module, file: module_file(value)?, path }),
+        _ => None,
+    })
 }
 
 /// Scalars, strings, dtypes, devices; `None` for what holds other values or cannot be kept.
 pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
-    let torch = value.py().import("torch")?;
+    let types = Types::get(value.py())?;
     Ok(if value.is_none() {
         Some(Value::None)
     } else if let Ok(value) = value.cast_exact::<PyBool>() {
@@ -157,58 +309,15 @@ pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>
         value.extract().ok().map(Value::Int)
     } else if value.is_exact_instance_of::<PyFloat>() {
         Some(Value::Float(value.extract()?))
+    } else if let Ok(value) = value.cast_exact::<PyComplex>() {
+        Some(Value::Complex(vec![value.getattr("real")?.extract()?, value.getattr("imag")?.extract()?]))
     } else if value.is_exact_instance_of::<PyString>() {
         Some(Value::Str(value.extract()?))
-    } else if value.get_type().is(torch.getattr("dtype")?) {
-        Some(Value::Dtype(value.str()?.to_string().trim_start_matches("torch.").to_owned()))
-    } else if value.get_type().is(torch.getattr("device")?) {
+    } else if value.get_type().is(&types.dtype) {
+        Some(Value::Dtype(dtype_name(value)?))
+    } else if value.get_type().is(&types.device) {
         Some(Value::Device(value.str()?.to_string()))
     } else {
         None
     })
-}
-
-/// The grid of a launch as numbers; empty when it cannot be had.
-pub(super) fn launch_grid(
-    function: &Bound<'_, PyAny>,
-    kwargs: &Bound<'_, PyDict>,
-    args: &Bound<'_, PyTuple>,
-) -> Vec<i64> {
-    let grid = || -> PyResult<Vec<i64>> {
-        let Some(mut grid) = kwargs.get_item("grid")? else { return Ok(Vec::new()) };
-        if grid.is_callable() {
-            let meta = PyDict::new(function.py());
-            for (name, value) in function.getattr("arg_names")?.try_iter()?.zip(args.iter()) {
-                meta.set_item(name?, value)?;
-            }
-            meta.update(kwargs.as_mapping())?;
-            grid = grid.call1((meta,))?;
-        }
-        if let Ok(single) = grid.extract::<i64>() { Ok(vec![single]) } else { grid.extract() }
-    };
-    grid().unwrap_or_default()
-}
-
-/// What a launch gives the parameters of its kernel, by name.
-pub(super) fn launch_arguments(
-    function: &Bound<'_, PyAny>,
-    kwargs: &Bound<'_, PyDict>,
-    args: &Bound<'_, PyTuple>,
-) -> PyResult<Vec<(String, Value)>> {
-    let names: Vec<String> = function.getattr("arg_names")?.extract()?;
-    let mut all = Vec::with_capacity(names.len());
-    for (at, name) in names.into_iter().enumerate() {
-        let Some(value) = args.iter().nth(at).map_or_else(|| kwargs.get_item(&name), |value| Ok(Some(value)))? else {
-            continue;
-        };
-        let described = match describe_plain(&value)? {
-            Some(plain) => plain,
-            None if value.hasattr("data_ptr")? && value.hasattr("dtype")? => {
-                Value::Pointer(value.getattr("dtype")?.str()?.to_string().trim_start_matches("torch.").to_owned())
-            }
-            None => Value::Opaque(value.get_type().fully_qualified_name()?.to_string()),
-        };
-        all.push((name, described));
-    }
-    Ok(all)
 }

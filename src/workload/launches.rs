@@ -2,44 +2,57 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
-use super::{read, recordings};
+use super::existing;
 use crate::analysis::types::dtype::Number;
 use crate::kernel::{Passed, RecordedLaunch};
-use crate::protocol::{LaunchRecord, Value, Workload};
+use crate::protocol::{LaunchRecord, Value};
 
 /// The recordings that there are, as far as it takes to see whether there are new ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Seen(Vec<PathBuf>);
+pub struct Seen(Option<(PathBuf, Stamp)>);
+
+/// Which version of the file it is that changes with the recordings: when, and its number.
+type Stamp = (Option<SystemTime>, u64);
 
 impl Seen {
     /// Those of the workspace around `file`: the nearest folder with recordings.
     #[must_use]
     pub fn around(file: &Path) -> Self {
-        let folders = file.ancestors().skip(1).find(|folder| folder.join(".warpsmith/workloads").is_dir());
-        Self(folders.map_or_else(Vec::new, recordings))
+        let stamp = |folder: &Path| {
+            let meta = std::fs::metadata(folder.join(".warpsmith/recorded"));
+            let left = || std::fs::metadata(folder.join(".warpsmith/workloads"));
+            let meta = meta.or_else(|_| left()).ok()?;
+            Some((folder.to_owned(), (meta.modified().ok(), number(&meta))))
+        };
+        Self(file.ancestors().skip(1).find_map(stamp))
     }
+}
+
+#[cfg(unix)]
+fn number(meta: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(meta)
+}
+
+#[cfg(not(unix))]
+fn number(_: &std::fs::Metadata) -> u64 {
+    0
 }
 
 /// The launches inside recorded calls of functions of `file`, each once: those of the newest recording that has any.
 #[must_use]
 pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
     let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
-    for recording in &seen.0 {
-        let mut found: Vec<RecordedLaunch> = Vec::new();
-        for Workload { launches, .. } in read(recording).into_iter().filter(|workload| workload.file == file) {
-            let new = launches.into_iter().map(launch).filter(|launch| !launch.arguments.is_empty());
-            for launch in new {
-                if !found.contains(&launch) {
-                    found.push(launch);
-                }
-            }
-        }
-        if !found.is_empty() {
-            return found.into();
+    let Some(store) = seen.0.as_ref().and_then(|(workspace, _)| existing(workspace)) else { return Arc::default() };
+    let launches = store.launches(&file).unwrap_or_default();
+    let mut found: Vec<RecordedLaunch> = Vec::new();
+    for launch in launches.into_iter().map(launch).filter(|launch| !launch.arguments.is_empty()) {
+        if !found.contains(&launch) {
+            found.push(launch);
         }
     }
-    Arc::default()
+    found.into()
 }
 
 fn launch(record: LaunchRecord) -> RecordedLaunch {

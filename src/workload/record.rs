@@ -3,17 +3,16 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 use std::{fs, io};
 
-use super::{prune, read, state_folder};
-use crate::kernel::Module;
+use super::spool::Spool;
+use super::{state_folder, store, touch};
+use crate::kernel::{Host, Module};
 use crate::protocol::{EntryPoint, RecordConfig, Workload};
 use crate::python::{RecordError, record_command};
+use crate::store::{Limits, Recording, StoreError};
 use crate::syntax::Source;
-
-/// Distinct calls kept per entry.
-const DISTINCT: usize = 16;
 
 /// What a recording found.
 #[derive(Debug)]
@@ -35,6 +34,9 @@ pub enum RecordingError {
     /// No function of the workspace launches a kernel.
     #[error("no function under {0} launches a Triton kernel (`kernel[grid](…)`)")]
     NoEntries(PathBuf),
+    /// It cannot be kept.
+    #[error(transparent)]
+    Store(#[from] StoreError),
     /// The system refused something.
     #[error("cannot record: {0}")]
     Io(#[from] io::Error),
@@ -50,6 +52,7 @@ pub enum RecordingError {
 ///
 /// # Errors
 /// [`RecordingError`] when the command cannot run. A command that fails keeps what was recorded until then.
+#[expect(clippy::too_many_arguments, reason = "each is another fact about the run")]
 pub fn record(
     workspace: &Path,
     folder: &Path,
@@ -57,6 +60,7 @@ pub fn record(
     python: &Path,
     device: &str,
     quiet: bool,
+    limits: Limits,
     going: &dyn Fn() -> bool,
 ) -> Result<Recorded, RecordingError> {
     let workspace = &fs::canonicalize(workspace)?;
@@ -64,10 +68,14 @@ pub fn record(
     if entries.is_empty() {
         return Err(RecordingError::NoEntries(workspace.clone()));
     }
-    let millis = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    let output = state_folder(workspace)?.join("workloads").join(format!("{millis:014}"));
-    fs::create_dir_all(&output)?;
-    let config = RecordConfig { entries, output: output.clone(), distinct: DISTINCT, device: device.to_owned() };
+    let spool = Spool::new(&state_folder(workspace)?)?;
+    let config = RecordConfig {
+        entries,
+        workspace: workspace.clone(),
+        output: spool.folder.clone(),
+        distinct: limits.shapes,
+        device: device.to_owned(),
+    };
     let config_file = tempfile::NamedTempFile::new()?;
     serde_json::to_writer(config_file.as_file(), &config).map_err(io::Error::from)?;
     let mut run = record_command(command, python, config_file.path())?;
@@ -88,11 +96,11 @@ pub fn record(
         }
         std::thread::park_timeout(Duration::from_millis(20));
     };
-    let workloads = read(&output);
-    if workloads.is_empty() {
-        fs::remove_dir_all(&output)?;
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    let workloads = spool.import(&mut store(workspace)?, &Recording::now(&words.join(" ")), limits)?;
+    if !workloads.is_empty() {
+        touch(workspace)?;
     }
-    prune(workspace);
     Ok(Recorded { workloads, status: status.code(), output: fs::read_to_string(log.path()).unwrap_or_default() })
 }
 
@@ -106,10 +114,16 @@ fn entry_points(workspace: &Path) -> Vec<EntryPoint> {
 fn entries_of(path: &Path) -> Vec<EntryPoint> {
     let Ok(text) = fs::read_to_string(path) else { return Vec::new() };
     // A kernel may come from another file, so the word `triton` is no condition.
-    if !text.contains(']') {
+    if !text.contains(']') && !text.contains(".apply(") {
         return Vec::new();
     }
     // Calls of other subscripts (tables of functions) are watched too; what launches nothing is not kept.
-    let hosts = Module::build(&Source::parse(text)).hosts.into_iter();
-    hosts.map(|host| EntryPoint { file: path.to_owned(), qualname: host.qualname, line: host.line + 1 }).collect()
+    let source = Source::parse(text);
+    let mut hosts = Module::build(&source).hosts;
+    // A function that calls an autograd function is more of a call to look at than the autograd function itself.
+    for (at, _) in source.text().match_indices(".apply(") {
+        hosts.extend(Module::function_around(&source, at).filter(|host| hosts.iter().all(|it| it.line != host.line)));
+    }
+    let point = |host: Host| EntryPoint { file: path.to_owned(), qualname: host.qualname, line: host.line + 1 };
+    hosts.into_iter().map(point).collect()
 }

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use warpsmith::compiler::FalseAlarm;
 use warpsmith::rules::{self, Context, Diagnostic, Selection};
 use warpsmith::server::Tools;
+use warpsmith::store::FalseAlarm;
 use warpsmith::syntax::Span;
 
 use crate::harness::{Client, Document, Setup, codes};

@@ -7,10 +7,11 @@ use serde::Serialize;
 use super::compiler::CompilerFacts;
 use super::model::ModelFacts;
 use crate::api::{Certainty, Target};
-use crate::compiler;
 use crate::evaluate::{self, Device, Devices, Drivers};
 use crate::python::environment::{self, Environment};
+use crate::python::state_folder;
 use crate::settings::Loaded;
+use crate::store::Store;
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -148,8 +149,11 @@ impl Facts {
 
 impl FalseAlarmFacts {
     fn gather() -> Self {
-        let file = compiler::false_alarms_path();
-        Self { count: compiler::false_alarms(&file).len(), file }
+        let folder = state_folder();
+        let file = folder.join("store.db");
+        let is_kept = file.exists() || folder.join("false-alarms.jsonl").exists();
+        let count = || Some(Store::of_user(&folder).ok()?.false_alarms().ok()?.len());
+        Self { count: is_kept.then(count).flatten().unwrap_or(0), file }
     }
 }
 

@@ -1,0 +1,408 @@
+//! A recorded call with other sizes and in other layouts: what shapes, strides, integers and index tensors become.
+
+use super::runner::{Inputs, Layout};
+use super::workload::{Data, Kind, Source, TensorSpec, Value, Workload};
+
+/// Elements by which the rows of [`Layout::Sliced`] are longer: an aligned number in every type.
+const PADDING: i64 = 16;
+
+/// How a tensor lies in its storage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Sizes.
+    pub shape: Vec<i64>,
+    /// Strides, in elements.
+    pub stride: Vec<i64>,
+    /// Offset into the storage, in elements.
+    pub offset: i64,
+}
+
+impl Placed {
+    /// Elements of the storage up to the last that is used.
+    #[must_use]
+    pub fn extent(&self) -> i64 {
+        if self.shape.contains(&0) {
+            return 0;
+        }
+        1 + self.offset + self.shape.iter().zip(&self.stride).map(|(size, stride)| (size - 1) * stride).sum::<i64>()
+    }
+
+    /// Elements that differ: dimensions of stride 0 count once.
+    #[must_use]
+    pub fn distinct(&self) -> i64 {
+        self.shape
+            .iter()
+            .zip(&self.stride)
+            .map(|(&size, &stride)| if stride == 0 { size.min(1) } else { size })
+            .product()
+    }
+}
+
+/// The sizes of a call and what becomes of them.
+#[derive(Debug)]
+pub struct Sizes<'a> {
+    specs: Vec<&'a TensorSpec>,
+    integers: Vec<i64>,
+    mutated: &'a [usize],
+    source: Source,
+    resize: &'a [(i64, i64)],
+    layout: Layout,
+}
+
+impl<'a> Sizes<'a> {
+    /// Those of `workload` for `inputs`.
+    #[must_use]
+    pub fn new(workload: &'a Workload, inputs: &'a Inputs) -> Self {
+        let mut integers = Vec::new();
+        workload.values().for_each(|value| collect(value, &mut integers));
+        Self {
+            specs: workload.specs(),
+            integers,
+            mutated: &workload.mutated,
+            source: workload.source,
+            resize: if workload.is_resizable() { &inputs.resize } else { &[] },
+            layout: inputs.layout,
+        }
+    }
+
+    fn size(&self, size: i64) -> i64 {
+        self.resize.iter().find(|(old, _)| *old == size).map_or(size, |(_, new)| *new)
+    }
+
+    /// Where a tensor comes to lie.
+    #[must_use]
+    pub fn place(&self, spec: &TensorSpec) -> Placed {
+        let resized = self.resized(spec);
+        self.laid_out(spec, &resized).unwrap_or(resized)
+    }
+
+    /// With other sizes: dense dimensions stay dense, and gaps keep their share.
+    fn resized(&self, spec: &TensorSpec) -> Placed {
+        let shape: Vec<i64> = spec.shape.iter().map(|&size| self.size(size)).collect();
+        if self.resize.is_empty() {
+            return Placed { shape, stride: spec.stride.clone(), offset: spec.offset };
+        }
+        let mut order: Vec<usize> = (0..shape.len()).filter(|&dim| spec.stride[dim] != 0).collect();
+        order.sort_by_key(|&dim| (spec.stride[dim], spec.shape[dim], std::cmp::Reverse(dim)));
+        let mut stride = spec.stride.clone();
+        // What one step beyond the dimensions so far is, before and after.
+        let (mut old, mut new) = (1, 1);
+        for dim in order {
+            let recorded = spec.stride[dim];
+            stride[dim] = if old == new {
+                recorded
+            } else if recorded % old == 0 {
+                recorded / old * new
+            } else {
+                (recorded * new + old - 1) / old
+            };
+            (old, new) = (recorded * spec.shape[dim].max(1), stride[dim] * shape[dim].max(1));
+        }
+        let offset = self.offset(spec, &shape, &stride);
+        Placed { shape, stride, offset }
+    }
+
+    /// An offset is so many steps along each dimension; whole sizes among them are sizes.
+    fn offset(&self, spec: &TensorSpec, shape: &[i64], stride: &[i64]) -> i64 {
+        let mut order: Vec<usize> = (0..shape.len()).filter(|&dim| spec.stride[dim] != 0).collect();
+        order.sort_by_key(|&dim| std::cmp::Reverse(spec.stride[dim]));
+        let (mut rest, mut offset) = (spec.offset, 0);
+        for dim in order {
+            let steps = rest / spec.stride[dim];
+            rest %= spec.stride[dim];
+            let size = spec.shape[dim].max(1);
+            let steps = if steps % size == 0 { steps / size * shape[dim] } else { steps };
+            offset += steps * stride[dim];
+        }
+        offset + rest
+    }
+
+    /// In another layout; `None` when the tensor must stay as it is.
+    fn laid_out(&self, spec: &TensorSpec, placed: &Placed) -> Option<Placed> {
+        let rank = placed.shape.len();
+        let is_alone = self.specs.iter().all(|other| other.storage != spec.storage || other.id == spec.id);
+        if self.layout == Layout::Recorded || !is_alone || rank == 0 || placed.shape.contains(&0) {
+            return None;
+        }
+        if self.layout == Layout::Shifted {
+            return Some(Placed { offset: placed.offset + 1, ..placed.clone() });
+        }
+        if rank < 2 || self.is_stride_passed(spec) {
+            return None;
+        }
+        let stride = match self.layout {
+            Layout::Transposed => {
+                let mut swapped = placed.shape.clone();
+                swapped.swap(rank - 1, rank - 2);
+                let mut stride = contiguous(&swapped);
+                stride.swap(rank - 1, rank - 2);
+                stride
+            }
+            Layout::Sliced => {
+                let mut padded = placed.shape.clone();
+                padded[rank - 1] += PADDING;
+                contiguous(&padded)
+            }
+            // Rows that are one cannot be written apart; what a comment describes may be written.
+            Layout::Expanded if self.mutated.contains(&spec.id) || self.source == Source::Comment => return None,
+            Layout::Expanded => {
+                let mut stride = contiguous(&[&[1], &placed.shape[1..]].concat());
+                stride[0] = 0;
+                stride
+            }
+            Layout::Recorded | Layout::Shifted => return None,
+        };
+        Some(Placed { shape: placed.shape.clone(), stride, offset: 0 })
+    }
+
+    /// Whether an integer argument may be one of its strides, which then could not follow.
+    fn is_stride_passed(&self, spec: &TensorSpec) -> bool {
+        let is_size = |value: i64| self.specs.iter().any(|spec| spec.shape.contains(&value));
+        let strides = spec.shape.iter().zip(&spec.stride).filter(|(size, _)| **size > 1).map(|(_, stride)| *stride);
+        strides
+            .filter(|&stride| stride > 1)
+            .any(|stride| self.integers.contains(&stride) && (self.source == Source::Launch || !is_size(stride)))
+    }
+
+    /// What an integer argument becomes: a size that is replaced, a stride, or a product of sizes.
+    #[must_use]
+    pub fn integer(&self, value: i64) -> i64 {
+        let replaced = self.size(value);
+        if replaced != value || self.resize.is_empty() || value < 2 {
+            return replaced;
+        }
+        let mut meanings: Vec<i64> = Vec::new();
+        for spec in &self.specs {
+            let placed = self.resized(spec);
+            let rank = spec.shape.len();
+            let mut means = |old: i64, new: i64| {
+                if old == value && !meanings.contains(&new) {
+                    meanings.push(new);
+                }
+            };
+            for dim in 0..rank {
+                means(spec.shape[dim], placed.shape[dim]);
+                if spec.shape[dim] > 1 {
+                    means(spec.stride[dim], placed.stride[dim]);
+                }
+                for end in dim + 1..=rank {
+                    means(spec.shape[dim..end].iter().product(), placed.shape[dim..end].iter().product());
+                    if end < rank {
+                        means(spec.shape[dim] * spec.shape[end], placed.shape[dim] * placed.shape[end]);
+                    }
+                }
+            }
+        }
+        // What may mean two things stays.
+        if let [one] = meanings[..] { one } else { value }
+    }
+
+    /// What the elements become: values that are kept as long as there are as many, and indices that stay inside.
+    #[must_use]
+    pub fn data(&self, spec: &TensorSpec, placed: &Placed) -> Data {
+        let recorded = Placed { shape: spec.shape.clone(), stride: spec.stride.clone(), offset: spec.offset };
+        let is_same = placed.shape == spec.shape && placed.distinct() == recorded.distinct();
+        match &spec.data {
+            Data::Integers(values) => {
+                let is_sorted = values.is_sorted();
+                let (low, high) = (values.iter().min().copied(), values.iter().max().copied());
+                let (low, high) = (low.unwrap_or(0), high.unwrap_or(0));
+                if is_same {
+                    return Data::Integers(self.kept_inside(values, is_sorted, high));
+                }
+                let high = self.bound(high, is_sorted);
+                Data::Range { low: low.min(high), high, sorted: is_sorted && values.len() > 2, zeros: 0.0 }
+            }
+            Data::Range { low, high, sorted, zeros } => {
+                let high = self.bound(*high, *sorted);
+                Data::Range { low: (*low).min(high), high, sorted: *sorted, zeros: *zeros }
+            }
+            Data::Floats(values) if !is_same => statistics(values),
+            other => other.clone(),
+        }
+    }
+
+    /// The replaced size that `high` may be an index into (or, of sorted values, the end of), old and new.
+    fn indexed(&self, high: i64, is_sorted: bool) -> Option<(i64, i64)> {
+        let ends = self.resize.iter().find(|(old, new)| is_sorted && *old == high && old != new);
+        let inside = self.resize.iter().filter(|(old, new)| high < *old && high >= *new && *new > 0);
+        ends.or_else(|| inside.min_by_key(|(old, _)| *old)).copied()
+    }
+
+    fn bound(&self, high: i64, is_sorted: bool) -> i64 {
+        match self.indexed(high, is_sorted) {
+            Some((old, new)) if old == high => new,
+            Some((_, new)) => new - 1,
+            None => high,
+        }
+    }
+
+    /// Ends of sequences keep their order, and the last one is the new length; other indices wrap around.
+    fn kept_inside(&self, values: &[i64], is_sorted: bool, high: i64) -> Vec<i64> {
+        match self.indexed(high, is_sorted) {
+            Some((old, new)) if old == high => {
+                let scaled = |value: i64| i64::try_from(i128::from(value) * i128::from(new) / i128::from(old));
+                values.iter().map(|&value| scaled(value).unwrap_or(value)).collect()
+            }
+            Some((_, new)) if is_sorted => values.iter().map(|&value| value.min(new - 1)).collect(),
+            Some((_, new)) => values.iter().map(|&value| if value >= new { value % new } else { value }).collect(),
+            None => values.to_vec(),
+        }
+    }
+}
+
+fn collect(value: &Value, integers: &mut Vec<i64>) {
+    match value {
+        Value::Int(value) => integers.push(*value),
+        other => other.inner().for_each(|item| collect(item, integers)),
+    }
+}
+
+/// Strides of a tensor without gaps.
+#[must_use]
+pub fn contiguous(shape: &[i64]) -> Vec<i64> {
+    let mut stride = vec![1; shape.len()];
+    for dim in (1..shape.len()).rev() {
+        stride[dim - 1] = stride[dim] * shape[dim].max(1);
+    }
+    stride
+}
+
+/// Floats like these, when there have to be more or less of them.
+fn statistics(values: &[f64]) -> Data {
+    let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    if finite.is_empty() {
+        return Data::default();
+    }
+    let count = finite.len() as f64;
+    let mean = finite.iter().sum::<f64>() / count;
+    let std = (finite.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
+    let low = finite.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let share =
+        |is: &dyn Fn(f64) -> bool| values.iter().filter(|value| is(**value)).count() as f64 / values.len() as f64;
+    let infinite = share(&|value| value == f64::NEG_INFINITY);
+    Data::Normal { mean, std, low, high, zeros: share(&|value| value == 0.0), infinite, kind: Kind::General }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tensor(id: usize, storage: usize, shape: &[i64], stride: &[i64], offset: i64) -> TensorSpec {
+        let (shape, stride) = (shape.to_vec(), stride.to_vec());
+        TensorSpec { id, storage, shape, stride, offset, ..TensorSpec::default() }
+    }
+
+    fn call(specs: Vec<TensorSpec>, integers: &[i64]) -> Workload {
+        let tensors = specs.into_iter().map(Value::Tensor);
+        let args = tensors.chain(integers.iter().map(|&value| Value::Int(value))).collect();
+        Workload { args, ..Workload::default() }
+    }
+
+    fn placed(workload: &Workload, inputs: &Inputs) -> Vec<(Vec<i64>, Vec<i64>, i64)> {
+        let sizes = Sizes::new(workload, inputs);
+        let of = |spec: &TensorSpec| {
+            let Placed { shape, stride, offset } = sizes.place(spec);
+            (shape, stride, offset)
+        };
+        workload.specs().into_iter().map(of).collect()
+    }
+
+    fn resize(pairs: &[(i64, i64)]) -> Inputs {
+        Inputs { resize: pairs.to_vec(), ..Inputs::default() }
+    }
+
+    #[test]
+    fn other_sizes_keep_what_is_dense_dense_and_gaps_gaps() {
+        for (shape, stride, to, expected) in [
+            (vec![8, 100], vec![100, 1], (100, 97), (vec![8, 97], vec![97, 1])),
+            (vec![100, 8], vec![1, 100], (100, 97), (vec![97, 8], vec![1, 97])),
+            (vec![8, 100], vec![300, 1], (100, 97), (vec![8, 97], vec![291, 1])),
+            (vec![8, 100], vec![128, 1], (8, 7), (vec![7, 100], vec![128, 1])),
+            (vec![8, 100], vec![128, 1], (100, 50), (vec![8, 50], vec![64, 1])),
+            (vec![8, 100], vec![0, 1], (8, 7), (vec![7, 100], vec![0, 1])),
+            (vec![4, 8, 100], vec![800, 100, 1], (8, 7), (vec![4, 7, 100], vec![700, 100, 1])),
+            (vec![1, 100], vec![100, 1], (100, 97), (vec![1, 97], vec![97, 1])),
+        ] {
+            let workload = call(vec![tensor(0, 0, &shape, &stride, 0)], &[]);
+            assert_eq!(placed(&workload, &resize(&[to])), [(expected.0, expected.1, 0)], "{shape:?} {stride:?}");
+        }
+    }
+
+    /// Three parts of one row: they stay side by side and do not run into each other.
+    #[test]
+    fn parts_of_one_storage_stay_apart() {
+        let part = |at: usize| tensor(at, 0, &[10, 64], &[192, 1], 64 * at as i64);
+        let workload = call(vec![part(0), part(1), part(2)], &[]);
+        let offsets = |to| placed(&workload, &resize(&[to])).into_iter().map(|(_, stride, offset)| (stride[0], offset));
+        assert!(offsets((10, 9)).eq([(192, 0), (192, 64), (192, 128)]));
+        assert!(offsets((64, 32)).eq([(96, 0), (96, 32), (96, 64)]));
+    }
+
+    #[test]
+    fn integers_follow_sizes_strides_and_products() {
+        let workload = call(vec![tensor(0, 0, &[8, 100, 64], &[12800, 128, 1], 0)], &[]);
+        let inputs = resize(&[(100, 97), (64, 32)]);
+        let sizes = Sizes::new(&workload, &inputs);
+        for (value, expected) in [
+            (100, 97),
+            (8, 8),
+            (128, 64),        // a stride with a gap
+            (12800, 6208),    // the stride around it
+            (800, 776),       // rows
+            (51_200, 24_832), // elements
+            (6400, 3104),     // a matrix
+            (512, 256),       // the first and the last
+            (7, 7),
+            (1, 1),
+        ] {
+            assert_eq!(sizes.integer(value), expected, "{value}");
+        }
+        // 64 is a size that stays and a stride that changes: nobody can tell which is meant.
+        let workload = call(vec![tensor(0, 0, &[64], &[1], 0), tensor(1, 1, &[5, 32], &[64, 1], 0)], &[64]);
+        assert_eq!(Sizes::new(&workload, &resize(&[(32, 16)])).integer(64), 64);
+    }
+
+    #[test]
+    fn layouts_change_what_may_change() {
+        let x = tensor(0, 0, &[4, 6], &[6, 1], 0);
+        let with = |layout| Inputs { layout, ..Inputs::default() };
+        let one = |workload: &Workload, layout| placed(workload, &with(layout)).remove(0);
+        let workload = call(vec![x.clone(), tensor(1, 1, &[6], &[1], 0)], &[6]);
+        assert_eq!(one(&workload, Layout::Transposed), (vec![4, 6], vec![1, 4], 0));
+        assert_eq!(one(&workload, Layout::Sliced), (vec![4, 6], vec![22, 1], 0));
+        assert_eq!(one(&workload, Layout::Expanded), (vec![4, 6], vec![0, 1], 0));
+        assert_eq!(one(&workload, Layout::Shifted), (vec![4, 6], vec![6, 1], 1));
+        assert_eq!(placed(&workload, &with(Layout::Transposed))[1], (vec![6], vec![1], 0));
+        // The 6 that a launch passes may be the stride.
+        let launch = Workload { source: Source::Launch, ..workload.clone() };
+        assert_eq!(one(&launch, Layout::Transposed), (vec![4, 6], vec![6, 1], 0));
+        let changed = Workload { mutated: vec![0], ..workload };
+        assert_eq!(one(&changed, Layout::Expanded), (vec![4, 6], vec![6, 1], 0));
+        let shared = call(vec![x, tensor(1, 0, &[6], &[1], 0)], &[]);
+        assert_eq!(one(&shared, Layout::Shifted), (vec![4, 6], vec![6, 1], 0));
+    }
+
+    #[test]
+    fn indices_stay_inside_of_what_they_point_into() {
+        let integers = |values: &[i64]| TensorSpec {
+            data: Data::Integers(values.to_vec()),
+            ..tensor(0, 0, &[values.len() as i64], &[1], 0)
+        };
+        let of = |spec: TensorSpec, inputs: &Inputs| {
+            let workload = call(vec![spec.clone()], &[]);
+            let sizes = Sizes::new(&workload, inputs);
+            sizes.data(&spec, &sizes.place(&spec))
+        };
+        let inputs = resize(&[(300, 290), (4, 6)]);
+        assert_eq!(of(integers(&[0, 100, 300]), &inputs), Data::Integers(vec![0, 96, 290]));
+        assert_eq!(of(integers(&[299, 5, 290]), &inputs), Data::Integers(vec![9, 5, 0]));
+        assert_eq!(of(integers(&[7, 5, 9]), &inputs), Data::Integers(vec![7, 5, 9]));
+        // As many as a size that is replaced: any of their range.
+        let sorted = Data::Range { low: 0, high: 290, sorted: true, zeros: 0.0 };
+        assert_eq!(of(integers(&[0, 100, 200, 300]), &inputs), sorted);
+        let floats = TensorSpec { data: Data::Floats(vec![1.0; 4]), ..tensor(0, 0, &[4], &[1], 0) };
+        assert_eq!(of(floats, &inputs), Data::normal(1.0, 0.0, 1.0, 1.0));
+    }
+}

@@ -1,0 +1,452 @@
+//! Recorded calls, as the recorder writes them and workers make them again.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Environment;
+
+/// An entry call: what to run to exercise a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Workload {
+    /// Where it comes from, which also says how it is made again.
+    #[serde(default)]
+    pub source: Source,
+    /// The file of the entry, absolute.
+    pub file: PathBuf,
+    /// The function, as `qualname`; `Fn.apply` for an autograd function, the kernel's name for a launch.
+    pub entry: String,
+    /// Positional arguments.
+    pub args: Vec<Value>,
+    /// Keyword arguments.
+    pub kwargs: Vec<(String, Value)>,
+    /// Indices of the distinct tensors (in order of first appearance) that the call changed.
+    pub mutated: Vec<usize>,
+    /// The launches inside, in order.
+    pub launches: Vec<LaunchRecord>,
+    /// How often a call of these shapes was seen.
+    pub count: u64,
+    /// Where it was recorded.
+    pub environment: Environment,
+    /// Whether gradients were computed through what it returned; their launches are among [`Self::launches`].
+    #[serde(default)]
+    pub gradients: bool,
+    /// What the recorder saw that stands in the way of running it again.
+    #[serde(default)]
+    pub blocked: Option<String>,
+}
+
+/// Where a workload comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Source {
+    /// A recorded call of a function.
+    #[default]
+    Recorded,
+    /// A recorded launch of a kernel that no recordable function makes: the kernel is launched with the grid of the only
+    /// element of [`Workload::launches`].
+    Launch,
+    /// A comment in the file.
+    Comment,
+    /// `Model`, `get_inputs` and `get_init_inputs` of the file, which make the arguments.
+    KernelBench,
+}
+
+/// A launch inside an entry call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LaunchRecord {
+    /// The kernel's name.
+    pub kernel: String,
+    /// The grid, once known.
+    pub grid: Vec<i64>,
+    /// Keyword arguments that are plain values: constexprs and launch options, those of the chosen configuration too.
+    pub keywords: Vec<(String, Value)>,
+    /// What the kernel's parameters were given, by name.
+    #[serde(default)]
+    pub arguments: Vec<(String, Value)>,
+}
+
+/// An argument.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Value {
+    /// `None`
+    None,
+    /// `True` or `False`.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A float.
+    Float(#[serde(with = "floats::one")] f64),
+    /// Real and imaginary part.
+    Complex(#[serde(with = "floats::many")] Vec<f64>),
+    /// A string.
+    Str(String),
+    /// `torch.float16` and so on, without the `torch.`.
+    Dtype(String),
+    /// A device.
+    Device(String),
+    /// A tensor.
+    Tensor(TensorSpec),
+    /// A tensor that a launch passes, of which only the element type is kept, without the `torch.`.
+    Pointer(String),
+    /// A list.
+    List(Vec<Value>),
+    /// A tuple.
+    Tuple(Vec<Value>),
+    /// A dictionary, in its order.
+    Dict(Vec<(Value, Value)>),
+    /// A set.
+    Set(Vec<Value>),
+    /// `slice(start, stop, step)`.
+    Slice(Vec<Value>),
+    /// What a module holds under a name: a function, a class, a member of an enumeration, a type of Triton's.
+    Global(Reference),
+    /// An instance of a class of named tuples.
+    NamedTuple {
+        /// The class.
+        class: Reference,
+        /// The fields, in order.
+        items: Vec<Value>,
+    },
+    /// An object that is its class and its attributes: a data class, a module of torch's.
+    Object {
+        /// The class.
+        class: Reference,
+        /// What its `__dict__` holds.
+        state: Vec<(String, Value)>,
+    },
+    /// Anything else, by the name of its type: the call cannot be replayed.
+    Opaque(String),
+}
+
+/// Something that a module holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reference {
+    /// The module as the program knew it: `torch.nn.functional`, `__main__`.
+    pub module: String,
+    /// The module's file, when it has one.
+    pub file: Option<PathBuf>,
+    /// The way to it inside the module: `Color.RED`.
+    pub path: String,
+}
+
+/// What is kept of a tensor.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TensorSpec {
+    /// Index of the tensor object among the call's distinct tensors.
+    pub id: usize,
+    /// Index of its storage among the call's distinct storages: equal ones alias.
+    pub storage: usize,
+    /// Sizes.
+    pub shape: Vec<i64>,
+    /// Strides, in elements.
+    pub stride: Vec<i64>,
+    /// Offset into the storage, in elements.
+    pub offset: i64,
+    /// Element type, without the `torch.`.
+    pub dtype: String,
+    /// Device type: `cuda`, `cpu`.
+    pub device: String,
+    /// Number of the device among those of its type.
+    #[serde(default)]
+    pub device_index: u32,
+    /// Whether it requires a gradient.
+    pub requires_grad: bool,
+    /// Whether it is a `torch.nn.Parameter`.
+    #[serde(default)]
+    pub is_parameter: bool,
+    /// What its elements are like.
+    pub data: Data,
+}
+
+/// What a tensor's elements are like. Dimensions of stride 0 count as one element.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Data {
+    /// Floats around `mean` with deviation `std`, cut off at `low` and `high`. Of complex numbers, the parts.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation.
+        std: f64,
+        /// Smallest element.
+        low: f64,
+        /// Largest element.
+        high: f64,
+        /// Share of elements that are zero.
+        #[serde(default)]
+        zeros: f64,
+        /// Share of elements that are minus infinity; the other numbers are about the rest.
+        #[serde(default)]
+        infinite: f64,
+        /// What else is known of them.
+        #[serde(default)]
+        kind: Kind,
+    },
+    /// These floats, in the order of the elements.
+    Floats(#[serde(with = "floats::many")] Vec<f64>),
+    /// These integers (they may be indices), in the order of the elements.
+    Integers(Vec<i64>),
+    /// Too many integers to keep: any between `low` and `high`, inclusive.
+    Range {
+        /// Smallest element.
+        low: i64,
+        /// Largest element.
+        high: i64,
+        /// Whether they ascend along the last dimension.
+        #[serde(default)]
+        sorted: bool,
+        /// Share of elements that are zero.
+        #[serde(default)]
+        zeros: f64,
+    },
+}
+
+/// What is special about the floats of a tensor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Nothing.
+    #[default]
+    General,
+    /// Any value between the smallest and the largest is as likely.
+    Uniform,
+    /// Each row is one element 1 and zeros.
+    OneHot,
+    /// No element is negative and each row adds up to 1.
+    Probabilities,
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Self::normal(0.0, 1.0, -4.0, 4.0)
+    }
+}
+
+impl Data {
+    /// Floats of which nothing else is known.
+    #[must_use]
+    pub fn normal(mean: f64, std: f64, low: f64, high: f64) -> Self {
+        Self::Normal { mean, std, low, high, zeros: 0.0, infinite: 0.0, kind: Kind::General }
+    }
+
+    /// Integers of which nothing else is known.
+    #[must_use]
+    pub fn range(low: i64, high: i64) -> Self {
+        Self::Range { low, high, sorted: false, zeros: 0.0 }
+    }
+}
+
+impl Value {
+    /// Why the value cannot be made again, if so.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<String> {
+        match self {
+            Self::Opaque(name) => Some(format!("an argument of type `{name}`")),
+            Self::Global(what) | Self::NamedTuple { class: what, .. } | Self::Object { class: what, .. }
+                if what.path.contains("<locals>") =>
+            {
+                Some(format!("`{}` is defined inside a function", what.path))
+            }
+            _ => self.inner().find_map(Self::obstacle),
+        }
+    }
+
+    /// Calls `visit` on each tensor inside.
+    pub fn tensors<'a>(&'a self, visit: &mut dyn FnMut(&'a TensorSpec)) {
+        match self {
+            Self::Tensor(spec) => visit(spec),
+            _ => self.inner().for_each(|item| item.tensors(visit)),
+        }
+    }
+
+    /// The values directly inside.
+    pub fn inner(&self) -> Box<dyn Iterator<Item = &Self> + '_> {
+        match self {
+            Self::List(items)
+            | Self::Tuple(items)
+            | Self::Set(items)
+            | Self::Slice(items)
+            | Self::NamedTuple { items, .. } => Box::new(items.iter()),
+            Self::Dict(items) => Box::new(items.iter().flat_map(|(key, value)| [key, value])),
+            Self::Object { state, .. } => Box::new(state.iter().map(|(_, value)| value)),
+            _ => Box::new(std::iter::empty()),
+        }
+    }
+}
+
+impl Workload {
+    /// All arguments, positional first.
+    pub fn values(&self) -> impl Iterator<Item = &Value> {
+        self.args.iter().chain(self.kwargs.iter().map(|(_, value)| value))
+    }
+
+    /// Every tensor among the arguments, in order; one that is passed twice comes twice.
+    #[must_use]
+    pub fn specs(&self) -> Vec<&TensorSpec> {
+        let mut specs = Vec::new();
+        self.values().for_each(|value| value.tensors(&mut |spec| specs.push(spec)));
+        specs
+    }
+
+    /// Why the call cannot be replayed, if so.
+    #[must_use]
+    pub fn obstacle(&self) -> Option<String> {
+        if self.entry.contains("<locals>") {
+            return Some("it is defined inside another function".to_owned());
+        }
+        let of_arguments = || self.values().find_map(Value::obstacle);
+        self.blocked.clone().or_else(of_arguments).or_else(|| self.spread())
+    }
+
+    fn spread(&self) -> Option<String> {
+        let specs = self.specs();
+        let mut devices = specs.iter().filter(|spec| spec.device != "cpu").map(|spec| spec.device_index);
+        let first = devices.next()?;
+        devices.any(|index| index != first).then(|| "its tensors lie on several GPUs".to_owned())
+    }
+
+    /// Whether sizes can be replaced: the grid of a launch is a number, and what makes the inputs of a model is code.
+    #[must_use]
+    pub fn is_resizable(&self) -> bool {
+        matches!(self.source, Source::Recorded | Source::Comment)
+    }
+
+    /// The kernels launched, each once, in order of first appearance.
+    #[must_use]
+    pub fn kernels(&self) -> Vec<&str> {
+        let mut kernels: Vec<&str> = Vec::new();
+        for launch in &self.launches {
+            if !kernels.contains(&launch.kernel.as_str()) {
+                kernels.push(&launch.kernel);
+            }
+        }
+        kernels
+    }
+}
+
+/// JSON has no infinity and no NaN: they are written as text.
+mod floats {
+    use serde::{Deserialize, Serialize};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Float {
+        Number(f64),
+        Text(String),
+    }
+
+    impl Float {
+        fn of(value: f64) -> Self {
+            if value.is_finite() { Self::Number(value) } else { Self::Text(value.to_string()) }
+        }
+
+        fn value<E: serde::de::Error>(self) -> Result<f64, E> {
+            match self {
+                Self::Number(value) => Ok(value),
+                Self::Text(text) => text.parse().map_err(E::custom),
+            }
+        }
+    }
+
+    pub(super) mod one {
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        use super::Float;
+
+        pub(crate) fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+            Float::of(*value).serialize(to)
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+            Float::deserialize(from)?.value()
+        }
+    }
+
+    pub(super) mod many {
+        use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+        use super::Float;
+
+        pub(crate) fn serialize<S: Serializer>(values: &[f64], to: S) -> Result<S::Ok, S::Error> {
+            values.iter().map(|&value| Float::of(value)).collect::<Vec<_>>().serialize(to)
+        }
+
+        pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<f64>, D::Error> {
+            Vec::<Float>::deserialize(from)?.into_iter().map(Float::value).collect()
+        }
+    }
+}
+
+/// What a command that runs under the recorder is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RecordConfig {
+    /// Functions that hold launches.
+    pub entries: Vec<EntryPoint>,
+    /// The workspace: launches of its kernels that no entry makes are recorded by themselves.
+    pub workspace: PathBuf,
+    /// Folder for the recorded workloads, one JSON file each.
+    pub output: PathBuf,
+    /// At most this many distinct calls per entry.
+    pub distinct: usize,
+    /// Name of the device that the command will run on.
+    pub device: String,
+}
+
+/// A function that holds launches.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EntryPoint {
+    /// Its file, absolute.
+    pub file: PathBuf,
+    /// Its `qualname`.
+    pub qualname: String,
+    /// The line of its `def`, from 1.
+    pub line: usize,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_json_lacks_survive() {
+        let values = Value::Tuple(vec![
+            Value::Float(f64::NEG_INFINITY),
+            Value::Complex(vec![1.5, f64::INFINITY]),
+            Value::Tensor(TensorSpec { data: Data::Floats(vec![1e-300, f64::INFINITY]), ..TensorSpec::default() }),
+        ]);
+        let text = serde_json::to_string(&values).unwrap();
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), values);
+        let nan = serde_json::to_string(&Value::Float(f64::NAN)).unwrap();
+        assert!(matches!(serde_json::from_str(&nan).unwrap(), Value::Float(value) if value.is_nan()));
+    }
+
+    #[test]
+    fn what_cannot_be_run_again_says_why() {
+        let of = |value| Workload { entry: "f".to_owned(), args: vec![value], ..Workload::default() }.obstacle();
+        assert_eq!(of(Value::Int(1)), None);
+        let opaque = Value::Dict(vec![(Value::Int(1), Value::List(vec![Value::Opaque("io.File".to_owned())]))]);
+        assert_eq!(of(opaque).unwrap(), "an argument of type `io.File`");
+        let local = Reference { path: "f.<locals>.Local".to_owned(), ..Reference::default() };
+        let object = Value::Object { class: local, state: Vec::new() };
+        assert_eq!(of(object).unwrap(), "`f.<locals>.Local` is defined inside a function");
+        let on = |device_index| {
+            Value::Tensor(TensorSpec { device: "cuda".to_owned(), device_index, ..TensorSpec::default() })
+        };
+        assert_eq!(of(Value::Tuple(vec![on(1), on(1)])), None);
+        assert_eq!(of(Value::Tuple(vec![on(1), on(0)])).unwrap(), "its tensors lie on several GPUs");
+    }
+
+    /// What an older release wrote is still read.
+    #[test]
+    fn older_recordings_are_read() {
+        let old = r#"{"file":"/a.py","entry":"f","args":[{"tensor":{"id":0,"storage":0,"shape":[2],"stride":[1],
+            "offset":0,"dtype":"int64","device":"cuda","requires_grad":false,"data":{"range":{"low":0,"high":3}}}}],
+            "kwargs":[],"mutated":[],"launches":[],"count":1,
+            "environment":{"python":"","torch":"","triton":"","device":"","driver":""}}"#;
+        let read: Workload = serde_json::from_str(old).unwrap();
+        assert_eq!(read.source, Source::Recorded);
+        assert!(matches!(&read.args[0], Value::Tensor(spec) if spec.data == Data::range(0, 3)));
+    }
+}

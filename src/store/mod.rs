@@ -1,0 +1,304 @@
+//! What is kept between runs: `.warpsmith/store.db` of a workspace, and one of the user's own.
+//!
+//! SQLite with a write-ahead log, so that several servers and commands may use one at a time. Both files have the same
+//! tables: a schema is told by its version, and one that is newer than this program is left alone.
+
+mod evaluations;
+mod false_alarms;
+mod recordings;
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+pub use false_alarms::FalseAlarm;
+pub use recordings::{Limits, Recording, Row, shapes, short};
+
+/// The steps from an empty file to the present schema; a step that was published never changes.
+const MIGRATIONS: &[&str] = &["
+    CREATE TABLE recordings (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        recorded INTEGER NOT NULL, -- milliseconds since 1970
+        command TEXT NOT NULL
+    );
+    CREATE TABLE workloads (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        recording INTEGER NOT NULL REFERENCES recordings (id) ON DELETE CASCADE,
+        file TEXT NOT NULL,
+        entry TEXT NOT NULL,
+        device TEXT NOT NULL,
+        gradients INTEGER NOT NULL,
+        shapes TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        launches TEXT NOT NULL, -- JSON, as in the body
+        size INTEGER NOT NULL,
+        body TEXT NOT NULL -- JSON
+    );
+    CREATE INDEX workloads_of_file ON workloads (file, entry);
+    CREATE INDEX workloads_of_recording ON workloads (recording);
+    CREATE TABLE evaluations (
+        key BLOB PRIMARY KEY,
+        verdict TEXT NOT NULL, -- JSON
+        stored INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX evaluations_by_age ON evaluations (stored);
+    CREATE TABLE false_alarms (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        rule TEXT NOT NULL,
+        kernel TEXT NOT NULL,
+        message TEXT NOT NULL,
+        triton TEXT NOT NULL,
+        warpsmith TEXT NOT NULL,
+        date TEXT NOT NULL,
+        UNIQUE (rule, kernel)
+    );
+"];
+
+/// So long a writer waits for another one.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a store cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A later release wrote it.
+    #[error("{path} was written by a newer warpsmith (its schema is {found}, this one knows {}); update, or move it away", MIGRATIONS.len())]
+    Newer {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: usize,
+    },
+    /// SQLite said no.
+    #[error("{path}: {source}")]
+    Sqlite {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: rusqlite::Error,
+    },
+    /// The system said no.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What it said.
+        source: io::Error,
+    },
+}
+
+impl StoreError {
+    fn is_damage(&self) -> bool {
+        let Self::Sqlite { source, .. } = self else { return false };
+        matches!(source.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+    }
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    path: PathBuf,
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens a store, making it where there is none. A damaged one is set aside under another name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is of a newer release or cannot be written.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        match Self::open_sound(path) {
+            Err(error) if error.is_damage() => Self::replace(path),
+            other => other,
+        }
+    }
+
+    /// The user's own, in Warpsmith's folder for what it has found out.
+    ///
+    /// # Errors
+    /// As for [`Self::open`].
+    pub fn of_user(folder: &Path) -> Result<Self, StoreError> {
+        let mut store = Self::open(&folder.join("store.db"))?;
+        store.import_false_alarms(&folder.join("false-alarms.jsonl"))?;
+        Ok(store)
+    }
+
+    fn open_sound(path: &Path) -> Result<Self, StoreError> {
+        let io = |source| StoreError::Io { path: path.to_owned(), source };
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder).map_err(io)?;
+        }
+        private(path).map_err(io)?;
+        let sqlite = |source| StoreError::Sqlite { path: path.to_owned(), source };
+        let mut connection = Connection::open(path).map_err(sqlite)?;
+        let found = prepare(&mut connection).map_err(sqlite)?;
+        if found > MIGRATIONS.len() {
+            return Err(StoreError::Newer { path: path.to_owned(), found });
+        }
+        Ok(Self { path: path.to_owned(), connection })
+    }
+
+    /// Sets a damaged file aside and makes a new one. One process does, the others find the new one.
+    fn replace(path: &Path) -> Result<Self, StoreError> {
+        let io = |source| StoreError::Io { path: path.to_owned(), source };
+        let lock = File::create(with_suffix(path, ".lock")).map_err(io)?;
+        lock.lock().map_err(io)?;
+        match Self::open_sound(path) {
+            Err(error) if error.is_damage() => {}
+            other => return other,
+        }
+        let aside = with_suffix(path, &format!(".damaged-{}", now()));
+        tracing::warn!(file = %path.display(), aside = %aside.display(), "a damaged store is set aside");
+        fs::rename(path, aside).map_err(io)?;
+        for left in ["-wal", "-shm"] {
+            let _ = fs::remove_file(with_suffix(path, left));
+        }
+        Self::open_sound(path)
+    }
+
+    fn error(&self, source: rusqlite::Error) -> StoreError {
+        StoreError::Sqlite { path: self.path.clone(), source }
+    }
+
+    /// What `work` makes in one transaction that nobody else sees half of.
+    fn transaction<T>(
+        &mut self,
+        work: impl FnOnce(&rusqlite::Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T, StoreError> {
+        let transact = |connection: &mut Connection| {
+            let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let made = work(&transaction)?;
+            transaction.commit()?;
+            Ok(made)
+        };
+        transact(&mut self.connection).map_err(|source| StoreError::Sqlite { path: self.path.clone(), source })
+    }
+}
+
+/// Brings a file to the present schema; returns the one that it has.
+fn prepare(connection: &mut Connection) -> rusqlite::Result<usize> {
+    connection.busy_timeout(PATIENCE)?;
+    let found = version(connection)?;
+    if found > MIGRATIONS.len() {
+        return Ok(found);
+    }
+    if found == 0 {
+        // Takes effect in an empty file alone.
+        connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    }
+    // Where the file system has no shared memory, SQLite goes on without the log.
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "foreign_keys", true)?;
+    if found < MIGRATIONS.len() {
+        let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have been faster.
+        let found = version(&transaction)?;
+        for step in MIGRATIONS.iter().skip(found) {
+            transaction.execute_batch(step)?;
+        }
+        if found < MIGRATIONS.len() {
+            transaction.pragma_update(None, "user_version", MIGRATIONS.len())?;
+        }
+        transaction.commit()?;
+    }
+    version(connection)
+}
+
+fn version(connection: &Connection) -> rusqlite::Result<usize> {
+    let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(usize::try_from(version).unwrap_or(usize::MAX))
+}
+
+/// Makes a file that only the user may read: it holds code. SQLite gives the others beside it the same rights.
+fn private(path: &Path) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    i64::try_from(since).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_of_a_newer_release_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        drop(Store::open(&path).unwrap());
+        let connection = Connection::open(&path).unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+        drop(connection);
+        let before = fs::read(&path).unwrap();
+        let error = Store::open(&path).unwrap_err().to_string();
+        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 1)"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn a_damaged_store_is_set_aside() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        for damage in
+            [&b"no database at all, but long enough to be taken for the header of one......................"[..], b""]
+        {
+            fs::write(&path, damage).unwrap();
+            let store = Store::open(&path).unwrap();
+            assert!(store.evaluation(b"k").unwrap().is_none());
+        }
+        let aside =
+            fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name().into_string().unwrap());
+        assert_eq!(aside.filter(|name| name.starts_with("store.db.damaged-")).count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_user_may_read_it() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("new/store.db");
+        let mut store = Store::open(&path).unwrap();
+        store.keep_evaluation(b"k", "{}").unwrap();
+        for name in ["store.db", "store.db-wal", "store.db-shm"] {
+            let mode = fs::metadata(path.with_file_name(name)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{name}");
+        }
+    }
+
+    /// Several processes begin with nothing and write at a time; here they are threads with connections of their own.
+    #[test]
+    fn several_may_make_and_write_it_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        std::thread::scope(|scope| {
+            for writer in 0..8_u8 {
+                let path = &path;
+                scope.spawn(move || {
+                    let mut store = Store::open(path).unwrap();
+                    for key in 0..20 {
+                        store.keep_evaluation(&[writer, key], "{}").unwrap();
+                    }
+                });
+            }
+        });
+        let store = Store::open(&path).unwrap();
+        let kept = |writer: u8| (0..20).filter(|&key| store.evaluation(&[writer, key]).unwrap().is_some()).count();
+        assert_eq!((0..8).map(kept).sum::<usize>(), 160);
+    }
+}

@@ -1,0 +1,405 @@
+//! Recorded calls.
+
+use std::path::Path;
+
+use rusqlite::types::Value as Sql;
+use rusqlite::{OptionalExtension, Transaction, params, params_from_iter};
+
+use super::{Store, StoreError, now};
+use crate::protocol::{LaunchRecord, Value, Workload};
+
+/// How much of recordings is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of all workloads together.
+    pub size: u64,
+    /// Workloads of one entry.
+    pub shapes: usize,
+}
+
+/// A recording.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recording {
+    /// Milliseconds since 1970.
+    pub recorded: i64,
+    /// What was run.
+    pub command: String,
+}
+
+/// A workload in a list.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Row {
+    /// Its number.
+    pub id: i64,
+    /// Milliseconds since 1970.
+    pub recorded: i64,
+    /// What was run.
+    pub command: String,
+    /// Bytes.
+    pub size: u64,
+    /// The workload.
+    pub workload: Workload,
+}
+
+/// Newest recording first, and of one recording the most frequent call.
+const ORDER: &str = "ORDER BY workloads.recording DESC, workloads.count DESC, workloads.entry, workloads.id";
+
+impl Store {
+    /// Adds a recording. Calls of the same shapes that were recorded before are replaced, and what is too much goes, oldest
+    /// first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn keep_recording(
+        &mut self,
+        recording: &Recording,
+        workloads: &[Workload],
+        limits: Limits,
+    ) -> Result<(), StoreError> {
+        self.transaction(|transaction| {
+            transaction.execute(
+                "INSERT INTO recordings (recorded, command) VALUES (?1, ?2)",
+                params![recording.recorded, recording.command],
+            )?;
+            let id = transaction.last_insert_rowid();
+            workloads.iter().try_for_each(|workload| insert(transaction, id, workload))?;
+            prune(transaction, limits)
+        })?;
+        self.shrink()
+    }
+
+    /// Workloads, newest first: of a file and an entry, or of any.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn workloads(&self, file: Option<&Path>, entry: Option<&str>) -> Result<Vec<Row>, StoreError> {
+        let mut query = "SELECT workloads.id, recorded, command, size, body FROM workloads
+            JOIN recordings ON recordings.id = recording WHERE true"
+            .to_owned();
+        let mut values = Vec::new();
+        if let Some(file) = file {
+            values.push(Sql::Text(file.to_string_lossy().into_owned()));
+            query += &format!(" AND file = ?{}", values.len());
+        }
+        if let Some(entry) = entry {
+            values.push(Sql::Text(entry.to_owned()));
+            query += &format!(" AND entry = ?{}", values.len());
+        }
+        self.rows(&format!("{query} {ORDER}"), values)
+    }
+
+    /// The workload with a number.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn workload(&self, id: i64) -> Result<Option<Row>, StoreError> {
+        let query = "SELECT workloads.id, recorded, command, size, body FROM workloads
+            JOIN recordings ON recordings.id = recording WHERE workloads.id = ?1";
+        Ok(self.rows(query, vec![Sql::Integer(id)])?.into_iter().next())
+    }
+
+    fn rows(&self, query: &str, values: Vec<Sql>) -> Result<Vec<Row>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<Row>> {
+            let mut statement = self.connection.prepare(query)?;
+            let mut rows = statement.query(params_from_iter(values))?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let body: String = row.get(4)?;
+                // What another release wrote and this one cannot read is left out.
+                if let Ok(workload) = serde_json::from_str(&body) {
+                    let (id, recorded, command, size) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+                    found.push(Row { id, recorded, command, size, workload });
+                }
+            }
+            Ok(found)
+        };
+        read().map_err(|error| self.error(error))
+    }
+
+    /// The launches inside recorded calls of a file: those of the newest recording that has any.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn launches(&self, file: &Path) -> Result<Vec<LaunchRecord>, StoreError> {
+        let read = || -> rusqlite::Result<Vec<LaunchRecord>> {
+            let mut statement = self
+                .connection
+                .prepare(&format!("SELECT recording, launches FROM workloads WHERE file = ?1 {ORDER}"))?;
+            let mut rows = statement.query([file.to_string_lossy()])?;
+            let (mut newest, mut found) = (None, Vec::new());
+            while let Some(row) = rows.next()? {
+                let recording: i64 = row.get(0)?;
+                if *newest.get_or_insert(recording) != recording {
+                    break;
+                }
+                let launches: String = row.get(1)?;
+                found.extend(serde_json::from_str::<Vec<LaunchRecord>>(&launches).unwrap_or_default());
+            }
+            Ok(found)
+        };
+        read().map_err(|error| self.error(error))
+    }
+
+    /// Removes the workload with a number. Returns whether there was one.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn remove_workload(&mut self, id: i64) -> Result<bool, StoreError> {
+        Ok(self.remove("id = ?1", Sql::Integer(id))? > 0)
+    }
+
+    /// Removes the workloads of an entry. Returns how many there were.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn remove_entry(&mut self, entry: &str) -> Result<usize, StoreError> {
+        self.remove("entry = ?1", Sql::Text(entry.to_owned()))
+    }
+
+    /// Removes all workloads. Returns how many there were.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn remove_workloads(&mut self) -> Result<usize, StoreError> {
+        self.remove("?1", Sql::Integer(1))
+    }
+
+    fn remove(&mut self, which: &str, value: Sql) -> Result<usize, StoreError> {
+        let removed = self.transaction(|transaction| {
+            let removed = transaction.execute(&format!("DELETE FROM workloads WHERE {which}"), [value])?;
+            remove_empty(transaction)?;
+            Ok(removed)
+        })?;
+        self.shrink()?;
+        Ok(removed)
+    }
+
+    /// Gives the file system back what is free.
+    fn shrink(&self) -> Result<(), StoreError> {
+        let vacuum = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare("PRAGMA incremental_vacuum")?;
+            let mut rows = statement.query([])?;
+            while rows.next()?.is_some() {}
+            drop(rows);
+            self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).optional()?;
+            Ok(())
+        };
+        vacuum().map_err(|error| self.error(error))
+    }
+}
+
+fn insert(transaction: &Transaction<'_>, recording: i64, workload: &Workload) -> rusqlite::Result<()> {
+    let json = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
+    let body = serde_json::to_string(workload).map_err(json)?;
+    let launches = serde_json::to_string(&workload.launches).map_err(json)?;
+    let (file, shapes) = (workload.file.to_string_lossy(), shapes(workload));
+    let device = &workload.environment.device;
+    transaction.execute(
+        "DELETE FROM workloads WHERE recording < ?1 AND file = ?2 AND entry = ?3 AND device = ?4 AND gradients = ?5
+            AND shapes = ?6",
+        params![recording, file, workload.entry, device, workload.gradients, shapes],
+    )?;
+    transaction.execute(
+        "INSERT INTO workloads (recording, file, entry, device, gradients, shapes, count, launches, size, body)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        params![
+            recording,
+            file,
+            workload.entry,
+            device,
+            workload.gradients,
+            shapes,
+            workload.count,
+            launches,
+            body.len() + launches.len(),
+            body
+        ],
+    )?;
+    Ok(())
+}
+
+/// Removes what is above the limits, oldest first, of one recording the rarest first.
+fn prune(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> {
+    let order = "ORDER BY recording DESC, count DESC, id";
+    transaction.execute(
+        &format!(
+            "DELETE FROM workloads WHERE id IN (SELECT id FROM (
+                SELECT id, row_number() OVER (PARTITION BY file, entry, device, gradients {order}) AS place FROM workloads)
+                WHERE place > ?1)"
+        ),
+        [limits.shapes],
+    )?;
+    transaction.execute(
+        &format!(
+            "DELETE FROM workloads WHERE id IN (SELECT id FROM (
+                SELECT id, sum(size) OVER ({order} ROWS UNBOUNDED PRECEDING) AS total FROM workloads) WHERE total > ?1)"
+        ),
+        [i64::try_from(limits.size).unwrap_or(i64::MAX)],
+    )?;
+    remove_empty(transaction)
+}
+
+fn remove_empty(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute("DELETE FROM recordings WHERE id NOT IN (SELECT recording FROM workloads)", [])?;
+    Ok(())
+}
+
+impl Recording {
+    /// What is run now.
+    #[must_use]
+    pub fn now(command: &str) -> Self {
+        Self { recorded: now(), command: command.to_owned() }
+    }
+}
+
+/// The arguments of a call in short: `float16[4096, 4096], n=4096`.
+#[must_use]
+pub fn shapes(workload: &Workload) -> String {
+    let positional = workload.args.iter().map(short);
+    let named = workload.kwargs.iter().map(|(name, value)| format!("{name}={}", short(value)));
+    positional.chain(named).collect::<Vec<_>>().join(", ")
+}
+
+/// A value in short: `float16[4096, 4096]`, `None`, `Color.RED`.
+#[must_use]
+pub fn short(value: &Value) -> String {
+    let list = |items: &mut dyn Iterator<Item = &Value>| items.map(short).collect::<Vec<_>>().join(", ");
+    match value {
+        Value::None => "None".to_owned(),
+        Value::Bool(true) => "True".to_owned(),
+        Value::Bool(false) => "False".to_owned(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => format!("{value:?}"),
+        Value::Complex(parts) => format!("complex{parts:?}"),
+        Value::Str(text) => format!("{text:?}"),
+        Value::Dtype(name) | Value::Pointer(name) | Value::Device(name) | Value::Opaque(name) => name.clone(),
+        Value::Tensor(spec) => {
+            let is_dense = spec.stride == crate::protocol::sizes::contiguous(&spec.shape);
+            let stride = if is_dense { String::new() } else { format!(" by {:?}", spec.stride) };
+            let shared = if spec.offset == 0 { String::new() } else { format!(" from {}", spec.offset) };
+            format!("{}{:?}{stride}{shared}", spec.dtype, spec.shape)
+        }
+        Value::List(_) => format!("[{}]", list(&mut value.inner())),
+        Value::Tuple(_) => format!("({})", list(&mut value.inner())),
+        Value::Set(_) => format!("{{{}}}", list(&mut value.inner())),
+        Value::Slice(_) => format!("slice({})", list(&mut value.inner())),
+        Value::Dict(pairs) => {
+            let pairs = pairs.iter().map(|(key, value)| format!("{}: {}", short(key), short(value)));
+            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
+        }
+        Value::Global(what) => what.path.clone(),
+        Value::NamedTuple { class, .. } => format!("{}({})", class.path, list(&mut value.inner())),
+        Value::Object { class, state } => {
+            let state = state.iter().filter(|(name, _)| !name.starts_with("__"));
+            let state = state.map(|(name, value)| format!("{name}={}", short(value)));
+            format!("{}({})", class.path, state.collect::<Vec<_>>().join(", "))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::TensorSpec;
+
+    const LIMITS: Limits = Limits { size: 1 << 20, shapes: 3 };
+
+    fn call(entry: &str, size: i64, count: u64) -> Workload {
+        let spec =
+            TensorSpec { shape: vec![size], stride: vec![1], dtype: "float32".to_owned(), ..TensorSpec::default() };
+        let launches =
+            vec![LaunchRecord { kernel: format!("{entry}_kernel"), grid: vec![size], ..LaunchRecord::default() }];
+        Workload {
+            file: "/f.py".into(),
+            entry: entry.to_owned(),
+            args: vec![Value::Tensor(spec)],
+            count,
+            launches,
+            ..Workload::default()
+        }
+    }
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store.db")).unwrap();
+        (folder, store)
+    }
+
+    fn listed(store: &Store) -> Vec<(String, i64, u64)> {
+        let size = |row: &Row| row.workload.launches[0].grid[0];
+        let rows = store.workloads(None, None).unwrap();
+        rows.iter().map(|row| (row.workload.entry.clone(), size(row), row.workload.count)).collect()
+    }
+
+    #[test]
+    fn newer_calls_replace_those_of_the_same_shapes() {
+        let (_folder, mut store) = store();
+        let recording = Recording { recorded: 7, command: "python a.py".to_owned() };
+        store.keep_recording(&recording, &[call("f", 8, 2), call("g", 8, 9)], LIMITS).unwrap();
+        store.keep_recording(&Recording::now("python b.py"), &[call("f", 8, 5), call("f", 9, 6)], LIMITS).unwrap();
+        let expected = [("f".to_owned(), 9, 6), ("f".to_owned(), 8, 5), ("g".to_owned(), 8, 9)];
+        assert_eq!(listed(&store), expected);
+        let old = &store.workloads(Some(Path::new("/f.py")), Some("g")).unwrap()[0];
+        assert_eq!((old.recorded, old.command.as_str(), &old.workload), (7, "python a.py", &call("g", 8, 9)));
+        assert_eq!(store.workload(old.id).unwrap().as_ref(), Some(old));
+        assert!(store.workloads(Some(Path::new("/other.py")), None).unwrap().is_empty());
+        let kernels =
+            store.launches(Path::new("/f.py")).unwrap().into_iter().map(|launch| (launch.kernel, launch.grid[0]));
+        assert!(kernels.eq([("f_kernel".to_owned(), 9), ("f_kernel".to_owned(), 8)]));
+    }
+
+    #[test]
+    fn gradients_make_another_workload() {
+        let (_folder, mut store) = store();
+        let both = [call("f", 8, 2), Workload { gradients: true, ..call("f", 8, 3) }];
+        store.keep_recording(&Recording::now(""), &both, LIMITS).unwrap();
+        assert_eq!(listed(&store).len(), 2);
+    }
+
+    #[test]
+    fn what_is_too_much_goes_oldest_first() {
+        let (_folder, mut store) = store();
+        for size in 1..=5 {
+            store.keep_recording(&Recording::now(""), &[call("f", size, 1), call("g", size, 2)], LIMITS).unwrap();
+        }
+        let sizes = |store: &Store| listed(store).into_iter().map(|(entry, size, _)| (entry, size)).collect::<Vec<_>>();
+        let both = |size| [("g".to_owned(), size), ("f".to_owned(), size)];
+        assert_eq!(sizes(&store), [both(5), both(4), both(3)].concat());
+        let one = store.workloads(None, None).unwrap()[0].size;
+        let limits = Limits { size: one * 3 + one / 2, ..LIMITS };
+        store.keep_recording(&Recording::now(""), &[call("g", 6, 2), call("f", 6, 1)], limits).unwrap();
+        assert_eq!(sizes(&store), [&both(6)[..], &both(5)[..1]].concat());
+        let recordings: i64 =
+            store.connection.query_row("SELECT count(*) FROM recordings", [], |row| row.get(0)).unwrap();
+        assert_eq!(recordings, 2);
+    }
+
+    /// Bounded is the file, not only what is in it.
+    #[test]
+    fn the_file_shrinks_with_its_contents() {
+        let (folder, mut store) = store();
+        let values = crate::protocol::Data::Integers((0..100_000).collect());
+        let spec = TensorSpec { data: values, ..TensorSpec::default() };
+        let big = Workload { args: vec![Value::Tensor(spec)], ..call("f", 8, 1) };
+        store.keep_recording(&Recording::now(""), &[big], LIMITS).unwrap();
+        let size = || std::fs::metadata(folder.path().join("store.db")).unwrap().len();
+        let before = size();
+        assert!(before > 500_000, "{before}");
+        assert_eq!(store.remove_workloads().unwrap(), 1);
+        assert!(size() < 100_000, "{}", size());
+    }
+
+    #[test]
+    fn workloads_are_removed_by_number_and_by_entry() {
+        let (_folder, mut store) = store();
+        let calls = [call("f", 1, 1), call("f", 2, 2), call("g", 3, 3)];
+        store.keep_recording(&Recording::now(""), &calls, LIMITS).unwrap();
+        let id = store.workloads(None, Some("f")).unwrap()[0].id;
+        assert!(store.remove_workload(id).unwrap());
+        assert!(!store.remove_workload(id).unwrap());
+        assert_eq!(listed(&store), [("g".to_owned(), 3, 3), ("f".to_owned(), 1, 1)]);
+        assert_eq!(store.remove_entry("f").unwrap(), 1);
+        assert_eq!(store.remove_entry("f").unwrap(), 0);
+        assert_eq!(listed(&store).len(), 1);
+    }
+}

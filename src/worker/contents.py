@@ -1,0 +1,199 @@
+"""What tensors hold: described when a call is recorded, made again when it is replayed."""
+
+import json
+import math
+
+import torch
+
+MOST_INTEGERS = 1 << 16
+MOST_SORTED = 1 << 20
+MOST_FLOATS = 64
+SOME = 256
+
+
+def core(tensor):
+    """The elements that differ: dimensions of stride 0 count once."""
+    for dim in range(tensor.dim()):
+        if tensor.stride(dim) == 0 and tensor.size(dim) > 1:
+            tensor = tensor.narrow(dim, 0, 1)
+    return tensor
+
+
+def _text(value):
+    return value if math.isfinite(value) else str(value)
+
+
+def describe(tensor):
+    """`Data` of the protocol, as JSON."""
+    tensor = core(tensor.detach())
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj().contiguous())
+    return json.dumps(_floats(tensor) if tensor.is_floating_point() else _integers(tensor))
+
+
+def _integers(tensor):
+    count = tensor.numel()
+    if count == 0:
+        return {"range": {"low": 0, "high": 0}}
+    wide = tensor.long()
+    if count <= MOST_INTEGERS:
+        return {"integers": wide.flatten().tolist()}
+    is_sorted = wide.dim() > 0 and bool((wide.diff(dim=-1) >= 0).all())
+    if is_sorted and count <= MOST_SORTED:
+        return {"integers": wide.flatten().tolist()}
+    low, high = wide.min().item(), wide.max().item()
+    zeros = (wide == 0).float().mean().item()
+    return {"range": {"low": low, "high": high, "sorted": is_sorted, "zeros": zeros}}
+
+
+def _floats(tensor):
+    if tensor.numel() == 0:
+        return {"normal": {"mean": 0.0, "std": 1.0, "low": -4.0, "high": 4.0}}
+    wide = tensor if tensor.dtype == torch.float64 else tensor.float()
+    if wide.numel() <= MOST_FLOATS:
+        return {"floats": [_text(value) for value in wide.flatten().tolist()]}
+    infinite = (wide == -math.inf).float().mean().item()
+    finite = wide[wide.isfinite()]
+    zeros = (finite == 0).float().mean().item() if finite.numel() else 0.0
+    some = finite[finite != 0] if 0.01 <= zeros < 1.0 else finite
+    if some.numel() == 0:
+        some = wide.new_zeros(1)
+    edges = finite if finite.numel() else some
+    # The moments of huge elements overflow in their own type.
+    mean, std = some.double().mean().item(), some.double().std(correction=0).item()
+    low, high = edges.min().item(), edges.max().item()
+    kind = _kind(wide, low, high, mean, std, some.numel()) if infinite == 0.0 else "general"
+    if kind == "general" and zeros < 0.01:
+        zeros = 0.0
+    normal = {"mean": mean, "std": std, "low": low, "high": high, "zeros": zeros, "infinite": infinite, "kind": kind}
+    return {"normal": normal}
+
+
+def _kind(wide, low, high, mean, std, count):
+    if low >= 0.0 and 0.0 < high <= 1.001 and wide.dim() > 0 and wide.size(-1) > 1:
+        sums = wide.sum(-1)
+        if bool(((sums - 1.0).abs() < 0.02).all()):
+            return "one-hot" if bool(((wide == 0.0) | (wide == 1.0)).all()) else "probabilities"
+    span = high - low
+    if count >= SOME and span > 0.0 and abs(mean - (low + high) / 2) < 0.05 * span:
+        if abs(std * math.sqrt(12.0) / span - 1.0) < 0.05:
+            return "uniform"
+    return "general"
+
+
+def _generator_for(view, generators):
+    return generators[view.device.type]
+
+
+def fill_normal(view, mean, std, low, high, zeros, infinite, kind, generators):
+    """Floats like the recorded ones."""
+    view = core(view)
+    if view.numel() == 0:
+        return
+    if view.is_complex():
+        parts = [view.real, view.imag]
+        for part in parts:
+            fill_normal(part, mean, std, low, high, zeros, infinite, kind, generators)
+        return
+    wide = torch.float64 if view.dtype == torch.float64 else torch.float32
+    options = {"dtype": wide, "device": view.device, "generator": _generator_for(view, generators)}
+    shape = tuple(view.shape)
+    if kind == "uniform":
+        made = torch.rand(shape, **options).mul_(high - low).add_(low)
+    elif kind == "probabilities" and shape:
+        made = torch.randn(shape, **options).softmax(-1)
+    elif kind == "one-hot" and shape:
+        at = torch.rand(shape, **options).argmax(-1, keepdim=True)
+        made = torch.zeros(shape, dtype=wide, device=view.device).scatter_(-1, at, 1.0)
+    else:
+        limit = torch.finfo(wide).max
+        made = torch.randn(shape, **options).mul_(std).add_(mean)
+        made.clamp_(max(low, -limit), min(high, limit))
+        if zeros > 0.0:
+            made.masked_fill_(torch.rand(shape, **options) < zeros, 0.0)
+    if infinite > 0.0:
+        made.masked_fill_(torch.rand(shape, **options) < infinite, -math.inf)
+    view.copy_(made)
+
+
+def fill_range(view, low, high, is_sorted, zeros, generators):
+    """Integers between two bounds."""
+    view = core(view)
+    if view.numel() == 0:
+        return
+    options = {"device": view.device, "generator": _generator_for(view, generators)}
+    shape = tuple(view.shape)
+    made = torch.randint(low, min(high + 1, (1 << 63) - 1), shape, dtype=torch.int64, **options)
+    expected = 1.0 / (high - low + 1) if low <= 0 <= high else 0.0
+    if zeros > 2.0 * expected:
+        made.masked_fill_(torch.rand(shape, **options) < zeros, 0)
+    elif low == 0 and high == 1:
+        made = (torch.rand(shape, **options) >= zeros).long()
+    if is_sorted and shape:
+        made = made.sort(-1).values
+    view.copy_(made)
+
+
+def fill_values(view, values):
+    """These, in the order of the elements."""
+    view = core(view)
+    if view.is_complex():
+        made = torch.view_as_complex(torch.tensor(values, dtype=torch.float64).reshape(*view.shape, 2))
+    else:
+        made = torch.tensor(values, dtype=torch.float64 if view.is_floating_point() else torch.int64)
+    view.copy_(made.reshape(view.shape))
+
+
+def has_changed(tensor, copy):
+    """Whether a tensor differs from a copy of its storage, bit by bit."""
+    before = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+    before.set_(copy.untyped_storage(), tensor.storage_offset(), tensor.shape, tensor.stride())
+    return not torch.equal(_bytes(tensor.detach()), _bytes(before))
+
+
+def _bytes(tensor):
+    return core(tensor).contiguous().flatten().view(torch.uint8)
+
+
+def storage_bytes(tensor):
+    """The storage below a tensor, as bytes."""
+    return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.detach().untyped_storage())
+
+
+def is_room_for(size, device):
+    """Whether copies of so many bytes leave the program enough of the device's memory."""
+    if device.type != "cuda":
+        return size <= 4 << 30
+    free, _ = torch.cuda.mem_get_info(device)
+    return size <= free // 2
+
+
+GUARD = 64 << 10
+CANARY = 0xFF
+
+
+def guarded(size, device):
+    """Bytes with a guard on both sides. All ones are NaN in every float type: what reads a guard shows it."""
+    padded = -(-size // 64) * 64
+    whole = torch.full((GUARD + padded + GUARD,), CANARY, dtype=torch.uint8, device=device)
+    whole[GUARD : GUARD + padded] = 0
+    whole[GUARD + size : GUARD + padded] = CANARY
+    return whole
+
+
+def view(whole, dtype, shape, stride, offset):
+    """A tensor over guarded bytes; `offset` counts elements behind the guard."""
+    flat = whole.view(dtype)
+    return flat.as_strided(shape, stride, GUARD // flat.element_size() + offset)
+
+
+def overrun(whole, size):
+    """How far behind its end, or before its beginning (negative), guarded bytes were written; 0 when they were not."""
+    hit = whole != CANARY
+    front, back = hit[:GUARD], hit[GUARD + size :]
+    found = torch.stack([front.any(), back.any()]).tolist()
+    if found[0]:
+        return int(front.nonzero()[0].item()) - GUARD
+    if found[1]:
+        return int(back.nonzero()[-1].item()) + 1
+    return 0

@@ -1,0 +1,130 @@
+//! Files in the form of KernelBench: `Model`, `get_inputs` and `get_init_inputs`.
+
+use std::path::Path;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::failed;
+use crate::protocol::Workload;
+
+/// Weights of the original and of candidates are made from it.
+const SEED: u64 = 42;
+
+/// The model to call, on the device. A candidate's has the weights of the original's.
+pub(super) fn model<'py>(
+    py: Python<'py>,
+    module: &Bound<'py, PyAny>,
+    workload: &Workload,
+    device: &str,
+    is_candidate: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let is_new = is_candidate && module.hasattr("ModelNew")?;
+    let made = construct(py, module, workload, if is_new { "ModelNew" } else { "Model" })?;
+    if is_candidate {
+        // The same seed makes the same weights, unless the candidate makes them in another order.
+        let original = load(py, &workload.file).and_then(|original| construct(py, &original, workload, "Model"));
+        if let Ok(original) = original {
+            copy_weights(&original, &made)?;
+        }
+    }
+    made.call_method1("to", (device,))
+}
+
+fn construct<'py>(
+    py: Python<'py>,
+    module: &Bound<'py, PyAny>,
+    workload: &Workload,
+    name: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    seed(py, SEED)?;
+    let init = holder(py, module, workload, "get_init_inputs")?.call_method0("get_init_inputs")?;
+    seed(py, SEED)?;
+    let class = module.getattr(name)?;
+    // Newer files give keyword arguments as well: `[[…], {…}]`.
+    if init.len()? == 2
+        && let (Ok(args), Ok(kwargs)) =
+            (init.get_item(0)?.cast_into::<pyo3::types::PyList>(), init.get_item(1)?.cast_into::<PyDict>())
+    {
+        return class.call(args.to_tuple(), Some(&kwargs));
+    }
+    class.call1(tuple(&init)?)
+}
+
+/// What `get_inputs` makes from a seed.
+pub(super) fn model_inputs<'py>(
+    py: Python<'py>,
+    module: &Bound<'py, PyAny>,
+    workload: &Workload,
+    from: u64,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let holder = holder(py, module, workload, "get_inputs")?;
+    seed(py, from)?;
+    tuple(&holder.call_method0("get_inputs")?)
+}
+
+/// A candidate may leave out what the original says.
+fn holder<'py>(
+    py: Python<'py>,
+    module: &Bound<'py, PyAny>,
+    workload: &Workload,
+    name: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    if module.hasattr(name)? { Ok(module.clone()) } else { load(py, &workload.file) }
+}
+
+fn tuple<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(items.py(), items.try_iter()?.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn seed(py: Python<'_>, seed: u64) -> PyResult<()> {
+    py.import("torch")?.call_method1("manual_seed", (seed & 0x7fff_ffff_ffff,))?;
+    Ok(())
+}
+
+/// By name where all names and shapes are the same, else in order; models that have other weights keep their own.
+fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<()> {
+    let weights = |model: &Bound<'_, PyAny>| -> PyResult<Vec<(String, Vec<i64>, Py<PyAny>)>> {
+        let state = model.call_method0("state_dict")?;
+        let items = state.call_method0("items")?.try_iter()?.map(|item| {
+            let (name, tensor): (String, Bound<'_, PyAny>) = item?.extract()?;
+            Ok((name, tensor.getattr("shape")?.extract()?, tensor.unbind()))
+        });
+        items.collect()
+    };
+    let (mut from, mut to) = (weights(from)?, weights(to)?);
+    let by_name = |all: &[(String, Vec<i64>, Py<PyAny>)]| {
+        let mut names: Vec<_> = all.iter().map(|(name, shape, _)| (name.clone(), shape.clone())).collect();
+        names.sort();
+        names
+    };
+    if by_name(&from) == by_name(&to) {
+        from.sort_by(|a, b| a.0.cmp(&b.0));
+        to.sort_by(|a, b| a.0.cmp(&b.0));
+    } else if from.len() != to.len() || from.iter().zip(&to).any(|(a, b)| a.1 != b.1) {
+        return Ok(());
+    }
+    Python::attach(|py| {
+        for ((_, _, from), (_, _, to)) in from.iter().zip(&to) {
+            // `state_dict` holds detached tensors over the same memory.
+            to.bind(py).call_method1("copy_", (from,))?;
+        }
+        Ok(())
+    })
+}
+
+/// A file as a module of its own, loaded once.
+pub(super) fn load<'py>(py: Python<'py>, file: &Path) -> PyResult<Bound<'py, PyAny>> {
+    let mark = blake3::hash(file.as_os_str().as_encoded_bytes()).to_hex();
+    let name = format!("warpsmith_file_{}", &mark[..12]);
+    let modules = py.import("sys")?.getattr("modules")?;
+    if let Ok(module) = modules.get_item(&name) {
+        return Ok(module);
+    }
+    let util = py.import("importlib.util")?;
+    let spec = util.call_method1("spec_from_file_location", (&name, file))?;
+    let module = util.call_method1("module_from_spec", (&spec,))?;
+    modules.set_item(&name, &module)?;
+    spec.getattr("loader")?.call_method1("exec_module", (&module,)).inspect_err(|_| _ = modules.del_item(&name))?;
+    if module.is_none() { Err(failed("the file cannot be loaded")) } else { Ok(module) }
+}

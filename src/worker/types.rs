@@ -1,0 +1,45 @@
+//! Python types that values are told apart by, looked up once.
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
+
+/// The types.
+pub(super) struct Types {
+    pub(super) tensor: Py<PyType>,
+    pub(super) parameter: Py<PyType>,
+    pub(super) module: Py<PyType>,
+    pub(super) dtype: Py<PyType>,
+    pub(super) device: Py<PyType>,
+    pub(super) enumeration: Py<PyType>,
+    pub(super) slice: Py<PyType>,
+    /// What the static methods of an autograd function are given first.
+    pub(super) context: Py<PyType>,
+}
+
+impl Types {
+    pub(super) fn get(py: Python<'_>) -> PyResult<&Self> {
+        static TYPES: PyOnceLock<Types> = PyOnceLock::new();
+        TYPES.get_or_try_init(py, || {
+            let of = |module: &str, name: &str| -> PyResult<Py<PyType>> {
+                Ok(py.import(module)?.getattr(name)?.cast_into::<PyType>()?.unbind())
+            };
+            Ok(Self {
+                tensor: of("torch", "Tensor")?,
+                parameter: of("torch.nn", "Parameter")?,
+                module: of("torch.nn", "Module")?,
+                dtype: of("torch", "dtype")?,
+                device: of("torch", "device")?,
+                enumeration: of("enum", "Enum")?,
+                slice: of("builtins", "slice")?,
+                context: of("torch.autograd.function", "FunctionCtx")?,
+            })
+        })
+    }
+
+    /// Whether a value is a tensor of torch's own, not of a subclass with a behaviour of its own.
+    pub(super) fn is_tensor(&self, value: &Bound<'_, PyAny>) -> bool {
+        let class = value.get_type();
+        class.is(&self.tensor) || class.is(&self.parameter)
+    }
+}

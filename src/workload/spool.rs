@@ -1,0 +1,81 @@
+//! The folders into which commands that are being recorded write.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::touch;
+use crate::protocol::Workload;
+use crate::store::{Limits, Recording, Store, StoreError};
+
+/// What a command is recorded with when nobody says otherwise.
+const LIMITS: Limits = Limits { size: 256 << 20, shapes: 16 };
+
+/// A folder that a command writes to; while this lives, nobody else takes it for one that was left.
+pub(super) struct Spool {
+    pub(super) folder: PathBuf,
+    _lock: File,
+}
+
+impl Spool {
+    /// A new one below a workspace's state.
+    pub(super) fn new(state: &Path) -> io::Result<Self> {
+        let workloads = state.join("workloads");
+        fs::create_dir_all(&workloads)?;
+        let folder = tempfile::Builder::new().prefix("recording-").tempdir_in(&workloads)?.keep();
+        let lock = File::create(folder.join("lock"))?;
+        lock.lock()?;
+        Ok(Self { folder, _lock: lock })
+    }
+
+    /// Moves what is in it into the store.
+    pub(super) fn import(
+        self,
+        store: &mut Store,
+        recording: &Recording,
+        limits: Limits,
+    ) -> Result<Vec<Workload>, StoreError> {
+        let workloads = read(&self.folder);
+        if !workloads.is_empty() {
+            store.keep_recording(recording, &workloads, limits)?;
+        }
+        remove(&self.folder);
+        Ok(workloads)
+    }
+}
+
+/// Takes over what commands left whose recorder was killed, and what an earlier release kept in such folders.
+pub(super) fn import_left(state: &Path, store: &mut Store) -> Result<(), StoreError> {
+    let Ok(entries) = fs::read_dir(state.join("workloads")) else { return Ok(()) };
+    let mut folders: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
+    folders.sort();
+    for folder in folders {
+        let lock = File::open(folder.join("lock"));
+        if lock.as_ref().is_ok_and(|lock| lock.try_lock().is_err()) {
+            continue;
+        }
+        let workloads = read(&folder);
+        if !workloads.is_empty() {
+            store.keep_recording(&Recording::now(""), &workloads, LIMITS)?;
+            let _ = state.parent().map(touch);
+        }
+        remove(&folder);
+    }
+    Ok(())
+}
+
+/// Calls, most frequent first.
+fn read(folder: &Path) -> Vec<Workload> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let parse = |path: PathBuf| serde_json::from_slice::<Workload>(&fs::read(path).ok()?).ok();
+    let json = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
+    let mut found: Vec<Workload> = entries.flatten().map(|entry| entry.path()).filter(json).filter_map(parse).collect();
+    found.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.entry.cmp(&b.entry)));
+    found
+}
+
+/// Removes a folder, and the one around it when it was the last.
+fn remove(folder: &Path) {
+    let _ = fs::remove_dir_all(folder);
+    let _ = folder.parent().map(fs::remove_dir);
+}

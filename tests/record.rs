@@ -1,0 +1,552 @@
+//! What the recorder notes of all the ways in which programs launch kernels, and that it can be run again. Everything real
+//! but the device. Needs the interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+const HEAD: &str = "
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + o, tl.load(x_ptr + o, mask=o < n) * 2, mask=o < n)
+
+";
+
+struct Project(tempfile::TempDir);
+
+impl Project {
+    /// A program that begins with [`HEAD`], after it was recorded.
+    fn recorded(text: &str) -> (Self, Vec<Value>) {
+        let project = Self::new(&[("main.py", &format!("{HEAD}{text}"))]);
+        let workloads = project.record();
+        (project, workloads)
+    }
+
+    fn new(files: &[(&str, &str)]) -> Self {
+        let project = Self(tempfile::tempdir().unwrap());
+        for (name, text) in files {
+            std::fs::write(project.0.path().join(name), text).unwrap();
+        }
+        // The folder is its own workspace, wherever temporary folders are.
+        std::fs::create_dir(project.0.path().join(".git")).unwrap();
+        project
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        let python = test_python();
+        Command::new(env!("CARGO_BIN_EXE_warpsmith"))
+            .args(args)
+            .current_dir(self.0.path())
+            .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap())
+            .output()
+            .unwrap()
+    }
+
+    fn record(&self) -> Vec<Value> {
+        let ran = self.run(&["record", "--", test_python().to_str().unwrap(), "main.py"]);
+        assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
+        self.workloads()
+    }
+
+    /// In the order in which they are listed, by entry.
+    fn workloads(&self) -> Vec<Value> {
+        let shown: Value = serde_json::from_slice(&self.run(&["workloads", "show", "--json"]).stdout).unwrap();
+        let mut all: Vec<Value> = shown.as_array().unwrap().iter().map(|row| row["workload"].clone()).collect();
+        all.sort_by_key(|workload| (workload["entry"].to_string(), workload["gradients"].to_string()));
+        all
+    }
+}
+
+fn test_python() -> PathBuf {
+    std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn entries(workloads: &[Value]) -> Vec<&str> {
+    workloads.iter().map(|workload| workload["entry"].as_str().unwrap()).collect()
+}
+
+fn kernels(workload: &Value) -> Vec<&str> {
+    workload["launches"].as_array().unwrap().iter().map(|launch| launch["kernel"].as_str().unwrap()).collect()
+}
+
+const FUNCTION: &str = "
+@triton.jit
+def grad_kernel(g_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + o, tl.load(g_ptr + o, mask=o < n) * 2, mask=o < n)
+
+class Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        out = torch.empty_like(x)
+        double_kernel[(1,)](x, out, x.numel(), BLOCK=64)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        out = torch.empty_like(grad)
+        grad_kernel[(1,)](grad, out, grad.numel(), BLOCK=64)
+        return out
+
+def double(x):
+    return Double.apply(x)
+";
+
+#[test]
+fn an_autograd_function_is_recorded_with_and_without_gradients() {
+    let main = format!(
+        "{FUNCTION}
+x = torch.ones(50, requires_grad=True)
+with torch.no_grad():
+    double(x)
+for _ in range(3):
+    double(x).sum().backward()
+assert x.grad[0] == 6
+"
+    );
+    let (_project, workloads) = Project::recorded(&main);
+    assert_eq!(entries(&workloads), ["Double.apply", "Double.apply", "double", "double"]);
+    for pair in workloads.chunks(2) {
+        assert_eq!((&pair[0]["gradients"], &pair[0]["count"]), (&json!(false), &json!(1)));
+        assert_eq!(kernels(&pair[0]), ["double_kernel"]);
+        assert_eq!((&pair[1]["gradients"], &pair[1]["count"]), (&json!(true), &json!(3)));
+        assert_eq!(kernels(&pair[1]), ["double_kernel", "grad_kernel"]);
+        assert_eq!(pair[1]["args"][0]["tensor"]["requires_grad"], true);
+    }
+}
+
+#[test]
+fn a_call_whose_gradients_always_flow_is_one_workload() {
+    let main = format!("{FUNCTION}\nx = torch.ones(50, requires_grad=True)\nfor _ in range(3):\n    Double.apply(x).sum().backward()\n");
+    let (_project, workloads) = Project::recorded(&main);
+    assert_eq!(entries(&workloads), ["Double.apply"]);
+    assert_eq!((&workloads[0]["gradients"], &workloads[0]["count"]), (&json!(true), &json!(3)));
+}
+
+#[test]
+fn a_launch_that_no_function_makes_is_a_workload() {
+    let main = "
+x, out = torch.ones(50), torch.zeros(50)
+double_kernel[(2,)](x, out_ptr=out, n=50, BLOCK=32)
+double_kernel[lambda meta: (triton.cdiv(50, meta['BLOCK']),)](x, out_ptr=out, n=50, BLOCK=32)
+";
+    let (project, workloads) = Project::recorded(main);
+    let [launch] = workloads.as_slice() else { panic!("{workloads:?}") };
+    assert_eq!((launch["entry"].as_str(), launch["source"].as_str()), (Some("double_kernel"), Some("launch")));
+    assert_eq!((&launch["count"], &launch["launches"][0]["grid"]), (&json!(2), &json!([2])));
+    assert_eq!(launch["kwargs"][1], json!(["n", {"int": 50}]));
+    assert_eq!(launch["mutated"], json!([1]));
+    let shown = text(&project.run(&["workloads", "show"]).stdout);
+    assert!(shown.contains("a launch by itself") && shown.contains("double_kernel[2]("), "{shown}");
+}
+
+#[test]
+fn tuned_kernels_are_recorded_with_the_configuration_that_was_chosen() {
+    let main = "
+def bench(run, quantiles):
+    run()
+    return [float(len(quantiles))] * 3
+
+@triton.autotune([triton.Config({'BLOCK': b}, num_warps=2) for b in (16, 32)], key=['n'], do_bench=bench)
+@triton.heuristics({'EVEN': lambda args: args['n'] % 2 == 0})
+@triton.jit
+def tuned_kernel(x_ptr, n, BLOCK: tl.constexpr, EVEN: tl.constexpr):
+    o = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(x_ptr + o, o, mask=o < n)
+
+def fill(x):
+    tuned_kernel[lambda meta: (triton.cdiv(x.numel(), meta['BLOCK']),)](x, x.numel())
+
+fill(torch.zeros(64))
+tuned_kernel[(4,)](torch.zeros(64), 64)
+tuned_kernel[lambda meta: (triton.cdiv(50, meta['BLOCK']),)](torch.zeros(50), 50)
+";
+    let (_project, workloads) = Project::recorded(main);
+    assert_eq!(entries(&workloads), ["fill", "tuned_kernel", "tuned_kernel"]);
+    // The trials of the tuner are no launches of the program's.
+    assert_eq!(kernels(&workloads[0]), ["tuned_kernel"]);
+    let keywords = workloads[0]["launches"][0]["keywords"].as_array().unwrap();
+    for expected in [json!(["BLOCK", {"int": 16}]), json!(["num_warps", {"int": 2}]), json!(["EVEN", {"bool": true}])] {
+        assert!(keywords.contains(&expected), "{expected}: {keywords:?}");
+    }
+    assert_eq!(workloads[0]["launches"][0]["grid"], json!([4]));
+    let blocked: Vec<bool> = workloads[1..].iter().map(|workload| workload["blocked"].is_string()).collect();
+    assert_eq!(blocked.iter().filter(|blocked| **blocked).count(), 1, "a grid that follows the configuration");
+}
+
+/// Everything that a call may be given, and what comes of it when it is run again: the program checks what it gets.
+const KINDS: &str = "
+import collections, dataclasses, enum, functools, typing
+
+class Mode(enum.Enum):
+    FAST = 1
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    scale: float
+    mode: Mode
+    bias: typing.Any
+
+class Pair(typing.NamedTuple):
+    a: typing.Any
+    b: int
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.full((8,), 3.0))
+        self.inner = torch.nn.Linear(2, 2)
+
+    def forward(self, x):
+        assert self.weight[0] == 3.0 and isinstance(self.weight, torch.nn.Parameter)
+        assert self.inner(torch.ones(2)).shape == (2,)
+        return double(x)
+
+class Plain:
+    def __init__(self):
+        self.factor = 2
+
+    def run(self, x):
+        assert self.factor == 2 and type(self).__name__ == 'Plain'
+        return double(x)
+
+    @classmethod
+    def make(cls, x):
+        assert cls.__name__ == 'Plain'
+        return double(x)
+
+def double(x):
+    out = torch.empty_like(x)
+    double_kernel[(1,)](x, out, x.numel(), BLOCK=64)
+    return out
+
+def with_options(x, options, pair, parts, act, start=None):
+    assert options.scale == -float('inf') and options.mode is Mode.FAST and options.bias[1] == 5
+    assert type(pair) is Pair and pair.a is x and pair.b == 3
+    assert parts == [slice(1, None, 2), (None, 'text', 1j), {'k': torch.float16}, {7}]
+    assert act is torch.nn.functional.relu and start in (None, tl.float16)
+    double_kernel[(1,)](x, torch.empty_like(x), x.numel(), BLOCK=64)
+    return act(x)
+
+def of_tensors(*, aliased, strided, empty, scalar, index, mask, half, eighth, byte, number, expanded, parameter, sequence):
+    assert aliased[0].data_ptr() == aliased[1].data_ptr() and torch.equal(aliased[0][2:], aliased[2])
+    assert strided.stride() == (1, 4) and empty.shape == (0, 3) and scalar.item() == 2.5
+    assert index.tolist() == [3, 1, 2] and mask.tolist() == [True, False]
+    assert half.dtype == torch.bfloat16 and eighth.dtype == torch.float8_e4m3fn and byte.dtype == torch.int8
+    assert number.dtype == torch.complex64 and expanded.stride() == (0, 1)
+    assert type(parameter) is torch.nn.Parameter and parameter.requires_grad
+    assert sequence[-1] == 100_000 and bool((sequence.diff() >= 0).all())
+    out = torch.zeros(4)
+    double_kernel[(1,)](strided, out, 4, BLOCK=4)
+    return out
+
+if __name__ == '__main__':
+    x = torch.arange(50.0)
+    partial = functools.partial(with_options, start=tl.float16)
+    parts = [slice(1, None, 2), (None, 'text', 1j), {'k': torch.float16}, {7}]
+    partial(x, Options(-float('inf'), Mode.FAST, [x, 5]), Pair(x, 3), parts, torch.nn.functional.relu)
+    whole = torch.arange(6.0)
+    of_tensors(
+        aliased=[whole, whole.view(6), whole[2:]],
+        strided=torch.ones(8, 4).T[:, :8], empty=torch.zeros(0, 3), scalar=torch.tensor(2.5),
+        index=torch.tensor([3, 1, 2]), mask=torch.tensor([True, False]), half=torch.ones(100, dtype=torch.bfloat16),
+        eighth=torch.ones(100).to(torch.float8_e4m3fn), byte=torch.ones(3, dtype=torch.int8),
+        number=torch.ones(100, dtype=torch.complex64), expanded=torch.ones(4).expand(3, 4),
+        parameter=torch.nn.Parameter(torch.ones(100)), sequence=torch.arange(100_001),
+    )
+    Layer()(x)
+    Plain().run(x)
+    Plain.make(x)
+";
+
+#[test]
+fn each_kind_of_argument_is_described() {
+    let (_project, workloads) = Project::recorded(KINDS);
+    // `Layer.forward`, `Plain.run` and `Plain.make` launch nothing themselves, `double` does for all of them.
+    assert_eq!(entries(&workloads), ["double", "of_tensors", "with_options"]);
+    assert!(workloads.iter().all(|workload| workload["blocked"].is_null()));
+    assert_eq!(workloads[0]["count"], 3);
+    let named = |name: &str| {
+        let all = workloads[1]["kwargs"].as_array().unwrap();
+        all.iter().find(|pair| pair[0] == name).unwrap()[1]["tensor"].clone()
+    };
+    assert_eq!(named("strided")["stride"], json!([1, 4]));
+    assert_eq!(named("index")["data"], json!({"integers": [3, 1, 2]}));
+    assert_eq!(named("scalar")["data"], json!({"floats": [2.5]}));
+    assert_eq!(named("parameter")["is_parameter"], true);
+    assert_eq!(workloads[2]["kwargs"][0][1]["global"]["path"], "float16");
+    assert_eq!(workloads[2]["args"][1]["object"]["class"]["path"], "Options");
+}
+
+/// What a Python program prints that has the worker as `replay` and the recorded calls as `calls`.
+fn replayed(project: &Project, program: &str) -> String {
+    let cache = tempfile::tempdir().unwrap();
+    let python = test_python();
+    let record = Command::new(env!("CARGO_BIN_EXE_warpsmith"))
+        .args(["record", "--", python.to_str().unwrap(), "main.py"])
+        .current_dir(project.0.path())
+        .env("WARPSMITH_FAKE_DEVICE", "toy")
+        .env("XDG_CACHE_HOME", cache.path())
+        .output()
+        .unwrap();
+    let worker = std::fs::read_dir(cache.path().join("warpsmith/worker")).unwrap().next().unwrap().unwrap().path();
+    let head = format!(
+        "
+import json, sys, torch
+from importlib import machinery, util
+loader = machinery.ExtensionFileLoader('_worker', {worker:?})
+worker = util.module_from_spec(util.spec_from_loader('_worker', loader))
+loader.exec_module(worker)
+calls = [json.dumps(call) for call in json.loads(sys.argv[1])]
+
+def replay(call, inputs={{}}, file='main.py', **options):
+    return worker.replay(call, file, json.dumps(inputs), **options)
+"
+    );
+    let calls = Value::Array(project.workloads()).to_string();
+    let ran = Command::new(python)
+        .args(["-c", &format!("{head}{program}"), &calls])
+        .current_dir(project.0.path())
+        .env("TRITON_INTERPRET", "1")
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}{}", text(&record.stderr), text(&ran.stderr));
+    text(&ran.stdout)
+}
+
+/// The asserts of the program hold for what is made again, too.
+#[test]
+fn each_kind_of_argument_is_made_again() {
+    let project = Project::new(&[("main.py", &format!("{HEAD}{KINDS}"))]);
+    let program = "
+for call in calls:
+    for inputs in ({}, {'seed': 7}, {'jitter': 3}):
+        result, tensors, overrun = replay(call, inputs)
+        assert overrun is None, overrun
+    print(json.loads(call)['entry'], tuple(result.shape))
+";
+    let expected = "double (50,)\nof_tensors (4,)\nwith_options (50,)\n";
+    assert_eq!(replayed(&project, program), expected);
+}
+
+#[test]
+fn inputs_are_resized_laid_out_widened_and_guarded() {
+    let main = "
+def double(x, out, n, shift=0, dtype=torch.float16):
+    assert x.dtype == dtype
+    double_kernel[(triton.cdiv(n + shift, 64),)](x.contiguous(), out, n + shift, BLOCK=64)
+
+double(torch.randn(10, 20).half(), torch.empty(200).half(), 200)
+";
+    let project = Project::new(&[("main.py", &format!("{HEAD}{main}"))]);
+    let program = "
+call = calls[0]
+_, (x, out), overrun = replay(call, {'seed': 1})
+assert overrun is None and torch.equal(out, (x * 2).flatten())
+_, (same, _), _ = replay(call, {'seed': 1})
+_, (other, _), _ = replay(call, {'seed': 2})
+assert torch.equal(x, same) and not torch.equal(x, other)
+assert 0.8 < x.float().std().item() < 1.2
+for inputs, stride in (
+    ({'resize': [[20, 17], [200, 170]]}, (17, 1)), ({'layout': 'transposed'}, (1, 10)), ({'layout': 'sliced'}, (36, 1)),
+    ({'layout': 'expanded'}, (0, 1)), ({'layout': 'shifted'}, (20, 1)), ({'widen': 'float64'}, (20, 1)),
+    ({'values': 'zeros'}, (20, 1)),
+):
+    _, (x, out), overrun = replay(call, {'seed': 1, **inputs})
+    assert overrun is None and x.stride() == stride, (inputs, x.stride())
+    assert torch.equal(out, (x * 2).flatten()), inputs
+    if 'widen' in inputs:
+        assert x.dtype == torch.float64 and torch.equal(x.half(), same)
+    if 'layout' in inputs and inputs['layout'] == 'shifted':
+        assert x.data_ptr() % 16 == 2
+    if 'values' in inputs:
+        assert not x.any()
+wrong = json.loads(call)
+wrong['kwargs'] = [['shift', {'int': 4}]]
+print(replay(json.dumps(wrong))[2])
+";
+    assert_eq!(replayed(&project, program), "memory was written 8 bytes behind the end of tensor argument 1\n");
+}
+
+#[test]
+fn a_launch_and_an_autograd_function_are_run_again() {
+    let main = format!(
+        "{FUNCTION}
+x = torch.randn(50, requires_grad=True)
+Double.apply(x).sum().backward()
+double_kernel[(1,)](torch.ones(50), torch.zeros(50), 50, BLOCK=64)
+"
+    );
+    let project = Project::new(&[("main.py", &format!("{HEAD}{main}"))]);
+    let program = "
+result, (x,), _ = replay(calls[0])
+result.sum().backward()
+assert torch.equal(x.grad, torch.full((50,), 2.0))
+_, (x, out), overrun = replay(calls[1])
+assert torch.equal(out, x * 2) and overrun is None
+print(len(calls))
+";
+    assert_eq!(replayed(&project, program), "2\n");
+}
+
+/// A candidate that names its model otherwise, makes its weights in another order and no inputs.
+#[test]
+fn models_get_the_inputs_and_the_weights_of_the_original() {
+    let bench = "
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, size, bias=True):
+        super().__init__()
+        self.one = torch.nn.Linear(size, size, bias=bias)
+        self.two = torch.nn.Linear(size, size, bias=bias)
+
+    def forward(self, x, index):
+        return self.two(self.one(x))[index]
+
+def get_inputs():
+    return [torch.rand(10, 8), torch.randperm(10)]
+
+def get_init_inputs():
+    return [8]
+";
+    let (head, rest) = bench.split_once("        self.one").unwrap();
+    let (_, forward) = rest.split_once("    def forward").unwrap();
+    let (forward, _) = forward.split_once("def get_inputs").unwrap();
+    let linear = |name: &str| format!("        self.{name} = torch.nn.Linear(size, size, bias=bias)\n");
+    let candidate = format!("{head}{}{}    def forward{forward}", linear("two"), linear("one")).replace("Model(", "ModelNew(");
+    let project = Project::new(&[("bench.py", bench), ("candidate.py", &candidate), ("main.py", "")]);
+    let program = "
+import os
+call = json.dumps(dict(source='kernel-bench', file=os.path.abspath('bench.py'), entry='Model.forward', args=[], kwargs=[],
+    mutated=[], launches=[], count=1, environment=dict(python='', torch='', triton='', device='', driver='')))
+for inputs in ({'seed': 3}, {'seed': 4, 'layout': 'transposed'}):
+    expected, (x, index), _ = replay(call, inputs, file='bench.py')
+    result, _, _ = replay(call, inputs, file='candidate.py', is_candidate=True)
+    assert torch.equal(expected, result), inputs
+    assert sorted(index.tolist()) == list(range(10)) and 0.0 <= x.min() and x.max() <= 1.0
+print(x.stride())
+";
+    assert_eq!(replayed(&project, program), "(1, 10)\n");
+}
+
+#[test]
+fn methods_of_what_can_be_made_again_can_be_run_again() {
+    let main = "
+class Op:
+    def __init__(self, n):
+        self.n = n
+
+    def run(self, x):
+        double_kernel[(1,)](x, x, self.n, BLOCK=64)
+
+class Held:
+    def __init__(self):
+        self.file = open(__file__)
+
+    def run(self, x):
+        double_kernel[(1,)](x, x, 7, BLOCK=64)
+
+Op(50).run(torch.ones(50))
+Held().run(torch.ones(50))
+";
+    let (project, workloads) = Project::recorded(main);
+    // What holds a file cannot be made again; its launch can.
+    assert_eq!(entries(&workloads), ["Held.run", "Op.run", "double_kernel"]);
+    assert_eq!(workloads[1]["args"][0]["object"]["state"], json!([["n", {"int": 50}]]));
+    assert_eq!(workloads[2]["source"], "launch");
+    let listed: Value = serde_json::from_slice(&project.run(&["workloads", "list", "--json"]).stdout).unwrap();
+    let obstacle = |entry: &str| {
+        let all = listed.as_array().unwrap();
+        all.iter().find(|row| row["entry"] == entry).unwrap()["obstacle"].clone()
+    };
+    assert_eq!(obstacle("Held.run"), "an argument of type `_io.TextIOWrapper`");
+    assert_eq!((obstacle("Op.run"), obstacle("double_kernel")), (Value::Null, Value::Null));
+}
+
+#[test]
+fn shapes_are_counted_and_bounded_and_a_counter_makes_no_shapes() {
+    let main = "
+def double(x, step):
+    double_kernel[(1,)](x, x, x.numel(), BLOCK=64)
+
+for step in range(40):
+    double(torch.ones(50), step)
+for size in (10, 20, 20, 30, 40):
+    double(torch.ones(size), 0)
+";
+    let project = Project::new(&[("main.py", &format!("{HEAD}{main}")), ("warpsmith.toml", "workloads.max-shapes = 6\n")]);
+    let workloads = project.record();
+    let counts: Vec<(i64, u64)> = workloads
+        .iter()
+        .map(|it| (it["args"][0]["tensor"]["shape"][0].as_i64().unwrap(), it["count"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(counts.iter().filter(|(size, _)| *size == 50).map(|(_, count)| count).sum::<u64>(), 40);
+    assert_eq!(counts.iter().filter(|(size, _)| *size == 20).count(), 1);
+    assert!(counts.contains(&(20, 2)) && counts.len() == 6, "{counts:?}");
+}
+
+/// Recording draws no random numbers and leaves no trace in what the program computes.
+#[test]
+fn the_program_computes_the_same_under_the_recorder() {
+    let main = format!(
+        "{FUNCTION}
+torch.manual_seed(3)
+x = torch.randn(50, requires_grad=True)
+double(x).sum().backward()
+print(torch.rand(3).tolist(), x.grad.sum().item(), double.__name__, double.__wrapped__ if False else '')
+"
+    );
+    let project = Project::new(&[("main.py", &format!("{HEAD}{main}"))]);
+    let python = test_python();
+    let plain = Command::new(&python).arg("main.py").current_dir(project.0.path()).env("TRITON_INTERPRET", "1").output();
+    let recorded = project.run(&["record", "--", python.to_str().unwrap(), "main.py"]);
+    let plain = text(&plain.unwrap().stdout);
+    assert!(!plain.is_empty() && text(&recorded.stdout).starts_with(&plain), "{plain} {}", text(&recorded.stdout));
+}
+
+#[test]
+fn workloads_are_listed_shown_and_removed() {
+    let main = "
+def double(x, n):
+    double_kernel[(1,)](x, x, n, BLOCK=64)
+
+def other(x):
+    double(x, 50)
+
+double(torch.ones(50), 50)
+double(torch.ones(20), 20)
+";
+    let project = Project::new(&[("main.py", &format!("{HEAD}{main}"))]);
+    let none = project.run(&["workloads", "list"]);
+    assert_eq!((none.status.code(), text(&none.stdout).starts_with("nothing is recorded")), (Some(1), true));
+    assert_eq!(project.record().len(), 2);
+    let listed = text(&project.run(&["workloads", "list"]).stdout);
+    assert!(listed.starts_with("ID  ENTRY   FILE     CALLS  AGE  LAUNCHES       SHAPES\n"), "{listed}");
+    assert!(listed.contains("double  main.py  1      now  double_kernel  float32[50], 50\n"), "{listed}");
+    let shown = text(&project.run(&["workloads", "show", "double"]).stdout);
+    for part in ["argument   0: float32[20] (tensor 0: cpu, storage 0, 20 values)", "changes    tensor 0", "by "] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let gone = project.run(&["workloads", "rm", "nothing"]);
+    assert_eq!(gone.status.code(), Some(2));
+    assert!(text(&gone.stderr).contains("no recorded call `nothing`"));
+    let id = listed.lines().nth(1).unwrap().split_whitespace().next().unwrap();
+    assert_eq!(text(&project.run(&["workloads", "rm", id]).stdout), "removed 1 call\n");
+    assert_eq!(project.workloads().len(), 1);
+    assert_eq!(text(&project.run(&["workloads", "rm", "--all"]).stdout), "removed 1 call\n");
+    assert!(project.workloads().is_empty());
+}
