@@ -169,15 +169,30 @@ def is_room_for(size, device):
 
 
 GUARD = 64 << 10
-CANARY = 0xFF
 
 
-def guarded(size, device):
-    """Bytes with a guard on both sides. All ones are NaN in every float type: what reads a guard shows it."""
-    padded = -(-size // 64) * 64
-    whole = torch.full((GUARD + padded + GUARD,), CANARY, dtype=torch.uint8, device=device)
-    whole[GUARD : GUARD + padded] = 0
-    whole[GUARD + size : GUARD + padded] = CANARY
+def _canary(dtype, index):
+    """Eight bytes that are NaN in a float type, and others for each storage: what is copied from one guard into another
+    is seen. Integers are small and negative: an index from a guard leads into a guard."""
+    mark = (index * 37 + 11) % 61 + 1
+    size = dtype.itemsize
+    if dtype.is_complex:
+        size //= 2
+    if dtype.is_floating_point or dtype.is_complex:
+        element = {1: 0xFF - 0x80 * (index % 2), 2: 0x7E00 + mark, 4: 0x7FC00000 + mark, 8: (0x7FF8 << 48) + mark}[size]
+        if dtype == torch.bfloat16:
+            element = 0x7FC0 + mark
+    else:
+        element = (1 << 8 * size) - 1 - mark
+    return int.from_bytes(element.to_bytes(size, "little") * (8 // size), "little", signed=True)
+
+
+def guarded(size, device, dtype, index):
+    """Bytes with a guard on both sides."""
+    words = -(-size // 64) * 8
+    whole = torch.full((GUARD // 8 * 2 + words,), _canary(dtype, index), dtype=torch.int64, device=device)
+    whole = whole.view(torch.uint8)
+    whole[GUARD : GUARD + size] = 0
     return whole
 
 
@@ -187,13 +202,17 @@ def view(whole, dtype, shape, stride, offset):
     return flat.as_strided(shape, stride, GUARD // flat.element_size() + offset)
 
 
-def overrun(whole, size):
+def overrun(whole, size, dtype, index):
     """How far behind its end, or before its beginning (negative), guarded bytes were written; 0 when they were not."""
-    hit = whole != CANARY
-    front, back = hit[:GUARD], hit[GUARD + size :]
+    words = GUARD // 8 + 16
+    expected = torch.full((words,), _canary(dtype, index), dtype=torch.int64, device=whole.device).view(torch.uint8)
+    back = whole[GUARD + size :]
+    front = whole[:GUARD] != expected[:GUARD]
+    back = back != expected[size % 8 :][: back.numel()]
     found = torch.stack([front.any(), back.any()]).tolist()
+    # Whole elements: some of their bytes may be what was there.
     if found[0]:
-        return int(front.nonzero()[0].item()) - GUARD
+        return (int(front.nonzero()[0].item()) - GUARD) // dtype.itemsize * dtype.itemsize
     if found[1]:
-        return int(back.nonzero()[-1].item()) + 1
+        return (int(back.nonzero()[-1].item()) // dtype.itemsize + 1) * dtype.itemsize
     return 0

@@ -98,13 +98,16 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     match book(|book| book.know(key, sketch.shapes, wants_gradient)) {
         Some(Known::New) => record(call.py(), key, sketch.shapes, wants_gradient, (&args, &kwargs), run),
         Some(Known::Seen { tag, covers }) => {
-            let (out, _) = inside(Active { tag, launches: None, covers }, run);
-            if tag.is_some()
-                && let Ok(out) = &out
-            {
-                tag_nodes(out.bind(call.py()));
-            }
-            out
+            let tagged = || {
+                let out = run();
+                if tag.is_some()
+                    && let Ok(out) = &out
+                {
+                    tag_nodes(out.bind(call.py()));
+                }
+                out
+            };
+            inside(Active { tag, launches: None, covers }, tagged).0
         }
         None => run(),
     }
@@ -152,8 +155,11 @@ fn tag_nodes(out: &Bound<'_, PyAny>) {
     }
     let note = || -> PyResult<()> {
         for node in shim(out.py())?.getattr("nodes")?.call1((out,))?.try_iter()? {
-            // Torch's own nodes take no attributes.
-            let _ = node?.setattr("_warpsmith", &tags);
+            let node = node?;
+            // One that was made further inside has the calls around it already. Torch's own nodes take no attributes.
+            if !node.hasattr("_warpsmith")? {
+                let _ = node.setattr("_warpsmith", &tags);
+            }
         }
         Ok(())
     };
@@ -236,7 +242,11 @@ fn launched(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) ->
 }
 
 fn launch_alone(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
-    let (Ok(Some(entry)), Ok(sketch)) = (kernel_entry(&call.function), Sketch::of(&call.args, &call.kwargs)) else {
+    let kwargs = call.kwargs.copy()?;
+    for name in ["grid", "warmup"] {
+        let _ = kwargs.del_item(name);
+    }
+    let (Ok(Some(entry)), Ok(sketch)) = (kernel_entry(&call.function), Sketch::of(&call.args, &kwargs)) else {
         return run();
     };
     let key = Key { entry: entry.0, shapes: sketch.exact };
@@ -244,10 +254,6 @@ fn launch_alone(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>
         return run();
     }
     let workspace = book(|book| book.workspace().to_owned()).unwrap_or_default();
-    let kwargs = call.kwargs.copy()?;
-    for name in ["grid", "warmup"] {
-        let _ = kwargs.del_item(name);
-    }
     let Ok(described) = Described::of(&call.args, &kwargs, &workspace) else { return run() };
     let copies = described.copies().ok().flatten();
     stack(|stack| stack.inside = Some(Vec::new()));

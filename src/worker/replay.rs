@@ -179,8 +179,9 @@ impl Arguments<'_> {
     pub(super) fn overrun(&self) -> PyResult<Option<String>> {
         for storage in self.storages.values() {
             let overrun = contents(storage.whole.py())?.getattr("overrun")?;
-            let bytes: i64 = overrun.call1((&storage.whole, storage.size))?.extract()?;
             let argument = storage.first;
+            let dtype = storage.whole.py().import("torch")?.getattr(storage.dtype.as_str())?;
+            let bytes: i64 = overrun.call1((&storage.whole, storage.size, dtype, argument))?.extract()?;
             if bytes != 0 {
                 let (bytes, place) = (bytes.abs(), if bytes > 0 { "behind the end" } else { "before the beginning" });
                 return Ok(Some(format!("memory was written {bytes} bytes {place} of tensor argument {argument}")));
@@ -219,7 +220,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             if !storages.contains_key(&spec.storage) {
                 let size = bytes[&spec.storage];
                 let guarded = contents(replay.py)?.getattr("guarded")?;
-                let whole = guarded.call1((size, replay.device_of(spec)))?;
+                let whole = guarded.call1((size, replay.device_of(spec), replay.dtype(&spec.dtype)?, spec.id))?;
                 storages.insert(spec.storage, Storage { whole, size, dtype: spec.dtype.clone(), first: spec.id });
             }
         }
@@ -326,7 +327,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             let narrow = replay.flat(storage)?;
             let size = storage.size / replay.item_size(&storage.dtype)? * replay.item_size(wide)?;
             let guarded = contents(replay.py)?.getattr("guarded")?;
-            let whole = guarded.call1((size, narrow.getattr("device")?))?;
+            let whole = guarded.call1((size, narrow.getattr("device")?, replay.dtype(wide)?, storage.first))?;
             *storage = Storage { whole, size, dtype: wide.clone(), first: storage.first };
             replay.flat(storage)?.call_method1("copy_", (narrow,))?;
         }

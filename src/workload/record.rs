@@ -64,8 +64,8 @@ pub fn record(
     going: &dyn Fn() -> bool,
 ) -> Result<Recorded, RecordingError> {
     let workspace = &fs::canonicalize(workspace)?;
-    let entries = entry_points(workspace);
-    if entries.is_empty() {
+    let (entries, has_launches) = entry_points(workspace);
+    if !has_launches {
         return Err(RecordingError::NoEntries(workspace.clone()));
     }
     let spool = Spool::new(&state_folder(workspace)?)?;
@@ -104,26 +104,33 @@ pub fn record(
     Ok(Recorded { workloads, status: status.code(), output: fs::read_to_string(log.path()).unwrap_or_default() })
 }
 
-/// The functions of a workspace that hold launches of kernels.
-fn entry_points(workspace: &Path) -> Vec<EntryPoint> {
+/// The functions of a workspace that hold launches of kernels or call autograd functions, and whether there is any launch.
+fn entry_points(workspace: &Path) -> (Vec<EntryPoint>, bool) {
     let python = |path: &Path| path.extension().is_some_and(|extension| extension == "py");
     let files = ignore::WalkBuilder::new(workspace).build().flatten().map(ignore::DirEntry::into_path);
-    files.filter(|path| python(path)).flat_map(|path| entries_of(&path)).collect()
+    let (mut entries, mut has_launches) = (Vec::new(), false);
+    for path in files.filter(|path| python(path)) {
+        let (found, launches) = entries_of(&path);
+        entries.extend(found);
+        has_launches |= launches;
+    }
+    (entries, has_launches)
 }
 
-fn entries_of(path: &Path) -> Vec<EntryPoint> {
-    let Ok(text) = fs::read_to_string(path) else { return Vec::new() };
+fn entries_of(path: &Path) -> (Vec<EntryPoint>, bool) {
+    let Ok(text) = fs::read_to_string(path) else { return (Vec::new(), false) };
     // A kernel may come from another file, so the word `triton` is no condition.
     if !text.contains(']') && !text.contains(".apply(") {
-        return Vec::new();
+        return (Vec::new(), false);
     }
     // Calls of other subscripts (tables of functions) are watched too; what launches nothing is not kept.
     let source = Source::parse(text);
-    let mut hosts = Module::build(&source).hosts;
+    let module = Module::build(&source);
+    let (mut hosts, has_launches) = (module.hosts, !module.launches.is_empty());
     // A function that calls an autograd function is more of a call to look at than the autograd function itself.
     for (at, _) in source.text().match_indices(".apply(") {
         hosts.extend(Module::function_around(&source, at).filter(|host| hosts.iter().all(|it| it.line != host.line)));
     }
     let point = |host: Host| EntryPoint { file: path.to_owned(), qualname: host.qualname, line: host.line + 1 };
-    hosts.into_iter().map(point).collect()
+    (hosts.into_iter().map(point).collect(), has_launches)
 }
