@@ -1,7 +1,7 @@
 //! The calls that were seen, and the files in which they are written down at once: a program that is killed keeps what was
 //! recorded until then.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -51,6 +51,8 @@ struct Kept {
 struct Seen {
     plain: Kept,
     gradient: Option<(u64, Kept)>,
+    /// Calls whose gradients came after they were counted without.
+    late: HashSet<u64>,
     covers: bool,
 }
 
@@ -167,7 +169,7 @@ impl Book {
         let covers = workload.obstacle().is_none();
         let plain = Kept { path: self.next_file(&workload.entry), workload };
         plain.save();
-        self.seen.insert(key, Some(Seen { plain, gradient: None, covers }));
+        self.seen.insert(key, Some(Seen { plain, gradient: None, late: HashSet::new(), covers }));
         self.alike.entry((key.entry, shapes)).or_default().push(key);
     }
 
@@ -181,10 +183,20 @@ impl Book {
         ))
     }
 
-    /// Whether the gradients of a call are to be noted.
-    pub(super) fn wants_gradient(&self, key: Key, call: u64) -> bool {
-        let Some(Some(seen)) = self.seen.get(&key) else { return false };
-        seen.gradient.as_ref().is_none_or(|(of, _)| *of == call)
+    /// Whether the gradients of a call are to be noted; counts them otherwise.
+    pub(super) fn wants_gradient(&mut self, key: Key, call: u64) -> bool {
+        let Some(Some(seen)) = self.seen.get_mut(&key) else { return false };
+        match &mut seen.gradient {
+            Some((of, _)) if *of == call => true,
+            None => true,
+            Some((_, gradient)) => {
+                if seen.late.insert(call) && seen.plain.workload.count > 0 {
+                    seen.plain.workload.count -= 1;
+                    gradient.workload.count += 1;
+                }
+                false
+            }
+        }
     }
 
     /// Gradients went through a call, with these launches.

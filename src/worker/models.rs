@@ -82,9 +82,12 @@ fn seed(py: Python<'_>, seed: u64) -> PyResult<()> {
     Ok(())
 }
 
+/// Name, shape and tensor.
+type Weight = (String, Vec<i64>, Py<PyAny>);
+
 /// By name where all names and shapes are the same, else in order; models that have other weights keep their own.
 fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<()> {
-    let weights = |model: &Bound<'_, PyAny>| -> PyResult<Vec<(String, Vec<i64>, Py<PyAny>)>> {
+    let weights = |model: &Bound<'_, PyAny>| -> PyResult<Vec<Weight>> {
         let state = model.call_method0("state_dict")?;
         let items = state.call_method0("items")?.try_iter()?.map(|item| {
             let (name, tensor): (String, Bound<'_, PyAny>) = item?.extract()?;
@@ -93,7 +96,7 @@ fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<()> 
         items.collect()
     };
     let (mut from, mut to) = (weights(from)?, weights(to)?);
-    let by_name = |all: &[(String, Vec<i64>, Py<PyAny>)]| {
+    let by_name = |all: &[Weight]| {
         let mut names: Vec<_> = all.iter().map(|(name, shape, _)| (name.clone(), shape.clone())).collect();
         names.sort();
         names

@@ -223,7 +223,9 @@ fn on_kernel(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
                     .iter_mut()
                     .filter_map(|call| call.launches.as_mut())
                     .for_each(|all| all.push(record.clone()));
-                stack.inside.as_mut().map(|all| all.push(record));
+                if let Some(all) = &mut stack.inside {
+                    all.push(record);
+                }
             });
         }
         Ok(out)

@@ -1,6 +1,7 @@
 //! Recorded values → Python objects with fresh contents.
 
 use std::borrow::Cow;
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use pyo3::prelude::*;
@@ -217,11 +218,11 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         }
         let mut storages = BTreeMap::new();
         for (spec, _) in &specs {
-            if !storages.contains_key(&spec.storage) {
+            if let Entry::Vacant(free) = storages.entry(spec.storage) {
                 let size = bytes[&spec.storage];
                 let guarded = contents(replay.py)?.getattr("guarded")?;
                 let whole = guarded.call1((size, replay.device_of(spec), replay.dtype(&spec.dtype)?, spec.id))?;
-                storages.insert(spec.storage, Storage { whole, size, dtype: spec.dtype.clone(), first: spec.id });
+                free.insert(Storage { whole, size, dtype: spec.dtype.clone(), first: spec.id });
             }
         }
         let generators = PyDict::new(replay.py);
