@@ -3,6 +3,7 @@
 //! Three layers, one direction (see `docs/src/architecture.md`): the model ([`syntax`], [`kernel`], [`analysis`]) is pure;
 //! the features ([`rules`], [`features`], [`explore`], …) build on it; [`server`] alone knows LSP and [`worker`] alone knows Python.
 
+pub mod fence;
 pub mod protocol;
 
 #[cfg(feature = "server")]

@@ -19,6 +19,7 @@ fn the_doctor_asks_triton_and_counts_false_alarms() {
     let ran = doctor(&[]);
     assert!(ran.contains("Compiling       works: Triton 3."), "{ran}");
     assert!(ran.contains("False alarms    none\n"), "{ran}");
+    assert!(ran.contains("Fence           complete: ") || ran.contains("Fence           incomplete; "), "{ran}");
     let file = state.path().join("warpsmith/false-alarms.jsonl");
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     let alarm = r#"{"rule":"L002","message":"","kernel":"def k(): pass","triton":"3.6.0","warpsmith":"0.1.0","date":"2026-01-01"}"#;

@@ -11,6 +11,8 @@ mod optimize;
 mod record;
 mod resources;
 mod rules;
+mod verify;
+mod worker;
 mod workloads;
 
 use std::io::{IsTerminal, Write};
@@ -47,6 +49,10 @@ enum Command {
     Workloads(workloads::Args),
     /// Search for a faster version of a kernel, on the local GPU
     Optimize(optimize::Args),
+    /// Judge a file against another: is it right, is it faster
+    Verify(verify::Args),
+    /// Judge candidates for a Warpsmith on another machine (`evaluator.command` starts this)
+    Worker(worker::Args),
     /// Show what Triton's compiler makes of a kernel
     Inspect(inspect::Args),
     /// Run the language server on standard input and output (editors start this)
@@ -102,6 +108,8 @@ pub fn main() -> ExitCode {
     match Cli::parse() {
         // The server owns standard output.
         Cli { command: Command::Serve, .. } => ended(crate::server::serve()),
+        // The worker writes to it from other threads.
+        Cli { command: Command::Worker(args), .. } => ended(worker::run(&args)),
         cli => {
             let out = &mut std::io::BufWriter::new(std::io::stdout().lock());
             ended(run(cli, out).and_then(|code| Ok(out.flush().map(|()| code)?)))
@@ -130,6 +138,8 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Workloads(args) => workloads::run(&args, out),
         Command::Optimize(args) => optimize::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
+        Command::Verify(args) => verify::run(&args, out),
+        Command::Worker(args) => worker::run(&args),
         Command::Serve => crate::server::serve(),
     }
 }

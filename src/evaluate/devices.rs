@@ -96,6 +96,45 @@ fn list() -> Result<Vec<Device>, DriverError> {
         .collect()
 }
 
+/// What a device's memory can do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Memory {
+    /// Bytes of the L2 cache.
+    pub(super) l2: u64,
+    /// Bytes a second, by the memory's clock and width.
+    pub(super) bytes_per_second: f64,
+}
+
+/// What the memory of the first device can do; `None` without a device, or where the driver does not tell.
+pub(super) fn memory() -> Option<Memory> {
+    static FOUND: OnceLock<Option<Memory>> = OnceLock::new();
+    *FOUND.get_or_init(|| if std::env::var_os(FAKE_DEVICE_ENV).is_some() { None } else { guarded(ask_memory).ok()? })
+}
+
+fn ask_memory() -> Option<Memory> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH as WIDTH, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE as L2,
+        CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE as CLOCK,
+    };
+    result::init().ok()?;
+    let device = result::device::get(0).ok()?;
+    #[expect(unsafe_code, reason = "the device handle comes from the driver a line above")]
+    let attribute = |which| unsafe { result::device::get_attribute(device, which) }.ok().filter(|&value| value > 0);
+    // The clock is in kHz, the width in bits; two transfers a clock.
+    let bytes_per_second = f64::from(attribute(CLOCK)?) * 1000.0 * 2.0 * f64::from(attribute(WIDTH)?) / 8.0;
+    Some(Memory { l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
+}
+
+/// The present clock of a device's multiprocessors in MHz, where it is told.
+pub(super) fn clock(index: usize) -> Option<u32> {
+    static NVML: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
+    let nvml = NVML.get_or_init(|| nvml_wrapper::Nvml::init().ok()).as_ref()?;
+    nvml.device_by_index(u32::try_from(index).ok()?)
+        .ok()?
+        .clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM)
+        .ok()
+}
+
 fn cuda_version() -> Option<String> {
     let mut version = 0;
     #[expect(unsafe_code, reason = "writes one integer, needs no initialisation")]

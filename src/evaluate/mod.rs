@@ -1,9 +1,31 @@
 //! Whether a candidate is right, and whether it is faster.
 
+mod baseline;
+mod bench;
+mod checks;
+mod claim;
 mod devices;
+mod floor;
+mod judge;
+mod measure;
+mod operators;
+mod original;
+mod pool;
+mod process;
+mod remote;
 pub mod statistics;
+mod stop;
+mod trials;
+mod verdict;
 
+pub use bench::{Bench, Limits};
+pub use claim::{CREDIBLE, Claim, LEAST_SPEEDUP};
 pub use devices::{Drivers, devices, drivers};
+pub use judge::{Effort, Task};
+pub use pool::Evaluator;
+pub use remote::serve as serve_remote;
+pub use trials::title;
+pub use verdict::{Check, Measured, Outcome, Reason, Verdict};
 
 /// What the machine has to measure on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! The search: from the user's kernel to a faster one, measured.
 
-mod fuzz;
 mod knobs;
 mod prepare;
 mod run;
@@ -8,7 +7,7 @@ mod search;
 
 use std::path::PathBuf;
 
-use crate::python::WorkerError;
+use crate::python::ForkerError;
 use crate::rules::Edit;
 use crate::settings::Settings;
 
@@ -122,8 +121,8 @@ pub enum OptimizeError {
     Failed(String),
 }
 
-impl From<WorkerError> for OptimizeError {
-    fn from(error: WorkerError) -> Self {
+impl From<ForkerError> for OptimizeError {
+    fn from(error: ForkerError) -> Self {
         Self::Failed(error.to_string())
     }
 }

@@ -49,7 +49,7 @@ pub struct Fence {
     pub memory: u64,
     /// Bytes of memory on the device; 0 for no limit.
     pub device_memory: u64,
-    /// Processes and threads at once, beyond those that torch and the driver start; 0 for no limit.
+    /// Processes at once, and threads beyond those that torch and the driver start; 0 for no limit.
     pub processes: u64,
     /// Bytes that it may write into one file, and print.
     pub output: u64,
@@ -78,11 +78,46 @@ pub enum ForkerReply {
     Ended {
         /// Which.
         id: u64,
-        /// How: `ended with status 0`, `was killed by signal 9`.
-        how: String,
+        /// How.
+        how: End,
         /// The end of what it printed.
         output: String,
     },
+}
+
+/// How a child came to its end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// By itself, with this exit status.
+    Status(i32),
+    /// By this signal, which was not ours.
+    Signal(i32),
+    /// [`ForkerRequest::Kill`] asked for it, or the judge has gone.
+    Killed,
+    /// It took more than [`Fence::memory`] and was killed.
+    MemoryLimit,
+    /// It had more processes or threads than [`Fence::processes`] and was killed.
+    ProcessLimit,
+    /// It printed more than [`Fence::output`] and was killed.
+    OutputLimit,
+    /// It never ran: the process or its fence could not be made.
+    Unstarted(String),
+}
+
+impl std::fmt::Display for End {
+    /// What follows "the process": `ended with status 0`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Status(status) => write!(f, "ended with status {status}"),
+            Self::Signal(signal) => write!(f, "was ended by signal {signal}"),
+            Self::Killed => f.write_str("was killed"),
+            Self::MemoryLimit => f.write_str("was killed: it took more memory than its limit"),
+            Self::ProcessLimit => f.write_str("was killed: it started more processes or threads than its limit"),
+            Self::OutputLimit => f.write_str("was killed: it printed more than its limit"),
+            Self::Unstarted(why) => write!(f, "could not be started: {why}"),
+        }
+    }
 }
 
 /// Inputs of a call, made from a recorded one.
@@ -158,6 +193,8 @@ pub enum RunnerRequest {
         folder: PathBuf,
         /// The call that is going to be made.
         workload: Box<Workload>,
+        /// Whether it is a candidate: it may name its model `ModelNew`.
+        is_candidate: bool,
     },
     /// Compile for these inputs, without the device. Answered by [`RunnerReply::Compiled`].
     Compile(Vec<Inputs>),
@@ -172,6 +209,8 @@ pub enum RunnerRequest {
 pub struct Call {
     /// With what.
     pub inputs: Inputs,
+    /// The tensors of the call before are used again, with new contents.
+    pub reuse: Reuse,
     /// Allocations that torch leaves unwritten are filled with NaN or a sentinel first.
     pub poison: bool,
     /// Launches of Triton's do nothing.
@@ -182,6 +221,21 @@ pub struct Call {
     pub watch: bool,
     /// Give the results as well.
     pub export: bool,
+    /// Give those of the call before instead, as they are now.
+    pub previous: bool,
+}
+
+/// Whether tensors of the call before are used again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reuse {
+    /// New ones, at other addresses.
+    #[default]
+    Nothing,
+    /// The same, all of whose contents are new.
+    All,
+    /// The same; only the middle third of each has new contents.
+    Middle,
 }
 
 /// Timed calls, back to back.
@@ -193,6 +247,8 @@ pub struct Timing {
     pub calls: usize,
     /// Flush the L2 cache before each call.
     pub cold: bool,
+    /// Wait for the device after each call, and take the time of the clock as well.
+    pub synced: bool,
     /// Gradients are computed in each call.
     pub gradients: bool,
     /// Give the results of the last call on each of the inputs.
@@ -212,7 +268,10 @@ pub struct Sealed {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RunnerReply {
     /// The file is loaded and has the entry.
-    Loaded,
+    Loaded {
+        /// What the judge needs and the file has replaced or set, in words.
+        tampered: Vec<String>,
+    },
     /// Everything that could be compiled without the device is.
     Compiled {
         /// What could not, in words.
@@ -227,16 +286,15 @@ pub enum RunnerReply {
         /// Milliseconds of all calls together, from the first launch to a full synchronise, by the clock of the process.
         /// With [`Timing::cold`] the flushes are in it.
         wall: f64,
+        /// Milliseconds of each call by the clock of the process, with [`Timing::synced`].
+        walls: Vec<f64>,
         /// Results, for each of the inputs, when they were asked for.
         results: Vec<Exported>,
+        /// As in [`Ran`].
+        tampered: Vec<String>,
     },
     /// Something of the user's raised.
     Raised(Raised),
-    /// The process is not what it was: something that the judge needs was replaced.
-    Tampered {
-        /// What, in words.
-        what: String,
-    },
 }
 
 /// What came out of one call.
@@ -246,14 +304,19 @@ pub struct Ran {
     pub results: Exported,
     /// The launches inside.
     pub launches: Vec<LaunchRecord>,
-    /// Operators of torch that did work on the device, such as `aten::mm`, in order of first appearance.
-    pub operators: Vec<String>,
+    /// Operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor that one took or
+    /// gave at once.
+    pub operators: Vec<(String, u64)>,
     /// Threads that Python has now and had not before.
     pub threads: usize,
     /// Processes below this one.
     pub children: usize,
     /// Bytes on the device at most, as torch counts them.
     pub device_memory: u64,
+    /// What lies beside the arguments in memory and was written to, in words.
+    pub overrun: Option<String>,
+    /// What the judge needs and was replaced or set since the file was loaded, in words.
+    pub tampered: Vec<String>,
 }
 
 /// The results of a call: what was returned, then the tensor arguments as they are afterwards, then the gradients.
@@ -365,6 +428,18 @@ pub enum ComparerRequest {
         holds_nan: bool,
         /// Whether results must be equal bit by bit (exact inputs).
         exact: bool,
+        /// Results of the original elsewhere, from which how exact it is was learned: its run, its run at a higher precision,
+        /// its runs on moved inputs. Used when there is neither a reference nor a jittered run.
+        level: Option<(u32, Option<u32>, Vec<u32>)>,
+    },
+    /// What a run of the original is good for. Answered by [`ComparerReply::Standing`].
+    Stand {
+        /// The original's.
+        original: u32,
+        /// At a higher precision, if there is such a run.
+        reference: Option<u32>,
+        /// On moved inputs.
+        jittered: Vec<u32>,
     },
     /// Which leaves are not the same bit by bit (NaN equals NaN), or are not of the same type, shape and layout.
     Changed {
@@ -387,6 +462,13 @@ pub enum ComparerReply {
     Done,
     /// What differs; empty when nothing does.
     Differences(Vec<Difference>),
+    /// What a run of the original is good for.
+    Standing {
+        /// It agrees with the run at a higher precision, where there is one, and with those on moved inputs.
+        is_credible: bool,
+        /// It is exact: equal to the run at a higher precision.
+        is_exact: bool,
+    },
     /// It could not: its own device memory ran out, or the results cannot be read.
     Failed {
         /// Why.

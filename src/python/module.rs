@@ -66,11 +66,12 @@ pub(super) fn unpack() -> Result<PathBuf, ModuleError> {
 
 /// Python code that loads the module and makes `call` of it.
 ///
-/// The version is asked first: an interpreter older than the stable interface it was built for would crash.
+/// Nothing is imported from the current folder, which `-c` puts first. The version is asked first: an interpreter older than the stable interface it was built for would crash.
 pub(super) fn bootstrap(module: &Path, call: &str) -> OsString {
     let path = module.display().to_string().replace('\\', "\\\\").replace('\'', "\\'");
     format!(
         "import sys\n\
+         sys.path[:] = [place for place in sys.path if place]\n\
          if sys.version_info < (3, 10): sys.exit('warpsmith needs Python 3.10 or newer; this is ' + sys.version)\n\
          from importlib import machinery, util\n\
          loader = machinery.ExtensionFileLoader('_worker', '{path}')\n\

@@ -54,6 +54,8 @@ pub struct Settings {
     pub workloads: WorkloadSettings,
     /// How kernels are optimized.
     pub optimize: OptimizeSettings,
+    /// Where candidates are judged.
+    pub evaluator: EvaluatorSettings,
     /// The language model to use, if any.
     pub model: ModelSettings,
 }
@@ -159,6 +161,16 @@ impl Default for OptimizeSettings {
     fn default() -> Self {
         Self { budget: 60.0, parallel: 0, seed: 0 }
     }
+}
+
+/// Where candidates are judged.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct EvaluatorSettings {
+    /// The command that starts `warpsmith worker` on another machine, such as `["ssh", "gpubox", "warpsmith", "worker"]`; empty
+    /// means the GPUs of this one.
+    #[schemars(example = &["ssh", "gpubox", "warpsmith", "worker"])]
+    pub command: Vec<String>,
 }
 
 /// A language model behind an OpenAI-compatible address.

@@ -20,23 +20,26 @@ pub(super) enum Mode {
     Watch,
     /// Compile for the arguments given and launch nothing.
     CompileOnly,
+    /// Do nothing.
+    Ghost,
 }
 
 struct Watch {
     mode: Mode,
+    launches: Vec<LaunchRecord>,
     simulated_ms: f64,
 }
 
 /// The child process judges one candidate on one thread: its state is global.
-static WATCH: Mutex<Watch> = Mutex::new(Watch { mode: Mode::Plain, simulated_ms: 0.0 });
+static WATCH: Mutex<Watch> = Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0 });
 
 fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
     use_it(&mut WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// Sets what launches do from now on.
-pub(super) fn set_mode(mode: Mode) {
-    watch(|watch| watch.mode = mode);
+/// The launches noted since this was asked last.
+pub(super) fn take_launches() -> Vec<LaunchRecord> {
+    watch(|watch| std::mem::take(&mut watch.launches))
 }
 
 /// The time that a simulated device says has passed, in milliseconds.
@@ -44,13 +47,45 @@ pub(super) fn simulated_ms() -> f64 {
     watch(|watch| watch.simulated_ms)
 }
 
-/// Puts the hook under every launch of this process.
-pub(super) fn install(py: Python<'_>) -> PyResult<()> {
-    let hook = PyCFunction::new_closure(py, None, None, on_launch)?;
-    let patch = shim(py)?.getattr("patch")?;
-    patch.call1((py.import("triton.runtime.jit")?.getattr("JITFunction")?, "run", &hook))?;
-    patch.call1((py.import("triton.runtime.interpreter")?.getattr("InterpretedFunction")?, "run", &hook))?;
-    Ok(())
+fn is_interpreted(function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let interpreted = function.py().import("triton.runtime.interpreter")?.getattr("InterpretedFunction")?;
+    function.is_instance(&interpreted)
+}
+
+/// Hooks under the launches, until dropped by [`Self::remove`].
+pub(super) struct Hooks<'py>(Vec<(Bound<'py, PyAny>, &'static str, Bound<'py, PyAny>)>);
+
+impl<'py> Hooks<'py> {
+    /// Puts hooks under every launch and sets what launches do.
+    pub(super) fn install(py: Python<'py>, mode: Mode) -> PyResult<Self> {
+        let patch = shim(py)?.getattr("patch")?;
+        let hook = PyCFunction::new_closure(py, None, None, on_launch)?;
+        let mut hooks = Self(Vec::new());
+        for (module, class) in
+            [("triton.runtime.jit", "JITFunction"), ("triton.runtime.interpreter", "InterpretedFunction")]
+        {
+            let class = py.import(module)?.getattr(class)?;
+            let original = patch.call1((&class, "run", &hook))?;
+            hooks.0.push((class, "run", original));
+        }
+        if mode == Mode::Ghost {
+            let nothing = PyCFunction::new_closure(py, None, None, |call: &Bound<'_, PyTuple>, _| call.py().None())?;
+            for class in shim(py)?.getattr("launchers")?.call0()?.try_iter()? {
+                let class = class?;
+                let original = patch.call1((&class, "__call__", &nothing))?;
+                hooks.0.push((class, "__call__", original));
+            }
+        }
+        take_launches();
+        watch(|watch| watch.mode = mode);
+        Ok(hooks)
+    }
+
+    /// Takes them away.
+    pub(super) fn remove(self) -> PyResult<()> {
+        watch(|watch| watch.mode = Mode::Plain);
+        self.0.into_iter().rev().try_for_each(|(class, name, original)| class.setattr(name, original))
+    }
 }
 
 /// `hook(original, self, args, kwargs)`; see the shim.
@@ -64,6 +99,9 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
     };
     match watch(|watch| watch.mode) {
         Mode::Plain => run(&args, &kwargs),
+        Mode::Ghost if is_interpreted(&function)? => Ok(py.None()),
+        // What is compiled is not launched either: see `Hooks`.
+        Mode::Ghost => run(&args, &kwargs),
         Mode::CompileOnly => {
             let args = PyTuple::new(py, args.iter().map(|arg| stand_in(&arg)).collect::<PyResult<Vec<_>>>()?)?;
             let quiet = PyDict::new(py);
@@ -76,7 +114,10 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
         Mode::Watch => {
             let out = run(&args, &kwargs)?;
             let record = launch_record(&function, &kwargs, &args)?;
-            watch(|watch| watch.simulated_ms += simulated_cost(&record));
+            watch(|watch| {
+                watch.simulated_ms += simulated_cost(&record);
+                watch.launches.push(record);
+            });
             Ok(out)
         }
     }
@@ -108,9 +149,7 @@ pub(super) fn compile_ahead(
     options.set_item("allow_non_fake_inputs", true)?;
     let mode = mode.call((), Some(&options))?;
     mode.call_method0("__enter__")?;
-    set_mode(Mode::CompileOnly);
     let ran = replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
-    set_mode(Mode::Plain);
     mode.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
     ran.map(drop)
 }

@@ -216,3 +216,12 @@ def overrun(whole, size, dtype, index):
     if found[1]:
         return (int(back.nonzero()[-1].item()) // dtype.itemsize + 1) * dtype.itemsize
     return 0
+
+
+def refill(whole, other, size, only_middle):
+    """Copies the bytes between the guards from another storage of the same layout, all or those in the middle third."""
+    first, last = 0, size
+    if only_middle:
+        # Whole elements, whatever the type.
+        first, last = size // 3 // 16 * 16, size - size // 3 // 16 * 16
+    whole[GUARD + first : GUARD + last].copy_(other[GUARD + first : GUARD + last])

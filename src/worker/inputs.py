@@ -1,20 +1,186 @@
-"""What float inputs hold besides what was recorded."""
+"""What float tensors are filled with to try a kernel: values made from contents like the recorded ones."""
 
 import torch
 
+BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+# Elements at once.
+CHUNK = 1 << 24
+# Powers of two, and "packed pairs of 4 bits": a step of theirs is no rounding error.
+COARSE = ("float8_e8m0fnu", "float4_e2m1fn_x2")
+
 
 def apply(view, values, low, high, generator):
-    """Fills a tensor with values of a kind."""
-    if values == "zeros":
-        view.zero_()
-    elif values == "constant":
-        view.fill_(high)
+    """Overwrites a float tensor that holds contents between `low` and `high`, and stays on their side of zero."""
+    if values == "recorded" or view.numel() == 0 or is_coarse(view.dtype):
+        return
+    view = torch.view_as_real(view) if view.is_complex() else view
+    for dim, stride in enumerate(view.stride()):
+        if stride == 0:
+            view = view.narrow(dim, 0, 1)
+    Filler(view, low, high, generator).fill(values)
 
 
 def jitter(flat, seed):
-    """Moves floats by up to one unit in the last place."""
-    generator = torch.Generator(flat.device).manual_seed(seed)
-    wide = flat.double()
-    factor = torch.rand(wide.shape, generator=generator, device=flat.device, dtype=torch.float64)
-    wide.mul_(1.0 + (factor - 0.5) * 2.0 * torch.finfo(flat.dtype).eps)
-    flat.copy_(wide)
+    """A copy whose float elements are a unit in the last place higher, lower, or as they were."""
+    if not (flat.is_floating_point() or flat.is_complex()) or is_coarse(flat.dtype):
+        return flat.clone()
+    moved = flat.clone(memory_format=torch.contiguous_format)
+    generator = torch.Generator(flat.device)
+    generator.manual_seed(seed & 0x7FFF_FFFF_FFFF)
+    elements = (torch.view_as_real(moved) if moved.is_complex() else moved).view(-1)
+    bits = elements.view(BITS[elements.dtype.itemsize])
+    greatest = int(torch.tensor(torch.finfo(elements.dtype).max, dtype=elements.dtype).view(bits.dtype))
+    # The sign is a bit of its own: a step of the magnitude. Zeros, the least number and what is not finite stay.
+    mask = torch.iinfo(bits.dtype).max
+    for start in range(0, bits.numel(), CHUNK):
+        part = bits[start : start + CHUNK]
+        magnitude = part & mask
+        step = torch.randint(-1, 2, part.shape, dtype=torch.int8, device=part.device, generator=generator)
+        part += step.to(bits.dtype) * ((magnitude > 1) & (magnitude < greatest))
+    return moved
+
+
+def widened(flat, dtype):
+    """A copy in a wider type; what is not a float, or as wide already, keeps its own."""
+    dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype
+    if is_coarse(flat.dtype):
+        return flat.clone()
+    if flat.is_complex():
+        wide = torch.complex128 if dtype is torch.float64 else torch.complex64
+        return flat.to(wide if wide.itemsize > flat.dtype.itemsize else flat.dtype, copy=True)
+    if not flat.is_floating_point() or flat.dtype.itemsize >= dtype.itemsize:
+        return flat.clone()
+    return flat.to(dtype)
+
+
+def is_coarse(dtype):
+    return str(dtype).removeprefix("torch.") in COARSE
+
+
+class Filler:
+    """A tensor without repeated elements, and how to change it."""
+
+    def __init__(self, view, low, high, generator):
+        self.view, self.low, self.high, self.generator = view, float(low), float(high), generator
+        self.info = torch.finfo(view.dtype)
+        # The narrow types have no arithmetic of their own.
+        self.wide = torch.float64 if view.dtype is torch.float64 else torch.float32
+
+    def fill(self, values):
+        {
+            "large": self.large,
+            "tiny": self.tiny,
+            "constant": self.constant,
+            "sorted": self.sort,
+            "skewed": self.skewed,
+            "infinite": self.infinite,
+            "nan": self.nan,
+            "integers": self.integers,
+            "zeros": self.zeros,
+        }[values]()
+
+    def change(self, function):
+        """Puts `function(contents)` in place of the contents, some rows at a time."""
+        for part in pieces(self.view):
+            part.copy_(function(part.to(self.wide)))
+
+    def random(self, like):
+        return torch.rand(like.shape, dtype=torch.float32, device=like.device, generator=self.generator)
+
+    def below(self, top, shape=()):
+        return torch.randint(0, top, shape, device=self.view.device, generator=self.generator)
+
+    def kept(self, part):
+        """Positive contents stay positive when they are made small."""
+        if self.low <= 0:
+            return part
+        least = torch.ones((), dtype=BITS[self.view.dtype.itemsize]).view(self.view.dtype)
+        return part.clamp(min=float(least))
+
+    def amplitude(self):
+        return max(abs(self.low), abs(self.high))
+
+    def large(self):
+        # Exponentials overflow above 89, squares of half precision above 255; sums of some thousand such do not in others.
+        recorded = self.amplitude()
+        target = min(100.0 * max(recorded, 1.0), self.info.max / 8)
+        factor = target / recorded if recorded > 0 else 1.0
+        self.change(lambda part: (part * factor).clamp(-target, target))
+
+    def tiny(self):
+        """A ten-thousandth of the recorded ones, or what the type has room for; every eighth denormal."""
+        recorded = max(self.amplitude(), self.info.tiny)
+        factor = min(max(1e-4, 16 * self.info.tiny), 0.1)
+
+        def small(part):
+            denormal = part / recorded * self.info.tiny
+            return self.kept(torch.where(self.random(part) < 0.125, denormal, part * factor))
+
+        self.change(small)
+
+    def constant(self):
+        value = 0.75 * self.high + 0.25 * self.low
+        self.view.fill_(value if value or self.low >= 0 else self.high)
+
+    def sort(self):
+        if self.view.ndim:
+            self.change(lambda part: part.sort(dim=-1).values)
+
+    def skewed(self):
+        top = max(self.info.max / 8, self.amplitude())
+
+        def pulled(part):
+            return torch.where(self.random(part) < 1 / 64, (part * 1000).clamp(-top, top), part)
+
+        self.change(pulled)
+        one = self.element()
+        one.copy_((one.to(self.wide) * 1000).clamp(-top, top))
+
+    def infinite(self):
+        if self.low >= 0:
+            return
+        # Some types of 8 bits have no infinity.
+        least = float(torch.tensor(-torch.inf).to(self.view.dtype).float())
+        least = least if least == -torch.inf else self.info.min
+        self.change(lambda part: torch.where(self.random(part) < 1 / 64, least, part))
+        if self.view.ndim < 2:
+            self.element().fill_(least)
+            return
+        rows = self.view.shape[:-1]
+        self.view[(0,) * len(rows)].fill_(least)
+        self.view[tuple(int(self.below(size)) for size in rows)].fill_(least)
+
+    def nan(self):
+        """A few in every eighth row."""
+        few = 2 / max(self.view.shape[-1], 16) if self.view.ndim else 1.0
+
+        def spoilt(part):
+            row = self.random(part[..., :1]) < 0.125 if part.ndim > 1 else True
+            return torch.where((self.random(part) < few) & row, torch.nan, part)
+
+        self.change(spoilt)
+        self.element().fill_(torch.nan)
+
+    def integers(self):
+        lowest = -4 if self.low < 0 else int(self.low > 0)
+        for part in pieces(self.view):
+            numbers = torch.randint(lowest, 5, part.shape, device=part.device, dtype=torch.int8, generator=self.generator)
+            part.copy_(numbers)
+
+    def zeros(self):
+        self.view.fill_(self.low if self.low > 0 else 0.0)
+
+    def element(self):
+        """One of them, by chance."""
+        return self.view[tuple(int(self.below(size)) for size in self.view.shape)]
+
+
+def pieces(view):
+    """Parts of at most `CHUNK` elements that hold whole rows, or as near as it goes."""
+    if view.numel() <= CHUNK or view.ndim < 2:
+        return [view]
+    dim = max(range(view.ndim - 1), key=lambda dim: view.shape[dim])
+    if view.shape[dim] == 1:
+        return [view]
+    step = max(1, view.shape[dim] * CHUNK // view.numel())
+    return [piece for part in view.split(step, dim) for piece in pieces(part)]

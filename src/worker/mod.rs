@@ -4,16 +4,20 @@
 //! never writes to standard output.
 
 mod again;
-mod child;
-mod compare;
+mod comparer;
 mod compile;
+mod export;
+mod forker;
+mod guard;
+mod keeper;
 mod kept;
 mod launch;
 mod models;
 mod record;
 mod recorder;
 mod replay;
-mod serve;
+mod runner;
+mod sandbox;
 mod sketch;
 mod timing;
 mod types;
@@ -44,6 +48,17 @@ fn helper<'py>(py: Python<'py>, name: &str, text: &str) -> PyResult<Bound<'py, P
     Ok(module)
 }
 
+/// Comparing results.
+fn compare(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    poison(py)?;
+    helper(py, "_warpsmith_compare", include_str!("compare.py"))
+}
+
+/// Filling memory that torch leaves unwritten.
+fn poison(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    helper(py, "_warpsmith_poison", include_str!("poison.py"))
+}
+
 /// An error of Python with its last frames, for people.
 fn describe(py: Python<'_>, error: &PyErr) -> String {
     const FRAMES: usize = 4;
@@ -63,7 +78,7 @@ mod _worker {
     #[pymodule_export]
     use super::again::replay;
     #[pymodule_export]
-    use super::record::run_recorded;
+    use super::forker::forker;
     #[pymodule_export]
-    use super::serve::serve;
+    use super::record::run_recorded;
 }

@@ -63,14 +63,18 @@ pub(super) fn model_inputs<'py>(
     tuple(&holder.call_method0("get_inputs")?)
 }
 
-/// A candidate may leave out what the original says.
+/// The original says what it is called with, whatever a candidate says.
 fn holder<'py>(
     py: Python<'py>,
     module: &Bound<'py, PyAny>,
     workload: &Workload,
     name: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    if module.hasattr(name)? { Ok(module.clone()) } else { load(py, &workload.file) }
+    let original = load(py, &workload.file);
+    match original {
+        Ok(original) if original.hasattr(name)? => Ok(original),
+        _ => Ok(module.clone()),
+    }
 }
 
 fn tuple<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {

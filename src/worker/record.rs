@@ -41,6 +41,9 @@ pub(super) fn run_recorded(py: Python<'_>, argv: Vec<String>) -> PyResult<()> {
 fn run_module(py: Python<'_>, argv: &[String]) -> PyResult<()> {
     let Some(module) = argv.first() else { return Err(failed("no module to run")) };
     py.import("sys")?.setattr("argv", argv)?;
+    // As `python -m` does.
+    let folder = std::env::current_dir()?;
+    py.import("sys")?.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
     let options = PyDict::new(py);
     options.set_item("run_name", "__main__")?;
     options.set_item("alter_sys", true)?;
@@ -53,8 +56,8 @@ fn run_script(py: Python<'_>, script: &str, argv: &[String], entries: &[EntryPoi
     let (sys, builtins) = (py.import("sys")?, py.import("builtins")?);
     sys.setattr("argv", argv)?;
     if let Some(folder) = path.parent() {
-        // A string, as imports want it; in place of the empty entry that `python -c` puts there.
-        sys.getattr("path")?.set_item(0, folder.to_string_lossy().as_ref())?;
+        // A string, as imports want it; first, as `python` puts it.
+        sys.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
     }
     let main = py.import("types")?.getattr("ModuleType")?.call1(("__main__",))?;
     main.setattr("__file__", script)?;

@@ -107,23 +107,6 @@ impl<'py, 'a> Replay<'py, 'a> {
         self.bind(storages, &sizes, inputs)
     }
 
-    /// The same call on copies of `from`'s storages, for which `change` makes the copy.
-    pub(super) fn copy(
-        &self,
-        from: &Arguments<'py>,
-        inputs: &Inputs,
-        change: &dyn Fn(&Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>,
-    ) -> PyResult<Arguments<'py>> {
-        let mut storages = BTreeMap::new();
-        for (&at, storage) in &from.storages {
-            let whole = storage.whole.call_method0("clone")?;
-            let copy = Storage { whole, ..storage.clone() };
-            self.flat(&copy)?.call_method1("copy_", (change(&self.flat(storage)?)?,))?;
-            storages.insert(at, copy);
-        }
-        self.bind(storages, &Sizes::new(&self.workload, inputs), inputs)
-    }
-
     fn dtype(&self, name: &str) -> PyResult<Bound<'py, PyAny>> {
         self.torch.getattr(name)
     }
@@ -175,7 +158,16 @@ fn to_device(value: &mut Value) {
     }
 }
 
-impl Arguments<'_> {
+impl<'py> Arguments<'py> {
+    /// Gives the tensors the contents of others that are like them, all or only the middle third of each storage.
+    pub(super) fn refill(&self, from: &Self, only_middle: bool) -> PyResult<()> {
+        let refill = |py: Python<'py>| contents(py)?.getattr("refill");
+        for (to, from) in self.storages.values().zip(from.storages.values()) {
+            refill(to.whole.py())?.call1((&to.whole, &from.whole, to.size, only_middle))?;
+        }
+        Ok(())
+    }
+
     /// Which argument's surroundings were written, in words.
     pub(super) fn overrun(&self) -> PyResult<Option<String>> {
         for storage in self.storages.values() {
@@ -337,7 +329,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
 }
 
 /// The Python half of values and jitter.
-fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     super::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
 }
 
@@ -475,12 +467,4 @@ impl<'py> Binding<'_, 'py, '_> {
         self.tensors[spec.id] = Some(tensor.clone());
         Ok(tensor)
     }
-}
-
-/// The storage below a tensor, as a flat tensor of the same dtype.
-pub(super) fn flat_view<'py>(tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let detached = tensor.call_method0("detach")?;
-    let bytes: i64 = detached.call_method0("untyped_storage")?.call_method0("nbytes")?.extract()?;
-    let size: i64 = detached.call_method0("element_size")?.extract()?;
-    detached.call_method1("as_strided", ((bytes / size,), (1,), 0))
 }

@@ -13,6 +13,20 @@ def patch(cls, name, hook):
         return hook(original, self, args, kwargs)
 
     setattr(cls, name, method)
+    return original
+
+
+def launchers():
+    """The classes through whose `__call__` compiled kernels are launched, those of them that this Triton has."""
+    import importlib
+
+    found = []
+    for module, name in (("nvidia", "CudaLauncher"), ("amd", "HIPLauncher")):
+        try:
+            found.append(getattr(importlib.import_module(f"triton.backends.{module}.driver"), name))
+        except Exception:  # a backend that is not installed, or not for this machine
+            pass
+    return found
 
 
 def _is_compiling():
@@ -86,6 +100,60 @@ def poison_mode(fill):
             return out
 
     return Poison()
+
+
+def watch_mode(seen):
+    """A mode under which the operators that are called are noted, each with the most elements of a tensor that it met."""
+    import torch
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    def most(values, found=0):
+        for value in values:
+            if isinstance(value, torch.Tensor):
+                found = max(found, value.numel())
+            elif isinstance(value, (list, tuple)):
+                found = most(value, found)
+        return found
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            out = func(*args, **(kwargs or {}))
+            if not func.is_view:
+                name = str(func.overloadpacket).replace(".", "::")
+                seen[name] = max(seen.get(name, 0), most((*args, out)))
+            return out
+
+    return Watch()
+
+
+def gradients(out, inputs, device, seed):
+    """Gradients of the inputs for random gradients of the results that want one; the same for equal seeds."""
+    import torch
+
+    results = []
+
+    def collect(value):
+        if isinstance(value, torch.Tensor):
+            if value.requires_grad:
+                results.append(value)
+        elif isinstance(value, dict):
+            for item in value.values():
+                collect(item)
+        elif isinstance(value, (list, tuple)):
+            for item in value:
+                collect(item)
+
+    collect(out)
+    if not results or not inputs:
+        return [None] * len(inputs)
+    generator = torch.Generator(device)
+    generator.manual_seed(seed & 0x7FFFFFFF)
+    seeds = [
+        torch.randn(result.shape, generator=generator, device=device).to(result.device, result.dtype)
+        for result in results
+    ]
+    found = torch.autograd.grad(results, inputs, seeds, allow_unused=True)
+    return [None if gradient is None else gradient.detach() for gradient in found]
 
 
 class FakePointer:

@@ -1,8 +1,6 @@
 //! Device time, measured from outside the candidate's reach: driver events, not torch's.
 #![expect(unsafe_code, reason = "the CUDA driver interface is C")]
 
-use std::ffi::c_void;
-
 use cudarc::driver::sys;
 use pyo3::prelude::*;
 
@@ -12,7 +10,10 @@ use super::failed;
 /// The cold figure flushes at least this much, and at least twice the L2 cache.
 const LEAST_FLUSH: usize = 256 << 20;
 
-/// Measures the device's time between two points of the current stream.
+/// The stream on which torch launches unless a program says otherwise.
+const DEFAULT: sys::CUstream = std::ptr::null_mut();
+
+/// Measures the device's time between two points of the default stream.
 pub(super) enum Timer {
     /// A CUDA device.
     Cuda(CudaTimer),
@@ -34,7 +35,7 @@ pub(super) struct CudaTimer {
     size: usize,
 }
 
-fn check(result: sys::CUresult) -> PyResult<()> {
+pub(super) fn check(result: sys::CUresult) -> PyResult<()> {
     if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA driver: {result:?}"))) }
 }
 
@@ -56,15 +57,15 @@ impl Timer {
         }
     }
 
-    /// Evicts the L2 cache, on the current stream.
-    pub(super) fn flush(&self, py: Python<'_>) -> PyResult<()> {
+    /// Evicts the L2 cache, on the default stream.
+    pub(super) fn flush(&self) -> PyResult<()> {
         let Self::Cuda(timer) = self else { return Ok(()) };
         // SAFETY: the buffer is ours and of this size.
-        unsafe { check(sys::cuMemsetD8Async(timer.buffer, 0, timer.size, stream(py)?)) }
+        unsafe { check(sys::cuMemsetD8Async(timer.buffer, 0, timer.size, DEFAULT)) }
     }
 
-    /// Runs `work` between two marks on the current stream.
-    pub(super) fn measure(&self, py: Python<'_>, work: impl FnOnce() -> PyResult<()>) -> PyResult<Span> {
+    /// Runs `work` between two marks on the default stream.
+    pub(super) fn measure(&self, work: impl FnOnce() -> PyResult<()>) -> PyResult<Span> {
         if matches!(self, Self::Simulated) {
             let before = simulated_ms();
             work()?;
@@ -73,9 +74,9 @@ impl Timer {
         let (start, end) = (event()?, event()?);
         // SAFETY: events of this context, recorded on a stream of it.
         unsafe {
-            check(sys::cuEventRecord(start, stream(py)?))?;
+            check(sys::cuEventRecord(start, DEFAULT))?;
             work()?;
-            check(sys::cuEventRecord(end, stream(py)?))?;
+            check(sys::cuEventRecord(end, DEFAULT))?;
         }
         Ok(Span::Events(start, end))
     }
@@ -114,10 +115,4 @@ fn event() -> PyResult<sys::CUevent> {
     // SAFETY: the pointer is to a live local.
     unsafe { check(sys::cuEventCreate(&raw mut event, 0))? };
     Ok(event)
-}
-
-/// The stream that torch launches on.
-fn stream(py: Python<'_>) -> PyResult<sys::CUstream> {
-    let stream = py.import("torch.cuda")?.call_method0("current_stream")?.getattr("cuda_stream")?;
-    Ok(stream.extract::<usize>()? as *mut c_void as sys::CUstream)
 }

@@ -8,6 +8,7 @@ use super::compiler::CompilerFacts;
 use super::model::ModelFacts;
 use crate::api::{Certainty, Target};
 use crate::evaluate::{self, Device, Devices, Drivers};
+use crate::fence::Kernel;
 use crate::python::environment::{self, Environment};
 use crate::python::state_folder;
 use crate::settings::Loaded;
@@ -33,6 +34,8 @@ pub(super) struct Facts {
     /// Whether Triton itself can be asked about kernels, once that was tried.
     pub(super) compiler: Option<CompilerFacts>,
     pub(super) false_alarms: FalseAlarmFacts,
+    /// What a candidate can do here although it is fenced in.
+    pub(super) unfenced: Vec<String>,
 }
 
 /// Errors of rules that Triton disproved.
@@ -99,6 +102,7 @@ impl Facts {
             model: ModelFacts::of(&loaded.settings.model),
             compiler: None,
             false_alarms: FalseAlarmFacts::gather(),
+            unfenced: Kernel::running().missing(),
         }
     }
 
@@ -142,8 +146,18 @@ impl Facts {
         let kept =
             if *count == 0 { "none".to_owned() } else { format!("{count}, in {}; please report them", path(file)) };
         lines.push(("False alarms", kept));
+        lines.push(("Fence", self.fence()));
         lines.push(("Model", self.model.base_url.clone().unwrap_or_else(|| "none set".to_owned())));
         lines
+    }
+}
+
+impl Facts {
+    fn fence(&self) -> String {
+        if self.unfenced.is_empty() {
+            return "complete: a candidate reaches no files of the user's, no network and no other process".to_owned();
+        }
+        format!("incomplete; of a candidate that is run: {}", self.unfenced.join("; "))
     }
 }
 

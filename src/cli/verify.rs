@@ -1,0 +1,236 @@
+//! `warpsmith verify ORIGINAL CANDIDATE`: judges any file against any other.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+
+use super::{FAILED, FOUND};
+use crate::evaluate::{Check, Claim, Effort, Evaluator, Limits, Measured, Outcome, Task, Verdict};
+use crate::protocol::Workload;
+use crate::python::environment::Environment;
+use crate::{settings, workload};
+
+/// Arguments of `verify`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// The file that is right by definition
+    original: PathBuf,
+    /// The file to judge, or with --batch a folder of such files
+    candidate: PathBuf,
+    /// The function to call, such as `softmax` or `Op.forward` [default: that of the workloads, if it is one]
+    #[arg(long, value_name = "NAME")]
+    entry: Option<String>,
+    /// Judge every Python file of a folder, several at once
+    #[arg(long)]
+    batch: bool,
+    /// Measure so many times, each with a claim of its own
+    #[arg(long, value_name = "TIMES", default_value_t = 1)]
+    repeat: usize,
+    /// Try the recorded call only, no other values, sizes or layouts
+    #[arg(long)]
+    quick: bool,
+    /// So many candidates at once [default: the number of processor cores]
+    #[arg(long, value_name = "NUMBER")]
+    jobs: Option<usize>,
+    /// A Python with Triton (default: the project's)
+    #[arg(long, value_name = "PATH")]
+    python: Option<PathBuf>,
+    /// Print JSON: an object, or with --batch and --repeat one a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// A verdict for people and programs.
+#[derive(Serialize)]
+struct Report<'a> {
+    candidate: &'a Path,
+    /// `accepted`, `refused` or `undecided`.
+    verdict: &'static str,
+    reason: Option<String>,
+    evidence: Option<&'a str>,
+    /// The line of the candidate, from 1.
+    line: Option<usize>,
+    checks: &'a [Check],
+    speedup: Option<f64>,
+    /// 95 %
+    interval: Option<[f64; 2]>,
+    /// Whether it is certainly faster.
+    offer: bool,
+    /// Why it is no offer.
+    objection: Option<String>,
+    notes: &'a [String],
+    measured: &'a [Measured],
+    stages: &'a [(String, f64)],
+    seconds: f64,
+}
+
+pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let original = settings::absolute(&args.original)?;
+    let candidate = settings::absolute(&args.candidate)?;
+    let candidates = if args.batch { files(&candidate)? } else { vec![candidate] };
+    for file in [&original].into_iter().chain(&candidates) {
+        std::fs::File::open(file).with_context(|| format!("{} cannot be read", file.display()))?;
+    }
+    let folder = original.parent().unwrap_or(Path::new("/")).to_owned();
+    let mut loaded = settings::load(&folder)?;
+    if let Some(python) = &args.python {
+        loaded.settings.python = Some(settings::absolute(python)?);
+    }
+    let environment = Environment::of_project(&loaded, &folder);
+    let python = environment.context("no Python was found; name one by --python")?.python;
+    let limits = loaded.settings.workloads.limits();
+    let workloads = workloads(args, &loaded.project(&folder), &original, &python, limits)?;
+    let bench = Evaluator::start(&python, &loaded.settings.evaluator.command, &Limits::default(), &|| true)?;
+    let effort = Effort { thorough: !args.quick, ..Effort::default() };
+    let task = |candidate: &Path| Task {
+        original: original.clone(),
+        candidate: candidate.to_owned(),
+        folder: folder.clone(),
+        workloads: workloads.clone(),
+        effort,
+    };
+    let tasks: Vec<Task> = candidates.iter().flat_map(|file| (0..args.repeat.max(1)).map(|_| task(file))).collect();
+    let started = Instant::now();
+    let codes = judge_all(args, &bench, &tasks, out)?;
+    if args.batch {
+        let seconds = started.elapsed().as_secs_f64();
+        let rate = tasks.len() as f64 / seconds * 60.0;
+        eprintln!("{} verdicts in {seconds:.1} s, {rate:.0} a minute", tasks.len());
+    }
+    Ok(ExitCode::from(codes.into_iter().max().unwrap_or(0)))
+}
+
+/// Judges all, several at once, and writes each verdict as it comes. Returns the exit status of each.
+fn judge_all(args: &Args, bench: &Evaluator, tasks: &[Task], out: &mut impl Write) -> anyhow::Result<Vec<u8>> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = args.jobs.unwrap_or(cores * bench.devices()).clamp(1, tasks.len().max(1));
+    let (next, (sender, verdicts)) = (&AtomicUsize::new(0), channel());
+    std::thread::scope(|scope| {
+        for _ in 0..jobs {
+            let sender = sender.clone();
+            scope.spawn(move || {
+                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let since = Instant::now();
+                    // Nobody listens any more after an error.
+                    let _ = sender.send((task, bench.judge(task), since.elapsed().as_secs_f64()));
+                }
+            });
+        }
+        drop(sender);
+        let several = tasks.len() > 1;
+        verdicts
+            .iter()
+            .map(|(task, verdict, seconds)| write(args.json, several, task, &verdict, seconds, out))
+            .collect()
+    })
+}
+
+fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    let is_python = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "py");
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_python).collect();
+    files.sort();
+    Ok(files)
+}
+
+/// The calls to judge by: recorded ones, those that the file describes, or what running the file records now.
+fn workloads(
+    args: &Args,
+    workspace: &Path,
+    original: &Path,
+    python: &Path,
+    limits: crate::store::Limits,
+) -> anyhow::Result<Vec<Workload>> {
+    let find = || workload::for_file(workspace, original, args.entry.as_deref());
+    match find() {
+        Ok(found) => return Ok(found),
+        Err(workload::Unusable::Obstacle(what)) => bail!("{what}"),
+        Err(workload::Unusable::NotRecorded) => {}
+    }
+    let name = original.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    eprintln!("no call of it is recorded: running `python {name}` to record one");
+    let command = [python.as_os_str().to_owned(), original.as_os_str().to_owned()];
+    let device = match crate::evaluate::devices() {
+        crate::evaluate::Devices::Found(found) => found.first().map(|device| device.name.clone()).unwrap_or_default(),
+        crate::evaluate::Devices::Missing(reason) => bail!("judging needs a GPU: {reason}"),
+    };
+    let folder = original.parent().unwrap_or(Path::new("/"));
+    let recorded = workload::record(workspace, folder, &command, python, &device, true, limits, &|| true)?;
+    find().map_err(|why| match why {
+        workload::Unusable::Obstacle(what) => anyhow::anyhow!("{what}"),
+        workload::Unusable::NotRecorded if recorded.status == Some(0) => anyhow::anyhow!(
+            "`python {name}` ran and called no such function that launches a kernel; record a call with `warpsmith record`, or describe one: `# warpsmith: workload entry=f x=f16[4096,4096]`"
+        ),
+        workload::Unusable::NotRecorded => anyhow::anyhow!("`python {name}` failed:\n{}", recorded.output),
+    })
+}
+
+fn write(
+    json: bool,
+    several: bool,
+    task: &Task,
+    verdict: &Verdict,
+    seconds: f64,
+    out: &mut impl Write,
+) -> anyhow::Result<u8> {
+    let claim = Claim::of_all(&verdict.measured).filter(|_| verdict.is_accepted());
+    let (word, reason, evidence, line, code) = match &verdict.outcome {
+        Outcome::Accepted => ("accepted", None, None, None, 0),
+        Outcome::Refused { reason, evidence, line } => ("refused", Some(reason.name()), Some(evidence), *line, FOUND),
+        Outcome::Undecided { why } => ("undecided", None, Some(why), None, FAILED),
+    };
+    let objection = claim.as_ref().and_then(|claim| claim.objection.clone());
+    if json {
+        let report = Report {
+            candidate: &task.candidate,
+            verdict: word,
+            reason,
+            evidence: evidence.map(String::as_str),
+            line,
+            checks: &verdict.checks,
+            speedup: claim.as_ref().map(|claim| claim.ratio.median),
+            interval: claim.as_ref().map(|claim| [claim.ratio.low, claim.ratio.high]),
+            offer: claim.is_some() && objection.is_none(),
+            objection,
+            notes: &verdict.notes,
+            measured: &verdict.measured,
+            stages: &verdict.stages,
+            seconds,
+        };
+        let text = if several { serde_json::to_string(&report)? } else { serde_json::to_string_pretty(&report)? };
+        writeln!(out, "{text}")?;
+        out.flush()?;
+        return Ok(code);
+    }
+    let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
+    let line = line.map_or_else(String::new, |line| format!(":{line}"));
+    writeln!(out, "{}{line}: {word}{reason}", task.candidate.display())?;
+    if let Some(evidence) = evidence {
+        writeln!(out, "  {}", evidence.replace('\n', "\n  "))?;
+    }
+    if !several {
+        for check in &verdict.checks {
+            // What is seen of the one that failed stands above.
+            match check.passed {
+                true => writeln!(out, "  ok {}: {}", check.name, check.evidence)?,
+                false => writeln!(out, "  NO {}", check.name)?,
+            }
+        }
+    }
+    for note in &verdict.notes {
+        writeln!(out, "  note: {note}")?;
+    }
+    if let Some(claim) = &claim {
+        let (before, after) = claim.times;
+        let (ratio, low, high) = (claim.ratio.median, claim.ratio.low, claim.ratio.high);
+        writeln!(out, "  {ratio:.2}× (95 % {low:.2}–{high:.2}), {before:.4} → {after:.4} ms with a cold L2")?;
+        writeln!(out, "  {}", objection.map_or_else(|| "an offer".to_owned(), |why| format!("no offer: {why}")))?;
+    }
+    Ok(code)
+}

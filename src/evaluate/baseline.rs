@@ -1,0 +1,245 @@
+//! What the original does on each trial, found out once and compared with every candidate.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use super::bench::{Bench, lock};
+use super::original::Original;
+use super::trials::{Trial, trials};
+use super::verdict::Reason;
+use crate::protocol::Workload;
+use crate::protocol::runner::{Call, ComparerReply, ComparerRequest, Exported, Inputs, Leaf, LeafValue, Ran, Reuse};
+
+/// Runs of the original on inputs moved by their rounding error.
+const JITTERED: u64 = 2;
+/// Bytes of results that are kept of one workload; beyond, they are found out again for each candidate.
+const KEPT: u64 = 12 << 30;
+
+/// The original with one workload.
+pub(super) struct Baseline {
+    pub(super) original: Original,
+    pub(super) trials: Vec<Trial>,
+    known: Mutex<Vec<Option<Known>>>,
+    habits: Mutex<Option<Arc<Habits>>>,
+    kept: Mutex<u64>,
+}
+
+/// What is known of the original on a trial.
+#[derive(Clone)]
+pub(super) enum Known {
+    /// It says nothing: why.
+    Skipped(String),
+    /// Candidates are compared with this.
+    Ready(Arc<Ready>),
+}
+
+/// Results of the original on a trial.
+pub(super) struct Ready {
+    pub(super) original: u32,
+    pub(super) reference: Option<u32>,
+    pub(super) jittered: Vec<u32>,
+    pub(super) is_exact: bool,
+    pub(super) ran: Ran,
+    /// Results of which the original leaves elements unwritten itself.
+    pub(super) unwritten: Vec<String>,
+}
+
+/// What the original does that no single call shows.
+pub(super) struct Habits {
+    /// A call overwrites the results of the one before.
+    pub(super) overwrites: bool,
+    /// With its kernels replaced by nothing its results are others.
+    pub(super) needs_kernels: bool,
+    /// Its results on tensors whose middle alone has new contents; `None` if it does not take them.
+    pub(super) middle: Option<u32>,
+}
+
+/// Why nothing can be said of a candidate.
+pub(super) struct Undecided(pub(super) String);
+
+impl<E: std::error::Error> From<E> for Undecided {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Baseline {
+    pub(super) fn new(file: &Path, folder: &Path, workload: Workload, seed: u64) -> Self {
+        let trials = trials(&workload, seed);
+        let known = Mutex::new(trials.iter().map(|_| None).collect());
+        let original = Original::new(file, folder, workload);
+        Self { original, trials, known, habits: Mutex::new(None), kept: Mutex::new(0) }
+    }
+
+    /// What is known of a trial, found out now if it was not.
+    pub(super) fn known(&self, bench: &Bench, at: usize) -> Result<Known, Undecided> {
+        let mut all = lock(&self.known);
+        if let Some(known) = &all[at] {
+            return Ok(known.clone());
+        }
+        let is_first = at == 0;
+        let first = match all.first() {
+            Some(Some(Known::Ready(first))) => first.unwritten.clone(),
+            _ => Vec::new(),
+        };
+        let known = self.find_out(bench, &self.trials[at], &first)?;
+        if let (true, Known::Skipped(why)) = (is_first, &known) {
+            return Err(Undecided(format!("the original itself fails: {why}")));
+        }
+        let bytes = match &known {
+            Known::Ready(ready) => bytes(&ready.ran.results) * 6,
+            Known::Skipped(_) => 0,
+        };
+        let mut kept = lock(&self.kept);
+        if is_first || *kept + bytes <= KEPT {
+            *kept += bytes;
+            all[at] = Some(known.clone());
+        }
+        Ok(known)
+    }
+
+    /// Whether what is known of a trial is kept.
+    pub(super) fn keeps(&self, at: usize) -> bool {
+        lock(&self.known)[at].is_some()
+    }
+
+    fn find_out(&self, bench: &Bench, trial: &Trial, first: &[String]) -> Result<Known, Undecided> {
+        let _shared = bench.shared();
+        let call = |inputs: Inputs| self.call(inputs, false);
+        let (ran, original) = match self.original.run(bench, &Call { watch: true, ..call(trial.inputs.clone()) })? {
+            Ok(kept) => kept,
+            Err(why) => return Ok(Known::Skipped(format!("the original refuses it: {why}"))),
+        };
+        let mut jittered = Vec::new();
+        for seed in 1..=JITTERED {
+            let moved = Inputs { jitter: Some(seed), ..trial.inputs.clone() };
+            if let Ok((_, slot)) = self.original.run(bench, &call(moved))? {
+                jittered.push(slot);
+            }
+        }
+        let mut reference = None;
+        for wide in ["float64", "float32"] {
+            let widened = Inputs { widen: Some(wide.to_owned()), ..trial.inputs.clone() };
+            if let Ok((wider, slot)) = self.original.run(bench, &Call { poison: false, ..call(widened) })? {
+                if is_alike(&wider.results, &ran.results) {
+                    reference = Some(slot);
+                    break;
+                }
+                bench.drop_slots(vec![slot])?;
+            }
+        }
+        self.stand(bench, (trial, first), ran, original, reference, jittered)
+    }
+
+    fn stand(
+        &self,
+        bench: &Bench,
+        (trial, first): (&Trial, &[String]),
+        mut ran: Ran,
+        original: u32,
+        reference: Option<u32>,
+        jittered: Vec<u32>,
+    ) -> Result<Known, Undecided> {
+        let ask = ComparerRequest::Stand { original, reference, jittered: jittered.clone() };
+        let (is_credible, is_exact) = match bench.compare(|comparer| Ok(comparer.ask(&ask)?))? {
+            ComparerReply::Standing { is_credible, is_exact } => (is_credible, is_exact),
+            _ => (false, false),
+        };
+        let unwritten =
+            bench.compare(|comparer| Ok(comparer.differences(&ComparerRequest::Unwritten { slot: original })?))?;
+        let unwritten: Vec<String> = unwritten.into_iter().map(|one| one.path).collect();
+        let skip = |bench: &Bench, why: &str| {
+            let slots = [original].into_iter().chain(reference).chain(jittered.iter().copied()).collect();
+            bench.drop_slots(slots)?;
+            Ok(Known::Skipped(why.to_owned()))
+        };
+        let may_fail = !matches!(trial.reason, Reason::Output);
+        if may_fail && ran.overrun.is_some() {
+            return skip(bench, "the original writes beside its arguments");
+        }
+        if matches!(trial.reason, Reason::Sizes | Reason::Layout) {
+            if unwritten.iter().any(|path| !first.contains(path)) {
+                return skip(bench, "the original leaves results unwritten");
+            }
+            if !is_credible {
+                return skip(bench, "the original's results are not credible there");
+            }
+        }
+        ran.results.buffer = None;
+        Ok(Known::Ready(Arc::new(Ready { original, reference, jittered, is_exact, ran, unwritten })))
+    }
+
+    /// What the original does that no single call shows, found out now if it was not. `None` if it does not take the calls.
+    pub(super) fn habits(&self, bench: &Bench) -> Result<Arc<Habits>, Undecided> {
+        let mut known = lock(&self.habits);
+        if let Some(habits) = known.as_ref() {
+            return Ok(Arc::clone(habits));
+        }
+        let _shared = bench.shared();
+        let [first, second, _] = self.sequence();
+        let overwrites = match (self.original.run(bench, &first)?, self.original.run(bench, &second)?) {
+            (Ok((_, one)), Ok((_, other))) => {
+                let ask = ComparerRequest::Changed { one, other };
+                let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
+                bench.drop_slots(vec![one, other])?;
+                found.iter().any(|one| one.path.starts_with("result"))
+            }
+            _ => true,
+        };
+        let call = self.sequence()[0].clone();
+        let both = (self.original.run(bench, &call)?, self.original.run(bench, &Call { ghost: true, ..call })?);
+        let needs_kernels = match both {
+            (Ok((_, one)), Ok((_, other))) => {
+                let ask = ComparerRequest::Changed { one, other };
+                let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
+                bench.drop_slots(vec![one, other])?;
+                !found.is_empty()
+            }
+            _ => false,
+        };
+        let middle = self.original.run_after(bench, &self.sequence())?;
+        Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, middle }))))
+    }
+
+    /// Three calls: the recorded one; another, after which the results of the first are looked at again; and one on the
+    /// tensors of the second, whose middle has new contents.
+    pub(super) fn sequence(&self) -> [Call; 3] {
+        let inputs = |at: usize| self.trials[at].inputs.clone();
+        let moved = Inputs { seed: inputs(1).seed ^ 0x5555, ..inputs(1) };
+        [
+            self.call(inputs(0), false),
+            Call { previous: true, ..self.call(inputs(1), false) },
+            Call { reuse: Reuse::Middle, ..self.call(moved, false) },
+        ]
+    }
+
+    /// The call of a trial.
+    pub(super) fn call(&self, inputs: Inputs, ghost: bool) -> Call {
+        Call {
+            inputs,
+            poison: true,
+            ghost,
+            gradients: self.original.workload.gradients,
+            export: true,
+            ..Call::default()
+        }
+    }
+}
+
+/// Whether results have the same leaves and shapes.
+fn is_alike(one: &Exported, other: &Exported) -> bool {
+    let shape = |value: &LeafValue| match value {
+        LeafValue::Tensor { shape, .. } => Some(shape.clone()),
+        LeafValue::Plain { .. } => None,
+    };
+    let is_same = |(a, b): (&Leaf, &Leaf)| shape(&a.value) == shape(&b.value);
+    one.leaves.len() == other.leaves.len() && one.leaves.iter().zip(&other.leaves).all(is_same)
+}
+
+fn bytes(results: &Exported) -> u64 {
+    let of = |value: &LeafValue| match value {
+        LeafValue::Tensor { shape, .. } => 4 * shape.iter().product::<i64>().unsigned_abs(),
+        LeafValue::Plain { .. } => 0,
+    };
+    results.leaves.iter().map(|leaf| of(&leaf.value)).sum()
+}

@@ -1,0 +1,270 @@
+//! A device with everything that judging on it takes: processes, locks, what is known of originals.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use super::baseline::{Baseline, Undecided};
+use super::process::Comparer;
+use crate::protocol::runner::{ComparerRequest, Fence};
+use crate::protocol::{Environment, Workload};
+use crate::python::{Forker, ForkerError, cache_folder};
+
+/// What is said once of a comparing process that had ended.
+pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
+
+/// How old the list of launching stubs may be.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// What a candidate may take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Limits {
+    /// Time to load the file.
+    pub load: Duration,
+    /// Time to compile everything ahead.
+    pub compile: Duration,
+    /// Time of one call, with what it has to compile.
+    pub call: Duration,
+    /// Bytes on the host.
+    pub memory: u64,
+    /// Bytes on the device.
+    pub device_memory: u64,
+    /// Processes and threads.
+    pub processes: u64,
+    /// Bytes written to one file, or printed.
+    pub output: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            load: Duration::from_secs(30),
+            compile: Duration::from_secs(60),
+            call: Duration::from_secs(30),
+            memory: 16 << 30,
+            device_memory: 0,
+            processes: 64,
+            output: 1 << 30,
+        }
+    }
+}
+
+/// A device with everything that judging on it takes. Several candidates can be judged at once: they are timed one
+/// after the other.
+pub struct Bench {
+    pub(super) forker: Arc<Forker>,
+    pub(super) limits: Limits,
+    /// Of the contents of inputs; not known to whoever proposes.
+    pub(super) seed: u64,
+    environment: Environment,
+    /// Its index.
+    pub(super) index: usize,
+    scratch: tempfile::TempDir,
+    comparer: Mutex<Option<Comparer>>,
+    device: RwLock<()>,
+    lock: PathBuf,
+    baselines: Mutex<HashMap<String, Arc<Baseline>>>,
+    next: AtomicU64,
+    /// Folders of launching stubs, and when they were looked for.
+    launchers: Mutex<Option<(Instant, Vec<PathBuf>)>>,
+    pub(super) unwanted: Arc<AtomicBool>,
+}
+
+impl Bench {
+    /// Starts the processes for a device, by its index among those that CUDA shows; `waiting` is asked now and then
+    /// whether to go on.
+    ///
+    /// # Errors
+    /// [`ForkerError`] says what is missing.
+    pub fn start(
+        python: &Path,
+        device: Option<usize>,
+        limits: Limits,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<Self, ForkerError> {
+        let forker = Arc::new(Forker::start(python, device, waiting)?);
+        let scratch = tempfile::tempdir()
+            .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
+        let lock = cache_folder().join(format!("device-{}.lock", device.unwrap_or(0)));
+        let seed = u64::from_le_bytes(random());
+        let comparer = Mutex::new(Some(Comparer::start(&forker)?));
+        let (baselines, next, launchers, unwanted) = Default::default();
+        let index = device.unwrap_or(0);
+        let mut environment = forker.environment().clone();
+        if let super::Devices::Found(found) = super::devices() {
+            environment.device = found.get(index).map(|device| device.name.clone()).unwrap_or_default();
+        }
+        environment.driver = super::drivers().cuda.unwrap_or_default();
+        Ok(Self {
+            environment,
+            index,
+            forker,
+            limits,
+            seed,
+            scratch,
+            comparer,
+            device: RwLock::new(()),
+            lock,
+            baselines,
+            next,
+            launchers,
+            unwanted,
+        })
+    }
+
+    /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again.
+    pub fn abandon(&self, unwanted: bool) {
+        self.unwanted.store(unwanted, Ordering::Relaxed);
+    }
+
+    /// The versions and the device.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Parts of the fence around candidates that this system does not have, in words.
+    #[must_use]
+    pub fn unfenced(&self) -> &[String] {
+        self.forker.unfenced()
+    }
+
+    /// What a runner may do, with a scratch folder of its own.
+    pub(super) fn fence(&self, name: &str, trusted: bool, mut readable: Vec<PathBuf>) -> Result<Fence, Undecided> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let scratch = self.scratch.path().join(format!("{name}-{number}"));
+        std::fs::create_dir_all(&scratch)?;
+        // Of the user's own file what was compiled is kept; a candidate could leave false kernels for others.
+        let kernels = if trusted { cache_folder().join("triton") } else { scratch.join("kernels") };
+        std::fs::create_dir_all(&kernels)?;
+        if !trusted {
+            readable.push(cache_folder().join("triton"));
+            self.lend_launchers(&kernels);
+        }
+        let device_memory = if trusted { 0 } else { self.limits.device_memory };
+        Ok(Fence {
+            scratch,
+            kernels,
+            readable,
+            memory: self.limits.memory,
+            device_memory,
+            processes: self.limits.processes,
+            output: self.limits.output,
+            token: self.secret(),
+        })
+    }
+
+    /// Lets a folder of compiled kernels have the launching stubs of the common one, to be read only: each takes a C compiler
+    /// half a second.
+    fn lend_launchers(&self, kernels: &Path) {
+        let mut known = lock(&self.launchers);
+        if known.as_ref().is_none_or(|(looked, _)| looked.elapsed() > LOOK_AGAIN) {
+            let folders = std::fs::read_dir(cache_folder().join("triton")).into_iter().flatten().flatten();
+            let holds = |folder: &PathBuf| {
+                let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+                files.map(|file| file.file_name()).any(|name| name.to_string_lossy().starts_with("__triton_launcher"))
+            };
+            *known = Some((Instant::now(), folders.map(|folder| folder.path()).filter(holds).collect()));
+        }
+        for folder in known.iter().flat_map(|(_, folders)| folders) {
+            if let Some(name) = folder.file_name() {
+                // What cannot be lent is compiled.
+                let _ = std::os::unix::fs::symlink(folder, kernels.join(name));
+            }
+        }
+    }
+
+    /// What is known of an original with a workload.
+    pub(super) fn baseline(&self, file: &Path, folder: &Path, workload: &Workload) -> Result<Arc<Baseline>, Undecided> {
+        let text =
+            std::fs::read(file).map_err(|error| Undecided(format!("{} cannot be read: {error}", file.display())))?;
+        let key = format!("{}{}", blake3::hash(&text), serde_json::to_string(workload)?);
+        let mut all = self.baselines.lock().unwrap_or_else(PoisonError::into_inner);
+        let make = || Arc::new(Baseline::new(file, folder, workload.clone(), self.seed));
+        Ok(Arc::clone(all.entry(key).or_insert_with(make)))
+    }
+
+    /// Asks the comparer, which is started again if it is gone.
+    pub(super) fn compare<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Undecided> {
+        let mut comparer = lock(&self.comparer);
+        if comparer.as_mut().is_none_or(Comparer::is_gone) {
+            // What was known of originals went with it.
+            lock(&self.baselines).clear();
+            *comparer = Some(Comparer::start(&self.forker)?);
+            return Err(Undecided(RESTARTED.to_owned()));
+        }
+        match comparer.as_mut() {
+            Some(comparer) => ask(comparer),
+            None => Err(Undecided(RESTARTED.to_owned())),
+        }
+    }
+
+    /// A number that no candidate knows.
+    pub(super) fn secret(&self) -> u64 {
+        u64::from_le_bytes(random())
+    }
+
+    /// Has the comparer forget results.
+    pub(super) fn drop_slots(&self, slots: Vec<u32>) -> Result<(), Undecided> {
+        self.compare(|comparer| Ok(comparer.ask(&ComparerRequest::Drop { slots })?))?;
+        Ok(())
+    }
+
+    /// Uses the device beside others.
+    pub(super) fn shared(&self) -> Shared<'_> {
+        let bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
+        // Without the file there is only this process to share with.
+        let file = self.machine().ok().filter(|file| file.lock_shared().is_ok());
+        Shared { _bench: bench, _machine: file }
+    }
+
+    fn machine(&self) -> std::io::Result<File> {
+        File::options().create(true).truncate(false).write(true).open(&self.lock)
+    }
+
+    /// Has the device alone, of all that judge on this machine.
+    pub(super) fn exclusive(&self) -> Result<Exclusive<'_>, Undecided> {
+        let bench = self.device.write().unwrap_or_else(PoisonError::into_inner);
+        let file = self.machine()?;
+        file.lock()?;
+        Ok(Exclusive { _bench: bench, _machine: file })
+    }
+}
+
+/// What a file in `folder` may import: the project around it.
+pub(super) fn project(folder: &Path) -> PathBuf {
+    let is_root =
+        |folder: &&Path| [".git", "pyproject.toml", "warpsmith.toml"].iter().any(|name| folder.join(name).exists());
+    folder.ancestors().find(is_root).unwrap_or(folder).to_owned()
+}
+
+/// The device belongs to one while this lives.
+pub(super) struct Exclusive<'a> {
+    _bench: RwLockWriteGuard<'a, ()>,
+    _machine: File,
+}
+
+/// The device is used beside others while this lives.
+pub(super) struct Shared<'a> {
+    _bench: RwLockReadGuard<'a, ()>,
+    _machine: Option<File>,
+}
+
+/// Locks, whatever happened to who had it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn random() -> [u8; 8] {
+    let mut bytes = [0; 8];
+    // Without it the time serves: nobody can choose it.
+    let read = File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes));
+    if read.is_err() {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        bytes = now.map_or(1, |now| now.as_nanos() as u64).to_le_bytes();
+    }
+    bytes
+}

@@ -1,0 +1,181 @@
+//! The checks of correctness, in their order.
+
+use super::baseline::{Habits, Known, Ready};
+use super::judge::Case;
+use super::operators;
+use super::stop::{Stop, as_a, in_trial};
+use super::verdict::Reason;
+use crate::protocol::runner::{Call, ComparerRequest, Ran, Reuse};
+
+/// So often the recorded call is repeated in search of races.
+const REPEATED: usize = 3;
+
+impl Case<'_> {
+    /// The recorded call: its results, what else it does, whether it is the kernels that do it.
+    pub(super) fn recorded_call(&mut self) -> Result<(), Stop> {
+        let (known, other) = match (self.baseline.known(self.bench, 0)?, self.baseline.known(self.bench, 1)?) {
+            (Known::Ready(known), Known::Ready(other)) => (known, other),
+            _ => return Err(Stop::Undecided("the original refuses the recorded call".to_owned())),
+        };
+        let habits = self.baseline.habits(self.bench)?;
+        let _shared = self.bench.shared();
+        let trial = self.baseline.trials[0].clone();
+        let call = self.baseline.call(trial.inputs.clone(), false);
+        let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
+        self.compare(&known, (slot, &ran.results), &trial, &trial.name)?;
+        self.passed(&trial.name, "agrees with the original on fresh inputs, within rounding");
+        self.written(&known, slot)?;
+        self.behaviour(&known.ran, &ran)?;
+        for _ in 0..REPEATED {
+            let (again, other) = self.run(&call)?;
+            self.compare(&known, (other, &again.results), &trial, "a repeated call").map_err(as_a(Reason::Race))?;
+            self.bench.drop_slots(vec![other])?;
+        }
+        self.passed("repeated calls", format!("{REPEATED} more runs on equal inputs agree with the original"));
+        self.kept_results(&habits)?;
+        self.ghost(&habits, &call, slot)?;
+        self.bench.drop_slots(vec![slot])?;
+        self.reused(&known, &other, &habits)
+    }
+
+    fn written(&mut self, known: &Ready, slot: u32) -> Result<(), Stop> {
+        let found = self.differences(&ComparerRequest::Unwritten { slot })?;
+        if let Some(one) = found.iter().find(|one| !known.unwritten.contains(&one.path)) {
+            return Err(Stop::Refused(Reason::Unwritten, format!("{}: {}", one.path, one.what), None));
+        }
+        self.passed(
+            "everything is written",
+            "what torch leaves unwritten was filled beforehand; nothing of that is left",
+        );
+        Ok(())
+    }
+
+    /// What the process did beside computing.
+    fn behaviour(&mut self, original: &Ran, candidate: &Ran) -> Result<(), Stop> {
+        let refused = |reason, evidence: String| Err(Stop::Refused(reason, evidence, None));
+        self.tampering(&candidate.tampered, &original.tampered)?;
+        if let Some(what) = candidate.overrun.as_ref().filter(|_| original.overrun.is_none()) {
+            return refused(Reason::Overrun, what.clone());
+        }
+        if candidate.threads > original.threads {
+            return refused(Reason::Threads, format!("{} threads are left running", candidate.threads));
+        }
+        if candidate.children > original.children {
+            return refused(Reason::Processes, format!("{} processes are left running", candidate.children));
+        }
+        if candidate.launches.is_empty() && !original.launches.is_empty() {
+            return refused(
+                Reason::NoKernel,
+                "no kernel of Triton's is launched; the original launches some".to_owned(),
+            );
+        }
+        let most = operators::elements(&original.results);
+        match operators::added(&original.operators, &candidate.operators, most) {
+            Err(what) => return refused(Reason::Fallback, what),
+            Ok(notes) => self.notes.extend(notes),
+        }
+        self.passed(
+            "no fallback",
+            "the device's work is done by kernels of Triton's, and by torch only as in the original",
+        );
+        Ok(())
+    }
+
+    /// The results of a call must still be there after the next.
+    fn kept_results(&mut self, habits: &Habits) -> Result<(), Stop> {
+        if habits.overwrites {
+            return Ok(());
+        }
+        let [first, second, _] = self.baseline.sequence();
+        let (_, one) = self.run(&first)?;
+        let (_, other) = self.run(&second)?;
+        let found = self.differences(&ComparerRequest::Changed { one, other })?;
+        self.bench.drop_slots(vec![one, other])?;
+        if let Some(changed) = found.iter().find(|one| one.path.starts_with("result")) {
+            let what = format!("{}: the next call overwrites it ({})", changed.path, changed.what);
+            return Err(Stop::Refused(Reason::Stale, what, None));
+        }
+        self.passed("results stay", "the next call leaves the results of the last alone");
+        Ok(())
+    }
+
+    /// With the kernels replaced by nothing the results must be others.
+    fn ghost(&mut self, habits: &Habits, call: &Call, slot: u32) -> Result<(), Stop> {
+        if !habits.needs_kernels {
+            return Ok(());
+        }
+        let other = match self.run(&Call { ghost: true, ..call.clone() }) {
+            Ok((_, other)) => other,
+            // What reads back what its kernels compute may fail without them.
+            Err(Stop::Refused(Reason::Run, ..)) => return Ok(()),
+            Err(stop) => return Err(stop),
+        };
+        let found = self.differences(&ComparerRequest::Changed { one: slot, other })?;
+        self.bench.drop_slots(vec![other])?;
+        if found.is_empty() {
+            let what = "with its kernels replaced by nothing the results are the same: they do not compute them";
+            return Err(Stop::Refused(Reason::NoKernel, what.to_owned(), None));
+        }
+        self.passed("the kernels do the work", "with the kernels replaced by nothing the results are others");
+        Ok(())
+    }
+
+    /// The same tensors with new contents: everywhere, or in the middle alone, which a fingerprint of corners does not see.
+    fn reused(&mut self, level: &Ready, known: &Ready, habits: &Habits) -> Result<(), Stop> {
+        let trial = self.baseline.trials[1].clone();
+        let all = Call { reuse: Reuse::All, ..self.baseline.call(trial.inputs.clone(), false) };
+        let (ran, slot) = self.run(&all)?;
+        self.compare(known, (slot, &ran.results), &trial, "the same tensors with new contents")
+            .map_err(as_a(Reason::Stale))?;
+        self.bench.drop_slots(vec![slot])?;
+        if let Some(expected) = habits.middle {
+            let [_, first, second] = self.baseline.sequence();
+            let (_, before) = self.run(&Call { previous: false, ..first })?;
+            let (ran, slot) = self.run(&second)?;
+            let name = "tensors whose middle alone has new contents";
+            self.compare_by_level((expected, slot), &ran.results, level, (Reason::Stale, name))?;
+            self.bench.drop_slots(vec![before, slot])?;
+        }
+        self.passed(
+            "reused tensors",
+            "equal addresses with new contents, everywhere or in the middle, give new results",
+        );
+        Ok(())
+    }
+
+    /// Other values, layouts and sizes, as far as the original takes them.
+    pub(super) fn other_calls(&mut self) -> Result<(), Stop> {
+        let (mut tried, mut skipped) = (0, Vec::new());
+        for at in 1..self.baseline.trials.len() {
+            let trial = self.baseline.trials[at].clone();
+            let known = match self.baseline.known(self.bench, at)? {
+                Known::Ready(known) => known,
+                Known::Skipped(why) => {
+                    skipped.push(format!("{}: {why}", trial.name));
+                    continue;
+                }
+            };
+            let _shared = self.bench.shared();
+            let call = self.baseline.call(trial.inputs.clone(), false);
+            let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
+            self.compare(&known, (slot, &ran.results), &trial, &trial.name)?;
+            if let Some(what) = ran.overrun.as_ref().filter(|_| known.ran.overrun.is_none()) {
+                return Err(Stop::Refused(Reason::Overrun, format!("{}: {what}", trial.name), None));
+            }
+            let mut slots = vec![slot];
+            if !self.baseline.keeps(at) {
+                slots.extend([known.original].into_iter().chain(known.reference).chain(known.jittered.clone()));
+            }
+            self.bench.drop_slots(slots)?;
+            tried += 1;
+        }
+        self.passed(
+            "other calls",
+            format!("{tried} calls with other values, sizes and layouts agree with the original"),
+        );
+        if !skipped.is_empty() {
+            self.passed("passed over", skipped.join("; "));
+        }
+        Ok(())
+    }
+}

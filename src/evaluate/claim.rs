@@ -1,0 +1,106 @@
+//! From timings to a claim that may be shown: how much faster, how sure, and whether to offer it.
+
+use super::statistics::{Ratio, Z_95, Z_999, median, ratio};
+use super::verdict::Measured;
+
+/// No offer below this speedup: the reader's time is worth more.
+pub const LEAST_SPEEDUP: f64 = 1.02;
+/// Above this the result is held back and explained.
+pub const CREDIBLE: f64 = 10.0;
+/// By the clock a candidate may not be slower than this share of the original's speed.
+const LEAST_WALL: f64 = 0.95;
+/// An original whose own time moves more than this while it is measured says nothing.
+const MOST_DRIFT: f64 = 1.05;
+
+/// What timings let us claim.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Median ratio, original over candidate, with its 95 % interval.
+    pub ratio: Ratio,
+    /// Median milliseconds of the original and of the candidate.
+    pub times: (f64, f64),
+    /// Why it is no offer, if it is none.
+    pub objection: Option<String>,
+}
+
+impl Claim {
+    /// What one workload's timings let us claim; `None` with too few of them.
+    #[must_use]
+    pub fn of(measured: &Measured) -> Option<Self> {
+        let (shown, strict) = (ratio(&measured.pairs, Z_95)?, ratio(&measured.pairs, Z_999));
+        let times =
+            (median(measured.pairs.iter().map(|pair| pair.0)), median(measured.pairs.iter().map(|pair| pair.1)));
+        let wall = measured.wall.map_or(1.0, |(original, candidate)| original / candidate);
+        let objection = if measured.drift > MOST_DRIFT {
+            Some(format!("the original's own time moved by {:.1} % meanwhile", 100.0 * (measured.drift - 1.0)))
+        } else if strict.is_none_or(|strict| strict.low <= 1.0) {
+            Some("it is not certainly faster".to_owned())
+        } else if shown.median < LEAST_SPEEDUP {
+            Some(format!("it is less than {LEAST_SPEEDUP}× faster"))
+        } else if shown.median > CREDIBLE {
+            Some(format!("more than {CREDIBLE}× is held back: look at what it leaves out"))
+        } else if wall < LEAST_WALL {
+            Some("by the clock, with the launches, a call is slower".to_owned())
+        } else {
+            None
+        };
+        Some(Self { ratio: shown, times, objection })
+    }
+
+    /// What the timings of all workloads let us claim together: each counts as often as it was seen. It is an offer
+    /// when one of them is and none is certainly slower.
+    #[must_use]
+    pub fn of_all(measured: &[Measured]) -> Option<Self> {
+        let claims: Vec<Self> = measured.iter().map(Self::of).collect::<Option<_>>()?;
+        let [first, rest @ ..] = claims.as_slice() else { return None };
+        if rest.is_empty() {
+            return Some(first.clone());
+        }
+        let weighted = |of: &dyn Fn(&Self) -> f64| -> f64 {
+            claims.iter().zip(measured).map(|(claim, measured)| measured.count.max(1) as f64 * of(claim)).sum()
+        };
+        let before = weighted(&|claim| claim.times.0);
+        let after = |ratio: &dyn Fn(&Ratio) -> f64| before / weighted(&|claim| claim.times.0 / ratio(&claim.ratio));
+        let ratio = Ratio { median: after(&|it| it.median), low: after(&|it| it.low), high: after(&|it| it.high) };
+        let incredible = claims.iter().find(|claim| claim.ratio.median > CREDIBLE);
+        let slower = claims.iter().zip(measured).find(|(claim, _)| claim.ratio.high < 1.0);
+        let objection = match slower {
+            Some((claim, measured)) => Some(format!("{} is slower ({:.2}×)", measured.workload, claim.ratio.median)),
+            None if incredible.is_some() => incredible.and_then(|claim| claim.objection.clone()),
+            None if ratio.median < LEAST_SPEEDUP => Some(format!("together it is less than {LEAST_SPEEDUP}× faster")),
+            None if claims.iter().any(|claim| claim.objection.is_none()) => None,
+            None => first.objection.clone(),
+        };
+        Some(Self { ratio, times: (before, weighted(&|claim| claim.times.1)), objection })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn measured(original: f64, candidate: f64) -> Measured {
+        let pairs = (0..100).map(|at| (original + 0.0001 * f64::from(at % 7), candidate)).collect();
+        Measured { pairs, drift: 1.0, count: 1, ..Measured::default() }
+    }
+
+    #[test]
+    fn only_what_is_certain_and_possible_is_offered() {
+        let objection = |measured: &Measured| Claim::of(measured).unwrap().objection;
+        assert_eq!(objection(&measured(2.0, 1.0)), None);
+        assert!(objection(&measured(1.0, 1.0)).is_some());
+        assert!(objection(&measured(100.0, 1.0)).unwrap().contains("held back"));
+        assert!(objection(&Measured { drift: 1.2, ..measured(2.0, 1.0) }).unwrap().contains("moved"));
+        assert!(objection(&Measured { wall: Some((1.0, 1.2)), ..measured(2.0, 1.0) }).unwrap().contains("clock"));
+        assert_eq!(Claim::of(&Measured { pairs: vec![(1.0, 1.0)], ..Measured::default() }), None);
+    }
+
+    #[test]
+    fn a_loss_is_not_hidden_in_an_average() {
+        let both = [measured(4.0, 1.0), measured(1.0, 1.5)];
+        let claim = Claim::of_all(&both).unwrap();
+        assert!((claim.ratio.median - 2.0).abs() < 0.01, "{claim:?}");
+        assert!(claim.objection.unwrap().contains("slower"));
+        assert_eq!(Claim::of_all(&[measured(4.0, 1.0), measured(1.0, 1.0)]).unwrap().objection, None);
+    }
+}

@@ -1,0 +1,286 @@
+//! The judge: is a candidate right? Every answer of its process is doubted, and compared in another.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::baseline::{Baseline, Known, Ready, Undecided};
+use super::bench::{Bench, RESTARTED, project};
+use super::process::Runner;
+use super::stop::{Stop, refuse, strange};
+use super::trials::{Trial, means_nan, title};
+use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
+use crate::protocol::Workload;
+use crate::protocol::runner::{Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest};
+
+/// What is said where tensors without contents, as compiling ahead uses, are met later.
+const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
+
+/// What to judge.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The file as it was.
+    pub original: PathBuf,
+    /// The file with the candidate's change.
+    pub candidate: PathBuf,
+    /// The folder of the user's file, for its imports.
+    pub folder: PathBuf,
+    /// The calls, the most frequent first.
+    pub workloads: Vec<Workload>,
+    /// How much of the judgement to do.
+    pub effort: Effort,
+}
+
+/// How much of the judgement to do.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Effort {
+    /// Try all trials, not the recorded call alone.
+    pub thorough: bool,
+    /// Pairs of timings at first; 0 for none.
+    pub rough: usize,
+    /// Further pairs, when the rough ratio is above [`Self::contender`].
+    pub full: usize,
+    /// The ratio, original over candidate, above which all pairs are measured.
+    pub contender: f64,
+}
+
+impl Default for Effort {
+    fn default() -> Self {
+        Self { thorough: true, rough: 12, full: 68, contender: 0.9 }
+    }
+}
+
+/// A candidate that is being judged.
+pub(super) struct Case<'a> {
+    pub(super) bench: &'a Bench,
+    pub(super) baseline: Arc<Baseline>,
+    pub(super) runner: Runner,
+    pub(super) effort: Effort,
+    /// Chooses which timed calls are compared.
+    pub(super) dice: u64,
+    /// What the original replaces as well, when it is timed.
+    pub(super) usual: Vec<String>,
+    pub(super) checks: Vec<Check>,
+    pub(super) notes: Vec<String>,
+    pub(super) stages: Vec<(String, f64)>,
+    pub(super) measured: Vec<Measured>,
+}
+
+impl Bench {
+    /// Judges a candidate. Blocks; may be called from several threads at once.
+    #[must_use]
+    pub fn judge(&self, task: &Task) -> Verdict {
+        let mut all = Verdict::undecided("there is no call to judge it by");
+        all.notes = self
+            .unfenced()
+            .iter()
+            .map(|what| format!("the fence around candidates lacks something here: {what}"))
+            .collect();
+        for workload in &task.workloads {
+            let one = self.judge_one(task, workload);
+            let is_accepted = one.is_accepted();
+            all.outcome = one.outcome;
+            all.checks.extend(one.checks);
+            all.measured.extend(one.measured);
+            all.stages.extend(one.stages);
+            for note in one.notes {
+                if !all.notes.contains(&note) {
+                    all.notes.push(note);
+                }
+            }
+            if !is_accepted {
+                break;
+            }
+        }
+        all
+    }
+
+    fn judge_one(&self, task: &Task, workload: &Workload) -> Verdict {
+        let mut verdict = self.judge_with(task, workload, true);
+        if matches!(&verdict.outcome, Outcome::Undecided { why } if why.contains(RESTARTED) || why.contains("nothing is kept"))
+        {
+            verdict = self.judge_with(task, workload, true);
+        }
+        match &verdict.outcome {
+            // What a file keeps of calls that compute nothing, it may trip over later.
+            Outcome::Refused { evidence, .. } if HOLLOW.iter().any(|word| evidence.contains(word)) => {
+                self.judge_with(task, workload, false)
+            }
+            _ => verdict,
+        }
+    }
+
+    fn judge_with(&self, task: &Task, workload: &Workload, compiles_ahead: bool) -> Verdict {
+        let readable = vec![project(&task.folder), task.candidate.clone()];
+        let started = self.baseline(&task.original, &task.folder, workload).and_then(|baseline| {
+            let fence = self.fence("candidate", false, readable)?;
+            let scratch = fence.scratch.clone();
+            Ok((baseline, Runner::start(&self.forker, fence, &self.unwanted)?, scratch))
+        });
+        let (baseline, runner, scratch) = match started {
+            Ok(started) => started,
+            Err(Undecided(why)) => return Verdict::undecided(why),
+        };
+        let (usual, checks, notes, stages, measured) = Default::default();
+        let dice = self.secret();
+        let mut case =
+            Case { dice, bench: self, baseline, runner, effort: task.effort, usual, checks, notes, stages, measured };
+        let outcome = match case.judge(task, compiles_ahead) {
+            Ok(()) => Outcome::Accepted,
+            Err(Stop::Undecided(why)) => Outcome::Undecided { why },
+            Err(Stop::Refused(reason, evidence, line)) => {
+                case.checks.push(Check { name: reason.name(), passed: false, evidence: evidence.clone() });
+                Outcome::Refused { reason, evidence, line }
+            }
+        };
+        let Case { checks, notes, stages, measured, runner, .. } = case;
+        drop(runner);
+        // What is still being written there goes with the whole folder in the end.
+        let _ = std::fs::remove_dir_all(scratch);
+        Verdict { outcome, checks, measured, notes, stages }
+    }
+}
+
+impl Case<'_> {
+    fn judge(&mut self, task: &Task, compiles_ahead: bool) -> Result<(), Stop> {
+        let since = Instant::now();
+        self.load(task)?;
+        self.lap("load", since);
+        let since = Instant::now();
+        if compiles_ahead {
+            self.compile()?;
+        }
+        self.lap("compile", since);
+        let since = Instant::now();
+        self.recorded_call()?;
+        if self.effort.thorough {
+            self.other_calls()?;
+        }
+        self.lap("check", since);
+        if self.effort.rough > 0 {
+            let since = Instant::now();
+            let measured = self.time()?;
+            self.measured.push(measured);
+            self.lap("time", since);
+        }
+        Ok(())
+    }
+
+    fn lap(&mut self, stage: &str, since: Instant) {
+        self.stages.push((stage.to_owned(), since.elapsed().as_secs_f64()));
+    }
+
+    pub(super) fn passed(&mut self, name: &str, evidence: impl Into<String>) {
+        self.checks.push(Check { name: name.to_owned(), passed: true, evidence: evidence.into() });
+    }
+
+    fn load(&mut self, task: &Task) -> Result<(), Stop> {
+        // An original that cannot be loaded is no fault of the candidate's.
+        let tampered = self.baseline.original.tampered(self.bench)?;
+        let limit = self.bench.limits.load;
+        let workload = self.baseline.original.workload.clone();
+        match self.runner.load(&task.candidate, &task.folder, &workload, true, limit)? {
+            Ok(found) => self.tampering(&found, &tampered),
+            Err(raised) if raised.is_memory => Err(raised.into()),
+            Err(Raised { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
+        }
+    }
+
+    /// Compiles for everything that will be called, beside others that use the device.
+    fn compile(&mut self) -> Result<(), Stop> {
+        let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
+        let is_wanted = |at: &usize| *at == 0 || self.baseline.trials[*at].specializes;
+        let mut inputs = Vec::new();
+        for at in (0..count).filter(is_wanted) {
+            // What the original refuses is not asked of the candidate.
+            if let Known::Ready(_) = self.baseline.known(self.bench, at)? {
+                inputs.push(self.baseline.trials[at].inputs.clone());
+            }
+        }
+        match self.runner.ask(&RunnerRequest::Compile(inputs), self.bench.limits.compile)? {
+            RunnerReply::Compiled { .. } => Ok(()),
+            other => Err(strange(other)),
+        }
+    }
+
+    /// One call, whose results are kept under a number.
+    pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
+        match self.runner.ask(&RunnerRequest::Run(call.clone()), self.bench.limits.call)? {
+            RunnerReply::Ran(ran) => {
+                let slot = self.keep(&ran.results)?;
+                Ok((*ran, slot))
+            }
+            other => Err(strange(other)),
+        }
+    }
+
+    pub(super) fn keep(&self, results: &Exported) -> Result<u32, Stop> {
+        Ok(self.bench.compare(|comparer| comparer.keep(results))?)
+    }
+
+    pub(super) fn differences(&self, ask: &ComparerRequest) -> Result<Vec<Difference>, Stop> {
+        Ok(self.bench.compare(|comparer| Ok(comparer.differences(ask)?))?)
+    }
+
+    /// Compares the results of a trial with the original's, and forgets them.
+    pub(super) fn compare(
+        &self,
+        known: &Ready,
+        (candidate, results): (u32, &Exported),
+        trial: &Trial,
+        name: &str,
+    ) -> Result<(), Stop> {
+        let found = self.differences(&ComparerRequest::Compare {
+            original: known.original,
+            candidate,
+            reference: known.reference,
+            jittered: known.jittered.clone(),
+            holds_nan: means_nan(&trial.inputs),
+            exact: known.is_exact,
+            level: None,
+        })?;
+        refuse(&found, results, trial.reason, name)
+    }
+
+    /// Compares results on inputs for which nothing but the original's own results is known.
+    pub(super) fn compare_by_level(
+        &self,
+        (original, candidate): (u32, u32),
+        results: &Exported,
+        level: &Ready,
+        (reason, name): (Reason, &str),
+    ) -> Result<(), Stop> {
+        let level = Some((level.original, level.reference, level.jittered.clone()));
+        let (reference, jittered) = (None, Vec::new());
+        let ask = ComparerRequest::Compare {
+            original,
+            candidate,
+            reference,
+            jittered,
+            holds_nan: false,
+            exact: false,
+            level,
+        };
+        let found = self.differences(&ask)?;
+        refuse(&found, results, reason, name)
+    }
+
+    pub(super) fn tampering(&self, found: &[String], original: &[String]) -> Result<(), Stop> {
+        match found.iter().find(|what| !original.contains(what)) {
+            Some(what) => Err(Stop::Refused(Reason::Tampering, what.clone(), None)),
+            None => Ok(()),
+        }
+    }
+
+    /// How long one more request may take.
+    pub(super) fn limit(&self) -> Duration {
+        self.bench.limits.call
+    }
+
+    /// The call, for people.
+    pub(super) fn title(&self) -> String {
+        title(&self.baseline.original.workload)
+    }
+}

@@ -1,0 +1,241 @@
+//! Timing a candidate against the original: in turn, on new inputs each time, with every result compared.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use super::baseline::{Baseline, Known, Ready};
+use super::floor;
+use super::judge::Case;
+use super::process::Runner;
+use super::statistics::median;
+use super::stop::{Stop, strange};
+use super::verdict::{Measured, Reason};
+use crate::protocol::runner::{Exported, Inputs, LeafValue, RunnerReply, RunnerRequest, Timing};
+
+/// So many calls of each version come one after the other, each on inputs of its own, before it is the other's turn.
+const BLOCK: usize = 4;
+/// A block's inputs and results take at most so many bytes of the device.
+const BLOCK_BYTES: u64 = 8 << 30;
+/// Back-to-back calls for the warm figure, and calls with a wait after each.
+const WARM: usize = 20;
+const SYNCED: usize = 5;
+/// A call by the clock may take so many milliseconds longer than by the device's events, and this much in proportion:
+/// more means work that the events do not see.
+const UNSEEN: f64 = 0.15;
+const UNSEEN_SHARE: f64 = 1.3;
+/// The original's own time may move by this factor while it is measured.
+const DRIFT: f64 = 1.05;
+
+/// Of so many blocks, besides the first, the results are compared.
+const SHARE_CHECKED: f64 = 0.25;
+
+/// Results of a timed call of both versions.
+struct Checked {
+    original: u32,
+    candidate: u32,
+    results: Exported,
+}
+
+/// What one timed request gave.
+struct Timed {
+    milliseconds: Vec<f64>,
+    walls: Vec<f64>,
+    results: Vec<Exported>,
+}
+
+impl Case<'_> {
+    /// Times both versions, with the device to themselves.
+    pub(super) fn time(&mut self) -> Result<Measured, Stop> {
+        let Known::Ready(level) = self.baseline.known(self.bench, 0)? else {
+            return Err(Stop::Undecided("the original refuses the recorded call".to_owned()));
+        };
+        let baseline = self.baseline.clone();
+        let mut checked = Vec::new();
+        let measured = {
+            let _exclusive = self.bench.exclusive()?;
+            let mut running = baseline.original.process(self.bench)?;
+            let Some(mut original) = running.take() else {
+                return Err(Stop::Undecided("the original's process is gone".to_owned()));
+            };
+            let mut measured = self.measure(&mut original, &baseline, &level, &mut checked)?;
+            if measured.drift > DRIFT {
+                // The clock moved: once more.
+                measured = self.measure(&mut original, &baseline, &level, &mut checked)?;
+            }
+            *running = Some(original);
+            measured
+        };
+        let _shared = self.bench.shared();
+        for Checked { original, candidate, results } in &checked {
+            self.compare_by_level((*original, *candidate), results, &level, (Reason::Output, "a timed call"))?;
+            self.bench.drop_slots(vec![*original, *candidate])?;
+        }
+        let what = format!("the results of {} timed calls, chosen at random, agree with the original's", checked.len());
+        self.passed("timed calls", what);
+        Ok(measured)
+    }
+
+    fn measure(
+        &mut self,
+        original: &mut Runner,
+        baseline: &Baseline,
+        level: &Ready,
+        checked: &mut Vec<Checked>,
+    ) -> Result<Measured, Stop> {
+        let clocks = super::devices::clock(self.bench.index);
+        let mut pairs = Vec::new();
+        self.warm_up(original)?;
+        self.pairs(original, level, self.effort.rough, &mut pairs, checked)?;
+        let mut measured = Measured {
+            workload: self.title(),
+            count: baseline.original.workload.count,
+            environment: self.bench.environment().clone(),
+            at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            ..Measured::default()
+        };
+        let is_contender = median(pairs.iter().map(|(one, other)| one / other)) > self.effort.contender;
+        if self.effort.full > 0 && is_contender {
+            self.pairs(original, level, self.effort.full, &mut pairs, checked)?;
+            self.warm(original, &mut measured)?;
+            self.by_the_clock(original, &mut measured)?;
+        }
+        let third = pairs.len() / 3;
+        let of = |part: &[(f64, f64)]| median(part.iter().map(|pair| pair.0));
+        let (first, last) = (of(&pairs[..third]), of(&pairs[pairs.len() - third..]));
+        measured.drift = if third > 0 && first > 0.0 { (last / first).max(first / last) } else { 1.0 };
+        measured.floor = floor::milliseconds(&level.ran.results);
+        measured.clocks = clocks.zip(super::devices::clock(self.bench.index));
+        measured.pairs = pairs;
+        self.within_the_possible(&measured)?;
+        Ok(measured)
+    }
+
+    fn inputs(&self, at: u64) -> Inputs {
+        let seed = self.bench.seed.wrapping_mul(0x2545_f491).wrapping_add(at.wrapping_mul(0x9e37)) & 0x7fff_ffff;
+        Inputs { seed, ..Inputs::default() }
+    }
+
+    fn ask(&mut self, runner: Option<&mut Runner>, timing: &Timing) -> Result<Timed, Stop> {
+        let limit = self.limit();
+        let is_original = runner.is_some();
+        let reply = runner.unwrap_or(&mut self.runner).ask(&RunnerRequest::Measure(timing.clone()), limit);
+        match reply {
+            Ok(RunnerReply::Measured { milliseconds, walls, results, tampered, .. }) => {
+                if is_original {
+                    self.usual.extend(tampered);
+                } else {
+                    self.tampering(&tampered, &self.usual)?;
+                }
+                Ok(Timed { milliseconds, walls, results })
+            }
+            Ok(RunnerReply::Raised(raised)) if is_original => {
+                Err(Stop::Undecided(format!("the original fails when timed: {}", raised.text)))
+            }
+            Ok(other) => Err(strange(other)),
+            Err(gone) if is_original => {
+                Err(Stop::Undecided(format!("the original fails when timed: {}", super::original::how(&gone))))
+            }
+            Err(gone) => Err(gone.into()),
+        }
+    }
+
+    fn warm_up(&mut self, original: &mut Runner) -> Result<(), Stop> {
+        let timing = Timing { inputs: vec![self.inputs(1)], calls: 3, ..self.timing() };
+        self.ask(Some(original), &timing)?;
+        self.ask(None, &timing)?;
+        Ok(())
+    }
+
+    fn timing(&self) -> Timing {
+        Timing { gradients: self.baseline.original.workload.gradients, ..Timing::default() }
+    }
+
+    /// Adds about so many pairs, each version first in half of the blocks. Of some blocks the results are kept.
+    fn pairs(
+        &mut self,
+        original: &mut Runner,
+        level: &Ready,
+        count: usize,
+        pairs: &mut Vec<(f64, f64)>,
+        checked: &mut Vec<Checked>,
+    ) -> Result<(), Stop> {
+        let size = block(&level.ran.results).min(count.max(1));
+        for at in 0..count.div_ceil(size) {
+            let from = pairs.len() as u64;
+            let inputs = (0..size as u64).map(|at| self.inputs(1000 + from + at)).collect();
+            let export = at == 0 || self.chance() < SHARE_CHECKED;
+            let timing = Timing { inputs, calls: size, cold: true, export, ..self.timing() };
+            let is_original_first = (pairs.len() / size).is_multiple_of(2);
+            let (mut one, mut other) = (None, None);
+            for is_original in [is_original_first, !is_original_first] {
+                let timed = self.ask(is_original.then_some(&mut *original), &timing)?;
+                let slots = timed.results.iter().map(|results| self.keep(results)).collect::<Result<Vec<_>, _>>()?;
+                *(if is_original { &mut one } else { &mut other }) = Some((timed, slots));
+            }
+            let (Some((one, mine)), Some((other, theirs))) = (one, other) else { continue };
+            if other.milliseconds.len() != size || (export && other.results.len() != size) {
+                return Err(Stop::Refused(Reason::Pipe, "it answers for fewer calls than were asked".to_owned(), None));
+            }
+            for ((original, candidate), results) in mine.into_iter().zip(theirs).zip(other.results) {
+                checked.push(Checked { original, candidate, results });
+            }
+            pairs.extend(one.milliseconds.into_iter().zip(other.milliseconds));
+        }
+        Ok(())
+    }
+
+    /// A number between 0 and 1 that no candidate can foresee.
+    fn chance(&mut self) -> f64 {
+        self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.dice >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    fn warm(&mut self, original: &mut Runner, measured: &mut Measured) -> Result<(), Stop> {
+        let timing = Timing { inputs: vec![self.inputs(2)], calls: WARM, ..self.timing() };
+        let one = median(self.ask(Some(original), &timing)?.milliseconds);
+        let other = median(self.ask(None, &timing)?.milliseconds);
+        measured.warm = Some((one, other));
+        Ok(())
+    }
+
+    /// The clock must see what the events see: work on another stream, or left to a thread, is not in the events.
+    fn by_the_clock(&mut self, original: &mut Runner, measured: &mut Measured) -> Result<(), Stop> {
+        let timing = Timing { inputs: vec![self.inputs(3)], calls: SYNCED, synced: true, ..self.timing() };
+        let one = self.ask(Some(original), &timing)?;
+        let other = self.ask(None, &timing)?;
+        let unseen = |timed: &Timed| median(timed.walls.clone()) - UNSEEN_SHARE * median(timed.milliseconds.clone());
+        let (mine, theirs) = (unseen(&other), unseen(&one));
+        if mine > theirs.max(0.0) + UNSEEN {
+            let what = format!(
+                "by the clock a call takes {:.3} ms, by the device's events on its stream {:.3} ms",
+                median(other.walls.clone()),
+                median(other.milliseconds.clone())
+            );
+            return Err(Stop::Refused(Reason::SideStream, what, None));
+        }
+        measured.wall = Some((median(one.walls), median(other.walls)));
+        self.passed("clock and events agree", "no work happens outside the measured stream");
+        Ok(())
+    }
+
+    fn within_the_possible(&mut self, measured: &Measured) -> Result<(), Stop> {
+        let Some(floor) = measured.floor else { return Ok(()) };
+        let time = median(measured.pairs.iter().map(|pair| pair.1));
+        if time > 0.0 && time < floor {
+            let what = format!("{time:.4} ms a call; writing the results alone takes the device {floor:.4} ms");
+            return Err(Stop::Refused(Reason::TooFast, what, None));
+        }
+        self.passed("not faster than the device", format!("{time:.4} ms; the least possible is {floor:.4} ms"));
+        Ok(())
+    }
+}
+
+/// How many calls a block has.
+fn block(results: &Exported) -> usize {
+    let of = |value: &LeafValue| match value {
+        LeafValue::Tensor { shape, .. } => 4 * shape.iter().product::<i64>().unsigned_abs(),
+        LeafValue::Plain { .. } => 0,
+    };
+    // Inputs are kept for a few requests, and results are copied twice.
+    let each: u64 = results.leaves.iter().map(|leaf| of(&leaf.value)).sum::<u64>() * 6;
+    usize::try_from(BLOCK_BYTES / each.max(1)).unwrap_or(BLOCK).clamp(1, BLOCK)
+}

@@ -1,0 +1,242 @@
+//! The judge's ends of the lines to its processes.
+
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+
+use super::baseline::Undecided;
+use crate::protocol::runner::{
+    ComparerReply, ComparerRequest, Difference, End, Exported, Fence, Raised, Role, RunnerReply, RunnerRequest, Sealed,
+};
+use crate::protocol::{MAX_FRAME, Workload, write_frame};
+use crate::python::{Child, Ended, Forker, ForkerError};
+
+/// How long the comparer may take for one request.
+const COMPARER_LIMIT: Duration = Duration::from_secs(120);
+/// How long to wait for the account of an end that was noticed otherwise.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often a wait looks whether it is still wanted.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Why a runner does not answer any more.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Gone {
+    /// It ended: how, and the end of what it printed.
+    Ended(End, String),
+    /// It took longer than allowed.
+    Late(Duration),
+    /// What it sent is no answer.
+    Garbage,
+    /// Nobody wants to know any more.
+    Unwanted,
+    /// The parent of all processes is gone: why.
+    Lost(String),
+}
+
+/// A process that runs one file.
+pub(super) struct Runner {
+    child: Child,
+    token: u64,
+    /// Set when nobody wants to know any more.
+    unwanted: Arc<AtomicBool>,
+}
+
+impl Runner {
+    /// Starts one.
+    pub(super) fn start(forker: &Forker, fence: Fence, unwanted: &Arc<AtomicBool>) -> Result<Self, ForkerError> {
+        let token = fence.token;
+        let child = forker.spawn(Role::Runner(Box::new(fence)))?;
+        Ok(Self { child, token, unwanted: Arc::clone(unwanted) })
+    }
+
+    /// Asks and waits for the answer.
+    pub(super) fn ask(&mut self, request: &RunnerRequest, limit: Duration) -> Result<RunnerReply, Gone> {
+        // That it cannot be written to is told by its end.
+        if write_frame(&mut self.child.stream, request).is_err() {
+            return Err(self.end());
+        }
+        match read_within::<Sealed>(&mut self.child.stream, Instant::now() + limit, &self.unwanted) {
+            Ok(Sealed { token, reply }) if token == self.token => Ok(reply),
+            Ok(_) => self.stop(Gone::Garbage),
+            Err(error) => match error.kind() {
+                io::ErrorKind::InvalidData => self.stop(Gone::Garbage),
+                io::ErrorKind::TimedOut => self.stop(Gone::Late(limit)),
+                io::ErrorKind::Interrupted => self.stop(Gone::Unwanted),
+                _ => Err(self.end()),
+            },
+        }
+    }
+
+    fn stop(&mut self, why: Gone) -> Result<RunnerReply, Gone> {
+        self.child.kill();
+        Err(match (why, self.child.wait(END_LIMIT)) {
+            // What it was ended for says more than that it was late or broke off.
+            (_, Ok(Some(Ended { how: how @ (End::MemoryLimit | End::ProcessLimit | End::OutputLimit), output }))) => {
+                Gone::Ended(how, output)
+            }
+            (why, _) => why,
+        })
+    }
+
+    /// How it ended, which is known to have happened.
+    fn end(&mut self) -> Gone {
+        let mut end = self.child.wait(Duration::from_secs(1));
+        if !matches!(end, Ok(Some(_))) {
+            self.child.kill();
+            end = self.child.wait(END_LIMIT);
+        }
+        match end {
+            Ok(Some(Ended { how, output })) => Gone::Ended(how, output),
+            Ok(None) => Gone::Garbage,
+            Err(error) => Gone::Lost(error.to_string()),
+        }
+    }
+
+    /// Loads a file.
+    pub(super) fn load(
+        &mut self,
+        file: &Path,
+        folder: &Path,
+        workload: &Workload,
+        is_candidate: bool,
+        limit: Duration,
+    ) -> Result<Result<Vec<String>, Raised>, Gone> {
+        let (file, folder) = (file.to_owned(), folder.to_owned());
+        let request = RunnerRequest::Load { file, folder, workload: Box::new(workload.clone()), is_candidate };
+        match self.ask(&request, limit)? {
+            RunnerReply::Loaded { tampered } => Ok(Ok(tampered)),
+            RunnerReply::Raised(raised) => Ok(Err(raised)),
+            _ => Err(Gone::Garbage),
+        }
+    }
+}
+
+/// The process that compares.
+pub(super) struct Comparer {
+    child: Child,
+    next: u32,
+}
+
+/// Why nothing can be compared.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ComparerError {
+    /// Its device memory ran out.
+    #[error("the device's memory does not suffice to compare results")]
+    Memory,
+    /// Something else, which is no fault of the candidate's.
+    #[error("results cannot be compared: {0}")]
+    Other(String),
+}
+
+impl Comparer {
+    /// Starts one.
+    pub(super) fn start(forker: &Forker) -> Result<Self, ForkerError> {
+        let child = forker.spawn(Role::Comparer)?;
+        Ok(Self { child, next: 0 })
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_gone(&mut self) -> bool {
+        !matches!(self.child.wait(Duration::ZERO), Ok(None))
+    }
+
+    /// Keeps results under a number of their own.
+    pub(super) fn keep(&mut self, results: &Exported) -> Result<u32, Undecided> {
+        self.next += 1;
+        let slot = self.next;
+        self.ask(&ComparerRequest::Keep { slot, results: results.clone() })?;
+        Ok(slot)
+    }
+
+    /// Asks and waits for the answer.
+    pub(super) fn ask(&mut self, request: &ComparerRequest) -> Result<ComparerReply, ComparerError> {
+        let asked = write_frame(&mut self.child.stream, request).and_then(|()| {
+            read_within(&mut self.child.stream, Instant::now() + COMPARER_LIMIT, &AtomicBool::new(false))
+        });
+        match asked {
+            Ok(ComparerReply::Failed { is_memory: true, .. }) => Err(ComparerError::Memory),
+            Ok(ComparerReply::Failed { why, .. }) => Err(ComparerError::Other(why)),
+            Ok(reply) => Ok(reply),
+            Err(error) => {
+                let end = self.child.wait(Duration::from_secs(1)).ok().flatten();
+                Err(ComparerError::Other(
+                    end.map_or_else(|| error.to_string(), |end| format!("it {}: {}", end.how, end.output)),
+                ))
+            }
+        }
+    }
+
+    /// Asks for differences.
+    pub(super) fn differences(&mut self, request: &ComparerRequest) -> Result<Vec<Difference>, ComparerError> {
+        match self.ask(request)? {
+            ComparerReply::Differences(found) => Ok(found),
+            _ => Err(ComparerError::Other("the answer is to another question".to_owned())),
+        }
+    }
+}
+
+/// Reads one frame, all of which must have come by `deadline`.
+fn read_within<T: DeserializeOwned>(
+    stream: &mut UnixStream,
+    deadline: Instant,
+    unwanted: &AtomicBool,
+) -> io::Result<T> {
+    let mut length = [0; 4];
+    fill(stream, &mut length, deadline, unwanted)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_FRAME {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "no frame of ours"));
+    }
+    let mut body = vec![0; length];
+    fill(stream, &mut body, deadline, unwanted)?;
+    serde_json::from_slice(&body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn fill(stream: &mut UnixStream, mut into: &mut [u8], deadline: Instant, unwanted: &AtomicBool) -> io::Result<()> {
+    while !into.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if unwanted.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        stream.set_read_timeout(Some(left.min(GLANCE)))?;
+        match stream.read(into) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => into = &mut into[count..],
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn half_a_frame_is_late_and_garbage_is_told_from_an_end() {
+        let read = |sent: &[u8], is_open: bool| {
+            let (mut mine, mut theirs) = UnixStream::pair().unwrap();
+            theirs.write_all(sent).unwrap();
+            let _open = is_open.then_some(theirs);
+            read_within::<u64>(&mut mine, Instant::now() + Duration::from_millis(30), &AtomicBool::new(false))
+                .map_err(|error| error.kind())
+        };
+        assert_eq!(read(b"\x02\0\0\x0042", true), Ok(42));
+        assert_eq!(read(b"\x02\0\0\x004", true), Err(io::ErrorKind::TimedOut));
+        assert_eq!(read(b"\x02\0\0\x00no", true), Err(io::ErrorKind::InvalidData));
+        assert_eq!(read(b"accepted! speedup 100", true), Err(io::ErrorKind::InvalidData));
+        assert_eq!(read(b"", false), Err(io::ErrorKind::UnexpectedEof));
+    }
+}

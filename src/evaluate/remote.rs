@@ -1,0 +1,324 @@
+//! Judging on another machine: `evaluator.command` starts a `warpsmith worker` there, which speaks these frames over its
+//! standard streams. A link that breaks is made anew once; what was under way is sent again under its number, so no
+//! result is lost or counts twice.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::bench::lock;
+use super::judge::{Effort, Task};
+use super::pool::Evaluator;
+use super::verdict::Verdict;
+use crate::protocol::{Environment, PROTOCOL, Workload, read_frame, write_frame};
+use crate::python::ForkerError;
+
+/// How long the other side may take to be ready: it imports torch, perhaps after a queue.
+const START_LIMIT: Duration = Duration::from_secs(600);
+/// Python files beside the original that are sent along, in bytes together.
+const MOST_FILES: u64 = 8 << 20;
+
+/// What is asked of the other side.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Ask {
+    /// Judge a candidate.
+    Judge {
+        /// Each has its own.
+        id: u64,
+        /// What.
+        parcel: Box<Parcel>,
+    },
+    /// Whether what is under way is unwanted.
+    Abandon(bool),
+}
+
+/// What the other side says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Say {
+    /// First.
+    Ready { protocol: u32, environment: Environment },
+    /// It cannot work.
+    Unfit { reason: String },
+    /// About a candidate.
+    Verdict { id: u64, verdict: Box<Verdict> },
+}
+
+/// A task with its files.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Parcel {
+    /// The original's name in its folder.
+    name: PathBuf,
+    /// Texts of the folder's Python files, the original among them, by their names in it.
+    files: BTreeMap<PathBuf, String>,
+    candidate: String,
+    workloads: Vec<Workload>,
+    effort: Effort,
+}
+
+impl Parcel {
+    fn of(task: &Task) -> io::Result<Self> {
+        let name = task.original.strip_prefix(&task.folder).unwrap_or(Path::new("warpsmith_original.py")).to_owned();
+        let mut files = BTreeMap::new();
+        let mut size = 0;
+        let walk = ignore::WalkBuilder::new(&task.folder).build().flatten();
+        for path in walk.map(ignore::DirEntry::into_path).filter(|path| path.extension().is_some_and(|it| it == "py")) {
+            size += std::fs::metadata(&path).map_or(0, |metadata| metadata.len());
+            if size > MOST_FILES {
+                let what =
+                    format!("the Python files of {} take more than {} MiB", task.folder.display(), MOST_FILES >> 20);
+                return Err(io::Error::other(what));
+            }
+            if let (Ok(name), Ok(text)) = (path.strip_prefix(&task.folder), std::fs::read_to_string(&path)) {
+                files.insert(name.to_owned(), text);
+            }
+        }
+        files.insert(name.clone(), std::fs::read_to_string(&task.original)?);
+        let candidate = std::fs::read_to_string(&task.candidate)?;
+        Ok(Self { name, files, candidate, workloads: task.workloads.clone(), effort: task.effort })
+    }
+
+    /// Writes the files into a folder; the same files give the same one.
+    fn unpack(self, root: &Path, id: u64) -> io::Result<Task> {
+        let hash = blake3::hash(&serde_json::to_vec(&self.files)?).to_hex();
+        let folder = root.join(&hash[..16]);
+        if !folder.exists() {
+            let partial = root.join(format!("partial-{id}"));
+            for (name, text) in &self.files {
+                let is_inside = name.components().all(|part| matches!(part, std::path::Component::Normal(_)));
+                if is_inside {
+                    let path = partial.join(name);
+                    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+                    std::fs::write(path, text)?;
+                }
+            }
+            // Another candidate may have been as quick.
+            if std::fs::rename(&partial, &folder).is_err() && !folder.exists() {
+                return Err(io::Error::other("the files cannot be written"));
+            }
+        }
+        let candidate = root.join(format!("candidate_{id}.py"));
+        std::fs::write(&candidate, self.candidate)?;
+        let original = folder.join(&self.name);
+        let mut workloads = self.workloads;
+        workloads.iter_mut().for_each(|workload| workload.file.clone_from(&original));
+        Ok(Task { original, candidate, folder, workloads, effort: self.effort })
+    }
+}
+
+/// Serves the judge at the other end of the standard streams until they close: `warpsmith worker`.
+///
+/// # Errors
+/// What the streams say.
+pub fn serve(
+    start: impl FnOnce() -> Result<Evaluator, ForkerError>,
+    input: impl Read,
+    output: impl Write + Send,
+) -> io::Result<()> {
+    let (mut input, output) = (BufReader::new(input), Mutex::new(BufWriter::new(output)));
+    let say = |message: &Say| write_frame(&mut *lock(&output), message);
+    let evaluator = match start() {
+        Ok(evaluator) => evaluator,
+        Err(error) => return say(&Say::Unfit { reason: error.to_string() }),
+    };
+    say(&Say::Ready { protocol: PROTOCOL, environment: evaluator.environment() })?;
+    let folder = tempfile::tempdir()?;
+    let (evaluator, folder, say) = (&evaluator, folder.path(), &say);
+    std::thread::scope(|scope| {
+        let ended = loop {
+            match read_frame(&mut input) {
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error),
+                Ok(Some(Ask::Abandon(unwanted))) => evaluator.abandon(unwanted),
+                Ok(Some(Ask::Judge { id, parcel })) => {
+                    scope.spawn(move || {
+                        let verdict = match parcel.unpack(folder, id) {
+                            Ok(task) => evaluator.judge(&task),
+                            Err(error) => Verdict::undecided(format!("the files do not arrive: {error}")),
+                        };
+                        // The stream's end is noticed by whoever reads it.
+                        let _ = say(&Say::Verdict { id, verdict: Box::new(verdict) });
+                    });
+                }
+            }
+        };
+        // Nobody is there to be told.
+        evaluator.abandon(true);
+        ended
+    })
+}
+
+/// The near end of a link to a worker elsewhere.
+pub(super) struct Remote {
+    command: Vec<String>,
+    link: Mutex<Link>,
+    waiting: Waiting,
+    next: AtomicU64,
+    environment: Mutex<Environment>,
+}
+
+struct Link {
+    process: Child,
+    stdin: BufWriter<ChildStdin>,
+    /// Each link has its own: what read the last one may end long after it.
+    is_broken: Arc<AtomicBool>,
+    /// Whether it has been made anew already.
+    is_second: bool,
+}
+
+impl Remote {
+    pub(super) fn start(command: &[String], waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
+        let all = Arc::default();
+        let (link, environment) = connect(command, &all, waiting)?;
+        let (link, environment) = (Mutex::new(link), Mutex::new(environment));
+        Ok(Self { command: command.to_owned(), link, waiting: all, next: AtomicU64::new(0), environment })
+    }
+
+    pub(super) fn environment(&self) -> Environment {
+        lock(&self.environment).clone()
+    }
+
+    pub(super) fn judge(&self, task: &Task) -> Verdict {
+        let parcel = match Parcel::of(task) {
+            Ok(parcel) => parcel,
+            Err(error) => return Verdict::undecided(format!("the files cannot be read: {error}")),
+        };
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, verdict) = channel();
+        lock(&self.waiting).insert(id, (parcel.clone(), sender));
+        self.send(&Ask::Judge { id, parcel: Box::new(parcel) });
+        loop {
+            if let Ok(verdict) = verdict.recv_timeout(Duration::from_millis(100)) {
+                return verdict;
+            }
+            if let Err(why) = self.mend() {
+                lock(&self.waiting).remove(&id);
+                return Verdict::undecided(format!("the link to the evaluator broke: {why}"));
+            }
+        }
+    }
+
+    pub(super) fn abandon(&self, unwanted: bool) {
+        self.send(&Ask::Abandon(unwanted));
+    }
+
+    fn send(&self, ask: &Ask) {
+        // A broken link is noticed by its reader as well.
+        let mut link = lock(&self.link);
+        if write_frame(&mut link.stdin, ask).is_err() {
+            link.is_broken.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Makes a broken link anew, once, and sends again what was under way.
+    fn mend(&self) -> Result<(), String> {
+        let mut link = lock(&self.link);
+        if !link.is_broken.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if link.is_second {
+            return Err("for the second time".to_owned());
+        }
+        let _ = link.process.kill();
+        let _ = link.process.wait();
+        let (fresh, environment) =
+            connect(&self.command, &self.waiting, &|| true).map_err(|error| error.to_string())?;
+        *link = fresh;
+        link.is_second = true;
+        *lock(&self.environment) = environment;
+        let again: Vec<Ask> = lock(&self.waiting)
+            .iter()
+            .map(|(&id, (parcel, _))| Ask::Judge { id, parcel: Box::new(parcel.clone()) })
+            .collect();
+        again.iter().try_for_each(|ask| write_frame(&mut link.stdin, ask)).map_err(|error| error.to_string())
+    }
+}
+
+impl Drop for Remote {
+    fn drop(&mut self) {
+        let mut link = lock(&self.link);
+        let _ = link.process.kill();
+        let _ = link.process.wait();
+    }
+}
+
+type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
+
+fn connect(command: &[String], all: &Waiting, waiting: &dyn Fn() -> bool) -> Result<(Link, Environment), ForkerError> {
+    let failed = |why: String| ForkerError::Unfit(format!("`{}`: {why}", command.join(" ")));
+    let (program, arguments) = command.split_first().ok_or_else(|| failed("no command".to_owned()))?;
+    let mut process = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .map_err(|error| failed(format!("{error}; is `evaluator.command` right?")))?;
+    let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
+        return Err(failed("it has no standard streams".to_owned()));
+    };
+    let (sender, first) = channel();
+    let is_broken = Arc::<AtomicBool>::default();
+    let (all, breaks) = (Arc::clone(all), Arc::clone(&is_broken));
+    std::thread::spawn(move || listen(stdout, &sender, &all, &breaks));
+    match greeting(&first, waiting) {
+        Ok(environment) => {
+            Ok((Link { process, stdin: BufWriter::new(stdin), is_broken, is_second: false }, environment))
+        }
+        Err(why) => {
+            let _ = process.kill();
+            let _ = process.wait();
+            Err(failed(why))
+        }
+    }
+}
+
+/// Waits for the other side to be ready.
+fn greeting(first: &Receiver<io::Result<Say>>, waiting: &dyn Fn() -> bool) -> Result<Environment, String> {
+    let deadline = Instant::now() + START_LIMIT;
+    while waiting() && Instant::now() < deadline {
+        match first.recv_timeout(Duration::from_millis(100)) {
+            Ok(Ok(Say::Ready { protocol: PROTOCOL, environment })) => return Ok(environment),
+            Ok(Ok(Say::Ready { protocol, .. })) => {
+                return Err(format!("it speaks protocol {protocol}, not {PROTOCOL}: install the same warpsmith there"));
+            }
+            Ok(Ok(Say::Unfit { reason })) => return Err(reason),
+            Ok(Err(_)) => {
+                return Err(
+                    "what it writes is not what `warpsmith worker` writes; does a start-up file print?".to_owned()
+                );
+            }
+            Ok(Ok(Say::Verdict { .. })) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return Err("it ended before it was ready".to_owned()),
+        }
+    }
+    Err("it is not ready".to_owned())
+}
+
+fn listen(stdout: impl Read, first: &Sender<io::Result<Say>>, all: &Waiting, is_broken: &AtomicBool) {
+    let mut stdout = BufReader::new(stdout);
+    loop {
+        match read_frame::<Say>(&mut stdout) {
+            // What is not waited for any more has been told before.
+            Ok(Some(Say::Verdict { id, verdict })) => {
+                if let Some((_, waiting)) = lock(all).remove(&id) {
+                    let _ = waiting.send(*verdict);
+                }
+            }
+            Ok(Some(other)) => drop(first.send(Ok(other))),
+            Ok(None) => break,
+            Err(error) => {
+                // Only whoever waits for the other side to be ready wants to know.
+                let _ = first.send(Err(error));
+                break;
+            }
+        }
+    }
+    is_broken.store(true, Ordering::Relaxed);
+}

@@ -1,0 +1,161 @@
+//! What the judge says of a candidate, with its evidence.
+
+use serde::{Deserialize, Serialize};
+
+use crate::protocol::Environment;
+
+/// A judgement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// What is said.
+    pub outcome: Outcome,
+    /// Each check that was made, in order; the last one of a refusal is the one that failed.
+    pub checks: Vec<Check>,
+    /// The timing of each workload, as far as it came to that.
+    pub measured: Vec<Measured>,
+    /// What the user should know of the candidate, though it is no reason to refuse it.
+    pub notes: Vec<String>,
+    /// Seconds that each part took.
+    pub stages: Vec<(String, f64)>,
+}
+
+/// What is said of a candidate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// Every check passed.
+    Accepted,
+    /// It is out.
+    Refused {
+        /// The kind of failure.
+        reason: Reason,
+        /// What was seen.
+        evidence: String,
+        /// The line of the candidate that it is about, from 1.
+        line: Option<usize>,
+    },
+    /// Nothing can be said: the original fails, the device is gone.
+    Undecided {
+        /// Why, and what to do.
+        why: String,
+    },
+}
+
+/// Why a candidate is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The file could not be loaded or the entry is missing.
+    Load,
+    /// Triton does not compile a kernel.
+    Compile,
+    /// Launching or running raised.
+    Run,
+    /// A result differs from the original's.
+    Output,
+    /// A result differs in type, shape, layout or aliasing.
+    Form,
+    /// A gradient differs.
+    Gradient,
+    /// Elements of a result were never written.
+    Unwritten,
+    /// An argument was changed that the original leaves alone, or left alone that it changes.
+    Mutation,
+    /// Memory beside the arguments was written.
+    Overrun,
+    /// A result is one of an earlier call: the same tensors with new contents gave a wrong one.
+    Stale,
+    /// A result differs from run to run by more than rounding.
+    Race,
+    /// A result differs for other sizes than the recorded ones.
+    Sizes,
+    /// A result differs for tensors that lie otherwise in memory.
+    Layout,
+    /// A result differs for values far from the recorded ones.
+    Values,
+    /// No kernel of Triton's does the work.
+    NoKernel,
+    /// Work is done by operators of torch that the original does not use.
+    Fallback,
+    /// What the judge relies on was replaced, or a setting of the whole process was changed.
+    Tampering,
+    /// Threads are left running.
+    Threads,
+    /// Processes are left running.
+    Processes,
+    /// It took too long.
+    Time,
+    /// It took too much memory of the host.
+    Memory,
+    /// It took too much memory of the device.
+    DeviceMemory,
+    /// It wrote or printed too much.
+    Writing,
+    /// The process ended, or was ended by a signal.
+    Died,
+    /// Something that is no answer came through the judge's pipe.
+    Pipe,
+    /// Work is done on another stream than the measured one, or after the call has returned.
+    SideStream,
+    /// It is faster than the device can be.
+    TooFast,
+}
+
+impl Reason {
+    /// The name in reports: `too-fast`.
+    #[must_use]
+    pub fn name(self) -> String {
+        serde_json::to_value(self).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+}
+
+/// A check that was made.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// What was checked.
+    pub name: String,
+    /// Whether it passed.
+    pub passed: bool,
+    /// What was seen.
+    pub evidence: String,
+}
+
+/// A timing of one workload.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// The call: `softmax(float32[4096,1000])`.
+    pub workload: String,
+    /// How often it was seen when it was recorded.
+    pub count: u64,
+    /// Milliseconds of original and candidate by the device's events, cold L2, interleaved.
+    pub pairs: Vec<(f64, f64)>,
+    /// The same with what is in the L2 from the call before, median of back-to-back calls.
+    pub warm: Option<(f64, f64)>,
+    /// Milliseconds of a call by the clock, waiting for the device each time, median.
+    pub wall: Option<(f64, f64)>,
+    /// Milliseconds that the device needs at the least to write the greatest result.
+    pub floor: Option<f64>,
+    /// By which factor the original's own time moved while it was measured.
+    pub drift: f64,
+    /// Where it ran.
+    pub environment: Environment,
+    /// The device's clock in MHz before and after, where it is told.
+    pub clocks: Option<(u32, u32)>,
+    /// Seconds since 1970.
+    pub at: u64,
+}
+
+impl Verdict {
+    /// Whether every check passed.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        self.outcome == Outcome::Accepted
+    }
+
+    /// Nothing can be said.
+    #[must_use]
+    pub fn undecided(why: impl Into<String>) -> Self {
+        let outcome = Outcome::Undecided { why: why.into() };
+        Self { outcome, checks: Vec::new(), measured: Vec::new(), notes: Vec::new(), stages: Vec::new() }
+    }
+}

@@ -1,0 +1,115 @@
+//! Which processes there are below one, and what they use.
+
+use std::collections::HashMap;
+use std::fs;
+
+/// What processes use together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How many they are, those among them that have ended and that nobody took leave of.
+    pub processes: u64,
+    /// How many threads they have.
+    pub threads: u64,
+    /// Bytes of memory that are not a file's.
+    pub memory: u64,
+}
+
+/// All processes below `pid`, those nearest first.
+#[must_use]
+pub fn descendants(pid: i32) -> Vec<i32> {
+    if fs::exists(format!("/proc/{pid}/task/{pid}/children")).unwrap_or(false) {
+        return below(pid, &|parent| children(parent));
+    }
+    let family = family();
+    below(pid, &|parent| family.get(&parent).cloned().unwrap_or_default())
+}
+
+fn below(pid: i32, children: &dyn Fn(i32) -> Vec<i32>) -> Vec<i32> {
+    let mut found = children(pid);
+    let mut at = 0;
+    while let Some(next) = found.get(at).copied() {
+        at += 1;
+        // A number may be given anew while we look: nobody is met twice.
+        for child in children(next) {
+            if !found.contains(&child) {
+                found.push(child);
+            }
+        }
+    }
+    found
+}
+
+/// The children of all threads of a process.
+#[must_use]
+pub fn children(pid: i32) -> Vec<i32> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let lists = threads.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    lists.flat_map(|list| list.split_whitespace().filter_map(|word| word.parse().ok()).collect::<Vec<i32>>()).collect()
+}
+
+/// The children of every process, where the kernel does not list them.
+fn family() -> HashMap<i32, Vec<i32>> {
+    let mut family: HashMap<i32, Vec<i32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else { continue };
+        // The program's name stands in parentheses and may hold any.
+        let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1)?.parse().ok());
+        if let Some(parent) = parent {
+            family.entry(parent).or_default().push(pid);
+        }
+    }
+    family
+}
+
+/// What the processes use together, without what each shares with the process that they were forked from: `inherited`
+/// bytes of those that still run the same program.
+#[must_use]
+pub fn usage(pids: &[i32], inherited: u64) -> Usage {
+    use std::os::unix::fs::MetadataExt;
+    let program = |pid: &str| fs::metadata(format!("/proc/{pid}/exe")).ok().map(|meta| (meta.dev(), meta.ino()));
+    let ours = program("self");
+    let mut total = Usage::default();
+    for pid in pids {
+        let Some(one) = usage_of(*pid) else { continue };
+        let shared = if program(&pid.to_string()) == ours { inherited } else { 0 };
+        total.processes += 1;
+        total.threads += one.threads;
+        total.memory += one.memory.saturating_sub(shared);
+    }
+    total
+}
+
+/// What one process uses; `None` when it is gone.
+#[must_use]
+pub fn usage_of(pid: i32) -> Option<Usage> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let value = |name: &str| -> Option<u64> {
+        status.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next()?.parse().ok())
+    };
+    let kilobytes = |name: &str| value(name).unwrap_or(0);
+    // Kernels that do not tell kinds of memory apart tell all of it.
+    let resident = value("RssAnon:").map_or_else(|| kilobytes("VmRSS:"), |anon| anon + kilobytes("RssShmem:"));
+    let memory = (resident + kilobytes("VmSwap:")) * 1024;
+    Some(Usage { processes: 1, threads: value("Threads:").unwrap_or(1), memory })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn children_are_found_both_ways() {
+        let pid = std::process::id() as i32;
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let number = child.id() as i32;
+        assert!(descendants(pid).contains(&number));
+        assert!(family()[&pid].contains(&number));
+        let usage = usage(&[number, i32::MAX], 0);
+        assert_eq!((usage.processes, usage.threads), (1, 1));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(!descendants(pid).contains(&number));
+        assert!(usage_of(pid).unwrap().memory > 0);
+    }
+}

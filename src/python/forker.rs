@@ -1,0 +1,327 @@
+//! A forker in the user's interpreter, seen from the server: runners and comparers come from it.
+
+#![expect(unsafe_code, reason = "the forker's end of the pipe is handed over before it starts")]
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::io;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::module::{ModuleError, bootstrap, cache_folder, unpack};
+use super::worker::simulated;
+use crate::fence::passes;
+use crate::protocol::passing::send_with;
+use crate::protocol::runner::{End, ForkerReply, ForkerRequest, Role};
+use crate::protocol::{Environment, PROTOCOL, read_frame, write_frame};
+
+/// How long the imports of torch and Triton may take.
+const START_LIMIT: Duration = Duration::from_secs(180);
+/// How long a forker may take to end its children and itself once its pipe is closed.
+const END_LIMIT: Duration = Duration::from_secs(6);
+
+/// Why there is no forker, or no child of it.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkerError {
+    /// The module is missing.
+    #[error(transparent)]
+    Module(#[from] ModuleError),
+    /// The interpreter does not start.
+    #[error("cannot start {python}: {source}; set `python` in warpsmith.toml to the project's interpreter")]
+    Start {
+        /// The interpreter.
+        python: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// It says that it cannot work.
+    #[error("{0}")]
+    Unfit(String),
+    /// It was not wanted any more before it was ready.
+    #[error("the worker was cancelled while it imported torch and Triton")]
+    Cancelled,
+    /// It did not get ready.
+    #[error("the worker did not import torch and Triton within {} s; is the interpreter on a slow disk?", START_LIMIT.as_secs())]
+    Slow,
+    /// It ended.
+    #[error("the worker process ended{0}")]
+    Ended(String),
+    /// There is no socket for another child.
+    #[error("cannot make a socket for another process: {0}; raise the limit of open files (`ulimit -n`)")]
+    Socket(io::Error),
+}
+
+/// How a child ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ended {
+    /// How.
+    pub how: End,
+    /// The end of what it printed.
+    pub output: String,
+}
+
+/// A running forker, for several threads at once. Ends with everything that it started when dropped.
+#[derive(Debug)]
+pub struct Forker {
+    process: std::process::Child,
+    shared: Arc<Shared>,
+    log: tempfile::NamedTempFile,
+    environment: Environment,
+    unfenced: Vec<String>,
+    next: AtomicU64,
+}
+
+/// A child of a forker. Killed with everything that it started when dropped.
+#[derive(Debug)]
+pub struct Child {
+    /// Its number.
+    pub id: u64,
+    /// What it serves.
+    pub stream: UnixStream,
+    ends: Receiver<Ended>,
+    ended: Option<Ended>,
+    shared: Arc<Shared>,
+}
+
+/// What the children need of their forker.
+#[derive(Debug)]
+struct Shared {
+    control: Mutex<UnixStream>,
+    /// Whom to tell of a child's end; `None` once the forker is gone.
+    listeners: Mutex<Option<HashMap<u64, Sender<Ended>>>>,
+}
+
+impl Forker {
+    /// Starts a forker and waits until it has imported what it needs; `waiting` is asked now and then whether to go on.
+    /// Its children see the device of that number alone, counted among those that this process sees.
+    ///
+    /// # Errors
+    /// [`ForkerError`] when it cannot start, lacks a package, or is not wanted any more.
+    pub fn start(python: &Path, device: Option<usize>, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
+        let module = unpack()?;
+        let start = |source| ForkerError::Start { python: python.display().to_string(), source };
+        let (mine, theirs) = UnixStream::pair().map_err(start)?;
+        let log = tempfile::NamedTempFile::new().map_err(start)?;
+        let fd = theirs.as_raw_fd();
+        let mut command = Command::new(python);
+        command
+            .arg("-c")
+            .arg(bootstrap(&module, &format!("forker({fd})")))
+            .stdin(Stdio::null())
+            // Standard output may be the language server's protocol.
+            .stdout(log.reopen().map_err(start)?)
+            .stderr(log.reopen().map_err(start)?)
+            .env_clear()
+            .envs(variables(device));
+        // SAFETY: only a system call between fork and exec; the descriptor lives until the process is started.
+        unsafe {
+            command.pre_exec(move || {
+                if libc::fcntl(fd, libc::F_SETFD, 0) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+            });
+        }
+        let process = command.spawn().map_err(start)?;
+        drop(theirs);
+        let heard = mine.try_clone().map_err(start)?;
+        let shared = Arc::new(Shared { control: Mutex::new(mine), listeners: Mutex::new(Some(HashMap::new())) });
+        let first = listen(heard, Arc::clone(&shared));
+        let (environment, unfenced) = (Environment::default(), Vec::new());
+        let mut forker = Self { process, shared, log, environment, unfenced, next: AtomicU64::new(0) };
+        (forker.environment, forker.unfenced) = forker.await_ready(&first, waiting)?;
+        Ok(forker)
+    }
+
+    fn await_ready(
+        &self,
+        first: &Receiver<ForkerReply>,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<(Environment, Vec<String>), ForkerError> {
+        let deadline = Instant::now() + START_LIMIT;
+        loop {
+            match first.recv_timeout(Duration::from_millis(50)) {
+                Ok(ForkerReply::Ready { protocol: PROTOCOL, environment, unfenced }) => {
+                    return Ok((environment, unfenced));
+                }
+                Ok(ForkerReply::Ready { protocol, .. }) => {
+                    return Err(ForkerError::Unfit(format!("the worker speaks protocol {protocol}, not {PROTOCOL}")));
+                }
+                Ok(ForkerReply::Unfit { reason }) => return Err(ForkerError::Unfit(reason)),
+                Ok(ForkerReply::Ended { .. }) => {}
+                Err(RecvTimeoutError::Timeout) if !waiting() => return Err(ForkerError::Cancelled),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => return Err(ForkerError::Slow),
+                Err(RecvTimeoutError::Disconnected) => return Err(self.gone()),
+            }
+        }
+    }
+
+    /// Versions of what it runs on.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Parts of the fence that this system does not have, in words: what a runner can do all the same.
+    #[must_use]
+    pub fn unfenced(&self) -> &[String] {
+        &self.unfenced
+    }
+
+    /// The number of the process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Forks a child.
+    ///
+    /// # Errors
+    /// [`ForkerError`] when the forker is gone, or there are too many open files. A child that could not be forked says
+    /// so by its end.
+    pub fn spawn(&self, role: Role) -> Result<Child, ForkerError> {
+        let (stream, theirs) = UnixStream::pair().map_err(ForkerError::Socket)?;
+        let id = self.next.fetch_add(1, Ordering::Relaxed);
+        let (sender, ends) = channel();
+        match lock(&self.shared.listeners).as_mut() {
+            Some(listeners) => listeners.insert(id, sender),
+            None => return Err(self.gone()),
+        };
+        let request = ForkerRequest::Spawn { id, role };
+        send_with(&lock(&self.shared.control), &request, theirs.as_fd()).map_err(|_| self.gone())?;
+        Ok(Child { id, stream, ends, ended: None, shared: Arc::clone(&self.shared) })
+    }
+
+    /// Ends a child with everything that it started; its [`Child::wait`] hears of it.
+    pub fn kill(&self, id: u64) {
+        self.shared.kill(id);
+    }
+
+    fn gone(&self) -> ForkerError {
+        const SHOWN: usize = 1500;
+        let log = std::fs::read(self.log.path()).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let log = log.trim();
+        let tail: String = log.chars().skip(log.chars().count().saturating_sub(SHOWN)).collect();
+        ForkerError::Ended(if tail.is_empty() { String::new() } else { format!("; it printed last:\n{tail}") })
+    }
+}
+
+impl Drop for Forker {
+    /// Closing the pipe lets the forker end its children; one that does not is killed, and their keepers end them then.
+    fn drop(&mut self) {
+        let _ = lock(&self.shared.control).shutdown(Shutdown::Both);
+        let deadline = Instant::now() + END_LIMIT;
+        while Instant::now() < deadline {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return;
+            }
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Child {
+    /// How it ended; `None` when it has not within the time.
+    ///
+    /// # Errors
+    /// [`ForkerError::Ended`] when the forker is gone, and the child with it.
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Ended>, ForkerError> {
+        if self.ended.is_none() {
+            self.ended = match self.ends.recv_timeout(timeout) {
+                Ok(ended) => Some(ended),
+                Err(RecvTimeoutError::Timeout) => None,
+                Err(RecvTimeoutError::Disconnected) => return Err(ForkerError::Ended(String::new())),
+            };
+        }
+        Ok(self.ended.clone())
+    }
+
+    /// Ends it with everything that it started; [`Self::wait`] hears of it.
+    pub fn kill(&self) {
+        self.shared.kill(self.id);
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if self.ended.is_none() {
+            self.kill();
+        }
+    }
+}
+
+impl Shared {
+    fn kill(&self, id: u64) {
+        // A forker that is gone has ended it already.
+        let _ = write_frame(&mut &*lock(&self.control), &ForkerRequest::Kill { id });
+    }
+}
+
+/// The environment of a forker: no secrets, so that its children find none in its memory either.
+fn variables(device: Option<usize>) -> Vec<(OsString, OsString)> {
+    let mut variables: Vec<(OsString, OsString)> =
+        std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(passes)).collect();
+    let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
+    set("TRITON_CACHE_DIR", cache_folder().join("triton").into());
+    // A count of devices must not make a context in the parent that forks.
+    set("PYTORCH_NVML_BASED_CUDA_CHECK", "1".into());
+    if simulated() {
+        set("TRITON_INTERPRET", "1".into());
+    }
+    if let Some(device) = device {
+        set("CUDA_VISIBLE_DEVICES", visible(std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), device).into());
+    }
+    variables
+}
+
+/// The device of that number among those that `CUDA_VISIBLE_DEVICES` lets this process see.
+fn visible(listed: Option<&str>, device: usize) -> String {
+    let name = listed.and_then(|listed| listed.split(',').nth(device)).map(str::trim).filter(|name| !name.is_empty());
+    name.map_or_else(|| device.to_string(), str::to_owned)
+}
+
+fn listen(mut stream: UnixStream, shared: Arc<Shared>) -> Receiver<ForkerReply> {
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        while let Ok(Some(reply)) = read_frame(&mut stream) {
+            match reply {
+                ForkerReply::Ended { id, how, output } => {
+                    let listener = lock(&shared.listeners).as_mut().and_then(|listeners| listeners.remove(&id));
+                    // Whoever dropped the child does not want to know.
+                    let _ = listener.map(|listener| listener.send(Ended { how, output }));
+                }
+                first => {
+                    let _ = sender.send(first);
+                }
+            }
+        }
+        *lock(&shared.listeners) = None;
+    });
+    receiver
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn devices_are_counted_among_the_visible_ones() {
+        assert_eq!(visible(None, 2), "2");
+        assert_eq!(visible(Some("3, 5"), 1), "5");
+        assert_eq!(visible(Some("GPU-abc"), 0), "GPU-abc");
+        assert_eq!(visible(Some(""), 0), "0");
+    }
+}

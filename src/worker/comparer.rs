@@ -1,0 +1,211 @@
+//! The comparer: holds results that runners have given, and says how they differ. Nothing of the user's runs in it.
+#![expect(unsafe_code, reason = "memory of the device and of tensors is copied by address")]
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::net::UnixStream;
+
+use cudarc::driver::sys;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+
+use super::timing::check;
+use super::{compare, describe, failed};
+use crate::protocol::runner::{Buffer, ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
+use crate::protocol::{FAKE_DEVICE_ENV, read_frame, write_frame};
+
+/// Serves the judge until it closes the stream.
+pub(super) fn run(py: Python<'_>, stream: UnixStream) {
+    // What went wrong is in what the process printed.
+    if let Err(error) = serve(py, stream) {
+        error.print(py);
+    }
+}
+
+fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
+    let simulated = std::env::var_os(FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty());
+    let device = if simulated { "cpu" } else { "cuda" };
+    let torch = py.import("torch")?;
+    if !simulated {
+        // Makes torch's context the current one of this thread.
+        torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
+    }
+    let mut comparer = Comparer { py, torch, device, slots: HashMap::new() };
+    while let Some(request) = read_frame(&mut stream)? {
+        let reply = comparer.answer(request).unwrap_or_else(|error| {
+            let is_memory = error.get_type(py).name().is_ok_and(|name| name == "OutOfMemoryError");
+            ComparerReply::Failed { why: describe(py, &error), is_memory }
+        });
+        write_frame(&mut stream, &reply)?;
+    }
+    Ok(())
+}
+
+struct Comparer<'py> {
+    py: Python<'py>,
+    torch: Bound<'py, PyModule>,
+    device: &'static str,
+    slots: HashMap<u32, Bound<'py, PyList>>,
+}
+
+impl<'py> Comparer<'py> {
+    fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
+        let module = compare(self.py)?;
+        match request {
+            ComparerRequest::Keep { slot, results } => {
+                let leaves = self.leaves(&results)?;
+                self.slots.insert(slot, leaves);
+                Ok(ComparerReply::Done)
+            }
+            ComparerRequest::Drop { slots } => {
+                slots.iter().for_each(|slot| drop(self.slots.remove(slot)));
+                Ok(ComparerReply::Done)
+            }
+            ComparerRequest::Compare { original, candidate, reference, jittered, holds_nan, exact, level } => {
+                let (reference, jittered) = self.slots(reference, &jittered)?;
+                let level = match level {
+                    None => None,
+                    Some((original, reference, jittered)) => {
+                        let (reference, jittered) = self.slots(reference, &jittered)?;
+                        Some(module.getattr("levels")?.call1((self.slot(original)?, reference, jittered))?)
+                    }
+                };
+                let all = (self.slot(original)?, self.slot(candidate)?, reference, jittered, holds_nan, exact, level);
+                self.differences(&module.getattr("compare")?.call1(all)?)
+            }
+            ComparerRequest::Stand { original, reference, jittered } => {
+                let (reference, jittered) = self.slots(reference, &jittered)?;
+                let found = module.getattr("standing")?.call1((self.slot(original)?, reference, jittered))?;
+                let (is_credible, is_exact) = found.extract()?;
+                Ok(ComparerReply::Standing { is_credible, is_exact })
+            }
+            ComparerRequest::Changed { one, other } => {
+                self.differences(&module.getattr("changed")?.call1((self.slot(one)?, self.slot(other)?))?)
+            }
+            ComparerRequest::Unwritten { slot } => {
+                self.differences(&module.getattr("unwritten")?.call1((self.slot(slot)?,))?)
+            }
+        }
+    }
+
+    fn slot(&self, slot: u32) -> PyResult<Bound<'py, PyList>> {
+        self.slots.get(&slot).cloned().ok_or_else(|| failed(format!("nothing is kept under {slot}")))
+    }
+
+    #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
+    fn slots(
+        &self,
+        reference: Option<u32>,
+        jittered: &[u32],
+    ) -> PyResult<(Option<Bound<'py, PyList>>, Vec<Bound<'py, PyList>>)> {
+        let reference = reference.map(|slot| self.slot(slot)).transpose()?;
+        Ok((reference, jittered.iter().map(|&slot| self.slot(slot)).collect::<PyResult<Vec<_>>>()?))
+    }
+
+    fn differences(&self, found: &Bound<'py, PyAny>) -> PyResult<ComparerReply> {
+        let mut all = Vec::new();
+        for one in found.try_iter()? {
+            let one = one?.cast_into::<PyDict>()?;
+            let of = |name: &str| one.get_item(name)?.ok_or_else(|| failed(format!("a difference has no {name}")));
+            all.push(Difference {
+                path: of("path")?.extract()?,
+                what: of("what")?.extract()?,
+                is_value: of("is_value")?.extract()?,
+                count: of("count")?.extract()?,
+                excess: of("excess")?.extract::<Option<f64>>()?.filter(|excess| excess.is_finite()),
+            });
+        }
+        Ok(ComparerReply::Differences(all))
+    }
+
+    /// Results as the comparing functions take them, with copies of their bytes.
+    fn leaves(&self, results: &Exported) -> PyResult<Bound<'py, PyList>> {
+        let leaf = compare(self.py)?.getattr("Leaf")?;
+        let mut source = results.buffer.as_ref().map(Source::open).transpose()?;
+        let leaves = PyList::empty(self.py);
+        for Leaf { path, value } in &results.leaves {
+            let (meta, data) = match value {
+                LeafValue::Plain { class, text } => (("plain", class, text).into_pyobject(self.py)?, None),
+                LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, at } => {
+                    let data = source.as_mut().map(|source| self.tensor(source, dtype, shape, *at)).transpose()?;
+                    let (shape, stride) = (PyTuple::new(self.py, shape)?, PyTuple::new(self.py, stride)?);
+                    let meta = (class, dtype, device, shape, stride, *requires_grad, *shares).into_pyobject(self.py)?;
+                    (meta, data)
+                }
+            };
+            leaves.append(leaf.call1((path, meta, data))?)?;
+        }
+        if self.device == "cuda" && source.is_some() {
+            // The runner may overwrite its buffer from now on.
+            // SAFETY: no pointers.
+            unsafe { check(sys::cuCtxSynchronize())? };
+        }
+        Ok(leaves)
+    }
+
+    fn tensor(&self, source: &mut Source, dtype: &str, shape: &[i64], at: u64) -> PyResult<Bound<'py, PyAny>> {
+        let options = PyDict::new(self.py);
+        options.set_item("dtype", self.torch.getattr(dtype)?)?;
+        options.set_item("device", self.device)?;
+        let tensor = self.torch.call_method("empty", (PyTuple::new(self.py, shape)?,), Some(&options))?;
+        let count: usize = tensor.call_method0("numel")?.extract()?;
+        let bytes = count * tensor.call_method0("element_size")?.extract::<usize>()?;
+        source.copy(at, tensor.call_method0("data_ptr")?.extract()?, bytes)?;
+        Ok(tensor)
+    }
+}
+
+/// What a runner gives, opened.
+enum Source {
+    Device { address: sys::CUdeviceptr, size: u64 },
+    File(File),
+}
+
+impl Source {
+    fn open(buffer: &Buffer) -> PyResult<Self> {
+        match buffer {
+            Buffer::Device { handle, size } => {
+                let bytes: [u8; 64] = handle.as_slice().try_into().map_err(failed)?;
+                let handle = sys::CUipcMemHandle { reserved: bytes.map(u8::cast_signed) };
+                let mut address = 0;
+                let lazily = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
+                // SAFETY: the pointer is to a live local; a handle that is none is refused by the driver.
+                unsafe { check(sys::cuIpcOpenMemHandle_v2(&raw mut address, handle, lazily))? };
+                Ok(Self::Device { address, size: *size })
+            }
+            Buffer::File { path, .. } => Ok(Self::File(File::open(path)?)),
+        }
+    }
+
+    /// Copies bytes to a tensor's memory.
+    fn copy(&mut self, at: u64, to: usize, bytes: usize) -> PyResult<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        match self {
+            Self::Device { address, size } => {
+                if at.checked_add(bytes as u64).is_none_or(|end| end > *size) {
+                    return Err(failed("results end before their last tensor"));
+                }
+                // SAFETY: the source was checked to have so many bytes; the tensor has been made for them.
+                unsafe { check(sys::cuMemcpyDtoDAsync_v2(to as u64, *address + at, bytes, std::ptr::null_mut())) }
+            }
+            Self::File(file) => {
+                file.seek(SeekFrom::Start(at))?;
+                // SAFETY: a tensor on the host that was made for so many bytes.
+                let memory = unsafe { std::slice::from_raw_parts_mut(to as *mut u8, bytes) };
+                Ok(file.read_exact(memory)?)
+            }
+        }
+    }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        if let Self::Device { address, .. } = self {
+            // SAFETY: opened once, closed once. That it cannot be closed would cost address space alone.
+            unsafe { sys::cuIpcCloseMemHandle(*address) };
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! A runner: loads one file and calls its entry as the judge says. What it answers is not believed.
+
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Instant;
+
+use pyo3::exceptions::PyModuleNotFoundError;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::compile::{Hooks, Mode, compile_ahead, simulated_ms, take_launches};
+use super::export::{Exporter, Outlet, Results};
+use super::guard::Guard;
+use super::replay::{Arguments, Replay, callable};
+use super::timing::{Span, Timer};
+use super::{describe, failed, poison, shim};
+use crate::protocol::runner::{
+    Call, Exported, Fence, Inputs, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing,
+};
+use crate::protocol::{FAKE_DEVICE_ENV, Source, Workload, read_frame, write_frame};
+
+/// Inputs of so many timed requests are kept, so that no request finds its inputs where the last one had them.
+const KEPT: usize = 3;
+
+/// Serves the judge until it closes the stream.
+pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
+    // The judge has gone, or our own machinery fails: either way the process ends, and the judge hears of that.
+    let _ = serve(py, stream, fence);
+}
+
+fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> {
+    let say = |stream: &mut UnixStream, reply| write_frame(stream, &Sealed { token: fence.token, reply });
+    let simulated = is_simulated();
+    let Some(RunnerRequest::Load { file, folder, workload, is_candidate }) = read_frame(&mut stream)? else {
+        return Ok(());
+    };
+    for ours in [shim, poison, super::replay::helpers, super::values::contents] {
+        ours(py)?;
+    }
+    if workload.source == Source::KernelBench {
+        // It says what candidates are called with.
+        let _ = super::models::load(py, &workload.file);
+    }
+    let guard = Guard::new(py)?;
+    let mut runner = match Runner::load(py, (&file, &folder), &workload, is_candidate, fence, simulated) {
+        Ok(runner) => runner,
+        Err(error) => return Ok(say(&mut stream, RunnerReply::Raised(raised(py, &error, &file)))?),
+    };
+    say(&mut stream, RunnerReply::Loaded { tampered: guard.changed() })?;
+    while let Some(request) = read_frame(&mut stream)? {
+        let reply = match request {
+            RunnerRequest::Load { .. } => Err(failed("a runner loads one file")),
+            RunnerRequest::Compile(inputs) => Ok(runner.compile(&inputs)),
+            RunnerRequest::Run(call) => runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran))),
+            RunnerRequest::Measure(timing) => runner.measure(&timing, &guard),
+        };
+        let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(raised(py, &error, &file)));
+        say(&mut stream, reply)?;
+    }
+    Ok(())
+}
+
+fn is_simulated() -> bool {
+    std::env::var_os(FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty())
+}
+
+/// Starts the device, before the process is fenced in, and tells torch how much of its memory it may take.
+pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
+    if is_simulated() {
+        return Ok(());
+    }
+    let (torch, cuda) = (py.import("torch")?, py.import("torch.cuda")?);
+    torch.call_method1("zeros", (1,))?.call_method0("cuda")?;
+    cuda.call_method0("synchronize")?;
+    // Many processes share the cores.
+    torch.call_method1("set_num_threads", (1,))?;
+    // Triton's own helper is compiled once for all, not in each process anew.
+    let _ =
+        py.import("triton.runtime").and_then(|runtime| runtime.getattr("driver")?.getattr("active")?.getattr("utils"));
+    if fence.device_memory > 0 {
+        let total: u64 = cuda.call_method1("mem_get_info", (0,))?.get_item(1)?.extract()?;
+        let share = (fence.device_memory as f64 / total as f64).min(1.0);
+        cuda.call_method1("set_per_process_memory_fraction", (share,))?;
+    }
+    Ok(())
+}
+
+struct Runner<'py, 'a> {
+    py: Python<'py>,
+    replay: Replay<'py, 'a>,
+    entry: Bound<'py, PyAny>,
+    exporter: Exporter<'py>,
+    timer: Option<Timer>,
+    simulated: bool,
+    threads: Bound<'py, PyAny>,
+    threads_before: usize,
+    /// What the call before left: its memory is not used again meanwhile.
+    last: Option<Results<'py>>,
+    kept: Vec<Vec<Arguments<'py>>>,
+}
+
+impl<'py, 'a> Runner<'py, 'a> {
+    fn load(
+        py: Python<'py>,
+        (file, folder): (&Path, &Path),
+        workload: &'a Workload,
+        is_candidate: bool,
+        fence: &Fence,
+        simulated: bool,
+    ) -> PyResult<Self> {
+        let device = if simulated { "cpu" } else { "cuda" };
+        let threads = py.import("_thread")?.getattr("_count")?;
+        let threads_before = threads.call0()?.extract()?;
+        let outlet =
+            if simulated { Outlet::File(fence.scratch.clone()) } else { Outlet::Device { address: 0, size: 0 } };
+        let exporter = Exporter::new(py, outlet)?;
+        poison(py)?;
+        py.import("sys")?.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
+        let module = module(py, file)?;
+        let replay = Replay::new(py, &module, workload, device)?;
+        let entry = callable(py, &module, workload, device, is_candidate)?;
+        let (timer, last, kept) = (None, None, Vec::new());
+        Ok(Self { py, replay, entry, exporter, timer, simulated, threads, threads_before, last, kept })
+    }
+
+    fn compile(&self, inputs: &[Inputs]) -> RunnerReply {
+        let mut notes = Vec::new();
+        for one in inputs {
+            let ahead = || -> PyResult<()> {
+                let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
+                let compiled = compile_ahead(self.py, &self.replay, one, &self.entry);
+                hooks.remove()?;
+                compiled
+            };
+            if let Err(error) = ahead() {
+                notes.push(error.to_string());
+            }
+        }
+        RunnerReply::Compiled { notes }
+    }
+
+    fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.entry.call(arguments.args.clone(), Some(&arguments.kwargs))
+    }
+
+    fn synchronize(&self) -> PyResult<()> {
+        if !self.simulated {
+            self.replay.torch.getattr("cuda")?.call_method0("synchronize")?;
+        }
+        Ok(())
+    }
+
+    /// Arguments, those of the call before with new contents if so wanted.
+    fn arguments(&mut self, call: &Call) -> PyResult<Arguments<'py>> {
+        let fresh = self.replay.arguments(&call.inputs)?;
+        let Some(last) = self.last.take().filter(|_| call.reuse != Reuse::Nothing) else { return Ok(fresh) };
+        last.arguments.refill(&fresh, call.reuse == Reuse::Middle)?;
+        Ok(last.arguments)
+    }
+
+    fn call(&mut self, call: &Call, guard: &Guard<'py>) -> PyResult<Ran> {
+        let before = if call.previous { self.last.take() } else { None };
+        let arguments = self.arguments(call)?;
+        let mode = match (call.ghost, call.watch || self.simulated) {
+            (true, _) => Some(Mode::Ghost),
+            (false, true) => Some(Mode::Watch),
+            (false, false) => None,
+        };
+        let hooks = mode.map(|mode| Hooks::install(self.py, mode)).transpose()?;
+        let seen = PyDict::new(self.py);
+        let watching = call.watch.then(|| shim(self.py)?.getattr("watch_mode")?.call1((&seen,))).transpose()?;
+        let poisoning = call.poison.then(|| self.poisoning()).transpose()?;
+        let modes: Vec<_> = watching.iter().chain(&poisoning).collect();
+        let outcome = within(&modes, || {
+            let out = self.invoke(&arguments)?;
+            let gradients =
+                if call.gradients { self.gradients(&out, &arguments, call.inputs.seed)? } else { Vec::new() };
+            Ok((out, gradients))
+        });
+        let launches = take_launches();
+        if let Some(hooks) = hooks {
+            hooks.remove()?;
+        }
+        let (out, gradients) = outcome?;
+        self.synchronize()?;
+        let overrun = arguments.overrun()?;
+        let results = Results { out, arguments, gradients };
+        let given = std::slice::from_ref(before.as_ref().unwrap_or(&results));
+        let exported = self.exporter.export(given, call.export)?.pop().unwrap_or_default();
+        let ran = Ran {
+            results: exported,
+            launches,
+            operators: operators(&seen)?,
+            threads: self.threads.call0()?.extract::<usize>()?.saturating_sub(self.threads_before),
+            children: children(),
+            device_memory: self.device_memory()?,
+            overrun,
+            tampered: guard.changed(),
+        };
+        self.last = Some(results);
+        Ok(ran)
+    }
+
+    /// Fills what torch allocates and leaves unwritten.
+    fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
+        let fill = poison(self.py)?.getattr("poison")?;
+        shim(self.py)?.getattr("poison_mode")?.call1((fill,))
+    }
+
+    /// Gradients of the tensor arguments that want one, for the same random gradients of the results everywhere.
+    fn gradients(
+        &self,
+        out: &Bound<'py, PyAny>,
+        arguments: &Arguments<'py>,
+        seed: u64,
+    ) -> PyResult<Vec<(usize, Bound<'py, PyAny>)>> {
+        let wants = |tensor: &Bound<'py, PyAny>| tensor.getattr("requires_grad")?.extract::<bool>();
+        let mut wanted = Vec::new();
+        for (id, tensor) in arguments.tensors.iter().enumerate() {
+            if wants(tensor)? {
+                wanted.push((id, tensor.clone()));
+            }
+        }
+        let inputs: Vec<_> = wanted.iter().map(|(_, tensor)| tensor).collect();
+        let found = shim(self.py)?.getattr("gradients")?.call1((out, inputs, self.replay.device, seed))?;
+        Ok(wanted.iter().map(|(id, _)| *id).zip(found.extract::<Vec<Bound<'py, PyAny>>>()?).collect())
+    }
+
+    fn device_memory(&self) -> PyResult<u64> {
+        if self.simulated {
+            return Ok(0);
+        }
+        self.replay.torch.getattr("cuda")?.call_method0("max_memory_allocated")?.extract()
+    }
+
+    fn measure(&mut self, timing: &Timing, guard: &Guard<'py>) -> PyResult<RunnerReply> {
+        let sets = timing.inputs.iter().map(|one| self.replay.arguments(one)).collect::<PyResult<Vec<_>>>()?;
+        if sets.is_empty() {
+            return Err(failed("nothing to measure"));
+        }
+        if self.timer.is_none() {
+            self.timer = Some(Timer::new(self.simulated)?);
+        }
+        let hooks = if self.simulated { Some(Hooks::install(self.py, Mode::Watch)?) } else { None };
+        let outcome = self.timed(timing, &sets);
+        if let Some(hooks) = hooks {
+            hooks.remove()?;
+        }
+        let (milliseconds, wall, walls, outs) = outcome?;
+        let mut results: Vec<Results<'py>> = Vec::new();
+        let mut spent = Vec::new();
+        for (arguments, (out, gradients)) in sets.into_iter().zip(outs) {
+            results.push(Results { out, arguments, gradients });
+        }
+        let exported: Vec<Exported> = if timing.export { self.exporter.export(&results, true)? } else { Vec::new() };
+        spent.extend(results.into_iter().map(|one| one.arguments));
+        self.kept.insert(0, spent);
+        self.kept.truncate(KEPT);
+        let tampered = guard.changed();
+        Ok(RunnerReply::Measured { milliseconds, wall, walls, results: exported, tampered })
+    }
+
+    #[expect(clippy::type_complexity, reason = "it is taken apart at once by the one caller")]
+    fn timed(
+        &self,
+        timing: &Timing,
+        sets: &[Arguments<'py>],
+    ) -> PyResult<(Vec<f64>, f64, Vec<f64>, Vec<(Bound<'py, PyAny>, Vec<(usize, Bound<'py, PyAny>)>)>)> {
+        let timer = self.timer.as_ref().ok_or_else(|| failed("there is no timer"))?;
+        let calls = timing.calls.max(sets.len());
+        let (mut spans, mut walls) = (Vec::with_capacity(calls), Vec::new());
+        let mut outs = Vec::new();
+        outs.resize_with(sets.len(), || None);
+        timer.synchronize()?;
+        let (since, before) = (Instant::now(), simulated_ms());
+        for at in 0..calls {
+            let set = &sets[at % sets.len()];
+            if timing.cold {
+                timer.flush()?;
+            }
+            if timing.synced {
+                timer.synchronize()?;
+            }
+            let start = Instant::now();
+            let mut left = None;
+            let span: Span = timer.measure(|| {
+                let out = self.invoke(set)?;
+                let seed = timing.inputs[at % sets.len()].seed;
+                let gradients = if timing.gradients { self.gradients(&out, set, seed)? } else { Vec::new() };
+                left = Some((out, gradients));
+                Ok(())
+            })?;
+            if timing.synced {
+                timer.synchronize()?;
+                walls.push(start.elapsed().as_secs_f64() * 1000.0);
+            }
+            outs[at % sets.len()] = left;
+            spans.push(span);
+        }
+        timer.synchronize()?;
+        let wall = if self.simulated { simulated_ms() - before } else { since.elapsed().as_secs_f64() * 1000.0 };
+        let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
+        if self.simulated {
+            walls.clone_from(&milliseconds);
+        }
+        Ok((milliseconds, wall, walls, outs.into_iter().flatten().collect()))
+    }
+}
+
+/// Runs `work` inside context managers.
+fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    for mode in modes {
+        mode.call_method0("__enter__")?;
+    }
+    let outcome = work();
+    for mode in modes.iter().rev() {
+        mode.call_method1("__exit__", (mode.py().None(), mode.py().None(), mode.py().None()))?;
+    }
+    outcome
+}
+
+/// Loads a file under a name of its own.
+fn module<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyAny>> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("file");
+    let name = format!("warpsmith_{}", stem.replace(|letter: char| !letter.is_alphanumeric(), "_"));
+    let util = py.import("importlib.util")?;
+    let spec = util.call_method1("spec_from_file_location", (&name, path))?;
+    if spec.is_none() {
+        return Err(PyModuleNotFoundError::new_err(format!("{} is no Python file", path.display())));
+    }
+    let module = util.call_method1("module_from_spec", (&spec,))?;
+    py.import("sys")?.getattr("modules")?.set_item(&name, &module)?;
+    spec.getattr("loader")?.call_method1("exec_module", (&module,))?;
+    Ok(module)
+}
+
+fn operators(seen: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u64)>> {
+    seen.iter().map(|(name, most)| Ok((name.extract()?, most.extract()?))).collect()
+}
+
+/// Processes below this one.
+fn children() -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    tasks.flatten().map(|task| of(task).split_whitespace().count()).sum()
+}
+
+/// An exception with the innermost line of the loaded file.
+fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> Raised {
+    let line = || -> PyResult<Option<usize>> {
+        let frames = py.import("traceback")?.call_method1("extract_tb", (error.traceback(py),))?;
+        let mut line = None;
+        for frame in frames.try_iter()? {
+            let frame = frame?;
+            if Path::new(&frame.getattr("filename")?.extract::<String>()?) == file {
+                line = frame.getattr("lineno")?.extract()?;
+            }
+        }
+        Ok(line)
+    };
+    let is_memory = error.get_type(py).name().is_ok_and(|name| name == "OutOfMemoryError")
+        || error.to_string().contains("out of memory");
+    Raised { text: describe(py, error), line: line().unwrap_or_default(), is_memory }
+}

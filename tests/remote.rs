@@ -1,0 +1,142 @@
+//! Judging through `evaluator.command`, on a simulated device: the same verdicts, whatever happens to the link. Needs the
+//! interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
+#[path = "common/judging.rs"]
+mod judging;
+
+use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, test_python, text};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_warpsmith");
+
+const CANDIDATES: &[(&str, Edit<'_>)] = &[
+    ("faster", FASTER),
+    ("fails", ("    return out\n", "    raise ValueError('no such luck')\n")),
+    ("mutates", ("    return out\n", "    x.zero_()\n    return out\n")),
+    ("wrong", WRONG),
+    ("exits", ("    return out\n", "    os._exit(0)\n")),
+];
+
+/// Passes on what a worker says. The link breaks inside the second verdict: the first time, or with `always` each time.
+const RELAY: &str = r#"
+import os, subprocess, sys
+when, log, *command = sys.argv[1:]
+breaks = when == "always" or not os.path.exists(log)
+with open(log, "a") as file:
+    file.write("started\n")
+worker = subprocess.Popen(command, stdout=subprocess.PIPE)
+said = 0
+while head := worker.stdout.read(4):
+    frame = head + worker.stdout.read(int.from_bytes(head, "little"))
+    said += 1
+    if breaks and said == 3:
+        os.write(1, frame[:len(frame) // 2])
+        worker.kill()
+        sys.exit(1)
+    sys.stdout.buffer.write(frame)
+    sys.stdout.buffer.flush()
+"#;
+
+/// Says that it is ready, in the words of another release.
+const OTHER_RELEASE: &str = r#"
+import json, sys
+environment = dict(python="", torch="", triton="", device="", driver="")
+body = json.dumps({"Ready": {"protocol": 99, "environment": environment}}).encode()
+sys.stdout.buffer.write(len(body).to_bytes(4, "little") + body)
+sys.stdout.buffer.flush()
+sys.stdin.read()
+"#;
+
+fn project() -> Project {
+    // What lies beside the original goes along.
+    let original = SCALE.replace("import os\n", "import os\nimport helper\nassert helper.IS_HERE\n");
+    let project = Project::new(&original, CANDIDATES);
+    project.write("helper.py", "IS_HERE = True\n");
+    project.write("relay.py", RELAY);
+    project.write("release.py", OTHER_RELEASE);
+    project
+}
+
+fn judge_by(project: &Project, command: &[&str]) {
+    project.write("warpsmith.toml", &format!("[evaluator]\ncommand = {command:?}\n"));
+}
+
+/// What must not depend on where a candidate is judged.
+/// Candidate, verdict, checks and line.
+type Told = (String, String, Vec<(String, bool)>, serde_json::Value);
+
+fn verdicts(reports: &[Report]) -> Vec<Told> {
+    let of = |report: &Report| (report.name(), report.said().to_owned(), report.checks(), report.0["line"].clone());
+    reports.iter().map(of).collect()
+}
+
+/// Name and verdict of each candidate.
+const EXPECTED: [(&str, &str); 5] =
+    [("exits", "died"), ("fails", "run"), ("faster", "accepted"), ("mutates", "mutation"), ("wrong", "output")];
+
+fn said(reports: &[Report]) -> Vec<(String, &str)> {
+    reports.iter().map(|report| (report.name(), report.said())).collect()
+}
+
+#[test]
+fn verdicts_are_the_same_elsewhere() {
+    let project = project();
+    let (here, code) = project.batch(&["--quick"]);
+    assert_eq!(said(&here), EXPECTED.map(|(name, said)| (name.to_owned(), said)));
+    assert_eq!(code, Some(1));
+    judge_by(&project, &[BINARY, "worker"]);
+    let (there, code) = project.batch(&["--quick"]);
+    assert_eq!((verdicts(&there), code), (verdicts(&here), Some(1)));
+    assert_eq!((&there[2].0["offer"], &there[2].0["speedup"]), (&true.into(), &here[2].0["speedup"]));
+}
+
+#[test]
+fn each_verdict_comes_once_when_the_link_breaks() {
+    let project = project();
+    judge_by(&project, &[test_python().to_str().unwrap(), "relay.py", "once", "log", BINARY, "worker"]);
+    let (reports, code) = project.batch(&["--quick"]);
+    assert_eq!(said(&reports), EXPECTED.map(|(name, said)| (name.to_owned(), said)));
+    assert_eq!(code, Some(1));
+    assert_eq!(std::fs::read_to_string(project.path("log")).unwrap(), "started\nstarted\n");
+}
+
+#[test]
+fn a_link_that_breaks_again_leaves_nothing_unsaid() {
+    let project = project();
+    judge_by(&project, &[test_python().to_str().unwrap(), "relay.py", "always", "log", BINARY, "worker"]);
+    let (reports, code) = project.batch(&["--quick"]);
+    assert_eq!(code, Some(2));
+    let names: Vec<String> = reports.iter().map(Report::name).collect();
+    assert_eq!(names, ["exits", "fails", "faster", "mutates", "wrong"]);
+    let (undecided, told): (Vec<&Report>, Vec<&Report>) =
+        reports.iter().partition(|report| report.said() == "undecided");
+    // One verdict came through each of the two links.
+    assert_eq!((undecided.len(), told.len()), (3, 2));
+    for report in undecided {
+        let why = "the link to the evaluator broke: for the second time";
+        assert_eq!((&report.0["evidence"], &report.0["offer"]), (&why.into(), &false.into()));
+    }
+    assert_eq!(std::fs::read_to_string(project.path("log")).unwrap(), "started\nstarted\n");
+}
+
+#[test]
+fn what_is_no_worker_is_told_plainly() {
+    let project = project();
+    let python = test_python();
+    let python = python.to_str().unwrap();
+    for (command, words) in [
+        (&["/nowhere/warpsmith", "worker"][..], "is `evaluator.command` right?"),
+        (&["true"][..], "it ended before it was ready"),
+        (&["echo", "Welcome to this machine"][..], "is not what `warpsmith worker` writes"),
+        (&[python, "release.py"][..], "it speaks protocol 99, not "),
+        (&[BINARY, "worker", "--python", "/bin/false"][..], "/bin/false`: the worker process ended"),
+    ] {
+        judge_by(&project, command);
+        let ran = project.verify(&["candidates/faster.py", "--quick"]);
+        let shown = text(&[ran.stdout, ran.stderr].concat());
+        assert_eq!(ran.status.code(), Some(2), "{command:?}: {shown}");
+        assert!(shown.contains(words) && shown.contains(command[0]), "{command:?}: {shown}");
+    }
+}

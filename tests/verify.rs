@@ -1,0 +1,216 @@
+//! `warpsmith verify` from its arguments to its verdicts, on a simulated device: everything real but the times. Needs the
+//! interpreter that `cargo xtask test` prepares (`WARPSMITH_TEST_PYTHON`).
+
+#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
+#[path = "common/judging.rs"]
+mod judging;
+
+use judging::{Edit, FASTER, Project, SCALE, WRONG, text};
+
+/// Nothing is changed.
+const SAME: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 4\n");
+/// More programs, which the simulated device is slower with.
+const SLOWER: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 1\n");
+const LAUNCH: &str = "    scale_kernel[grid](x, out, x.stride(0), x.stride(1), columns, BLOCK=BLOCK)\n";
+const RETURN: &str = "    return out\n";
+const STORE: &str = "    tl.store(out_ptr + row * columns + at, y, mask=mask)\n";
+const TOP: &str = "# warpsmith: workload entry=scale x=f32[5,12]\n";
+
+/// Each reason that can be shown without a GPU: a name, the reason, and words of the evidence.
+#[rustfmt::skip]
+const REFUSED: &[(&str, &str, &str, Edit<'_>)] = &[
+    // First, because its time limit is the longest of all.
+    ("a_endless", "time", "no answer after 30 s", (TOP, "while True: time.sleep(1)\n")),
+    ("import", "load", "no_such_module", ("import torch\n", "import torch, no_such_module\n")),
+    ("syntax", "load", "SyntaxError", ("rows, columns = x.shape", "rows, columns = x.shape)")),
+    ("renamed", "load", "scale", ("def scale(x)", "def other(x)")),
+    ("raises", "run", "no such luck", (RETURN, "    raise ValueError('no such luck')\n")),
+    ("kernel_raises", "run", "scale_kernel", ("y = x * 2.0", "y = x * missing")),
+    ("wrong", "output", "60 of 60", WRONG),
+    ("one_wrong", "output", "1 of 60", (STORE, "    tl.store(out_ptr + row * columns + at, tl.where((row == 4) & (at == 11), 0.0, y), mask=mask)\n")),
+    ("half", "form", "float16", (RETURN, "    return out.half()\n")),
+    ("transposed", "form", "stride", (RETURN, "    return out.t().contiguous().t()\n")),
+    ("shape", "form", "shape", (RETURN, "    return out[None]\n")),
+    ("tuple", "output", "", (RETURN, "    return out, 1\n")),
+    ("mutates", "mutation", "argument 0", (RETURN, "    x.zero_()\n    return out\n")),
+    ("overrun", "overrun", "behind the end", (STORE, "    tl.store(out_ptr + row * columns + at, y, mask=mask)\n    tl.store(x_ptr + 5 * stride + row, 1.0)\n")),
+    ("underrun", "overrun", "before the beginning", (STORE, "    tl.store(out_ptr + row * columns + at, y, mask=mask)\n    tl.store(x_ptr - 1 - row, 1.0)\n")),
+    ("stale", "stale", "new contents", (RETURN, "    last = LAST.get('key') == x.data_ptr()\n    LAST.update(key=x.data_ptr(), out=LAST['out'] if last else out)\n    return LAST['out'].clone()\nLAST = {}\n")),
+    ("corners", "stale", "middle", (RETURN, "    key = (x.data_ptr(), x[0, 0].item(), x[-1, -1].item())\n    out = LAST.get(key, out)\n    LAST.clear()\n    LAST[key] = out\n    return out.clone()\nLAST = {}\n")),
+    ("second_time", "race", "a repeated call", (RETURN, "    total = out.sum().item()\n    if total in SEEN:\n        out += 1\n    SEEN.add(total)\n    return out\nSEEN = set()\n")),
+    ("sizes", "sizes", "12 → 13", ("triton.cdiv(columns, BLOCK))", "3)")),
+    ("layout", "layout", "", ("x.stride(0), x.stride(1)", "columns, 1")),
+    ("values", "values", "a few NaN", ("y = x * 2.0", "y = tl.where(x == x, x * 2.0, 0.0)")),
+    ("torch_alone", "no-kernel", "no kernel", (LAUNCH, "    out = x + x\n")),
+    ("decoy", "no-kernel", "replaced by nothing", (RETURN, "    return x * 2\n")),
+    ("mostly_torch", "fallback", "aten::sin", (RETURN, "    torch.ones(5000).sin()\n    return out\n")),
+    ("patched", "tampering", "torch.allclose", (TOP, "torch.allclose = lambda *a, **k: True\n")),
+    ("patched_late", "tampering", "perf_counter", (RETURN, "    time.perf_counter = lambda: 0.0\n    return out\n")),
+    ("setting", "tampering", "precision", (RETURN, "    torch.set_float32_matmul_precision('medium')\n    return out\n")),
+    ("thread", "threads", "threads", (TOP, "threading.Thread(target=time.sleep, args=(100,), daemon=True).start()\n")),
+    ("program", "processes", "processes", (TOP, "subprocess.Popen(['sleep', '100'])\n")),
+    ("forks", "processes", "more processes", (TOP, "while True: os.fork()\n")),
+    ("exits", "died", "status 0", (RETURN, "    os._exit(0)\n")),
+    ("aborts", "died", "signal 6", (TOP, "os.abort()\n")),
+    ("exit_hidden", "load", "SystemExit", (TOP, "sys.exit(0)\n")),
+    ("garbage", "pipe", "no answer", (RETURN, "    for fd in range(1, 64):\n        try: os.write(fd, b'{\"verdict\": \"accepted\"}' * 9)\n        except OSError: pass\n    return out\n")),
+];
+
+#[test]
+fn each_fault_is_refused_for_its_reason_and_what_is_right_is_accepted() {
+    let right = [("same", SAME), ("faster", FASTER), ("slower", SLOWER), ("z_right", FASTER)];
+    let refused = REFUSED.iter().map(|(name, _, _, edit)| (*name, *edit));
+    let candidates: Vec<(&str, Edit<'_>)> = refused.chain(right).collect();
+    let project = Project::new(SCALE, &candidates);
+    let (reports, code) = project.batch(&["--jobs", "3"]);
+    assert_eq!((reports.len(), code), (candidates.len(), Some(1)));
+    let mut others = Vec::new();
+    for report in &reports {
+        let name = report.name();
+        let evidence = report.0["evidence"].as_str().unwrap_or_default();
+        let refusal = REFUSED.iter().find(|(it, ..)| *it == name);
+        let (expected, words) = refusal.map_or(("accepted", ""), |(_, reason, words, _)| (*reason, *words));
+        if report.said() != expected || !evidence.contains(words) {
+            others.push(format!("{name}: {} instead of {expected}: {evidence}", report.said()));
+        }
+        // All checks but the last of a refusal passed, and that one names the reason.
+        let checks = report.checks();
+        let failed: Vec<_> = checks.iter().filter(|(_, passed)| !passed).collect();
+        let last = (report.said().to_owned(), false);
+        assert_eq!(failed, if expected == "accepted" { vec![] } else { vec![&last] }, "{name}");
+        assert!(!checks.is_empty());
+        let claims = report.0["speedup"].is_number() && report.0["interval"].as_array().is_some_and(|it| it.len() == 2);
+        assert_eq!(claims, expected == "accepted", "{name}");
+    }
+    assert!(others.is_empty(), "{}", others.join("\n"));
+    let field = |name: &str, field: &str| reports.iter().find(|report| report.name() == name).unwrap().0[field].clone();
+    assert_eq!(field("faster", "offer"), true);
+    assert!(field("faster", "speedup").as_f64().unwrap() > 1.2);
+    assert_eq!(field("faster", "objection"), serde_json::Value::Null);
+    for name in ["same", "slower"] {
+        assert_eq!(field(name, "offer"), false, "{name}");
+        assert_eq!(field(name, "objection"), "it is not certainly faster", "{name}");
+    }
+    assert!(field("slower", "speedup").as_f64().unwrap() < 0.8);
+    assert_eq!(field("raises", "line"), 1 + SCALE.lines().position(|line| line == "    return out").unwrap());
+}
+
+/// An entry with a gradient, with results that are NaN by right, and with an argument that it changes.
+const ROOT: &str = "
+import torch
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=root gradients=True x=f32[60] calls=i32[1]
+
+@triton.jit
+def root_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    mask = at < n
+    tl.store(out_ptr + at, tl.sqrt(x), mask=mask)
+
+@triton.jit
+def slope_kernel(grad_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.load(grad_ptr + at, mask=at < n) * 0.5, mask=at < n)
+
+class Root(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        out = torch.empty(x.shape, dtype=x.dtype, device=x.device)
+        root_kernel[(triton.cdiv(x.numel(), 16),)](x.contiguous(), out, x.numel(), BLOCK=16)
+        return out
+
+    @staticmethod
+    def backward(ctx, grad):
+        out = torch.empty(grad.shape, dtype=grad.dtype, device=grad.device)
+        slope_kernel[(triton.cdiv(grad.numel(), 16),)](grad.contiguous(), out, grad.numel(), BLOCK=16)
+        return out
+
+def root(x, calls):
+    calls += 1
+    return Root.apply(x)
+";
+
+#[test]
+fn gradients_unwritten_memory_and_missing_changes_are_seen() {
+    let candidates = [
+        (
+            "accepted",
+            (
+                "(x.numel(), 16),)](x.contiguous(), out, x.numel(), BLOCK=16",
+                "(x.numel(), 64),)](x.contiguous(), out, x.numel(), BLOCK=64",
+            ),
+        ),
+        ("gradient", (" * 0.5", " * 0.75")),
+        ("unwritten", ("    mask = at < n\n", "    mask = (at < n) & (x >= 0)\n")),
+        ("mutation", ("    calls += 1\n", "")),
+        ("output", ("tl.sqrt(x)", "tl.sqrt(x) * 1.5")),
+    ];
+    let (reports, code) = Project::new(ROOT, &candidates).batch(&["--quick"]);
+    assert_eq!(code, Some(1));
+    let said: Vec<(String, &str)> = reports.iter().map(|report| (report.name(), report.said())).collect();
+    let names = ["accepted", "gradient", "mutation", "output", "unwritten"];
+    assert_eq!(
+        said,
+        names.map(|name| (name.to_owned(), name)),
+        "{:?}",
+        reports.iter().map(|it| &it.0["evidence"]).collect::<Vec<_>>()
+    );
+}
+
+#[test]
+fn reports_for_people_and_programs_and_the_exit_status() {
+    let project = Project::new(SCALE, &[("faster", FASTER), ("wrong", WRONG)]);
+    let accepted = project.verify(&["candidates/faster.py", "--quick"]);
+    let shown = text(&accepted.stdout);
+    assert_eq!(accepted.status.code(), Some(0), "{shown}{}", text(&accepted.stderr));
+    let first = format!("{}: accepted\n", project.path("candidates/faster.py").display());
+    for part in [&*first, "  ok the recorded call: ", "× (95 % ", "  an offer\n"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let refused = project.verify(&["candidates/wrong.py", "--quick", "--json"]);
+    assert_eq!(refused.status.code(), Some(1));
+    let report: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();
+    assert_eq!((&report["verdict"], &report["reason"]), (&"refused".into(), &"output".into()));
+    assert_eq!((&report["speedup"], &report["interval"], &report["offer"]), (&().into(), &().into(), &false.into()));
+    let check = report["checks"].as_array().unwrap().last().unwrap();
+    assert_eq!(
+        (&check["name"], &check["passed"], &check["evidence"]),
+        (&"output".into(), &false.into(), &report["evidence"])
+    );
+    let refused = text(&project.verify(&["candidates/wrong.py", "--quick"]).stdout);
+    assert!(refused.contains("wrong.py: refused (output)\n") && refused.contains("  NO output\n"), "{refused}");
+    assert_eq!(refused.matches("60 of 60 elements").count(), 1, "{refused}");
+}
+
+/// Nothing is said of a candidate when the original says nothing.
+#[test]
+fn what_cannot_be_judged_is_said_with_another_status() {
+    let undecided = |original: &str, words: &str| {
+        let project = Project::new(SCALE, &[("same", SAME)]);
+        project.write("original.py", original);
+        let ran = project.verify(&["candidates/same.py", "--quick"]);
+        let shown = text(&[ran.stdout, ran.stderr].concat());
+        assert_eq!(ran.status.code(), Some(2), "{shown}");
+        assert!(shown.contains(words) && !shown.contains("accepted") && !shown.contains("refused ("), "{shown}");
+    };
+    undecided(&SCALE.replace("def scale(x)", "def other(x)"), "scale");
+    undecided(&SCALE.replace("import torch\n", "import torch, no_such_module\n"), "no_such_module");
+    undecided(&SCALE.replace(RETURN, "    raise ValueError('broken here')\n"), "broken here");
+    undecided(&SCALE.replace(TOP, ""), "launches a kernel");
+    undecided(&SCALE.replace("x=f32[5,12]", "x=f99[5,12]"), "f99");
+    let project = Project::new(SCALE, &[("same", SAME)]);
+    for (args, words) in [
+        (&["missing.py", "--quick"][..], "missing.py cannot be read"),
+        (&["candidates/same.py", "--entry", "other"][..], "no such function"),
+        (&["missing", "--batch"][..], "cannot be read"),
+    ] {
+        let ran = project.verify(args);
+        assert_eq!(ran.status.code(), Some(2), "{args:?}: {}", text(&ran.stdout));
+        assert!(text(&[ran.stdout, ran.stderr].concat()).contains(words), "{args:?}");
+    }
+}
