@@ -1,0 +1,283 @@
+#!/usr/bin/env python3
+"""Measures the judge of candidates on a real GPU, by the command line alone.
+
+    evaluation.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--parts suite,published,same,ratios,throughput,robust]
+        [--packages FOLDER_OR_WHEEL ...] [--seconds 540] [--jobs 8]
+
+Results are merged into the file, so that parts may run in calls of their own; `robust` and `same` go on where the last call
+stopped. Each part ends when its share of the time is over and says how far it came. Standard library only.
+"""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests/verify"))
+
+import published
+import run as suite
+import variants
+
+EXAMPLES = {"vector_add": "add", "softmax": "softmax", "layer_norm": "layer_norm", "matmul": "matmul", "attention": "attention"}
+RATIOS = (
+    "softmax/ok_online", "softmax/ok_warps", "fused/ok_tiling", "fused/ok_split_paths", "matmul/ok_tiles",
+    "matmul/ok_grouped", "matmul/ok_split_k_reduce", "inplace/ok_heads", "inplace/ok_two_dimensions", "autograd/ok_programs",
+)
+REPEATS = 50
+ROBUST, ROBUST_BATCH = 1000, 100
+
+
+class Evaluation:
+    def __init__(self, options):
+        self.options = options
+        self.warpsmith = str(pathlib.Path(options.warpsmith).resolve())
+        self.out = options.out
+        self.results = json.loads(self.out.read_text()) if self.out.exists() else {}
+        self.until = time.monotonic() + options.seconds
+
+    def left(self):
+        return self.until - time.monotonic()
+
+    def keep(self, part, value):
+        self.results[part] = value
+        self.results.setdefault("dates", {})[part] = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+        self.out.write_text(json.dumps(self.results, indent=1) + "\n")
+        print(part, json.dumps({key: item for key, item in value.items() if not isinstance(item, (dict, list))}), flush=True)
+
+    @contextlib.contextmanager
+    def folder(self):
+        """A project of its own, with what the judge keeps in it, gone afterwards."""
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="warpsmith-evaluation-"))
+        (folder / ".git").mkdir()
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def verify(self, original, candidate, entry, *arguments, limit=180.0):
+        return suite.verify(self.warpsmith, self.options.python, original, candidate, entry, min(limit, max(self.left(), 1.0)), arguments)
+
+    def lines(self, *arguments):
+        """Runs the judge and gives its lines of JSON with the time at which each came."""
+        command = [self.warpsmith, "verify", *map(str, arguments), "--json"]
+        begun = time.monotonic()
+        with tempfile.TemporaryFile("w+") as errors:
+            process = subprocess.Popen(
+                command, env=suite.environment(self.options.python), text=True, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
+            )
+            watch = subprocess.Popen(["sh", "-c", f"sleep {max(self.left(), 1.0):.0f}; kill -9 -{process.pid}"], start_new_session=True, stderr=subprocess.DEVNULL)
+            found = []
+            for line in process.stdout:
+                with contextlib.suppress(ValueError):
+                    answer = json.loads(line)
+                    if isinstance(answer, dict):
+                        found.append((time.monotonic() - begun, answer))
+            process.wait()
+            os.killpg(watch.pid, 9)
+            watch.wait()
+            errors.seek(0)
+            said = errors.read()[-2000:]
+        return found, time.monotonic() - begun, "" if found else said
+
+    def batch(self, original, folder, entry):
+        """Verdicts on every file of a folder, by its name, with the seconds that all took."""
+        found, seconds, errors = self.lines(original, "--batch", folder, "--entry", entry)
+        verdicts = {pathlib.Path(answer.get("candidate", "")).stem: answer for _, answer in found if "verdict" in answer}
+        return verdicts, seconds, errors
+
+    # --- parts ------------------------------------------------------------------------------------------------------
+
+    def suite(self):
+        with self.folder() as folder:
+            rows = suite.suite(self.warpsmith, self.options.python, self.options.jobs, until=self.until)
+        total = len(list(suite.candidates()))
+        self.keep("suite", {"judged": len(rows), "of": total, **suite.summary(rows), "candidates": rows})
+        return len(rows) == total and not any(row["wrong"] for row in rows.values())
+
+    def published(self):
+        rows = {}
+        with self.folder() as folder:
+            published.provide(self.options.packages, folder)
+            for name, path in published.write(folder).items():
+                if self.left() < 10:
+                    break
+                candidate = folder / "copies" / path.name
+                candidate.parent.mkdir(exist_ok=True)
+                shutil.copy(path, candidate)
+                seen = self.verify(path, candidate, "entry")
+                answer = seen["answer"] or {}
+                failed = [check for check in answer.get("checks") or [] if not check.get("passed")]
+                rows[name] = {
+                    "verdict": answer.get("verdict", "none"), "reason": answer.get("reason"), "failed": failed, "offer": answer.get("offer"),
+                    "speedup": answer.get("speedup"), "seconds": round(seen["seconds"], 1), "errors": seen["errors"][-500:] if not answer else "",
+                }
+                print(f"     {name:36} {rows[name]['verdict']:9} {rows[name]['seconds']:6.1f} s  {rows[name]['reason'] or rows[name]['errors'][-200:]}", flush=True)
+        count = lambda verdict: sum(row["verdict"] == verdict for row in rows.values())
+        false = count("refused")
+        self.keep("published", {"kernels": len(rows), "accepted": count("accepted"), "false refusals": false, "not judged": count("none"), "rows": rows})
+        return false == 0 and count("accepted") == len(published.LIGER) + len(published.FLA)
+
+    def same(self):
+        """A kernel against itself: how often a win is claimed."""
+        rows = self.results.get("same", {}).get("rows", {})
+        with self.folder() as folder:
+            kernels = {f"example {name}": (pathlib.Path(shutil.copy(ROOT / f"examples/{name}.py", folder)), entry) for name, entry in EXAMPLES.items()}
+            kernels |= {name: (ROOT / f"tests/verify/{name}.py", entry) for name, entry in suite.ENTRIES.items()}
+            for name, (path, entry) in kernels.items():
+                done = rows.setdefault(name, [])
+                if len(done) >= REPEATS or self.left() < 20:
+                    continue
+                found, _, errors = self.lines(path, path, "--entry", entry, "--repeat", REPEATS - len(done))
+                done += [{key: answer.get(key) for key in ("speedup", "interval", "offer")} for _, answer in found if "offer" in answer]
+                print(f"     {name:20} {len(done)} comparisons {errors[-300:]}", flush=True)
+        every = [row for some in rows.values() for row in some]
+        wins = sum(bool(row["offer"]) for row in every)
+        above = sum(bool(row["interval"]) and row["interval"][0] > 1.0 for row in every)
+        spread = [abs(row["speedup"] - 1.0) for row in every if row["speedup"]]
+        self.keep("same", {
+            "comparisons": len(every), "wins": wins, "intervals above 1": above,
+            "median distance from 1": statistics.median(spread) if spread else None, "largest": max(spread, default=None), "rows": rows,
+        })
+        return len(every) >= REPEATS * len(kernels) and wins < 0.01 * len(every)
+
+    def ratios(self):
+        """The same ratio measured twice."""
+        rows = {}
+        for name in RATIOS:
+            if self.left() < 20:
+                break
+            original = name.split("/")[0]
+            answers = [self.verify(ROOT / f"tests/verify/{original}.py", ROOT / f"tests/verify/{name}.py", suite.ENTRIES[original])["answer"] or {} for _ in range(2)]
+            speeds = [answer.get("speedup") for answer in answers]
+            rows[name] = {"speedups": speeds, "difference": abs(speeds[0] / speeds[1] - 1.0) if all(speeds) else None}
+            print(f"     {name:28} {speeds}", flush=True)
+        differences = [row["difference"] for row in rows.values() if row["difference"] is not None]
+        median = statistics.median(differences) if differences else None
+        self.keep("ratios", {"kernels": len(differences), "median difference": median, "rows": rows})
+        return len(differences) == len(RATIOS) and median < 0.02
+
+    def throughput(self):
+        fine = True
+        for name, count, goal in (("matmul", self.options.variants, 120), ("block", self.options.variants // 2, 60)):
+            with self.folder() as folder:
+                files = folder / "candidates"
+                files.mkdir()
+                original = folder / f"{name}.py"
+                if name == "matmul":
+                    shutil.copy(variants.matmul(files, count), original)
+                else:
+                    variants.block(files, original, count)
+                # The first call records the workload and compiles the original, as an optimization has done before.
+                self.verify(original, original, name)
+                verdicts, seconds, errors = self.batch(original, files, name)
+            rate = 60.0 * len(verdicts) / seconds
+            refused = {key: answer.get("reason") for key, answer in verdicts.items() if answer["verdict"] != "accepted"}
+            offers = sum(bool(answer.get("offer")) for answer in verdicts.values())
+            self.keep(f"throughput {name}", {
+                "candidates": count, "verdicts": len(verdicts), "seconds": round(seconds, 1), "a minute": round(rate, 1), "goal": goal,
+                "accepted": len(verdicts) - len(refused), "offers": offers, "refused": refused, "errors": errors,
+            })
+            fine = fine and len(verdicts) == count and rate >= goal
+        return fine
+
+    def robust(self):
+        """Crashing, hanging and corrupting candidates among right and wrong ones, in batches of one folder each."""
+        before, earlier = state(), self.results.get("robust", {})
+        batches = earlier.get("batches", {})
+        for number in range(ROBUST // ROBUST_BATCH):
+            if str(number) in batches or self.left() < 30:
+                continue
+            with self.folder() as folder:
+                files = folder / "candidates"
+                files.mkdir()
+                original = folder / "axpy.py"
+                made = variants.robust(files, original, ROBUST_BATCH, seed=number)
+                verdicts, seconds, errors = self.batch(original, files, "axpy")
+            wrong = {
+                name: [kind, verdicts.get(name, {}).get("verdict", "none"), str(verdicts.get(name, {}).get("reason"))[:200]]
+                for name, kind in made.items()
+                if verdicts.get(name, {}).get("verdict") != ("accepted" if kind == "right" else "refused")
+            }
+            if len(verdicts) == len(made) or self.left() > 30:
+                batches[str(number)] = {"verdicts": len(verdicts), "seconds": round(seconds, 1), "wrong": wrong, "errors": errors}
+            print(f"     batch {number}: {len(verdicts)} verdicts in {seconds:.0f} s, {len(wrong)} wrong {errors[-300:]}", flush=True)
+        time.sleep(1.0)
+        after = state()
+        leaks = {
+            "processes": [what for pid, what in after["processes"].items() if pid not in before["processes"]],
+            "files": sorted(set(after["files"]) - set(before["files"])),
+            "device bytes": (after["device"] or 0) - (before["device"] or 0),
+        }
+        leaks = {key: earlier["leaks"][key] + value if earlier else value for key, value in leaks.items()}
+        count = sum(batch["verdicts"] for batch in batches.values())
+        wrong = sum(len(batch["wrong"]) for batch in batches.values())
+        seconds = sum(batch["seconds"] for batch in batches.values())
+        self.keep("robust", {
+            "candidates": ROBUST_BATCH * len(batches), "verdicts": count, "wrong": wrong, "seconds": round(seconds, 1),
+            "leaked processes": len(leaks["processes"]), "leaked files": len(leaks["files"]), "leaked device bytes": leaks["device bytes"],
+            "leaks": leaks, "batches": batches,
+        })
+        return count == ROBUST and wrong == 0 and not leaks["processes"] and not leaks["files"] and leaks["device bytes"] < 64 << 20
+
+
+def state():
+    """Processes of this user that are not this one's own, temporary files, and memory in use on the device."""
+    own, pid = set(), os.getpid()
+    while pid > 1:
+        own.add(pid)
+        pid = int(pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    processes = {}
+    for process in pathlib.Path("/proc").iterdir():
+        with contextlib.suppress(OSError):
+            if process.name.isdigit() and int(process.name) not in own:
+                # A number may be used again: the time of the start belongs to a process's name.
+                fields = (process / "stat").read_text().rsplit(")", 1)[1].split()
+                command = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
+                if command:
+                    processes[f"{process.name}-{fields[19]}"] = f"{fields[0]} {command[:120]}"
+    files = [str(path) for place in ("/dev/shm", tempfile.gettempdir()) if os.path.isdir(place) for path in pathlib.Path(place).iterdir()]
+    device = None
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+        device = sum(int(line) << 20 for line in subprocess.run(query, capture_output=True, text=True, timeout=30).stdout.split())
+    return {"processes": processes, "files": files, "device": device}
+
+
+PARTS = ("suite", "published", "same", "ratios", "throughput", "robust")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--warpsmith", required=True)
+    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--packages", nargs="*", default=[])
+    parser.add_argument("--seconds", type=float, default=540.0, help="for all parts together")
+    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--variants", type=int, default=128)
+    options = parser.parse_args()
+    evaluation = Evaluation(options)
+    passed = {}
+    for part in options.parts.split(","):
+        if part not in PARTS:
+            parser.error(f"no part {part}")
+        passed[part] = getattr(evaluation, part)()
+        print("ok  " if passed[part] else "FAIL", part, f"({evaluation.left():.0f} s left)", flush=True)
+    return 0 if all(passed.values()) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
