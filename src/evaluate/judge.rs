@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Known, Ready, Undecided};
 use super::bench::{Bench, RESTARTED, project};
+use super::notes::notes;
 use super::process::Runner;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
@@ -78,6 +79,11 @@ impl Bench {
             .iter()
             .map(|what| format!("the fence around candidates lacks something here: {what}"))
             .collect();
+        if let (Ok(original), Ok(candidate)) =
+            (std::fs::read_to_string(&task.original), std::fs::read_to_string(&task.candidate))
+        {
+            all.notes.extend(notes(&original, &candidate));
+        }
         for workload in &task.workloads {
             let one = self.judge_one(task, workload);
             let is_accepted = one.is_accepted();

@@ -8,6 +8,7 @@ mod devices;
 mod floor;
 mod judge;
 mod measure;
+mod notes;
 mod operators;
 mod original;
 mod pool;
