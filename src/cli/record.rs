@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::{FAILED, FOUND};
-use crate::evaluate::{Devices, devices};
+use crate::evaluate::devices;
 use crate::protocol::Workload;
 use crate::python::environment::Environment;
 use crate::settings;
@@ -26,10 +26,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let loaded = settings::load(&folder)?;
     let workspace = loaded.project(&folder);
     let python = Environment::of_project(&loaded, &folder).map_or_else(|| "python3".into(), |found| found.python);
-    let device = match devices() {
-        Devices::Found(found) => found.first().map(|device| device.name.clone()).unwrap_or_default(),
-        Devices::Missing(_) => String::new(),
-    };
+    let device = devices().name().unwrap_or_default();
     let limits = loaded.settings.workloads.limits();
     let recorded = workload::record(&workspace, &folder, &args.command, &python, &device, false, limits, &|| true)?;
     for workload in &recorded.workloads {

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::{FAILED, FOUND};
-use crate::evaluate::{Check, Claim, Effort, Evaluator, Limits, Measured, Outcome, Task, Verdict};
+use crate::evaluate::{Check, Claim, Effort, Evaluator, Limits, Measured, Outcome, Task, Verdict, devices};
 use crate::protocol::Workload;
 use crate::python::environment::Environment;
 use crate::{settings, workload};
@@ -156,10 +156,7 @@ fn workloads(
     let name = original.file_name().unwrap_or_default().to_string_lossy().into_owned();
     eprintln!("no call of it is recorded: running `python {name}` to record one");
     let command = [python.as_os_str().to_owned(), original.as_os_str().to_owned()];
-    let device = match crate::evaluate::devices() {
-        crate::evaluate::Devices::Found(found) => found.first().map(|device| device.name.clone()).unwrap_or_default(),
-        crate::evaluate::Devices::Missing(reason) => bail!("judging needs a GPU: {reason}"),
-    };
+    let device = devices().name().map_err(|reason| anyhow::anyhow!("judging needs a GPU: {reason}"))?;
     let folder = original.parent().unwrap_or(Path::new("/"));
     let recorded = workload::record(workspace, folder, &command, python, &device, true, limits, &|| true)?;
     find().map_err(|why| match why {

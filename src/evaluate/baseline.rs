@@ -87,7 +87,7 @@ impl Baseline {
             return Err(Undecided(format!("the original itself fails: {why}")));
         }
         let bytes = match &known {
-            Known::Ready(ready) => bytes(&ready.ran.results) * 6,
+            Known::Ready(ready) => ready.ran.results.rough_bytes() * 6,
             Known::Skipped(_) => 0,
         };
         let mut kept = lock(&self.kept);
@@ -234,12 +234,4 @@ fn is_alike(one: &Exported, other: &Exported) -> bool {
     };
     let is_same = |(a, b): (&Leaf, &Leaf)| shape(&a.value) == shape(&b.value);
     one.leaves.len() == other.leaves.len() && one.leaves.iter().zip(&other.leaves).all(is_same)
-}
-
-fn bytes(results: &Exported) -> u64 {
-    let of = |value: &LeafValue| match value {
-        LeafValue::Tensor { shape, .. } => 4 * shape.iter().product::<i64>().unsigned_abs(),
-        LeafValue::Plain { .. } => 0,
-    };
-    results.leaves.iter().map(|leaf| of(&leaf.value)).sum()
 }

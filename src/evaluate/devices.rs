@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use cudarc::driver::{DriverError, result, sys};
 
 use super::{Device, Devices};
-use crate::protocol::FAKE_DEVICE_ENV;
+use crate::protocol::{FAKE_DEVICE_ENV, is_simulated};
 
 /// What the name of every stand-in ends with.
 const SIMULATED: &str = " (simulated)";
@@ -108,7 +108,7 @@ pub(super) struct Memory {
 /// What the memory of the first device can do; `None` without a device, or where the driver does not tell.
 pub(super) fn memory() -> Option<Memory> {
     static FOUND: OnceLock<Option<Memory>> = OnceLock::new();
-    *FOUND.get_or_init(|| if std::env::var_os(FAKE_DEVICE_ENV).is_some() { None } else { guarded(ask_memory).ok()? })
+    *FOUND.get_or_init(|| if is_simulated() { None } else { guarded(ask_memory).ok()? })
 }
 
 fn ask_memory() -> Option<Memory> {

@@ -9,7 +9,7 @@ use super::process::Runner;
 use super::statistics::median;
 use super::stop::{Stop, strange};
 use super::verdict::{Measured, Reason};
-use crate::protocol::runner::{Exported, Inputs, LeafValue, RunnerReply, RunnerRequest, Timing};
+use crate::protocol::runner::{Exported, Inputs, RunnerReply, RunnerRequest, Timing};
 
 /// So many calls of each version come one after the other, each on inputs of its own, before it is the other's turn.
 const BLOCK: usize = 4;
@@ -231,11 +231,7 @@ impl Case<'_> {
 
 /// How many calls a block has.
 fn block(results: &Exported) -> usize {
-    let of = |value: &LeafValue| match value {
-        LeafValue::Tensor { shape, .. } => 4 * shape.iter().product::<i64>().unsigned_abs(),
-        LeafValue::Plain { .. } => 0,
-    };
     // Inputs are kept for a few requests, and results are copied twice.
-    let each: u64 = results.leaves.iter().map(|leaf| of(&leaf.value)).sum::<u64>() * 6;
+    let each = results.rough_bytes() * 6;
     usize::try_from(BLOCK_BYTES / each.max(1)).unwrap_or(BLOCK).clamp(1, BLOCK)
 }

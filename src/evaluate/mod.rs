@@ -47,6 +47,17 @@ pub struct Device {
 }
 
 impl Devices {
+    /// The name of the first one, or why there is none.
+    ///
+    /// # Errors
+    /// Why there is none, in words that say what to do.
+    pub fn name(&self) -> Result<String, String> {
+        match self {
+            Self::Found(devices) => Ok(devices.first().map(|device| device.name.clone()).unwrap_or_default()),
+            Self::Missing(reason) => Err(reason.clone()),
+        }
+    }
+
     /// The compute capability of the first one, which is what programs use unless they say otherwise.
     #[must_use]
     pub fn capability(&self) -> Option<(i32, i32)> {

@@ -1,6 +1,6 @@
 //! Which operators of torch a candidate may use beyond those of the original.
 
-use crate::protocol::runner::{Exported, LeafValue};
+use crate::protocol::runner::Exported;
 
 /// Operators that move or fill memory and compute nothing.
 const FREE: &[&str] = &[
@@ -46,11 +46,7 @@ const SMALL: u64 = 256;
 
 /// Elements of the greatest tensor among results.
 pub(super) fn elements(results: &Exported) -> u64 {
-    let of = |value: &LeafValue| match value {
-        LeafValue::Tensor { shape, .. } => shape.iter().product::<i64>().unsigned_abs(),
-        LeafValue::Plain { .. } => 0,
-    };
-    results.leaves.iter().map(|leaf| of(&leaf.value)).max().unwrap_or(0)
+    results.leaves.iter().map(|leaf| leaf.value.elements()).max().unwrap_or(0)
 }
 
 /// What to tell of operators that the original does not use, or why they are no more than a fallback. Operators come

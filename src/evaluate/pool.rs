@@ -8,8 +8,8 @@ use super::judge::Task;
 use super::remote::Remote;
 use super::verdict::Verdict;
 use super::{Devices, devices};
-use crate::protocol::Environment;
-use crate::python::{ForkerError, simulated};
+use crate::protocol::{Environment, is_simulated};
+use crate::python::ForkerError;
 
 /// Where candidates are judged. Used from several threads at once.
 pub struct Evaluator(Place);
@@ -36,7 +36,7 @@ impl Evaluator {
             return Ok(Self(Place::There(Box::new(Remote::start(command, waiting)?))));
         }
         let count = match devices() {
-            Devices::Found(found) if !simulated() => found.len(),
+            Devices::Found(found) if !is_simulated() => found.len(),
             _ => 1,
         };
         let mut benches = Vec::new();

@@ -12,12 +12,10 @@ use super::search::Search;
 use super::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
 use crate::evaluate::statistics::median;
 use crate::evaluate::{
-    Claim, Devices, Effort, Evaluator, LEAST_SPEEDUP, Limits, Measured, Outcome as Judged, Reason, Task, Verdict,
-    devices, title,
+    Claim, Effort, Evaluator, LEAST_SPEEDUP, Limits, Measured, Outcome as Judged, Reason, Task, Verdict, devices, title,
 };
 use crate::kernel::Module;
-use crate::protocol::Workload;
-use crate::python::simulated;
+use crate::protocol::{Workload, is_simulated};
 use crate::rules::apply_edits;
 use crate::syntax::Source;
 
@@ -54,10 +52,7 @@ struct Run<'a> {
 }
 
 pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
-    let device = match devices() {
-        Devices::Found(found) => found.first().map(|device| device.name.clone()).unwrap_or_default(),
-        Devices::Missing(reason) => return Err(OptimizeError::Failed(format!("optimizing needs a GPU: {reason}"))),
-    };
+    let device = devices().name().map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
     let module = Module::build(&Source::parse(request.text.as_str()));
     let kernel = select_kernel(&module, request)?;
     let workload = find_or_record(request, observer, &kernel, &device)?;
@@ -256,7 +251,7 @@ impl Run<'_> {
             before_ms,
             after_ms,
             pairs: measured.pairs.len(),
-            simulated: simulated(),
+            simulated: is_simulated(),
             conditions: self.conditions(),
         })
     }

@@ -28,6 +28,12 @@ pub const RECORD_ENV: &str = "WARPSMITH_RECORD";
 /// For tests; its results say "simulated".
 pub const FAKE_DEVICE_ENV: &str = "WARPSMITH_FAKE_DEVICE";
 
+/// Whether [`FAKE_DEVICE_ENV`] names a device.
+#[must_use]
+pub fn is_simulated() -> bool {
+    std::env::var_os(FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty())
+}
+
 /// Versions and device of a worker or a recording.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Environment {

@@ -283,9 +283,6 @@ pub enum RunnerReply {
     Measured {
         /// Milliseconds of each call by the device's events.
         milliseconds: Vec<f64>,
-        /// Milliseconds of all calls together, from the first launch to a full synchronise, by the clock of the process.
-        /// With [`Timing::cold`] the flushes are in it.
-        wall: f64,
         /// Milliseconds of each call by the clock of the process, with [`Timing::synced`].
         walls: Vec<f64>,
         /// Results, for each of the inputs, when they were asked for.
@@ -367,6 +364,25 @@ pub enum LeafValue {
         /// `repr` of it.
         text: String,
     },
+}
+
+impl LeafValue {
+    /// Elements of a tensor; none of anything else.
+    #[must_use]
+    pub fn elements(&self) -> u64 {
+        match self {
+            Self::Tensor { shape, .. } => shape.iter().product::<i64>().unsigned_abs(),
+            Self::Plain { .. } => 0,
+        }
+    }
+}
+
+impl Exported {
+    /// Bytes of all tensors, roughly: elements count as four each.
+    #[must_use]
+    pub fn rough_bytes(&self) -> u64 {
+        self.leaves.iter().map(|leaf| 4 * leaf.value.elements()).sum()
+    }
 }
 
 /// Where bytes are that one process gives another.

@@ -17,11 +17,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::module::{ModuleError, bootstrap, cache_folder, unpack};
-use super::worker::simulated;
 use crate::fence::passes;
 use crate::protocol::passing::send_with;
 use crate::protocol::runner::{End, ForkerReply, ForkerRequest, Role};
-use crate::protocol::{Environment, PROTOCOL, read_frame, write_frame};
+use crate::protocol::{Environment, PROTOCOL, is_simulated, read_frame, write_frame};
 
 /// How long the imports of torch and Triton may take.
 const START_LIMIT: Duration = Duration::from_secs(180);
@@ -274,7 +273,7 @@ fn variables(device: Option<usize>) -> Vec<(OsString, OsString)> {
     set("TRITON_CACHE_DIR", cache_folder().join("triton").into());
     // A count of devices must not make a context in the parent that forks.
     set("PYTORCH_NVML_BASED_CUDA_CHECK", "1".into());
-    if simulated() {
+    if is_simulated() {
         set("TRITON_INTERPRET", "1".into());
     }
     if let Some(device) = device {

@@ -4,9 +4,7 @@ pub mod environment;
 mod forker;
 mod module;
 mod record;
-mod worker;
 
 pub use forker::{Child, Ended, Forker, ForkerError};
 pub use module::{ModuleError, cache_folder, state_folder};
 pub use record::{RecordError, record_command};
-pub use worker::simulated;

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::module::{ModuleError, bootstrap, unpack};
-use super::worker::simulated;
-use crate::protocol::RECORD_ENV;
+use crate::protocol::{RECORD_ENV, is_simulated};
 
 /// Why a command cannot be recorded.
 #[derive(Debug, thiserror::Error)]
@@ -47,7 +46,7 @@ pub fn record_command(command: &[OsString], python: &Path, config: &Path) -> Res
         .arg(bootstrap(&module, "run_recorded(sys.argv[1:])"))
         .args(argv)
         .env(RECORD_ENV, config);
-    if simulated() {
+    if is_simulated() {
         recorded.env("TRITON_INTERPRET", "1");
     }
     Ok(recorded)

@@ -13,7 +13,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::timing::check;
 use super::{compare, describe, failed};
 use crate::protocol::runner::{Buffer, ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
-use crate::protocol::{FAKE_DEVICE_ENV, read_frame, write_frame};
+use crate::protocol::{is_simulated, read_frame, write_frame};
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream) {
@@ -24,7 +24,7 @@ pub(super) fn run(py: Python<'_>, stream: UnixStream) {
 }
 
 fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
-    let simulated = std::env::var_os(FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty());
+    let simulated = is_simulated();
     let device = if simulated { "cpu" } else { "cuda" };
     let torch = py.import("torch")?;
     if !simulated {

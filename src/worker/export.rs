@@ -38,14 +38,13 @@ struct Found<'py> {
 
 /// The objects that describing takes, as they were before the file was loaded.
 pub(super) struct Exporter<'py> {
-    py: Python<'py>,
     tensor: Bound<'py, PyAny>,
     pub(super) outlet: Outlet,
 }
 
 impl<'py> Exporter<'py> {
     pub(super) fn new(py: Python<'py>, outlet: Outlet) -> PyResult<Self> {
-        Ok(Self { py, tensor: py.import("torch")?.getattr("Tensor")?, outlet })
+        Ok(Self { tensor: py.import("torch")?.getattr("Tensor")?, outlet })
     }
 
     /// Describes results of several calls and puts their bytes where the comparer finds them.
@@ -220,6 +219,5 @@ fn collect<'py>(
     } else {
         all.push(Found { path, value: value.clone() });
     }
-    let _ = exporter.py;
     Ok(())
 }

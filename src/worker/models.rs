@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
+use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::failed;
 use crate::protocol::Workload;
 
 /// Weights of the original and of candidates are made from it.
@@ -128,10 +128,19 @@ pub(super) fn load<'py>(py: Python<'py>, file: &Path) -> PyResult<Bound<'py, PyA
     if let Ok(module) = modules.get_item(&name) {
         return Ok(module);
     }
+    load_as(py, &name, file)
+}
+
+/// A file as a module of this name.
+pub(super) fn load_as<'py>(py: Python<'py>, name: &str, file: &Path) -> PyResult<Bound<'py, PyAny>> {
     let util = py.import("importlib.util")?;
-    let spec = util.call_method1("spec_from_file_location", (&name, file))?;
+    let spec = util.call_method1("spec_from_file_location", (name, file))?;
+    if spec.is_none() {
+        return Err(PyModuleNotFoundError::new_err(format!("{} is no Python file", file.display())));
+    }
     let module = util.call_method1("module_from_spec", (&spec,))?;
-    modules.set_item(&name, &module)?;
-    spec.getattr("loader")?.call_method1("exec_module", (&module,)).inspect_err(|_| _ = modules.del_item(&name))?;
-    if module.is_none() { Err(failed("the file cannot be loaded")) } else { Ok(module) }
+    let modules = py.import("sys")?.getattr("modules")?;
+    modules.set_item(name, &module)?;
+    spec.getattr("loader")?.call_method1("exec_module", (&module,)).inspect_err(|_| _ = modules.del_item(name))?;
+    Ok(module)
 }

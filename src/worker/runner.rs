@@ -4,20 +4,18 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
 
-use pyo3::exceptions::PyModuleNotFoundError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::compile::{Hooks, Mode, compile_ahead, simulated_ms, take_launches};
+use super::compile::{Hooks, Mode, compile_ahead, take_launches};
 use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
+use super::models::load_as;
 use super::replay::{Arguments, Replay, callable};
 use super::timing::{Span, Timer};
 use super::{describe, failed, poison, shim};
-use crate::protocol::runner::{
-    Call, Exported, Fence, Inputs, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing,
-};
-use crate::protocol::{FAKE_DEVICE_ENV, Source, Workload, read_frame, write_frame};
+use crate::protocol::runner::{Call, Fence, Inputs, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing};
+use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
 /// Inputs of so many timed requests are kept, so that no request finds its inputs where the last one had them.
 const KEPT: usize = 3;
@@ -58,10 +56,6 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
         say(&mut stream, reply)?;
     }
     Ok(())
-}
-
-fn is_simulated() -> bool {
-    std::env::var_os(FAKE_DEVICE_ENV).is_some_and(|name| !name.is_empty())
 }
 
 /// Starts the device, before the process is fenced in, and tells torch how much of its memory it may take.
@@ -246,18 +240,14 @@ impl<'py, 'a> Runner<'py, 'a> {
         if let Some(hooks) = hooks {
             hooks.remove()?;
         }
-        let (milliseconds, wall, walls, outs) = outcome?;
-        let mut results: Vec<Results<'py>> = Vec::new();
-        let mut spent = Vec::new();
-        for (arguments, (out, gradients)) in sets.into_iter().zip(outs) {
-            results.push(Results { out, arguments, gradients });
-        }
-        let exported: Vec<Exported> = if timing.export { self.exporter.export(&results, true)? } else { Vec::new() };
-        spent.extend(results.into_iter().map(|one| one.arguments));
-        self.kept.insert(0, spent);
+        let (milliseconds, walls, outs) = outcome?;
+        let left = sets.into_iter().zip(outs);
+        let results: Vec<_> = left.map(|(arguments, (out, gradients))| Results { out, arguments, gradients }).collect();
+        let exported = if timing.export { self.exporter.export(&results, true)? } else { Vec::new() };
+        self.kept.insert(0, results.into_iter().map(|one| one.arguments).collect());
         self.kept.truncate(KEPT);
         let tampered = guard.changed();
-        Ok(RunnerReply::Measured { milliseconds, wall, walls, results: exported, tampered })
+        Ok(RunnerReply::Measured { milliseconds, walls, results: exported, tampered })
     }
 
     #[expect(clippy::type_complexity, reason = "it is taken apart at once by the one caller")]
@@ -265,14 +255,13 @@ impl<'py, 'a> Runner<'py, 'a> {
         &self,
         timing: &Timing,
         sets: &[Arguments<'py>],
-    ) -> PyResult<(Vec<f64>, f64, Vec<f64>, Vec<(Bound<'py, PyAny>, Vec<(usize, Bound<'py, PyAny>)>)>)> {
+    ) -> PyResult<(Vec<f64>, Vec<f64>, Vec<(Bound<'py, PyAny>, Vec<(usize, Bound<'py, PyAny>)>)>)> {
         let timer = self.timer.as_ref().ok_or_else(|| failed("there is no timer"))?;
         let calls = timing.calls.max(sets.len());
         let (mut spans, mut walls) = (Vec::with_capacity(calls), Vec::new());
         let mut outs = Vec::new();
         outs.resize_with(sets.len(), || None);
         timer.synchronize()?;
-        let (since, before) = (Instant::now(), simulated_ms());
         for at in 0..calls {
             let set = &sets[at % sets.len()];
             if timing.cold {
@@ -298,12 +287,11 @@ impl<'py, 'a> Runner<'py, 'a> {
             spans.push(span);
         }
         timer.synchronize()?;
-        let wall = if self.simulated { simulated_ms() - before } else { since.elapsed().as_secs_f64() * 1000.0 };
         let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
         if self.simulated {
             walls.clone_from(&milliseconds);
         }
-        Ok((milliseconds, wall, walls, outs.into_iter().flatten().collect()))
+        Ok((milliseconds, walls, outs.into_iter().flatten().collect()))
     }
 }
 
@@ -323,15 +311,7 @@ fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) ->
 fn module<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyAny>> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("file");
     let name = format!("warpsmith_{}", stem.replace(|letter: char| !letter.is_alphanumeric(), "_"));
-    let util = py.import("importlib.util")?;
-    let spec = util.call_method1("spec_from_file_location", (&name, path))?;
-    if spec.is_none() {
-        return Err(PyModuleNotFoundError::new_err(format!("{} is no Python file", path.display())));
-    }
-    let module = util.call_method1("module_from_spec", (&spec,))?;
-    py.import("sys")?.getattr("modules")?.set_item(&name, &module)?;
-    spec.getattr("loader")?.call_method1("exec_module", (&module,))?;
-    Ok(module)
+    load_as(py, &name, path)
 }
 
 fn operators(seen: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u64)>> {
