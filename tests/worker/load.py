@@ -17,5 +17,6 @@ def load(name):
 
 
 poison = load("poison")
+floats = load("floats")
 compare = load("compare")
 inputs = load("inputs")

@@ -2,7 +2,7 @@ import math
 import unittest
 
 import torch
-from load import compare, poison
+from load import compare, floats, poison
 from trial import leaf
 
 FLOATS = [torch.float64, torch.float32, torch.float16, torch.bfloat16]
@@ -188,9 +188,10 @@ class Bounds(unittest.TestCase):
                 y = x.clone()
                 y.view(-1)[-3] += 5
                 answers = []
-                for compare.CHUNK in (small, 999):
+                for chunk in (small, 999):
+                    compare.CHUNK = floats.CHUNK = chunk
                     answers.append([against(x, y, exact.to(x.dtype)), compare.changed(one(x), one(y))])
-                compare.CHUNK = small
+                compare.CHUNK = floats.CHUNK = small
                 self.assertEqual(len(answers[0][0]), 1)
                 texts = [[difference["what"] for part in answer for difference in part] for answer in answers]
                 self.assertEqual(*texts)

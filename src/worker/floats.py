@@ -1,0 +1,235 @@
+"""Whether two results are the same up to the rounding of the original, measured and not assumed.
+
+The error that a candidate may have is, element by element, the sum of
+
+- `FACTOR` times the greatest error of the original itself, relative to the scale of the element. The scale is the root mean
+  square of its row (the last dimension), more where the element is ill-conditioned: where moved inputs move it further than
+  is usual in its result;
+- `NOISE` times the way that it moves when the inputs are moved by the rounding error of the arithmetic;
+- `ULPS` units in the last place, and `FLOOR` roundings of the arithmetic relative to the root mean square of its row.
+
+The original's error is its distance from a run at a higher precision. Without one that can be believed, the way that its
+results move with the inputs stands for it.
+"""
+
+import torch
+
+from _warpsmith_poison import real
+
+# With the numbers below, kernels of the same precision came to 0.6 of their bounds in all orders of summation that were
+# tried (`tests/worker/kernels.py`); 4 refused some. A step of precision, 11 bits of mantissa instead of 24, is a factor of
+# some thousand.
+FACTOR = 8.0
+# A leaf of few elements measures the original's error by few samples: it counts `1 + FEW / elements` times.
+FEW = 4.0
+# The same when moved inputs stand for the error.
+FALLBACK = 4.0
+NOISE = 4.0
+# Roundings of the arithmetic relative to the row: sums of a thousand and more terms one by one, and sums that cancel. Without
+# a run that shows such errors in the original, more of them; both are a fraction of what 10 bits of mantissa do.
+FLOOR = 512.0
+BLIND_FLOOR = 1024.0
+# By bytes of an element. Narrow types are rounded once at the end, by at most one place otherwise in another kernel.
+ULPS = {1: 1.0, 2: 2.0, 4: 4.0, 8: 4.0}
+# Elements whose row is this much smaller than the whole count like rows of this size.
+LOWEST_ROW = 1e-3
+# A run at a higher precision farther from the original than this part of the scale is another computation (other random
+# numbers, another branch), unless moved inputs move the results as far.
+CREDIBLE = 2.0**-5
+CREDIBLE_NOISE = 100.0
+# Rounding of the arithmetic that kernels do with inputs of 32 bits and fewer.
+ARITHMETIC = 2.0**-23
+# Elements at once; some fifteen temporaries of 8 bytes each live at a time.
+CHUNK = 1 << 21
+SAMPLE = 1 << 16
+
+
+def difference(path, what, is_value, count=1, excess=None):
+    return {"path": path, "what": what, "is_value": is_value, "count": count, "excess": excess}
+
+
+def index_of(leaf, flat):
+    """The way to an element of the tensor, of `view_as_real` for a complex one."""
+    shape = leaf.meta[3] + ((2,) if leaf.data.is_complex() else ())
+    index = []
+    for size in reversed(shape):
+        flat, at = divmod(flat, size)
+        index.append(at)
+    return tuple(reversed(index))
+
+
+class Part:
+    """Some rows of all runs, in double precision."""
+
+    def __init__(self, plan, start, o, c, r, js):
+        self.start = start
+        self.o, self.c = o.double(), c.double()
+        self.r = None if r is None else r.double()
+        self.is_finite = self.o.isfinite()
+        self.size = torch.where(self.is_finite, self.o.abs(), 0.0)
+        self.unstable = self.noise = self.row = self.scale = None
+        for j in js:
+            j = j.double()
+            apart = (j - self.o).abs_()
+            # Where the original itself is finite or not as its inputs move, anything may stand.
+            other = j.isfinite() != self.is_finite
+            apart = torch.where(apart.isfinite(), apart, 0.0)
+            self.unstable = other if self.unstable is None else self.unstable | other
+            self.noise = apart if self.noise is None else torch.maximum(self.noise, apart)
+        if self.noise is not None:
+            # The last rounding says nothing about what is before it.
+            self.noise = self.noise.sub_(plan.place(self.size)).clamp_(min=0.0)
+
+    def row_scale(self, plan):
+        if self.row is None and not plan.by_row:
+            self.row = plan.floor
+        elif self.row is None:
+            counts = self.is_finite.sum(-1, keepdim=True).clamp_(min=1)
+            self.row = torch.maximum((self.size.square().sum(-1, keepdim=True) / counts).sqrt_(), plan.floor)
+        return self.row
+
+    def element_scale(self, plan):
+        if self.scale is None:
+            row = self.row_scale(plan)
+            self.scale = row if self.noise is None else torch.maximum(self.noise * (plan.share / plan.usual), row)
+        return self.scale
+
+    def own_error(self, plan):
+        """How far the original is from the run at a higher precision, beyond its last rounding."""
+        error = (self.o - self.r).abs_().sub_(plan.place(self.size) * plan.last_rounding).clamp_(min=0.0)
+        return torch.where(self.is_finite, error, 0.0)
+
+
+class Floats:
+    """A float leaf of all runs, as rows."""
+
+    def __init__(self, leaf, o, c, r, js, rounding, holds_nan, level=None):
+        self.leaf, self.holds_nan, self.level = leaf, holds_nan, level
+        self.arithmetic, self.share = rounding
+        info = torch.finfo(o.dtype)
+        size = real(o).dtype.itemsize
+        # `finfo` is wrong about one type.
+        self.eps = 0.25 if "e5m2" in str(o.dtype) else info.eps
+        self.greatest, self.ulps = info.max, ULPS[size]
+        # Below the normal numbers of wide types devices flush to zero.
+        self.quantum = info.tiny if size >= 4 or o.dtype is torch.bfloat16 else info.tiny * self.eps
+        # A run at a higher precision may still give its results in the narrow type.
+        self.last_rounding = 0.5 if r is None or r.dtype.itemsize > o.dtype.itemsize else 1.0
+        width = o.shape[-1] * (2 if o.is_complex() else 1) if o.ndim > 1 else 1
+        self.by_row = 1 < width <= CHUNK
+        rows = (-1, width) if self.by_row else (-1,)
+        o, c, *others = [real(x).reshape(rows) for x in [o, c, *([] if r is None else [r]), *js]]
+        self.runs = o, c, None if r is None else others[0], others if r is None else others[1:]
+        self.count = o.numel()
+        self.step = max(1, CHUNK // width) if self.by_row else CHUNK
+        self.kept = [self.part(0, self.step)] if len(o) <= self.step else None
+        self.measure()
+
+    def place(self, size):
+        return (size * self.eps).add_(self.quantum)
+
+    def part(self, start, stop, step=1):
+        o, c, r, js = self.runs
+        at = slice(start, stop, step)
+        return Part(self, start, o[at], c[at], None if r is None else r[at], [j[at] for j in js])
+
+    def parts(self):
+        if self.kept is not None:
+            return self.kept
+        return (self.part(start, start + self.step) for start in range(0, len(self.runs[0]), self.step))
+
+    def measure(self):
+        """The scales, and the original's error in them. Everything stays on the device."""
+        squares = counts = noises = 0
+        for part in self.parts():
+            squares = squares + part.size.square().sum()
+            counts = counts + part.is_finite.sum()
+            if part.noise is not None:
+                noises = noises + part.noise.square().sum()
+        counts = counts.clamp(min=1)
+        noise = (noises / counts) ** 0.5 * self.share
+        self.floor = ((squares / counts).sqrt() * (LOWEST_ROW if self.by_row else 1.0)).clamp(min=1e-300)
+        self.floor = torch.maximum(self.floor, torch.as_tensor(noise, dtype=torch.float64, device=self.floor.device))
+        self.usual = self.usual_noise()
+        zero = torch.zeros_like(self.floor)
+        worst = moved = zero
+        believed = torch.ones_like(zero, dtype=torch.bool)
+        is_finer = torch.zeros_like(believed)
+        for part in self.parts():
+            scale = part.element_scale(self)
+            if part.noise is not None:
+                moved = torch.maximum(moved, (part.noise / scale).max())
+            if part.r is not None:
+                worst = torch.maximum(worst, (part.own_error(self) / scale).max())
+                believed = believed & ~(part.is_finite & ~part.r.isfinite()).any()
+                is_finer = is_finer | (part.r != part.r.to(self.runs[0].dtype).double()).any()
+        self.believed = believed & (worst <= (moved * self.share * CREDIBLE_NOISE).clamp(min=CREDIBLE))
+        if self.runs[2] is None:
+            self.believed = torch.zeros_like(believed)
+        # A kernel that calculates in 32 bits whatever its inputs have is as far off at any precision of theirs.
+        self.row_floor = torch.where(self.believed & is_finer, FLOOR, BLIND_FLOOR) * self.arithmetic
+        likely = torch.maximum(worst, moved * self.share) * FACTOR
+        few = 1 + FEW / self.count
+        self.allowed = torch.where(self.believed, likely, moved * FALLBACK) * few
+        if self.level is not None and self.runs[2] is None and not self.runs[3]:
+            self.allowed = torch.maximum(self.allowed, torch.as_tensor(self.level, device=self.allowed.device))
+
+    def usual_noise(self):
+        """By how much of its row's scale an element moves that is neither well nor ill-conditioned."""
+        if not self.runs[3]:
+            return None
+        step = -(-self.count // SAMPLE)
+        sample = self.kept[0] if self.kept and step == 1 else self.part(0, None, step)
+        return (sample.noise * self.share / sample.row_scale(self)).median().clamp(min=self.arithmetic)
+
+    def bounded(self, part):
+        """What the elements should be, their errors, and the errors allowed."""
+        expected = part.o
+        if part.r is not None:
+            expected = torch.where(self.believed & part.r.isfinite(), part.r, part.o)
+        bound = self.place(expected.abs()).mul_(self.ulps).add_(part.element_scale(self) * self.allowed)
+        bound = bound.add_(part.row_scale(self) * self.row_floor)
+        if part.noise is not None:
+            bound = bound.add_(part.noise * (NOISE * self.share))
+        return expected, (part.c - expected).abs_(), bound
+
+    def is_fine(self, part):
+        """Whether all is finite and within its bounds: quick to tell, and almost always so."""
+        _, error, bound = self.bounded(part)
+        return ((error <= bound) & (bound < torch.inf)).all()
+
+    def judged(self, part):
+        expected, error, bound = self.bounded(part)
+        fine = (error <= bound) & expected.isfinite()
+        # The greatest numbers of the type may be rounded to infinity.
+        fine |= part.c.isinf() & (part.c.sign() == expected.sign()) & (expected.abs() + bound >= self.greatest)
+        fine |= part.c == part.o
+        is_nan = part.o.isnan()
+        fine |= (is_nan & part.c.isnan()) if self.holds_nan else is_nan
+        if part.unstable is not None:
+            fine |= part.unstable
+        return expected, error, bound, ~fine
+
+    def difference(self):
+        if torch.stack([self.is_fine(part) for part in self.parts()]).all():
+            return None
+        count = int(torch.stack([self.judged(part)[3].sum() for part in self.parts()]).sum())
+        return self.describe(count) if count else None
+
+    def describe(self, count):
+        worst, strange, what = -1.0, 0, ""
+        for part in self.parts():
+            expected, error, bound, wrong = self.judged(part)
+            excess = torch.where(wrong, (error / bound).nan_to_num(torch.inf), -1.0)
+            here, at = excess.reshape(-1).max(0)
+            strange += int((wrong & ~(part.c.isfinite() & part.is_finite)).sum())
+            if float(here) > worst:
+                worst, at = float(here), int(at)
+                got, want, error, allowed = (float(x.reshape(-1)[at]) for x in (part.c, expected, error, bound))
+                place = index_of(self.leaf, part.start * (self.runs[0].shape[1] if self.by_row else 1) + at)
+                what = f"at {place}: {got:.9g} instead of {want:.9g}"
+                if error < torch.inf:
+                    what += f", an error of {error:.3g} where {allowed:.3g} is allowed"
+        note = f", {strange} of them are not finite on one side" if strange else ""
+        text = f"{count} of {self.count} elements differ by more than rounding{note}; the worst {what}"
+        return difference(self.leaf.path, text, True, count, worst if worst < 1e300 else None)
