@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 use super::{Environment, LaunchRecord, Workload};
 
 /// What the judge asks of a forker. A socket travels with [`Self::Spawn`].
@@ -314,94 +315,6 @@ pub struct Ran {
     pub overrun: Option<String>,
     /// What the judge needs and was replaced or set since the file was loaded, in words.
     pub tampered: Vec<String>,
-}
-
-/// The results of a call: what was returned, then the tensor arguments as they are afterwards, then the gradients.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Exported {
-    /// Each value.
-    pub leaves: Vec<Leaf>,
-    /// Where the bytes of the tensors are; absent when they were not asked for or there are none. They stay until the next
-    /// request.
-    pub buffer: Option<Buffer>,
-}
-
-/// A value inside results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Leaf {
-    /// The way to it: `result[0]`, `argument 2`, `gradient of argument 0`.
-    pub path: String,
-    /// What it is.
-    pub value: LeafValue,
-}
-
-/// A value inside results.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum LeafValue {
-    /// A tensor.
-    Tensor {
-        /// Its Python type, such as `torch.Tensor`.
-        class: String,
-        /// Element type, without the `torch.`.
-        dtype: String,
-        /// Device type.
-        device: String,
-        /// Sizes.
-        shape: Vec<i64>,
-        /// Strides, in elements.
-        stride: Vec<i64>,
-        /// Whether it requires a gradient.
-        requires_grad: bool,
-        /// Number of the tensor argument whose storage it shares, if it does.
-        shares: Option<usize>,
-        /// Byte in the buffer at which its elements begin; they lie one behind the other, in the order of the shape.
-        at: u64,
-    },
-    /// Anything else: its type and how it prints.
-    Plain {
-        /// The type.
-        class: String,
-        /// `repr` of it.
-        text: String,
-    },
-}
-
-impl LeafValue {
-    /// Elements of a tensor; none of anything else.
-    #[must_use]
-    pub fn elements(&self) -> u64 {
-        match self {
-            Self::Tensor { shape, .. } => shape.iter().product::<i64>().unsigned_abs(),
-            Self::Plain { .. } => 0,
-        }
-    }
-}
-
-impl Exported {
-    /// Bytes of all tensors, roughly: elements count as four each.
-    #[must_use]
-    pub fn rough_bytes(&self) -> u64 {
-        self.leaves.iter().map(|leaf| 4 * leaf.value.elements()).sum()
-    }
-}
-
-/// Where bytes are that one process gives another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub enum Buffer {
-    /// Memory of the device, by CUDA's handle for other processes.
-    Device {
-        /// `CUipcMemHandle`
-        handle: Vec<u8>,
-        /// Bytes.
-        size: u64,
-    },
-    /// A file.
-    File {
-        /// Its path.
-        path: PathBuf,
-        /// Bytes.
-        size: u64,
-    },
 }
 
 /// An exception of Python's.
