@@ -2,8 +2,10 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use super::bench::{Bench, lock};
+use super::bench::{Bench, holds_device, lock};
+use super::devices::memory;
 use super::original::Original;
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
@@ -12,8 +14,10 @@ use crate::protocol::runner::{Call, ComparerReply, ComparerRequest, Exported, In
 
 /// Runs of the original on inputs moved by their rounding error.
 const JITTERED: u64 = 2;
-/// Bytes of results that are kept of one workload; beyond, they are found out again for each candidate.
-const KEPT: u64 = 12 << 30;
+/// Of the device's memory this part may hold results of one workload; beyond, they are found out again for each candidate.
+const SHARE_KEPT: u64 = 4;
+/// Bytes of results that are kept where the device does not tell how much memory it has.
+const KEPT: u64 = 4 << 30;
 
 /// The original with one workload.
 pub(super) struct Baseline {
@@ -42,6 +46,10 @@ pub(super) struct Ready {
     pub(super) ran: Ran,
     /// Results of which the original leaves elements unwritten itself.
     pub(super) unwritten: Vec<String>,
+    /// How long the original took, at best.
+    pub(super) took: Duration,
+    /// Whether the results stay for the next candidate.
+    pub(super) is_kept: bool,
 }
 
 /// What the original does that no single call shows.
@@ -71,8 +79,10 @@ impl Baseline {
         Self { original, trials, known, habits: Mutex::new(None), kept: Mutex::new(0) }
     }
 
-    /// What is known of a trial, found out now if it was not.
+    /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for
+    /// the device with a lock taken.
     pub(super) fn known(&self, bench: &Bench, at: usize) -> Result<Known, Undecided> {
+        debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
         let mut all = lock(&self.known);
         if let Some(known) = &all[at] {
             return Ok(known.clone());
@@ -82,7 +92,7 @@ impl Baseline {
             Some(Some(Known::Ready(first))) => first.unwritten.clone(),
             _ => Vec::new(),
         };
-        let known = self.find_out(bench, &self.trials[at], &first)?;
+        let mut known = self.find_out(bench, &self.trials[at], &first)?;
         if let (true, Known::Skipped(why)) = (is_first, &known) {
             return Err(Undecided(format!("the original itself fails: {why}")));
         }
@@ -90,22 +100,24 @@ impl Baseline {
             Known::Ready(ready) => ready.ran.results.rough_bytes() * 6,
             Known::Skipped(_) => 0,
         };
+        let most = memory().map_or(KEPT, |memory| memory.size / SHARE_KEPT);
         let mut kept = lock(&self.kept);
-        if is_first || *kept + bytes <= KEPT {
+        if is_first || *kept + bytes <= most {
             *kept += bytes;
+            if let Known::Ready(ready) = &mut known
+                && let Some(ready) = Arc::get_mut(ready)
+            {
+                ready.is_kept = true;
+            }
             all[at] = Some(known.clone());
         }
         Ok(known)
     }
 
-    /// Whether what is known of a trial is kept.
-    pub(super) fn keeps(&self, at: usize) -> bool {
-        lock(&self.known)[at].is_some()
-    }
-
     fn find_out(&self, bench: &Bench, trial: &Trial, first: &[String]) -> Result<Known, Undecided> {
         let _shared = bench.shared();
         let call = |inputs: Inputs| self.call(inputs, false);
+        let mut took: Option<Duration> = None;
         let (ran, original) = match self.original.run(bench, &Call { watch: true, ..call(trial.inputs.clone()) })? {
             Ok(kept) => kept,
             Err(why) => return Ok(Known::Skipped(format!("the original refuses it: {why}"))),
@@ -113,8 +125,10 @@ impl Baseline {
         let mut jittered = Vec::new();
         for seed in 1..=JITTERED {
             let moved = Inputs { jitter: Some(seed), ..trial.inputs.clone() };
+            let since = Instant::now();
             if let Ok((_, slot)) = self.original.run(bench, &call(moved))? {
                 jittered.push(slot);
+                took = Some(took.unwrap_or(Duration::MAX).min(since.elapsed()));
             }
         }
         let mut reference = None;
@@ -128,14 +142,14 @@ impl Baseline {
                 bench.drop_slots(vec![slot])?;
             }
         }
-        self.stand(bench, (trial, first), ran, original, reference, jittered)
+        self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), original, reference, jittered)
     }
 
     fn stand(
         &self,
         bench: &Bench,
         (trial, first): (&Trial, &[String]),
-        mut ran: Ran,
+        (mut ran, took): (Ran, Duration),
         original: u32,
         reference: Option<u32>,
         jittered: Vec<u32>,
@@ -166,11 +180,13 @@ impl Baseline {
             }
         }
         ran.results.buffer = None;
-        Ok(Known::Ready(Arc::new(Ready { original, reference, jittered, is_exact, ran, unwritten })))
+        let is_kept = false;
+        Ok(Known::Ready(Arc::new(Ready { original, reference, jittered, is_exact, ran, unwritten, took, is_kept })))
     }
 
     /// What the original does that no single call shows, found out now if it was not. `None` if it does not take the calls.
     pub(super) fn habits(&self, bench: &Bench) -> Result<Arc<Habits>, Undecided> {
+        debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
         let mut known = lock(&self.habits);
         if let Some(habits) = known.as_ref() {
             return Ok(Arc::clone(habits));

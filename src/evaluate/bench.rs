@@ -1,5 +1,6 @@
 //! A device with everything that judging on it takes: processes, locks, what is known of originals.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -215,10 +216,11 @@ impl Bench {
 
     /// Uses the device beside others.
     pub(super) fn shared(&self) -> Shared<'_> {
+        let held = Held::new();
         let bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
         // Without the file there is only this process to share with.
         let file = self.machine().ok().filter(|file| file.lock_shared().is_ok());
-        Shared { _bench: bench, _machine: file }
+        Shared { _bench: bench, _machine: file, _held: held }
     }
 
     fn machine(&self) -> std::io::Result<File> {
@@ -227,10 +229,11 @@ impl Bench {
 
     /// Has the device alone, of all that judge on this machine.
     pub(super) fn exclusive(&self) -> Result<Exclusive<'_>, Undecided> {
+        let held = Held::new();
         let bench = self.device.write().unwrap_or_else(PoisonError::into_inner);
         let file = self.machine()?;
         file.lock()?;
-        Ok(Exclusive { _bench: bench, _machine: file })
+        Ok(Exclusive { _bench: bench, _machine: file, _held: held })
     }
 }
 
@@ -245,12 +248,41 @@ pub(super) fn project(folder: &Path) -> PathBuf {
 pub(super) struct Exclusive<'a> {
     _bench: RwLockWriteGuard<'a, ()>,
     _machine: File,
+    _held: Held,
 }
 
 /// The device is used beside others while this lives.
 pub(super) struct Shared<'a> {
     _bench: RwLockReadGuard<'a, ()>,
     _machine: Option<File>,
+    _held: Held,
+}
+
+thread_local! {
+    static HOLDS_DEVICE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread uses the device already: it must not ask for it again, nor for what others may hold while they
+/// wait for it.
+pub(super) fn holds_device() -> bool {
+    HOLDS_DEVICE.get()
+}
+
+/// Marks that this thread uses the device.
+struct Held;
+
+impl Held {
+    fn new() -> Self {
+        debug_assert!(!holds_device(), "a thread that uses the device asks for it again");
+        HOLDS_DEVICE.set(true);
+        Self
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HOLDS_DEVICE.set(false);
+    }
 }
 
 /// Locks, whatever happened to who had it.

@@ -18,6 +18,7 @@ impl Case<'_> {
             _ => return Err(Stop::Undecided("the original refuses the recorded call".to_owned())),
         };
         let habits = self.baseline.habits(self.bench)?;
+        self.took = known.took.max(other.took);
         let _shared = self.bench.shared();
         let trial = self.baseline.trials[0].clone();
         let call = self.baseline.call(trial.inputs.clone(), false);
@@ -155,6 +156,7 @@ impl Case<'_> {
                     continue;
                 }
             };
+            self.took = self.took.max(known.took);
             let _shared = self.bench.shared();
             let call = self.baseline.call(trial.inputs.clone(), false);
             let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
@@ -163,7 +165,7 @@ impl Case<'_> {
                 return Err(Stop::Refused(Reason::Overrun, format!("{}: {what}", trial.name), None));
             }
             let mut slots = vec![slot];
-            if !self.baseline.keeps(at) {
+            if !known.is_kept {
                 slots.extend([known.original].into_iter().chain(known.reference).chain(known.jittered.clone()));
             }
             self.bench.drop_slots(slots)?;

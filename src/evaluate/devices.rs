@@ -99,6 +99,8 @@ fn list() -> Result<Vec<Device>, DriverError> {
 /// What a device's memory can do.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Memory {
+    /// Bytes of it.
+    pub(super) size: u64,
     /// Bytes of the L2 cache.
     pub(super) l2: u64,
     /// Bytes a second, by the memory's clock and width.
@@ -122,7 +124,9 @@ fn ask_memory() -> Option<Memory> {
     let attribute = |which| unsafe { result::device::get_attribute(device, which) }.ok().filter(|&value| value > 0);
     // The clock is in kHz, the width in bits; two transfers a clock.
     let bytes_per_second = f64::from(attribute(CLOCK)?) * 1000.0 * 2.0 * f64::from(attribute(WIDTH)?) / 8.0;
-    Some(Memory { l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
+    #[expect(unsafe_code, reason = "the device handle comes from the driver above")]
+    let size = u64::try_from(unsafe { result::device::total_mem(device) }.ok()?).ok()?;
+    Some(Memory { size, l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
 }
 
 /// The present clock of a device's multiprocessors in MHz, where it is told.

@@ -16,6 +16,10 @@ use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::Workload;
 use crate::protocol::runner::{Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest};
 
+/// A call of a candidate that is compiled may take so long, or so many times what the original takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+const TIMES_SLOWER: u32 = 20;
+
 /// What is said where tensors without contents, as compiling ahead uses, are met later.
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
 
@@ -59,6 +63,10 @@ pub(super) struct Case<'a> {
     pub(super) baseline: Arc<Baseline>,
     pub(super) runner: Runner,
     pub(super) effort: Effort,
+    /// How long a call may take that is no slower than others.
+    patience: Duration,
+    /// How long the original takes at most, as far as is known.
+    pub(super) took: Duration,
     /// Chooses which timed calls are compared.
     pub(super) dice: u64,
     /// What the original replaces as well, when it is timed.
@@ -130,9 +138,22 @@ impl Bench {
             Err(Undecided(why)) => return Verdict::undecided(why),
         };
         let (usual, checks, notes, stages, measured) = Default::default();
-        let dice = self.secret();
-        let mut case =
-            Case { dice, bench: self, baseline, runner, effort: task.effort, usual, checks, notes, stages, measured };
+        let (dice, effort) = (self.secret(), task.effort);
+        let (patience, took) = (self.limits.call, Duration::ZERO);
+        let mut case = Case {
+            patience,
+            took,
+            dice,
+            bench: self,
+            baseline,
+            runner,
+            effort,
+            usual,
+            checks,
+            notes,
+            stages,
+            measured,
+        };
         let outcome = match case.judge(task, compiles_ahead) {
             Ok(()) => Outcome::Accepted,
             Err(Stop::Undecided(why)) => Outcome::Undecided { why },
@@ -198,22 +219,31 @@ impl Case<'_> {
     fn compile(&mut self) -> Result<(), Stop> {
         let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
         let is_wanted = |at: &usize| *at == 0 || self.baseline.trials[*at].specializes;
-        let mut inputs = Vec::new();
+        let mut is_all = true;
         for at in (0..count).filter(is_wanted) {
             // What the original refuses is not asked of the candidate.
-            if let Known::Ready(_) = self.baseline.known(self.bench, at)? {
-                inputs.push(self.baseline.trials[at].inputs.clone());
+            let Known::Ready(_) = self.baseline.known(self.bench, at)? else { continue };
+            let inputs = vec![self.baseline.trials[at].inputs.clone()];
+            match self.runner.ask(&RunnerRequest::Compile(inputs), self.bench.limits.compile)? {
+                RunnerReply::Compiled { notes, tunes } => is_all &= notes.is_empty() && !tunes,
+                other => return Err(strange(other)),
             }
         }
-        match self.runner.ask(&RunnerRequest::Compile(inputs), self.bench.limits.compile)? {
-            RunnerReply::Compiled { .. } => Ok(()),
-            other => Err(strange(other)),
+        if is_all {
+            self.patience = self.patience.min(PATIENCE);
         }
+        Ok(())
+    }
+
+    /// How long a call may take: not long, where nothing is left to be compiled, for others wait for the device.
+    pub(super) fn limit(&self) -> Duration {
+        self.patience.max(self.took.saturating_mul(TIMES_SLOWER)).min(self.bench.limits.call)
     }
 
     /// One call, whose results are kept under a number.
     pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
-        match self.runner.ask(&RunnerRequest::Run(call.clone()), self.bench.limits.call)? {
+        let limit = self.limit();
+        match self.runner.ask(&RunnerRequest::Run(call.clone()), limit)? {
             RunnerReply::Ran(ran) => {
                 let slot = self.keep(&ran.results)?;
                 Ok((*ran, slot))
@@ -278,11 +308,6 @@ impl Case<'_> {
             Some(what) => Err(Stop::Refused(Reason::Tampering, what.clone(), None)),
             None => Ok(()),
         }
-    }
-
-    /// How long one more request may take.
-    pub(super) fn limit(&self) -> Duration {
-        self.bench.limits.call
     }
 
     /// The call, for people.

@@ -277,6 +277,8 @@ pub enum RunnerReply {
     Compiled {
         /// What could not, in words.
         notes: Vec<String>,
+        /// Whether its first call measures variants of a kernel.
+        tunes: bool,
     },
     /// The entry returned.
     Ran(Box<Ran>),

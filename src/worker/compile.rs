@@ -28,10 +28,13 @@ struct Watch {
     mode: Mode,
     launches: Vec<LaunchRecord>,
     simulated_ms: f64,
+    /// Whether an autotuner was met.
+    tunes: bool,
 }
 
 /// The child process judges one candidate on one thread: its state is global.
-static WATCH: Mutex<Watch> = Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0 });
+static WATCH: Mutex<Watch> =
+    Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0, tunes: false });
 
 fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
     use_it(&mut WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -66,6 +69,12 @@ impl<'py> Hooks<'py> {
         {
             let class = py.import(module)?.getattr(class)?;
             let original = patch.call1((&class, "run", &hook))?;
+            hooks.0.push((class, "run", original));
+        }
+        if mode == Mode::CompileOnly {
+            let class = py.import("triton.runtime.autotuner")?.getattr("Autotuner")?;
+            let hook = PyCFunction::new_closure(py, None, None, on_tune)?;
+            let original = patch.call1((&class, "run", hook))?;
             hooks.0.push((class, "run", original));
         }
         if mode == Mode::Ghost {
@@ -123,6 +132,17 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
     }
 }
 
+/// `hook(original, self, args, kwargs)`: every variant is compiled, none is measured.
+fn on_tune(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+    watch(|watch| watch.tunes = true);
+    let (tuner, kwargs) = (call.get_item(1)?, call.get_item(3)?.cast_into::<PyDict>()?.copy()?);
+    if kwargs.contains("warmup")? {
+        kwargs.del_item("warmup")?;
+    }
+    tuner.getattr("warmup")?.call(call.get_item(2)?.cast_into::<PyTuple>()?, Some(&kwargs))?;
+    Ok(call.py().None())
+}
+
 /// A tensor becomes something with its dtype and an aligned address; everything else stays.
 fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
@@ -137,13 +157,14 @@ fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Runs the entry on tensors without contents, so that its kernels are compiled and nothing is launched.
 ///
-/// Kernels that cannot be reached so (values read back, autotuners) are simply compiled later, under the device's lock.
+/// Kernels that cannot be reached so (values read back) are simply compiled later, under the device's lock. Says whether an
+/// autotuner was met, which measures its variants then.
 pub(super) fn compile_ahead(
     py: Python<'_>,
     replay: &Replay<'_, '_>,
     inputs: &Inputs,
     entry: &Bound<'_, PyAny>,
-) -> PyResult<()> {
+) -> PyResult<bool> {
     let mode = py.import("torch._subclasses.fake_tensor")?.getattr("FakeTensorMode")?;
     let options = PyDict::new(py);
     options.set_item("allow_non_fake_inputs", true)?;
@@ -151,7 +172,8 @@ pub(super) fn compile_ahead(
     mode.call_method0("__enter__")?;
     let ran = replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
     mode.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
-    ran.map(drop)
+    let tunes = watch(|watch| std::mem::take(&mut watch.tunes));
+    ran.map(|_| tunes)
 }
 
 /// The simulated device's time for a launch, in milliseconds: a fixed cost for the launch and for each program, and a

@@ -79,9 +79,14 @@ impl<'py> Exporter<'py> {
             return Ok(LeafValue::Plain { class, text: value.repr()?.to_string() });
         }
         let text = |name: &str| -> PyResult<String> { Ok(value.getattr(name)?.str()?.to_string()) };
-        let storage: usize = value.call_method0("untyped_storage")?.call_method0("data_ptr")?.extract()?;
+        let hollow = || failed(format!("a result of class `{class}` has no memory of its own"));
+        let storage: usize =
+            value.call_method0("untyped_storage")?.call_method0("data_ptr").map_err(|_| hollow())?.extract()?;
         let count: u64 = value.call_method0("numel")?.extract()?;
         let bytes = count * value.call_method0("element_size")?.extract::<u64>()?;
+        if bytes > 0 && storage == 0 {
+            return Err(hollow());
+        }
         let at = size.next_multiple_of(ALIGNED);
         if bytes > 0 {
             let dense = value.call_method0("detach")?.call_method0("contiguous")?;

@@ -115,6 +115,7 @@ class Floats:
         self.quantum = info.tiny if size >= 4 or o.dtype is torch.bfloat16 else info.tiny * self.eps
         # A run at a higher precision may still give its results in the narrow type.
         self.last_rounding = 0.5 if r is None or r.dtype.itemsize > o.dtype.itemsize else 1.0
+        self.given = (o, r, *js)
         width = o.shape[-1] * (2 if o.is_complex() else 1) if o.ndim > 1 else 1
         self.by_row = 1 < width <= CHUNK
         rows = (-1, width) if self.by_row else (-1,)
@@ -123,7 +124,9 @@ class Floats:
         self.count = o.numel()
         self.step = max(1, CHUNK // width) if self.by_row else CHUNK
         self.kept = [self.part(0, self.step)] if len(o) <= self.step else None
-        self.measure()
+        # Of the candidate's elements nothing is in these.
+        scales = leaf.learn(("scales", level, rounding), self.given, self.measure)
+        self.floor, self.usual, self.believed, self.row_floor, self.allowed = scales
 
     def place(self, size):
         return (size * self.eps).add_(self.quantum)
@@ -173,6 +176,7 @@ class Floats:
         self.allowed = torch.where(self.believed, likely, moved * FALLBACK) * few
         if self.level is not None and self.runs[2] is None and not self.runs[3]:
             self.allowed = torch.maximum(self.allowed, torch.as_tensor(self.level, device=self.allowed.device))
+        return self.floor, self.usual, self.believed, self.row_floor, self.allowed
 
     def usual_noise(self):
         """By how much of its row's scale an element moves that is neither well nor ill-conditioned."""

@@ -118,19 +118,20 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     fn compile(&self, inputs: &[Inputs]) -> RunnerReply {
-        let mut notes = Vec::new();
+        let (mut notes, mut tunes) = (Vec::new(), false);
         for one in inputs {
-            let ahead = || -> PyResult<()> {
+            let ahead = || -> PyResult<bool> {
                 let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
                 let compiled = compile_ahead(self.py, &self.replay, one, &self.entry);
                 hooks.remove()?;
                 compiled
             };
-            if let Err(error) = ahead() {
-                notes.push(error.to_string());
+            match ahead() {
+                Ok(tuned) => tunes |= tuned,
+                Err(error) => notes.push(error.to_string()),
             }
         }
-        RunnerReply::Compiled { notes }
+        RunnerReply::Compiled { notes, tunes }
     }
 
     fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -9,6 +9,7 @@ stopped. Each part ends when its share of the time is over and says how far it c
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import datetime
 import json
@@ -35,6 +36,8 @@ RATIOS = (
     "matmul/ok_grouped", "matmul/ok_split_k_reduce", "inplace/ok_heads", "inplace/ok_two_dimensions", "autograd/ok_programs",
 )
 REPEATS = 50
+# Seconds for the candidates of one original.
+SUITE_LIMIT = 160.0
 ROBUST, ROBUST_BATCH = 1000, 100
 
 
@@ -68,7 +71,7 @@ class Evaluation:
     def verify(self, original, candidate, entry, *arguments, limit=180.0):
         return suite.verify(self.warpsmith, self.options.python, original, candidate, entry, min(limit, max(self.left(), 1.0)), arguments)
 
-    def lines(self, *arguments):
+    def lines(self, *arguments, limit=600.0):
         """Runs the judge and gives its lines of JSON with the time at which each came."""
         command = [self.warpsmith, "verify", *map(str, arguments), "--json"]
         begun = time.monotonic()
@@ -77,7 +80,7 @@ class Evaluation:
                 command, env=suite.environment(self.options.python), text=True, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
             )
-            watch = subprocess.Popen(["sh", "-c", f"sleep {max(self.left(), 1.0):.0f}; kill -9 -{process.pid}"], start_new_session=True, stderr=subprocess.DEVNULL)
+            watch = subprocess.Popen(["sh", "-c", f"sleep {max(min(limit, self.left()), 1.0):.0f}; kill -9 -{process.pid}"], start_new_session=True, stderr=subprocess.DEVNULL)
             found = []
             for line in process.stdout:
                 with contextlib.suppress(ValueError):
@@ -91,17 +94,29 @@ class Evaluation:
             said = errors.read()[-2000:]
         return found, time.monotonic() - begun, "" if found else said
 
-    def batch(self, original, folder, entry):
+    def batch(self, original, folder, entry, limit=600.0):
         """Verdicts on every file of a folder, by its name, with the seconds that all took."""
-        found, seconds, errors = self.lines(original, "--batch", folder, "--entry", entry)
+        found, seconds, errors = self.lines(original, "--batch", folder, "--entry", entry, limit=limit)
         verdicts = {pathlib.Path(answer.get("candidate", "")).stem: answer for _, answer in found if "verdict" in answer}
         return verdicts, seconds, errors
 
     # --- parts ------------------------------------------------------------------------------------------------------
 
     def suite(self):
-        with self.folder() as folder:
-            rows = suite.suite(self.warpsmith, self.options.python, self.options.jobs, until=self.until)
+        rows = {}
+        for original, entry in suite.ENTRIES.items():
+            if self.left() < 20:
+                break
+            with self.folder() as folder:
+                shutil.copytree(suite.HERE / original, folder / "candidates", ignore=shutil.ignore_patterns("__pycache__"))
+                verdicts, seconds, errors = self.batch(shutil.copy(suite.HERE / f"{original}.py", folder), folder / "candidates", entry, limit=SUITE_LIMIT)
+            print(f"     {original}: {len(verdicts)} verdicts in {seconds:.0f} s {errors[-300:]}", flush=True)
+            for path in sorted((suite.HERE / original).glob("*.py")):
+                if answer := verdicts.get(path.stem):
+                    run = {"answer": answer, "status": suite.STATUS.get(answer["verdict"]), "seconds": answer["seconds"], "errors": ""}
+                    row = rows[f"{original}/{path.stem}"] = suite.compare(suite.header(path), run, strict=False)
+                    if row["wrong"]:
+                        print(f"FAIL {original}/{path.stem:32} {row['wrong']}: {row['reason'][:150]!r}", row["failed"], str(row["evidence"])[:600], flush=True)
         total = len(list(suite.candidates()))
         self.keep("suite", {"judged": len(rows), "of": total, **suite.summary(rows), "candidates": rows})
         return len(rows) == total and not any(row["wrong"] for row in rows.values())
@@ -110,20 +125,25 @@ class Evaluation:
         rows = {}
         with self.folder() as folder:
             published.provide(self.options.packages, folder)
-            for name, path in published.write(folder).items():
-                if self.left() < 10:
-                    break
+
+            def one(item):
+                name, path = item
                 candidate = folder / "copies" / path.name
                 candidate.parent.mkdir(exist_ok=True)
                 shutil.copy(path, candidate)
-                seen = self.verify(path, candidate, "entry")
-                answer = seen["answer"] or {}
-                failed = [check for check in answer.get("checks") or [] if not check.get("passed")]
-                rows[name] = {
-                    "verdict": answer.get("verdict", "none"), "reason": answer.get("reason"), "failed": failed, "offer": answer.get("offer"),
-                    "speedup": answer.get("speedup"), "seconds": round(seen["seconds"], 1), "errors": seen["errors"][-500:] if not answer else "",
-                }
-                print(f"     {name:36} {rows[name]['verdict']:9} {rows[name]['seconds']:6.1f} s  {rows[name]['reason'] or rows[name]['errors'][-200:]}", flush=True)
+                return name, self.verify(path, candidate, "entry") if self.left() > 10 else None
+
+            with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+                seen = [(name, run) for name, run in pool.map(one, published.write(folder).items()) if run]
+        for name, run in seen:
+            answer = run["answer"] or {}
+            failed = [check for check in answer.get("checks") or [] if not check.get("passed")]
+            rows[name] = {
+                "verdict": answer.get("verdict", "none"), "reason": answer.get("reason"), "failed": failed, "offer": answer.get("offer"),
+                "speedup": answer.get("speedup"), "seconds": round(run["seconds"], 1), "errors": run["errors"][-500:] if not answer else "",
+            }
+            if rows[name]["verdict"] != "accepted":
+                print(f"     {name:36} {rows[name]['verdict']:9} {rows[name]['seconds']:6.1f} s  {rows[name]['reason'] or rows[name]['errors'][-300:]}", [str(check.get("evidence"))[-400:] for check in failed], flush=True)
         count = lambda verdict: sum(row["verdict"] == verdict for row in rows.values())
         false = count("refused")
         self.keep("published", {"kernels": len(rows), "accepted": count("accepted"), "false refusals": false, "not judged": count("none"), "rows": rows})
@@ -185,10 +205,16 @@ class Evaluation:
             rate = 60.0 * len(verdicts) / seconds
             refused = {key: answer.get("reason") for key, answer in verdicts.items() if answer["verdict"] != "accepted"}
             offers = sum(bool(answer.get("offer")) for answer in verdicts.values())
+            stages = {}
+            for answer in verdicts.values():
+                for stage, spent in answer.get("stages") or []:
+                    stages.setdefault(stage, []).append(spent)
+            stages = {stage: round(statistics.median(spent), 3) for stage, spent in stages.items()}
             self.keep(f"throughput {name}", {
                 "candidates": count, "verdicts": len(verdicts), "seconds": round(seconds, 1), "a minute": round(rate, 1), "goal": goal,
-                "accepted": len(verdicts) - len(refused), "offers": offers, "refused": refused, "errors": errors,
+                "accepted": len(verdicts) - len(refused), "offers": offers, "refused": refused, "errors": errors, "stages": stages,
             })
+            print(f"     median seconds of the stages: {stages}", flush=True)
             fine = fine and len(verdicts) == count and rate >= goal
         return fine
 
@@ -266,7 +292,7 @@ def main():
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--packages", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=540.0, help="for all parts together")
-    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=4, help="published kernels at once")
     parser.add_argument("--variants", type=int, default=128)
     options = parser.parse_args()
     evaluation = Evaluation(options)

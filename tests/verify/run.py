@@ -30,6 +30,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 ENTRIES = {"softmax": "softmax", "fused": "fused", "matmul": "matmul", "inplace": "rotary_", "autograd": "rms_norm"}
 STATUS = {"accepted": 0, "refused": 1}
+# Reasons that say more exactly what a word of a header means.
+MEANS = {"output": ("sizes", "layout", "values", "race", "stale"), "cache": ("stale", "no-kernel")}
 
 
 def header(path):
@@ -93,6 +95,7 @@ def verify(warpsmith, python, original, candidate, entry, limit=180.0, arguments
 
 def matched(words, reason, failed):
     """Where one of the words occurs."""
+    words = [*words, *(reason for word in words for reason in MEANS.get(word, ()))]
     places = {
         "reason": reason,
         "check": " ".join(check.get("name", "") for check in failed),

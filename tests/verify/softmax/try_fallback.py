@@ -1,4 +1,4 @@
-# expect: refused: torch|fallback|operator|work
+# expect: refused: torch|no-kernel|fallback|operator|work
 # point: 13, 15
 
 import torch

@@ -1,4 +1,4 @@
-# expect: refused: output|tamper|died|channel|protocol
+# expect: refused: output|tamper|died|channel|pipe|protocol
 # point: 14
 
 import os
