@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
@@ -16,6 +16,10 @@ use crate::python::{Forker, ForkerError, cache_folder};
 
 /// What is said once of a comparing process that had ended.
 pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
+
+/// So many candidates use the device beside each other at the most: it serves one process after the other, and the more
+/// there are, the longer each waits.
+const PLACES: usize = 6;
 
 /// How old the list of launching stubs may be.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -66,6 +70,8 @@ pub struct Bench {
     scratch: tempfile::TempDir,
     comparer: Mutex<Option<Comparer>>,
     device: RwLock<()>,
+    /// How many more may use the device beside others.
+    places: (Mutex<usize>, Condvar),
     lock: PathBuf,
     baselines: Mutex<HashMap<String, Arc<Baseline>>>,
     next: AtomicU64,
@@ -108,6 +114,7 @@ impl Bench {
             scratch,
             comparer,
             device: RwLock::new(()),
+            places: (Mutex::new(PLACES), Condvar::new()),
             lock,
             baselines,
             next,
@@ -217,10 +224,11 @@ impl Bench {
     /// Uses the device beside others.
     pub(super) fn shared(&self) -> Shared<'_> {
         let held = Held::new();
+        let place = Place::take(&self.places);
         let bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
         // Without the file there is only this process to share with.
         let file = self.machine().ok().filter(|file| file.lock_shared().is_ok());
-        Shared { _bench: bench, _machine: file, _held: held }
+        Shared { _bench: bench, _machine: file, _place: place, _held: held }
     }
 
     fn machine(&self) -> std::io::Result<File> {
@@ -255,7 +263,26 @@ pub(super) struct Exclusive<'a> {
 pub(super) struct Shared<'a> {
     _bench: RwLockReadGuard<'a, ()>,
     _machine: Option<File>,
+    _place: Place<'a>,
     _held: Held,
+}
+
+/// One of the places beside each other on the device.
+struct Place<'a>(&'a (Mutex<usize>, Condvar));
+
+impl<'a> Place<'a> {
+    fn take(places: &'a (Mutex<usize>, Condvar)) -> Self {
+        let free = places.1.wait_while(lock(&places.0), |free| *free == 0);
+        *free.unwrap_or_else(PoisonError::into_inner) -= 1;
+        Self(places)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.0) += 1;
+        self.0.1.notify_one();
+    }
 }
 
 thread_local! {

@@ -1,5 +1,6 @@
 //! The judge: is a candidate right? Every answer of its process is doubted, and compared in another.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Known, Ready, Undecided};
-use super::bench::{Bench, RESTARTED, project};
+use super::bench::{Bench, RESTARTED, Shared, project};
 use super::notes::notes;
 use super::process::Runner;
 use super::stop::{Stop, refuse, strange};
@@ -57,6 +58,17 @@ impl Default for Effort {
     }
 }
 
+/// Seconds in which nothing of a candidate was moved on by the judge itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// Waiting for a place on the device.
+    waiting: f64,
+    /// Waiting for the candidate.
+    running: f64,
+    /// Waiting for the comparer.
+    comparing: f64,
+}
+
 /// A candidate that is being judged.
 pub(super) struct Case<'a> {
     pub(super) bench: &'a Bench,
@@ -74,6 +86,7 @@ pub(super) struct Case<'a> {
     pub(super) checks: Vec<Check>,
     pub(super) notes: Vec<String>,
     pub(super) stages: Vec<(String, f64)>,
+    pub(super) spent: RefCell<Spent>,
     pub(super) measured: Vec<Measured>,
 }
 
@@ -137,7 +150,7 @@ impl Bench {
             Ok(started) => started,
             Err(Undecided(why)) => return Verdict::undecided(why),
         };
-        let (usual, checks, notes, stages, measured) = Default::default();
+        let (usual, checks, notes, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
         let (patience, took) = (self.limits.call, Duration::ZERO);
         let mut case = Case {
@@ -152,6 +165,7 @@ impl Bench {
             checks,
             notes,
             stages,
+            spent,
             measured,
         };
         let outcome = match case.judge(task, compiles_ahead) {
@@ -162,11 +176,25 @@ impl Bench {
                 Outcome::Refused { reason, evidence, line }
             }
         };
-        let Case { checks, notes, stages, measured, runner, .. } = case;
+        let Case { checks, notes, mut stages, spent, measured, runner, .. } = case;
+        let Spent { waiting, running, comparing } = spent.into_inner();
+        for (stage, spent) in [("of it waiting", waiting), ("of it running", running), ("of it comparing", comparing)] {
+            stages.push((stage.to_owned(), spent));
+        }
         drop(runner);
         // What is still being written there goes with the whole folder in the end.
         let _ = std::fs::remove_dir_all(scratch);
         Verdict { outcome, checks, measured, notes, stages }
+    }
+}
+
+impl<'a> Case<'a> {
+    /// Uses the device beside others.
+    pub(super) fn shared(&self) -> Shared<'a> {
+        let since = Instant::now();
+        let shared = self.bench.shared();
+        self.spent.borrow_mut().waiting += since.elapsed().as_secs_f64();
+        shared
     }
 }
 
@@ -219,6 +247,9 @@ impl Case<'_> {
     fn compile(&mut self) -> Result<(), Stop> {
         let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
         let is_wanted = |at: &usize| *at == 0 || self.baseline.trials[*at].specializes;
+        if self.effort.thorough {
+            self.baseline.prepare(self.bench)?;
+        }
         let mut is_all = true;
         for at in (0..count).filter(is_wanted) {
             // What the original refuses is not asked of the candidate.
@@ -242,8 +273,10 @@ impl Case<'_> {
 
     /// One call, whose results are kept under a number.
     pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
-        let limit = self.limit();
-        match self.runner.ask(&RunnerRequest::Run(call.clone()), limit)? {
+        let (limit, since) = (self.limit(), Instant::now());
+        let reply = self.runner.ask(&RunnerRequest::Run(call.clone()), limit);
+        self.spent.borrow_mut().running += since.elapsed().as_secs_f64();
+        match reply? {
             RunnerReply::Ran(ran) => {
                 let slot = self.keep(&ran.results)?;
                 Ok((*ran, slot))
@@ -253,11 +286,17 @@ impl Case<'_> {
     }
 
     pub(super) fn keep(&self, results: &Exported) -> Result<u32, Stop> {
-        Ok(self.bench.compare(|comparer| comparer.keep(results))?)
+        let since = Instant::now();
+        let slot = self.bench.compare(|comparer| comparer.keep(results));
+        self.spent.borrow_mut().comparing += since.elapsed().as_secs_f64();
+        Ok(slot?)
     }
 
     pub(super) fn differences(&self, ask: &ComparerRequest) -> Result<Vec<Difference>, Stop> {
-        Ok(self.bench.compare(|comparer| Ok(comparer.differences(ask)?))?)
+        let since = Instant::now();
+        let found = self.bench.compare(|comparer| Ok(comparer.differences(ask)?));
+        self.spent.borrow_mut().comparing += since.elapsed().as_secs_f64();
+        Ok(found?)
     }
 
     /// Compares the results of a trial with the original's, and forgets them.

@@ -64,7 +64,7 @@ impl Case<'_> {
             *running = Some(original);
             measured
         };
-        let _shared = self.bench.shared();
+        let _shared = self.shared();
         for Checked { original, candidate, results } in &checked {
             self.compare_by_level((*original, *candidate), results, &level, (Reason::Output, "a timed call"))?;
             self.bench.drop_slots(vec![*original, *candidate])?;
@@ -96,8 +96,8 @@ impl Case<'_> {
         if self.effort.full > 0 && is_contender {
             self.pairs(original, level, self.effort.full, &mut pairs, checked)?;
             self.warm(original, &mut measured)?;
-            self.by_the_clock(original, &mut measured)?;
         }
+        self.by_the_clock(original, &mut measured)?;
         let third = pairs.len() / 3;
         let of = |part: &[(f64, f64)]| median(part.iter().map(|pair| pair.0));
         let (first, last) = (of(&pairs[..third]), of(&pairs[pairs.len() - third..]));

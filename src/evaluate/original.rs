@@ -2,13 +2,17 @@
 //! anything else.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
 use super::process::{Gone, Runner};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Raised, Ran, RunnerReply, RunnerRequest};
+use crate::protocol::runner::{Call, Inputs, Raised, Ran, RunnerReply, RunnerRequest};
+
+/// So many processes compile an original at the most.
+const MOST_COMPILING: usize = 12;
 
 /// The original with one workload.
 pub(super) struct Original {
@@ -82,6 +86,29 @@ impl Original {
             Err(Gone::Lost(why)) => Err(Undecided(why)),
             Err(gone) => Ok(Err(how(&gone))),
         }
+    }
+
+    /// Compiles for inputs in processes of their own: what they compile is kept. That one fails says nothing.
+    pub(super) fn compile(&self, bench: &Bench, inputs: &[Inputs]) -> Result<(), Undecided> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let processes = cores.min(MOST_COMPILING).min(inputs.len());
+        if processes < 2 {
+            return Ok(());
+        }
+        let next = &AtomicUsize::new(0);
+        let compile = || -> Result<(), Undecided> {
+            let mut runner = self.start(bench)?;
+            while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if runner.ask(&RunnerRequest::Compile(vec![inputs.clone()]), bench.limits.compile).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let started: Vec<_> = (0..processes).map(|_| scope.spawn(compile)).collect();
+            started.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
+        })
     }
 
     /// What it replaces or sets when it is loaded.

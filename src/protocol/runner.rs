@@ -135,6 +135,8 @@ pub struct Inputs {
     pub layout: Layout,
     /// Float tensors are widened to this type, `float64` or `float32`, with the values that the narrow ones have.
     pub widen: Option<String>,
+    /// What the function gets are copies that lie densely in memory, with the contents of tensors that lie otherwise.
+    pub dense: bool,
     /// Float elements move by up to so many units in the last place, by this seed.
     pub jitter: Option<u64>,
 }
@@ -181,6 +183,8 @@ pub enum Layout {
     Expanded,
     /// Each begins one element behind an aligned address.
     Shifted,
+    /// The last one alone is transposed.
+    Mixed,
 }
 
 /// What a runner is asked.
@@ -237,6 +241,8 @@ pub enum Reuse {
     All,
     /// The same; only the middle third of each has new contents.
     Middle,
+    /// The same; only a few elements of each, somewhere, have new contents.
+    Few,
 }
 
 /// Timed calls, back to back.
@@ -371,6 +377,8 @@ pub enum ComparerRequest {
         reference: Option<u32>,
         /// On moved inputs.
         jittered: Vec<u32>,
+        /// On copies of the inputs that lie densely, if there is such a run: its results must be the same.
+        dense: Option<u32>,
     },
     /// Which leaves are not the same bit by bit (NaN equals NaN), or are not of the same type, shape and layout.
     Changed {

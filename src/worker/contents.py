@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 
 import torch
 
@@ -218,10 +219,14 @@ def overrun(whole, size, dtype, index):
     return 0
 
 
-def refill(whole, other, size, only_middle):
-    """Copies the bytes between the guards from another storage of the same layout, all or those in the middle third."""
+def refill(whole, other, size, which, seed):
+    """Copies the bytes between the guards from another storage of the same layout: all, those in the middle third, or a few
+    somewhere."""
     first, last = 0, size
-    if only_middle:
-        # Whole elements, whatever the type.
+    # Whole elements, whatever the type.
+    if which == "middle":
         first, last = size // 3 // 16 * 16, size - size // 3 // 16 * 16
+    elif which == "few" and size > 16:
+        first = random.Random(seed).randrange(size // 16) * 16
+        last = first + 16
     whole[GUARD + first : GUARD + last].copy_(other[GUARD + first : GUARD + last])

@@ -10,7 +10,7 @@ use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyTuple};
 use super::failed;
 use super::models::{model, model_inputs};
 use super::values::{Described, contents};
-use crate::protocol::runner::{Inputs, Values};
+use crate::protocol::runner::{Inputs, Reuse, Values};
 use crate::protocol::sizes::{Placed, Sizes};
 use crate::protocol::{Data, Reference, Source, TensorSpec, Value, Workload};
 
@@ -159,11 +159,16 @@ fn to_device(value: &mut Value) {
 }
 
 impl<'py> Arguments<'py> {
-    /// Gives the tensors the contents of others that are like them, all or only the middle third of each storage.
-    pub(super) fn refill(&self, from: &Self, only_middle: bool) -> PyResult<()> {
+    /// Gives the tensors the contents of others that are like them, or only some of each storage, chosen by `seed`.
+    pub(super) fn refill(&self, from: &Self, which: Reuse, seed: u64) -> PyResult<()> {
+        let which = match which {
+            Reuse::Nothing | Reuse::All => "all",
+            Reuse::Middle => "middle",
+            Reuse::Few => "few",
+        };
         let refill = |py: Python<'py>| contents(py)?.getattr("refill");
         for (to, from) in self.storages.values().zip(from.storages.values()) {
-            refill(to.whole.py())?.call1((&to.whole, &from.whole, to.size, only_middle))?;
+            refill(to.whole.py())?.call1((&to.whole, &from.whole, to.size, which, seed))?;
         }
         Ok(())
     }
@@ -458,6 +463,11 @@ impl<'py> Binding<'_, 'py, '_> {
         let is_wide = self.inputs.widen.as_deref() == Some(&storage.dtype) && is_widened(&spec.dtype, &storage.dtype);
         let dtype = if is_wide { &storage.dtype } else { &spec.dtype };
         let mut tensor = self.replay.view(storage, dtype, &self.sizes.place(spec))?;
+        if self.inputs.dense {
+            let kwargs = PyDict::new(self.replay.py);
+            kwargs.set_item("memory_format", self.replay.torch.getattr("contiguous_format")?)?;
+            tensor = tensor.call_method("clone", (), Some(&kwargs))?;
+        }
         if spec.is_parameter {
             let parameter = self.replay.torch.getattr("nn")?.getattr("Parameter")?;
             tensor = parameter.call1((tensor, spec.requires_grad))?;

@@ -1,5 +1,6 @@
 //! A runner: loads one file and calls its entry as the judge says. What it answers is not believed.
 
+use std::cell::Cell;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
@@ -14,11 +15,15 @@ use super::models::load_as;
 use super::replay::{Arguments, Replay, callable};
 use super::timing::{Span, Timer};
 use super::{describe, failed, poison, shim};
-use crate::protocol::runner::{Call, Fence, Inputs, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing};
+use crate::protocol::runner::{
+    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing,
+};
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
 /// Inputs of so many timed requests are kept, so that no request finds its inputs where the last one had them.
 const KEPT: usize = 3;
+/// The device is held up so many times as long as launching the timed calls takes.
+const HELD_UP: f64 = 2.0;
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
@@ -91,6 +96,8 @@ struct Runner<'py, 'a> {
     /// What the call before left: its memory is not used again meanwhile.
     last: Option<Results<'py>>,
     kept: Vec<Vec<Arguments<'py>>>,
+    /// Milliseconds that launching one call takes at the least, once it is known.
+    launching: Cell<Option<f64>>,
 }
 
 impl<'py, 'a> Runner<'py, 'a> {
@@ -113,8 +120,8 @@ impl<'py, 'a> Runner<'py, 'a> {
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
         let entry = callable(py, &module, workload, device, is_candidate)?;
-        let (timer, last, kept) = (None, None, Vec::new());
-        Ok(Self { py, replay, entry, exporter, timer, simulated, threads, threads_before, last, kept })
+        let (timer, last, kept, launching) = (None, None, Vec::new(), Cell::new(None));
+        Ok(Self { py, replay, entry, exporter, timer, simulated, threads, threads_before, last, kept, launching })
     }
 
     fn compile(&self, inputs: &[Inputs]) -> RunnerReply {
@@ -149,7 +156,7 @@ impl<'py, 'a> Runner<'py, 'a> {
     fn arguments(&mut self, call: &Call) -> PyResult<Arguments<'py>> {
         let fresh = self.replay.arguments(&call.inputs)?;
         let Some(last) = self.last.take().filter(|_| call.reuse != Reuse::Nothing) else { return Ok(fresh) };
-        last.arguments.refill(&fresh, call.reuse == Reuse::Middle)?;
+        last.arguments.refill(&fresh, call.reuse, call.inputs.seed)?;
         Ok(last.arguments)
     }
 
@@ -168,8 +175,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         let modes: Vec<_> = watching.iter().chain(&poisoning).collect();
         let outcome = within(&modes, || {
             let out = self.invoke(&arguments)?;
-            let gradients =
-                if call.gradients { self.gradients(&out, &arguments, call.inputs.seed)? } else { Vec::new() };
+            let gradients = if call.gradients { self.gradients(&out, &arguments, &call.inputs)? } else { Vec::new() };
             Ok((out, gradients))
         });
         let launches = take_launches();
@@ -207,8 +213,9 @@ impl<'py, 'a> Runner<'py, 'a> {
         &self,
         out: &Bound<'py, PyAny>,
         arguments: &Arguments<'py>,
-        seed: u64,
+        given: &Inputs,
     ) -> PyResult<Vec<(usize, Bound<'py, PyAny>)>> {
+        let layout = if given.layout == Layout::Transposed && !given.dense { "transposed" } else { "dense" };
         let wants = |tensor: &Bound<'py, PyAny>| tensor.getattr("requires_grad")?.extract::<bool>();
         let mut wanted = Vec::new();
         for (id, tensor) in arguments.tensors.iter().enumerate() {
@@ -217,7 +224,8 @@ impl<'py, 'a> Runner<'py, 'a> {
             }
         }
         let inputs: Vec<_> = wanted.iter().map(|(_, tensor)| tensor).collect();
-        let found = shim(self.py)?.getattr("gradients")?.call1((out, inputs, self.replay.device, seed))?;
+        let found =
+            shim(self.py)?.getattr("gradients")?.call1((out, inputs, self.replay.device, given.seed, layout))?;
         Ok(wanted.iter().map(|(id, _)| *id).zip(found.extract::<Vec<Bound<'py, PyAny>>>()?).collect())
     }
 
@@ -263,6 +271,10 @@ impl<'py, 'a> Runner<'py, 'a> {
         let mut outs = Vec::new();
         outs.resize_with(sets.len(), || None);
         timer.synchronize()?;
+        if !timing.synced {
+            timer.hold_up(HELD_UP * self.launching.get().unwrap_or(0.0) * calls as f64)?;
+        }
+        let begun = Instant::now();
         for at in 0..calls {
             let set = &sets[at % sets.len()];
             if timing.cold {
@@ -275,8 +287,8 @@ impl<'py, 'a> Runner<'py, 'a> {
             let mut left = None;
             let span: Span = timer.measure(|| {
                 let out = self.invoke(set)?;
-                let seed = timing.inputs[at % sets.len()].seed;
-                let gradients = if timing.gradients { self.gradients(&out, set, seed)? } else { Vec::new() };
+                let inputs = &timing.inputs[at % sets.len()];
+                let gradients = if timing.gradients { self.gradients(&out, set, inputs)? } else { Vec::new() };
                 left = Some((out, gradients));
                 Ok(())
             })?;
@@ -286,6 +298,11 @@ impl<'py, 'a> Runner<'py, 'a> {
             }
             outs[at % sets.len()] = left;
             spans.push(span);
+        }
+        if !timing.synced {
+            // A call that waits for the device seems to take longer than it does.
+            let each = begun.elapsed().as_secs_f64() * 1000.0 / calls as f64;
+            self.launching.set(Some(self.launching.get().unwrap_or(each).min(each)));
         }
         timer.synchronize()?;
         let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
