@@ -169,9 +169,24 @@ fn reports_for_people_and_programs_and_the_exit_status() {
     let shown = text(&accepted.stdout);
     assert_eq!(accepted.status.code(), Some(0), "{shown}{}", text(&accepted.stderr));
     let first = format!("{}: accepted\n", project.path("candidates/faster.py").display());
-    for part in [&*first, "  ok the recorded call: ", "× (95 % ", "  an offer\n"] {
+    for part in [
+        &*first,
+        "  ok the recorded call: ",
+        "× (95 % ",
+        "  an offer\n",
+        " ms warm, ",
+        "80 pairs",
+        "toy (simulated), Triton 3",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    let accepted = project.verify(&["candidates/faster.py", "--quick", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&accepted.stdout).unwrap();
+    let figures = &report["measured"][0];
+    // Of five rows of twelve elements each one is read and written.
+    let floor = &figures["floor"];
+    assert_eq!((&floor["read"], &floor["written"], &floor["hard"]), (&240.0.into(), &240.0.into(), &().into()));
+    assert_eq!((&figures["n"], &figures["interval"]), (&80.into(), &report["interval"]));
     let refused = project.verify(&["candidates/wrong.py", "--quick", "--json"]);
     assert_eq!(refused.status.code(), Some(1));
     let report: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();

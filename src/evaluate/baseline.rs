@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::bench::{Bench, holds_device, lock};
 use super::devices::memory;
+use super::floor::Needs;
 use super::original::Original;
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
@@ -25,6 +26,7 @@ pub(super) struct Baseline {
     pub(super) trials: Vec<Trial>,
     known: Mutex<Vec<Option<Known>>>,
     habits: Mutex<Option<Arc<Habits>>>,
+    pub(super) needs: Mutex<Option<Needs>>,
     kept: Mutex<u64>,
 }
 
@@ -76,7 +78,7 @@ impl Baseline {
         let trials = trials(&workload, seed);
         let known = Mutex::new(trials.iter().map(|_| None).collect());
         let original = Original::new(file, folder, workload);
-        Self { original, trials, known, habits: Mutex::new(None), kept: Mutex::new(0) }
+        Self { original, trials, known, habits: Mutex::new(None), needs: Mutex::new(None), kept: Mutex::new(0) }
     }
 
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for

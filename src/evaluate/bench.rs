@@ -67,6 +67,8 @@ pub struct Bench {
     comparer: Mutex<Option<Comparer>>,
     device: RwLock<()>,
     lock: PathBuf,
+    /// Bytes a second at which the device copies, once that was measured, if it could be.
+    pub(super) rate: Mutex<Option<Option<f64>>>,
     baselines: Mutex<HashMap<String, Arc<Baseline>>>,
     next: AtomicU64,
     /// Folders of launching stubs, and when they were looked for.
@@ -92,7 +94,7 @@ impl Bench {
         let lock = cache_folder().join(format!("device-{}.lock", device.unwrap_or(0)));
         let seed = u64::from_le_bytes(random());
         let comparer = Mutex::new(Some(Comparer::start(&forker)?));
-        let (baselines, next, launchers, unwanted) = Default::default();
+        let (rate, baselines, next, launchers, unwanted) = Default::default();
         let index = device.unwrap_or(0);
         let mut environment = forker.environment().clone();
         if let super::Devices::Found(found) = super::devices() {
@@ -109,6 +111,7 @@ impl Bench {
             comparer,
             device: RwLock::new(()),
             lock,
+            rate,
             baselines,
             next,
             launchers,

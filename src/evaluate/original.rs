@@ -8,7 +8,7 @@ use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
 use super::process::{Gone, Runner};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Raised, Ran, RunnerReply, RunnerRequest};
+use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched};
 
 /// The original with one workload.
 pub(super) struct Original {
@@ -81,6 +81,22 @@ impl Original {
             Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
             Err(Gone::Lost(why)) => Err(Undecided(why)),
             Err(gone) => Ok(Err(how(&gone))),
+        }
+    }
+
+    /// What it needs of its arguments; `None` if that cannot be told.
+    pub(super) fn probe(&self, bench: &Bench, wanted: Probe) -> Result<Option<Vec<Touched>>, Undecided> {
+        let mut running = self.process(bench)?;
+        let Some(mut runner) = running.take() else { return Ok(None) };
+        match runner.ask(&RunnerRequest::Probe(wanted), bench.limits.call) {
+            Ok(RunnerReply::Probed(touched)) => {
+                *running = Some(runner);
+                Ok(touched)
+            }
+            // Its process goes: contents that it does not take may have broken it.
+            Ok(_) | Err(Gone::Ended(..) | Gone::Late(_) | Gone::Garbage) => Ok(None),
+            Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
+            Err(Gone::Lost(why)) => Err(Undecided(why)),
         }
     }
 

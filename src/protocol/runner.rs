@@ -203,6 +203,10 @@ pub enum RunnerRequest {
     Run(Call),
     /// Call the entry, timed. Answered by [`RunnerReply::Measured`].
     Measure(Timing),
+    /// Find out which parts of its arguments the entry needs. Answered by [`RunnerReply::Probed`].
+    Probe(Probe),
+    /// Measure how fast the device copies its memory. Answered by [`RunnerReply::Copied`].
+    Copy,
 }
 
 /// One call of the entry.
@@ -256,6 +260,34 @@ pub struct Timing {
     pub export: bool,
 }
 
+/// What to find out about the arguments of a call.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// One call after the other begins with each of these.
+    pub inputs: Vec<Inputs>,
+    /// So many parts of each argument are given other contents, one a call.
+    pub parts: usize,
+    /// Gradients are computed in each call.
+    pub gradients: bool,
+    /// After so many milliseconds what is known by then is told.
+    pub milliseconds: u64,
+}
+
+/// What a call does with the memory of a tensor argument.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Touched {
+    /// Number of the tensor.
+    pub argument: usize,
+    /// Bytes of its elements.
+    pub bytes: u64,
+    /// So many parts were given other contents.
+    pub tried: u32,
+    /// After so many of them the results were others.
+    pub needed: u32,
+    /// Bytes that hold something else after a call.
+    pub written: u64,
+}
+
 /// What a runner says, with the token of its fence.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Sealed {
@@ -293,6 +325,11 @@ pub enum RunnerReply {
         /// As in [`Ran`].
         tampered: Vec<String>,
     },
+    /// What the call needs of its arguments: one for each storage that could be looked at. `None` when calls on equal inputs
+    /// differ.
+    Probed(Option<Vec<Touched>>),
+    /// Bytes a second, read and written; `None` on a simulated device, or without the memory for it.
+    Copied(Option<f64>),
     /// Something of the user's raised.
     Raised(Raised),
 }

@@ -13,6 +13,7 @@ mod keeper;
 mod kept;
 mod launch;
 mod models;
+mod probe;
 mod record;
 mod recorder;
 mod replay;

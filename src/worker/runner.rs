@@ -51,6 +51,8 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
             RunnerRequest::Compile(inputs) => Ok(runner.compile(&inputs)),
             RunnerRequest::Run(call) => runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran))),
             RunnerRequest::Measure(timing) => runner.measure(&timing, &guard),
+            RunnerRequest::Probe(wanted) => runner.probe(&wanted).map(RunnerReply::Probed),
+            RunnerRequest::Copy => runner.copy_rate().map(RunnerReply::Copied),
         };
         let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(raised(py, &error, &file)));
         say(&mut stream, reply)?;
@@ -79,13 +81,13 @@ pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     Ok(())
 }
 
-struct Runner<'py, 'a> {
-    py: Python<'py>,
-    replay: Replay<'py, 'a>,
+pub(super) struct Runner<'py, 'a> {
+    pub(super) py: Python<'py>,
+    pub(super) replay: Replay<'py, 'a>,
     entry: Bound<'py, PyAny>,
     exporter: Exporter<'py>,
-    timer: Option<Timer>,
-    simulated: bool,
+    pub(super) timer: Option<Timer>,
+    pub(super) simulated: bool,
     threads: Bound<'py, PyAny>,
     threads_before: usize,
     /// What the call before left: its memory is not used again meanwhile.
@@ -134,11 +136,11 @@ impl<'py, 'a> Runner<'py, 'a> {
         RunnerReply::Compiled { notes, tunes }
     }
 
-    fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.entry.call(arguments.args.clone(), Some(&arguments.kwargs))
     }
 
-    fn synchronize(&self) -> PyResult<()> {
+    pub(super) fn synchronize(&self) -> PyResult<()> {
         if !self.simulated {
             self.replay.torch.getattr("cuda")?.call_method0("synchronize")?;
         }
@@ -197,13 +199,13 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     /// Fills what torch allocates and leaves unwritten.
-    fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
         let fill = poison(self.py)?.getattr("poison")?;
         shim(self.py)?.getattr("poison_mode")?.call1((fill,))
     }
 
     /// Gradients of the tensor arguments that want one, for the same random gradients of the results everywhere.
-    fn gradients(
+    pub(super) fn gradients(
         &self,
         out: &Bound<'py, PyAny>,
         arguments: &Arguments<'py>,
@@ -289,7 +291,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         }
         timer.synchronize()?;
         let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
-        if self.simulated {
+        if self.simulated && timing.synced {
             walls.clone_from(&milliseconds);
         }
         Ok((milliseconds, walls, outs.into_iter().flatten().collect()))
@@ -297,7 +299,7 @@ impl<'py, 'a> Runner<'py, 'a> {
 }
 
 /// Runs `work` inside context managers.
-fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub(super) fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     for mode in modes {
         mode.call_method0("__enter__")?;
     }
