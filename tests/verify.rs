@@ -7,7 +7,7 @@
 #[path = "common/judging.rs"]
 mod judging;
 
-use judging::{Edit, FASTER, Project, SCALE, WRONG, text};
+use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 
 /// Nothing is changed.
 const SAME: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 4\n");
@@ -228,4 +228,39 @@ fn what_cannot_be_judged_is_said_with_another_status() {
         assert_eq!(ran.status.code(), Some(2), "{args:?}: {}", text(&ran.stdout));
         assert!(text(&[ran.stdout, ran.stderr].concat()).contains(words), "{args:?}");
     }
+}
+
+/// Wrong from the 300th row on, and faster.
+const NARROW: Edit<'_> = (
+    "BLOCK = 4\n    rows, columns = x.shape\n",
+    "BLOCK = 16\n    rows, columns = x.shape\n    rows = min(rows, 300)\n",
+);
+const WHOLE: &str = "torch.empty((rows, columns)";
+const ALL_ROWS: &str = "torch.empty((len(x), columns)";
+
+/// On a simulated device the number of elements that 32 bits count is another: 4,000.
+#[test]
+fn offsets_that_overflow_are_seen_where_the_original_is_right() {
+    let judge = |original: &str, candidates: &[(&str, Edit<'_>)]| {
+        let variables = [("WARPSMITH_FAKE_COUNTABLE", "4000")];
+        let project = Project::new(original, candidates);
+        let told = |report: &Report| {
+            let checks = report.0["checks"].as_array().unwrap().iter();
+            let last =
+                checks.rfind(|check| ["beyond 2³¹ elements", "sizes"].contains(&check["name"].as_str().unwrap()));
+            (report.said().to_owned(), last.unwrap()["evidence"].to_string())
+        };
+        project.batch_with(&variables, &[]).0.iter().map(told).collect::<Vec<_>>()
+    };
+    let right = SCALE.replace(WHOLE, ALL_ROWS);
+    let told = judge(&right, &[("faster", FASTER), ("narrow", NARROW)]);
+    let [(accepted, agrees), (refused, evidence)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((&**accepted, &**refused), ("accepted", "sizes"), "{told:?}");
+    assert!(
+        agrees.contains("agrees") && evidence.contains("5 → 339, beyond") && evidence.contains("60 of 60"),
+        "{told:?}"
+    );
+    // Where the original itself is wrong nothing is asked.
+    let told = judge(&right.replace(NARROW.0, NARROW.1).replace("BLOCK = 16", "BLOCK = 4"), &[("faster", FASTER)]);
+    assert!(told[0].0 == "accepted" && told[0].1.contains("not credible"), "{told:?}");
 }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::bench::{Bench, holds_device, lock};
+use super::beyond::Large;
 use super::devices::memory;
 use super::floor::Needs;
 use super::original::Original;
@@ -27,6 +28,8 @@ pub(super) struct Baseline {
     known: Mutex<Vec<Option<Known>>>,
     habits: Mutex<Option<Arc<Habits>>>,
     pub(super) needs: Mutex<Option<Needs>>,
+    /// A large call, or why there is none.
+    pub(super) large: Mutex<Option<Result<Arc<Large>, String>>>,
     kept: Mutex<u64>,
 }
 
@@ -40,6 +43,7 @@ pub(super) enum Known {
 }
 
 /// Results of the original on a trial.
+#[derive(Default)]
 pub(super) struct Ready {
     pub(super) original: u32,
     pub(super) reference: Option<u32>,
@@ -78,7 +82,8 @@ impl Baseline {
         let trials = trials(&workload, seed);
         let known = Mutex::new(trials.iter().map(|_| None).collect());
         let original = Original::new(file, folder, workload);
-        Self { original, trials, known, habits: Mutex::new(None), needs: Mutex::new(None), kept: Mutex::new(0) }
+        let (habits, needs, large, kept) = Default::default();
+        Self { original, trials, known, habits, needs, large, kept }
     }
 
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for

@@ -111,16 +111,20 @@ fn bytes(value: &LeafValue) -> f64 {
         LeafValue::Tensor { dtype, shape, stride, shares: None, .. } => {
             let distinct =
                 shape.iter().zip(stride).map(|(&size, &stride)| if stride == 0 { size.min(1) } else { size });
-            let width = match dtype.as_str() {
-                "float64" | "int64" | "complex64" => 8.0,
-                "complex128" => 16.0,
-                "float32" | "int32" | "uint32" => 4.0,
-                "float16" | "bfloat16" | "int16" | "uint16" => 2.0,
-                _ => 1.0,
-            };
-            distinct.product::<i64>() as f64 * width
+            distinct.product::<i64>() as f64 * width(dtype)
         }
         _ => 0.0,
+    }
+}
+
+/// Bytes of an element.
+pub(super) fn width(dtype: &str) -> f64 {
+    match dtype {
+        "float64" | "int64" | "complex64" => 8.0,
+        "complex128" => 16.0,
+        "float32" | "int32" | "uint32" => 4.0,
+        "float16" | "bfloat16" | "int16" | "uint16" => 2.0,
+        _ => 1.0,
     }
 }
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Known, Ready, Undecided};
 use super::bench::{Bench, RESTARTED, project};
+use super::claim::Claim;
 use super::notes::notes;
 use super::process::Runner;
 use super::stop::{Stop, refuse, strange};
@@ -189,8 +190,14 @@ impl Case<'_> {
         if self.effort.rough > 0 {
             let since = Instant::now();
             let measured = self.time()?;
+            let is_offer = Claim::of(&measured).is_some_and(|claim| claim.objection.is_none());
             self.measured.push(measured);
             self.lap("time", since);
+            if is_offer && self.effort.thorough {
+                let since = Instant::now();
+                self.beyond()?;
+                self.lap("beyond", since);
+            }
         }
         Ok(())
     }

@@ -2,6 +2,7 @@
 
 mod baseline;
 mod bench;
+mod beyond;
 mod checks;
 mod claim;
 mod devices;

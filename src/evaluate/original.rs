@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
@@ -34,8 +35,18 @@ impl Original {
     /// Runs it, in a new process if the last one is gone, and has the results kept under a number. The inner error says
     /// why it refuses.
     pub(super) fn run(&self, bench: &Bench, call: &Call) -> Result<Result<(Ran, u32), String>, Undecided> {
+        self.run_within(bench, call, bench.limits.call)
+    }
+
+    /// The same, for as long as `limit`.
+    pub(super) fn run_within(
+        &self,
+        bench: &Bench,
+        call: &Call,
+        limit: Duration,
+    ) -> Result<Result<(Ran, u32), String>, Undecided> {
         let mut running = self.process(bench)?;
-        self.run_in(&mut running, bench, call)
+        self.run_in(&mut running, bench, call, limit)
     }
 
     /// Runs it several times, one right after the other in one process; the number of the last results, if it takes all.
@@ -46,7 +57,7 @@ impl Original {
             if let Some(slot) = last.take() {
                 bench.drop_slots(vec![slot])?;
             }
-            match self.run_in(&mut running, bench, call)? {
+            match self.run_in(&mut running, bench, call, bench.limits.call)? {
                 Ok((_, slot)) => last = Some(slot),
                 Err(_) => return Ok(None),
             }
@@ -59,12 +70,13 @@ impl Original {
         running: &mut Option<Runner>,
         bench: &Bench,
         call: &Call,
+        limit: Duration,
     ) -> Result<Result<(Ran, u32), String>, Undecided> {
         let mut runner = match running.take() {
             Some(runner) => runner,
             None => self.start(bench)?,
         };
-        match runner.ask(&RunnerRequest::Run(call.clone()), bench.limits.call) {
+        match runner.ask(&RunnerRequest::Run(call.clone()), limit) {
             Ok(RunnerReply::Ran(ran)) => {
                 let slot = bench.compare(|comparer| comparer.keep(&ran.results))?;
                 *running = Some(runner);
@@ -82,6 +94,11 @@ impl Original {
             Err(Gone::Lost(why)) => Err(Undecided(why)),
             Err(gone) => Ok(Err(how(&gone))),
         }
+    }
+
+    /// Ends its process; the next call has a new one.
+    pub(super) fn end(&self) {
+        *lock(&self.runner) = None;
     }
 
     /// What it needs of its arguments; `None` if that cannot be told.

@@ -228,6 +228,21 @@ pub struct Call {
     pub export: bool,
     /// Give those of the call before instead, as they are now.
     pub previous: bool,
+    /// Give the last part of each result alone.
+    pub tail: Option<Tail>,
+}
+
+/// The last part of a call on large tensors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tail {
+    /// The size that was made large; no other size is the same.
+    pub size: i64,
+    /// So many steps along it are looked at, the last ones.
+    pub last: i64,
+    /// The call is made with the last part of its arguments alone, not with all of them.
+    pub alone: bool,
+    /// So many bytes of the device must be free.
+    pub room: u64,
 }
 
 /// Whether tensors of the call before are used again.

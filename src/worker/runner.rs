@@ -14,7 +14,9 @@ use super::models::load_as;
 use super::replay::{Arguments, Replay, callable};
 use super::timing::{Span, Timer};
 use super::{describe, failed, poison, shim};
-use crate::protocol::runner::{Call, Fence, Inputs, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing};
+use crate::protocol::runner::{
+    Call, Fence, Inputs, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing,
+};
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
 /// Inputs of so many timed requests are kept, so that no request finds its inputs where the last one had them.
@@ -46,15 +48,24 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
     };
     say(&mut stream, RunnerReply::Loaded { tampered: guard.changed() })?;
     while let Some(request) = read_frame(&mut stream)? {
+        let mut large = false;
         let reply = match request {
             RunnerRequest::Load { .. } => Err(failed("a runner loads one file")),
             RunnerRequest::Compile(inputs) => Ok(runner.compile(&inputs)),
-            RunnerRequest::Run(call) => runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran))),
+            RunnerRequest::Run(call) => {
+                let ran = runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran)));
+                large |= call.tail.is_some();
+                ran
+            }
             RunnerRequest::Measure(timing) => runner.measure(&timing, &guard),
             RunnerRequest::Probe(wanted) => runner.probe(&wanted).map(RunnerReply::Probed),
             RunnerRequest::Copy => runner.copy_rate().map(RunnerReply::Copied),
         };
         let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(raised(py, &error, &file)));
+        if large {
+            // Others need the memory; an error keeps what it went through.
+            runner.release()?;
+        }
         say(&mut stream, reply)?;
     }
     Ok(())
@@ -150,12 +161,20 @@ impl<'py, 'a> Runner<'py, 'a> {
     /// Arguments, those of the call before with new contents if so wanted.
     fn arguments(&mut self, call: &Call) -> PyResult<Arguments<'py>> {
         let fresh = self.replay.arguments(&call.inputs)?;
+        if let Some(Tail { alone: true, .. }) = call.tail {
+            let part = self.replay.arguments(&Inputs { resize: Vec::new(), ..call.inputs.clone() })?;
+            part.take_last(&fresh)?;
+            return Ok(part);
+        }
         let Some(last) = self.last.take().filter(|_| call.reuse != Reuse::Nothing) else { return Ok(fresh) };
         last.arguments.refill(&fresh, call.reuse == Reuse::Middle)?;
         Ok(last.arguments)
     }
 
     fn call(&mut self, call: &Call, guard: &Guard<'py>) -> PyResult<Ran> {
+        if let Some(tail) = &call.tail {
+            self.make_room(tail.room)?;
+        }
         let before = if call.previous { self.last.take() } else { None };
         let arguments = self.arguments(call)?;
         let mode = match (call.ghost, call.watch || self.simulated) {
@@ -183,7 +202,10 @@ impl<'py, 'a> Runner<'py, 'a> {
         let overrun = arguments.overrun()?;
         let results = Results { out, arguments, gradients };
         let given = std::slice::from_ref(before.as_ref().unwrap_or(&results));
-        let exported = self.exporter.export(given, call.export)?.pop().unwrap_or_default();
+        self.exporter.tail = call.tail.map(|tail| (tail.size, tail.last));
+        let exported = self.exporter.export(given, call.export);
+        self.exporter.tail = None;
+        let exported = exported?.pop().unwrap_or_default();
         let ran = Ran {
             results: exported,
             launches,
@@ -221,6 +243,30 @@ impl<'py, 'a> Runner<'py, 'a> {
         let inputs: Vec<_> = wanted.iter().map(|(_, tensor)| tensor).collect();
         let found = shim(self.py)?.getattr("gradients")?.call1((out, inputs, self.replay.device, seed))?;
         Ok(wanted.iter().map(|(id, _)| *id).zip(found.extract::<Vec<Bound<'py, PyAny>>>()?).collect())
+    }
+
+    /// Gives back all memory of the device that is not in use.
+    fn release(&mut self) -> PyResult<()> {
+        (self.last, self.kept) = (None, Vec::new());
+        self.py.import("gc")?.call_method0("collect")?;
+        if !self.simulated {
+            self.replay.torch.getattr("cuda")?.call_method0("empty_cache")?;
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self, room: u64) -> PyResult<()> {
+        self.release()?;
+        if self.simulated {
+            return Ok(());
+        }
+        let free: u64 =
+            self.replay.torch.getattr("cuda")?.call_method1("mem_get_info", (0,))?.get_item(0)?.extract()?;
+        if free >= room {
+            Ok(())
+        } else {
+            Err(failed(format!("out of memory: {free} bytes are free, {room} are needed")))
+        }
     }
 
     fn device_memory(&self) -> PyResult<u64> {
