@@ -245,7 +245,7 @@ fn offsets_that_overflow_are_seen_where_the_original_is_right() {
         let variables = [("WARPSMITH_FAKE_COUNTABLE", "4000")];
         let project = Project::new(original, candidates);
         let told = |report: &Report| {
-            let checks = report.0["checks"].as_array().unwrap().iter();
+            let mut checks = report.0["checks"].as_array().unwrap().iter();
             let last =
                 checks.rfind(|check| ["beyond 2³¹ elements", "sizes"].contains(&check["name"].as_str().unwrap()));
             (report.said().to_owned(), last.unwrap()["evidence"].to_string())
@@ -263,4 +263,63 @@ fn offsets_that_overflow_are_seen_where_the_original_is_right() {
     // Where the original itself is wrong nothing is asked.
     let told = judge(&right.replace(NARROW.0, NARROW.1).replace("BLOCK = 16", "BLOCK = 4"), &[("faster", FASTER)]);
     assert!(told[0].0 == "accepted" && told[0].1.contains("not credible"), "{told:?}");
+}
+
+/// Runs what it is given, and reports what the program has printed: `<memcheck>`, `<racecheck>`, `<broken>`.
+const CHECKER: &str = r#"#!/usr/bin/env python3
+import subprocess, sys
+args = sys.argv[1:]
+tool, log = (args[args.index(name) + 1] for name in ("--tool", "--log-file"))
+ran = subprocess.run(args[args.index("-c") - 1:], capture_output=True, text=True)
+found = f"<{tool}>" in ran.stdout
+lines = ["COMPUTE-SANITIZER"]
+if tool == "memcheck":
+    lines += ["Invalid __global__ read of size 4 bytes", "    at scale_kernel+0x70 in candidate.py:17"] * found
+    lines += [f"ERROR SUMMARY: {int(found)} errors"]
+else:
+    lines += ["Error: Race reported between Write access at a", "    and Write access at b [8 hazards]"] * found
+    lines += [f"RACECHECK SUMMARY: {int(found)} hazards displayed"]
+if "<broken>" not in ran.stdout:
+    with open(log, "w") as file:
+        file.writelines(f"========= {line}\n" for line in lines)
+print(ran.stdout, ran.stderr)
+sys.exit(77 if found else ran.returncode)
+"#;
+
+#[test]
+fn winners_run_under_the_checker_of_memory() {
+    const MEMORY: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 16\n    print('<memcheck>')\n");
+    const RACES: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 16\n    print('<racecheck>')\n");
+    const BROKEN: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 16\n    print('<broken>')\n");
+    let project = Project::new(
+        SCALE,
+        &[("same", SAME), ("faster", FASTER), ("memory", MEMORY), ("races", RACES), ("broken", BROKEN)],
+    );
+    project.write("checker", CHECKER);
+    let checker = project.path("checker");
+    std::fs::set_permissions(&checker, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let judge = |variables: &[(&str, &str)], name: &str| {
+        let ran = project.verify_with(variables, &[&format!("candidates/{name}.py"), "--quick", "--json"]);
+        let report = Report(serde_json::from_slice(&ran.stdout).unwrap());
+        let checks = report.checks().into_iter().filter(|(name, _)| name.starts_with("compute-sanitizer")).count();
+        let notes: Vec<String> = serde_json::from_value(report.0["notes"].clone()).unwrap();
+        let notes = notes.into_iter().filter(|note| note.contains("compute-sanitizer")).collect::<Vec<_>>().join("; ");
+        (report.said().to_owned(), checks, notes, report.0["evidence"].to_string())
+    };
+    let variables = [("WARPSMITH_FAKE_SANITIZER", checker.to_str().unwrap())];
+    let (said, checks, notes, evidence) = judge(&variables, "faster");
+    assert_eq!((&*said, checks, &*notes), ("accepted", 2, ""), "{evidence}");
+    let (said, _, _, evidence) = judge(&variables, "memory");
+    assert_eq!(said, "overrun", "{evidence}");
+    assert!(evidence.contains("Invalid __global__ read of size 4 bytes at scale_kernel"), "{evidence}");
+    // Some of Triton's own reductions show hazards that do no harm, and what does not run to its end says nothing.
+    let (said, checks, notes, _) = judge(&variables, "races");
+    assert!((&*said, checks) == ("accepted", 1) && notes.contains("8 hazards"), "{said} {checks} {notes}");
+    let (said, checks, notes, _) = judge(&variables, "broken");
+    assert!((&*said, checks) == ("accepted", 0) && notes.contains("cannot say"), "{said} {checks} {notes}");
+    // What is no offer is not run under it; without it that is told.
+    let (said, checks, notes, _) = judge(&variables, "same");
+    assert_eq!((&*said, checks, &*notes), ("accepted", 0, ""));
+    let (said, checks, notes, _) = judge(&[], "faster");
+    assert!((&*said, checks) == ("accepted", 0) && notes.contains("not on this machine"), "{said} {notes}");
 }

@@ -87,7 +87,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let limits = loaded.settings.workloads.limits();
     let workloads = workloads(args, &loaded.project(&folder), &original, &python, limits)?;
     let bench = Evaluator::start(&python, &loaded.settings.evaluator.command, &Limits::default(), &|| true)?;
-    let effort = Effort { thorough: !args.quick, ..Effort::default() };
+    let sanitizer = !args.batch && args.repeat <= 1;
+    let effort = Effort { thorough: !args.quick, sanitizer, ..Effort::default() };
     let task = |candidate: &Path| Task {
         original: original.clone(),
         candidate: candidate.to_owned(),

@@ -1,5 +1,6 @@
 //! What the original does on each trial, found out once and compared with every candidate.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,6 +10,7 @@ use super::beyond::Large;
 use super::devices::memory;
 use super::floor::Needs;
 use super::original::Original;
+use super::sanitizer::{Found, Tool};
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
 use crate::protocol::Workload;
@@ -30,6 +32,8 @@ pub(super) struct Baseline {
     pub(super) needs: Mutex<Option<Needs>>,
     /// A large call, or why there is none.
     pub(super) large: Mutex<Option<Result<Arc<Large>, String>>>,
+    /// What a checker of memory finds in it.
+    pub(super) checked: Mutex<BTreeMap<Tool, Found>>,
     kept: Mutex<u64>,
 }
 
@@ -82,8 +86,8 @@ impl Baseline {
         let trials = trials(&workload, seed);
         let known = Mutex::new(trials.iter().map(|_| None).collect());
         let original = Original::new(file, folder, workload);
-        let (habits, needs, large, kept) = Default::default();
-        Self { original, trials, known, habits, needs, large, kept }
+        let (habits, needs, large, checked, kept) = Default::default();
+        Self { original, trials, known, habits, needs, large, checked, kept }
     }
 
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for

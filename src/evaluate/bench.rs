@@ -57,6 +57,8 @@ impl Default for Limits {
 /// after the other.
 pub struct Bench {
     pub(super) forker: Arc<Forker>,
+    /// The interpreter.
+    pub(super) python: PathBuf,
     pub(super) limits: Limits,
     /// Of the contents of inputs; not known to whoever proposes.
     pub(super) seed: u64,
@@ -105,6 +107,7 @@ impl Bench {
             environment,
             index,
             forker,
+            python: python.to_owned(),
             limits,
             seed,
             scratch,
@@ -138,9 +141,7 @@ impl Bench {
 
     /// What a runner may do, with a scratch folder of its own.
     pub(super) fn fence(&self, name: &str, trusted: bool, mut readable: Vec<PathBuf>) -> Result<Fence, Undecided> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let scratch = self.scratch.path().join(format!("{name}-{number}"));
-        std::fs::create_dir_all(&scratch)?;
+        let scratch = self.private(name)?;
         // Of the user's own file what was compiled is kept; a candidate could leave false kernels for others.
         let kernels = if trusted { cache_folder().join("triton") } else { scratch.join("kernels") };
         std::fs::create_dir_all(&kernels)?;
@@ -159,6 +160,14 @@ impl Bench {
             output: self.limits.output,
             token: self.secret(),
         })
+    }
+
+    /// A folder that nothing fenced in can reach.
+    pub(super) fn private(&self, name: &str) -> std::io::Result<PathBuf> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let folder = self.scratch.path().join(format!("{name}-{number}"));
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
     }
 
     /// Lets a folder of compiled kernels have the launching stubs of the common one, to be read only: each takes a C compiler

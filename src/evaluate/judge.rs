@@ -15,7 +15,9 @@ use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest};
+use crate::protocol::runner::{
+    Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest,
+};
 
 /// A call of a candidate that is compiled may take so long, or so many times what the original takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,6 +46,8 @@ pub struct Task {
 pub struct Effort {
     /// Try all trials, not the recorded call alone.
     pub thorough: bool,
+    /// Run what would be offered under a checker of the device's memory, where there is one.
+    pub sanitizer: bool,
     /// Pairs of timings at first; 0 for none.
     pub rough: usize,
     /// Further pairs, when the rough ratio is above [`Self::contender`].
@@ -54,7 +58,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { thorough: true, rough: 12, full: 68, contender: 0.9 }
+        Self { thorough: true, sanitizer: true, rough: 12, full: 68, contender: 0.9 }
     }
 }
 
@@ -63,6 +67,8 @@ pub(super) struct Case<'a> {
     pub(super) bench: &'a Bench,
     pub(super) baseline: Arc<Baseline>,
     pub(super) runner: Runner,
+    /// Around its process.
+    pub(super) fence: Fence,
     pub(super) effort: Effort,
     /// How long a call may take that is no slower than others.
     patience: Duration,
@@ -131,10 +137,9 @@ impl Bench {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline(&task.original, &task.folder, workload).and_then(|baseline| {
             let fence = self.fence("candidate", false, readable)?;
-            let scratch = fence.scratch.clone();
-            Ok((baseline, Runner::start(&self.forker, fence, &self.unwanted)?, scratch))
+            Ok((baseline, Runner::start(&self.forker, fence.clone(), &self.unwanted)?, fence))
         });
-        let (baseline, runner, scratch) = match started {
+        let (baseline, runner, fence) = match started {
             Ok(started) => started,
             Err(Undecided(why)) => return Verdict::undecided(why),
         };
@@ -148,6 +153,7 @@ impl Bench {
             bench: self,
             baseline,
             runner,
+            fence,
             effort,
             usual,
             checks,
@@ -163,10 +169,10 @@ impl Bench {
                 Outcome::Refused { reason, evidence, line }
             }
         };
-        let Case { checks, notes, stages, measured, runner, .. } = case;
+        let Case { checks, notes, stages, measured, runner, fence, .. } = case;
         drop(runner);
         // What is still being written there goes with the whole folder in the end.
-        let _ = std::fs::remove_dir_all(scratch);
+        let _ = std::fs::remove_dir_all(fence.scratch);
         Verdict { outcome, checks, measured, notes, stages }
     }
 }
@@ -197,6 +203,11 @@ impl Case<'_> {
                 let since = Instant::now();
                 self.beyond()?;
                 self.lap("beyond", since);
+            }
+            if is_offer && self.effort.sanitizer {
+                let since = Instant::now();
+                self.sanitized(task)?;
+                self.lap("sanitizer", since);
             }
         }
         Ok(())

@@ -16,6 +16,7 @@ mod original;
 mod pool;
 mod process;
 mod remote;
+mod sanitizer;
 pub mod statistics;
 mod stop;
 mod trials;
@@ -28,6 +29,7 @@ pub use figures::Figures;
 pub use judge::{Effort, Task};
 pub use pool::Evaluator;
 pub use remote::serve as serve_remote;
+pub use sanitizer::sanitizer;
 pub use trials::title;
 pub use verdict::{Check, Floor, Measured, Outcome, Reason, Verdict};
 

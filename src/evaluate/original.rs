@@ -96,6 +96,11 @@ impl Original {
         }
     }
 
+    /// The file, and the folder of the user's.
+    pub(super) fn place(&self) -> (&Path, &Path) {
+        (&self.file, &self.folder)
+    }
+
     /// Ends its process; the next call has a new one.
     pub(super) fn end(&self) {
         *lock(&self.runner) = None;

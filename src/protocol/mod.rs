@@ -3,6 +3,7 @@
 //! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
 
 pub mod passing;
+mod probing;
 mod results;
 pub mod runner;
 pub mod sizes;

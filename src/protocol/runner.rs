@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 use super::{Environment, LaunchRecord, Workload};
 
@@ -35,6 +36,8 @@ pub enum Role {
     Runner(Box<Fence>),
     /// Compares results. Only our own code runs in it.
     Comparer,
+    /// A program that watches how a call uses the device's memory, and starts what makes the call.
+    Watched(Box<Watched>),
 }
 
 /// What a runner may do.
@@ -232,19 +235,6 @@ pub struct Call {
     pub tail: Option<Tail>,
 }
 
-/// The last part of a call on large tensors.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tail {
-    /// The size that was made large; no other size is the same.
-    pub size: i64,
-    /// So many steps along it are looked at, the last ones.
-    pub last: i64,
-    /// The call is made with the last part of its arguments alone, not with all of them.
-    pub alone: bool,
-    /// So many bytes of the device must be free.
-    pub room: u64,
-}
-
 /// Whether tensors of the call before are used again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -273,34 +263,6 @@ pub struct Timing {
     pub gradients: bool,
     /// Give the results of the last call on each of the inputs.
     pub export: bool,
-}
-
-/// What to find out about the arguments of a call.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Probe {
-    /// One call after the other begins with each of these.
-    pub inputs: Vec<Inputs>,
-    /// So many parts of each argument are given other contents, one a call.
-    pub parts: usize,
-    /// Gradients are computed in each call.
-    pub gradients: bool,
-    /// After so many milliseconds what is known by then is told.
-    pub milliseconds: u64,
-}
-
-/// What a call does with the memory of a tensor argument.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Touched {
-    /// Number of the tensor.
-    pub argument: usize,
-    /// Bytes of its elements.
-    pub bytes: u64,
-    /// So many parts were given other contents.
-    pub tried: u32,
-    /// After so many of them the results were others.
-    pub needed: u32,
-    /// Bytes that hold something else after a call.
-    pub written: u64,
 }
 
 /// What a runner says, with the token of its fence.

@@ -107,7 +107,7 @@ pub(super) struct Runner<'py, 'a> {
 }
 
 impl<'py, 'a> Runner<'py, 'a> {
-    fn load(
+    pub(super) fn load(
         py: Python<'py>,
         (file, folder): (&Path, &Path),
         workload: &'a Workload,
