@@ -34,3 +34,8 @@ fn right_kernels_are_accepted_and_wrong_ones_refused() {
 fn inputs_hold_what_they_are_asked_to() {
     run("test_inputs");
 }
+
+#[test]
+fn what_a_call_needs_is_what_its_results_depend_on() {
+    run("test_needs");
+}

@@ -1,12 +1,16 @@
 //! What the original does on each trial, found out once and compared with every candidate.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::bench::{Bench, holds_device, lock};
+use super::beyond::Large;
 use super::devices::memory;
+use super::floor::Needs;
 use super::original::Original;
+use super::sanitizer::{Found, Tool};
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
 use crate::protocol::runner::{Call, ComparerReply, ComparerRequest, Exported, Inputs, Leaf, LeafValue, Ran, Reuse};
@@ -28,6 +32,11 @@ pub(super) struct Baseline {
     pub(super) trials: Vec<Trial>,
     known: Mutex<Vec<Option<Known>>>,
     habits: Mutex<Option<Arc<Habits>>>,
+    pub(super) needs: Mutex<Option<Needs>>,
+    /// A large call, or why there is none.
+    pub(super) large: Mutex<Option<Result<Arc<Large>, String>>>,
+    /// What a checker of memory finds in it.
+    pub(super) checked: Mutex<BTreeMap<Tool, Found>>,
     kept: Mutex<u64>,
     is_prepared: Mutex<bool>,
 }
@@ -42,6 +51,7 @@ pub(super) enum Known {
 }
 
 /// Results of the original on a trial.
+#[derive(Default)]
 pub(super) struct Ready {
     pub(super) original: u32,
     pub(super) reference: Option<u32>,
@@ -88,7 +98,8 @@ impl Baseline {
         let trials = trials(&workload, seed);
         let known = Mutex::new(trials.iter().map(|_| None).collect());
         let original = Original::new(file, folder, workload);
-        Self { original, trials, known, habits: Mutex::new(None), kept: Mutex::new(0), is_prepared: Mutex::new(false) }
+        let (habits, needs, large, checked, kept, is_prepared) = Default::default();
+        Self { original, trials, known, habits, needs, large, checked, kept, is_prepared }
     }
 
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for

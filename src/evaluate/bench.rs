@@ -61,6 +61,8 @@ impl Default for Limits {
 /// after the other.
 pub struct Bench {
     pub(super) forker: Arc<Forker>,
+    /// The interpreter.
+    pub(super) python: PathBuf,
     pub(super) limits: Limits,
     /// Of the contents of inputs; not known to whoever proposes.
     pub(super) seed: u64,
@@ -73,6 +75,8 @@ pub struct Bench {
     /// How many more may use the device beside others.
     places: (Mutex<usize>, Condvar),
     lock: PathBuf,
+    /// Bytes a second at which the device copies, once that was measured, if it could be.
+    pub(super) rate: Mutex<Option<Option<f64>>>,
     baselines: Mutex<HashMap<String, Arc<Baseline>>>,
     next: AtomicU64,
     /// Folders of launching stubs, and when they were looked for.
@@ -98,7 +102,7 @@ impl Bench {
         let lock = cache_folder().join(format!("device-{}.lock", device.unwrap_or(0)));
         let seed = u64::from_le_bytes(random());
         let comparer = Mutex::new(Some(Comparer::start(&forker)?));
-        let (baselines, next, launchers, unwanted) = Default::default();
+        let (rate, baselines, next, launchers, unwanted) = Default::default();
         let index = device.unwrap_or(0);
         let mut environment = forker.environment().clone();
         if let super::Devices::Found(found) = super::devices() {
@@ -109,6 +113,7 @@ impl Bench {
             environment,
             index,
             forker,
+            python: python.to_owned(),
             limits,
             seed,
             scratch,
@@ -116,6 +121,7 @@ impl Bench {
             device: RwLock::new(()),
             places: (Mutex::new(PLACES), Condvar::new()),
             lock,
+            rate,
             baselines,
             next,
             launchers,
@@ -142,9 +148,7 @@ impl Bench {
 
     /// What a runner may do, with a scratch folder of its own.
     pub(super) fn fence(&self, name: &str, trusted: bool, mut readable: Vec<PathBuf>) -> Result<Fence, Undecided> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let scratch = self.scratch.path().join(format!("{name}-{number}"));
-        std::fs::create_dir_all(&scratch)?;
+        let scratch = self.private(name)?;
         // Of the user's own file what was compiled is kept; a candidate could leave false kernels for others.
         let kernels = if trusted { cache_folder().join("triton") } else { scratch.join("kernels") };
         std::fs::create_dir_all(&kernels)?;
@@ -163,6 +167,14 @@ impl Bench {
             output: self.limits.output,
             token: self.secret(),
         })
+    }
+
+    /// A folder that nothing fenced in can reach.
+    pub(super) fn private(&self, name: &str) -> std::io::Result<PathBuf> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let folder = self.scratch.path().join(format!("{name}-{number}"));
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
     }
 
     /// Lets a folder of compiled kernels have the launching stubs of the common one, to be read only: each takes a C compiler

@@ -9,13 +9,16 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Known, Ready, Undecided};
 use super::bench::{Bench, RESTARTED, Shared, project};
+use super::claim::Claim;
 use super::notes::notes;
 use super::process::Runner;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest};
+use crate::protocol::runner::{
+    Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest,
+};
 
 /// A call of a candidate that is compiled may take so long, or so many times what the original takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -44,6 +47,8 @@ pub struct Task {
 pub struct Effort {
     /// Try all trials, not the recorded call alone.
     pub thorough: bool,
+    /// Run what would be offered under a checker of the device's memory, where there is one.
+    pub sanitizer: bool,
     /// Pairs of timings at first; 0 for none.
     pub rough: usize,
     /// Further pairs, when the rough ratio is above [`Self::contender`].
@@ -54,7 +59,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { thorough: true, rough: 12, full: 68, contender: 0.9 }
+        Self { thorough: true, sanitizer: true, rough: 12, full: 68, contender: 0.9 }
     }
 }
 
@@ -74,6 +79,8 @@ pub(super) struct Case<'a> {
     pub(super) bench: &'a Bench,
     pub(super) baseline: Arc<Baseline>,
     pub(super) runner: Runner,
+    /// Around its process.
+    pub(super) fence: Fence,
     pub(super) effort: Effort,
     /// How long a call may take that is no slower than others.
     patience: Duration,
@@ -143,10 +150,9 @@ impl Bench {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline(&task.original, &task.folder, workload).and_then(|baseline| {
             let fence = self.fence("candidate", false, readable)?;
-            let scratch = fence.scratch.clone();
-            Ok((baseline, Runner::start(&self.forker, fence, &self.unwanted)?, scratch))
+            Ok((baseline, Runner::start(&self.forker, fence.clone(), &self.unwanted)?, fence))
         });
-        let (baseline, runner, scratch) = match started {
+        let (baseline, runner, fence) = match started {
             Ok(started) => started,
             Err(Undecided(why)) => return Verdict::undecided(why),
         };
@@ -160,6 +166,7 @@ impl Bench {
             bench: self,
             baseline,
             runner,
+            fence,
             effort,
             usual,
             checks,
@@ -176,14 +183,14 @@ impl Bench {
                 Outcome::Refused { reason, evidence, line }
             }
         };
-        let Case { checks, notes, mut stages, spent, measured, runner, .. } = case;
+        let Case { checks, notes, mut stages, spent, measured, runner, fence, .. } = case;
         let Spent { waiting, running, comparing } = spent.into_inner();
         for (stage, spent) in [("of it waiting", waiting), ("of it running", running), ("of it comparing", comparing)] {
             stages.push((stage.to_owned(), spent));
         }
         drop(runner);
         // What is still being written there goes with the whole folder in the end.
-        let _ = std::fs::remove_dir_all(scratch);
+        let _ = std::fs::remove_dir_all(fence.scratch);
         Verdict { outcome, checks, measured, notes, stages }
     }
 }
@@ -217,8 +224,19 @@ impl Case<'_> {
         if self.effort.rough > 0 {
             let since = Instant::now();
             let measured = self.time()?;
+            let is_offer = Claim::of(&measured).is_some_and(|claim| claim.objection.is_none());
             self.measured.push(measured);
             self.lap("time", since);
+            if is_offer && self.effort.thorough {
+                let since = Instant::now();
+                self.beyond()?;
+                self.lap("beyond", since);
+            }
+            if is_offer && self.effort.sanitizer {
+                let since = Instant::now();
+                self.sanitized(task)?;
+                self.lap("sanitizer", since);
+            }
         }
         Ok(())
     }

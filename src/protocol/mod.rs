@@ -3,6 +3,7 @@
 //! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
 
 pub mod passing;
+mod probing;
 mod results;
 pub mod runner;
 pub mod sizes;
@@ -17,7 +18,7 @@ pub use workload::{
 };
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// No frame is larger: a longer length means that the stream is not ours.
 pub const MAX_FRAME: usize = 64 << 20;

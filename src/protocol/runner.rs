@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 use super::{Environment, LaunchRecord, Workload};
 
@@ -35,6 +36,8 @@ pub enum Role {
     Runner(Box<Fence>),
     /// Compares results. Only our own code runs in it.
     Comparer,
+    /// A program that watches how a call uses the device's memory, and starts what makes the call.
+    Watched(Box<Watched>),
 }
 
 /// What a runner may do.
@@ -207,6 +210,10 @@ pub enum RunnerRequest {
     Run(Call),
     /// Call the entry, timed. Answered by [`RunnerReply::Measured`].
     Measure(Timing),
+    /// Find out which parts of its arguments the entry needs. Answered by [`RunnerReply::Probed`].
+    Probe(Probe),
+    /// Measure how fast the device copies its memory. Answered by [`RunnerReply::Copied`].
+    Copy,
 }
 
 /// One call of the entry.
@@ -228,6 +235,8 @@ pub struct Call {
     pub export: bool,
     /// Give those of the call before instead, as they are now.
     pub previous: bool,
+    /// Give the last part of each result alone.
+    pub tail: Option<Tail>,
 }
 
 /// Whether tensors of the call before are used again.
@@ -299,6 +308,11 @@ pub enum RunnerReply {
         /// As in [`Ran`].
         tampered: Vec<String>,
     },
+    /// What the call needs of its arguments: one for each storage that could be looked at. `None` when calls on equal inputs
+    /// differ.
+    Probed(Option<Vec<Touched>>),
+    /// Bytes a second, read and written; `None` on a simulated device, or without the memory for it.
+    Copied(Option<f64>),
     /// Something of the user's raised.
     Raised(Raised),
 }

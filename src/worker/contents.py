@@ -230,3 +230,11 @@ def refill(whole, other, size, which, seed):
         first = random.Random(seed).randrange(size // 16) * 16
         last = first + 16
     whole[GUARD + first : GUARD + last].copy_(other[GUARD + first : GUARD + last])
+
+
+def take_last(tensor, larger):
+    """Takes over the contents of a larger tensor: of each dimension that is longer there, the last part."""
+    tensor, larger = core(tensor.detach()), core(larger.detach())
+    for dim, size in enumerate(tensor.shape):
+        larger = larger.narrow(dim, larger.shape[dim] - size, size)
+    tensor.copy_(larger)

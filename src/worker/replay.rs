@@ -159,6 +159,14 @@ fn to_device(value: &mut Value) {
 }
 
 impl<'py> Arguments<'py> {
+    /// Takes over the contents of larger tensors: of each dimension that is longer there, the last part.
+    pub(super) fn take_last(&self, from: &Self) -> PyResult<()> {
+        for (to, from) in self.tensors.iter().zip(&from.tensors) {
+            contents(to.py())?.getattr("take_last")?.call1((to, from))?;
+        }
+        Ok(())
+    }
+
     /// Gives the tensors the contents of others that are like them, or only some of each storage, chosen by `seed`.
     pub(super) fn refill(&self, from: &Self, which: Reuse, seed: u64) -> PyResult<()> {
         let which = match which {

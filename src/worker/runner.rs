@@ -16,7 +16,7 @@ use super::replay::{Arguments, Replay, callable};
 use super::timing::{Span, Timer};
 use super::{describe, failed, poison, shim};
 use crate::protocol::runner::{
-    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing,
+    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing,
 };
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
@@ -51,13 +51,24 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
     };
     say(&mut stream, RunnerReply::Loaded { tampered: guard.changed() })?;
     while let Some(request) = read_frame(&mut stream)? {
+        let mut large = false;
         let reply = match request {
             RunnerRequest::Load { .. } => Err(failed("a runner loads one file")),
             RunnerRequest::Compile(inputs) => Ok(runner.compile(&inputs)),
-            RunnerRequest::Run(call) => runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran))),
+            RunnerRequest::Run(call) => {
+                let ran = runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran)));
+                large |= call.tail.is_some();
+                ran
+            }
             RunnerRequest::Measure(timing) => runner.measure(&timing, &guard),
+            RunnerRequest::Probe(wanted) => runner.probe(&wanted).map(RunnerReply::Probed),
+            RunnerRequest::Copy => runner.copy_rate().map(RunnerReply::Copied),
         };
         let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(raised(py, &error, &file)));
+        if large {
+            // Others need the memory; an error keeps what it went through.
+            runner.release()?;
+        }
         say(&mut stream, reply)?;
     }
     Ok(())
@@ -84,13 +95,13 @@ pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     Ok(())
 }
 
-struct Runner<'py, 'a> {
-    py: Python<'py>,
-    replay: Replay<'py, 'a>,
+pub(super) struct Runner<'py, 'a> {
+    pub(super) py: Python<'py>,
+    pub(super) replay: Replay<'py, 'a>,
     entry: Bound<'py, PyAny>,
     exporter: Exporter<'py>,
-    timer: Option<Timer>,
-    simulated: bool,
+    pub(super) timer: Option<Timer>,
+    pub(super) simulated: bool,
     threads: Bound<'py, PyAny>,
     threads_before: usize,
     /// What the call before left: its memory is not used again meanwhile.
@@ -101,7 +112,7 @@ struct Runner<'py, 'a> {
 }
 
 impl<'py, 'a> Runner<'py, 'a> {
-    fn load(
+    pub(super) fn load(
         py: Python<'py>,
         (file, folder): (&Path, &Path),
         workload: &'a Workload,
@@ -141,11 +152,11 @@ impl<'py, 'a> Runner<'py, 'a> {
         RunnerReply::Compiled { notes, tunes }
     }
 
-    fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.entry.call(arguments.args.clone(), Some(&arguments.kwargs))
     }
 
-    fn synchronize(&self) -> PyResult<()> {
+    pub(super) fn synchronize(&self) -> PyResult<()> {
         if !self.simulated {
             self.replay.torch.getattr("cuda")?.call_method0("synchronize")?;
         }
@@ -155,12 +166,20 @@ impl<'py, 'a> Runner<'py, 'a> {
     /// Arguments, those of the call before with new contents if so wanted.
     fn arguments(&mut self, call: &Call) -> PyResult<Arguments<'py>> {
         let fresh = self.replay.arguments(&call.inputs)?;
+        if let Some(Tail { alone: true, .. }) = call.tail {
+            let part = self.replay.arguments(&Inputs { resize: Vec::new(), ..call.inputs.clone() })?;
+            part.take_last(&fresh)?;
+            return Ok(part);
+        }
         let Some(last) = self.last.take().filter(|_| call.reuse != Reuse::Nothing) else { return Ok(fresh) };
         last.arguments.refill(&fresh, call.reuse, call.inputs.seed)?;
         Ok(last.arguments)
     }
 
     fn call(&mut self, call: &Call, guard: &Guard<'py>) -> PyResult<Ran> {
+        if let Some(tail) = &call.tail {
+            self.make_room(tail.room)?;
+        }
         let before = if call.previous { self.last.take() } else { None };
         let arguments = self.arguments(call)?;
         let mode = match (call.ghost, call.watch || self.simulated) {
@@ -187,7 +206,10 @@ impl<'py, 'a> Runner<'py, 'a> {
         let overrun = arguments.overrun()?;
         let results = Results { out, arguments, gradients };
         let given = std::slice::from_ref(before.as_ref().unwrap_or(&results));
-        let exported = self.exporter.export(given, call.export)?.pop().unwrap_or_default();
+        self.exporter.tail = call.tail.map(|tail| (tail.size, tail.last));
+        let exported = self.exporter.export(given, call.export);
+        self.exporter.tail = None;
+        let exported = exported?.pop().unwrap_or_default();
         let ran = Ran {
             results: exported,
             launches,
@@ -203,13 +225,13 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     /// Fills what torch allocates and leaves unwritten.
-    fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
         let fill = poison(self.py)?.getattr("poison")?;
         shim(self.py)?.getattr("poison_mode")?.call1((fill,))
     }
 
     /// Gradients of the tensor arguments that want one, for the same random gradients of the results everywhere.
-    fn gradients(
+    pub(super) fn gradients(
         &self,
         out: &Bound<'py, PyAny>,
         arguments: &Arguments<'py>,
@@ -227,6 +249,30 @@ impl<'py, 'a> Runner<'py, 'a> {
         let found =
             shim(self.py)?.getattr("gradients")?.call1((out, inputs, self.replay.device, given.seed, layout))?;
         Ok(wanted.iter().map(|(id, _)| *id).zip(found.extract::<Vec<Bound<'py, PyAny>>>()?).collect())
+    }
+
+    /// Gives back all memory of the device that is not in use.
+    fn release(&mut self) -> PyResult<()> {
+        (self.last, self.kept) = (None, Vec::new());
+        self.py.import("gc")?.call_method0("collect")?;
+        if !self.simulated {
+            self.replay.torch.getattr("cuda")?.call_method0("empty_cache")?;
+        }
+        Ok(())
+    }
+
+    fn make_room(&mut self, room: u64) -> PyResult<()> {
+        self.release()?;
+        if self.simulated {
+            return Ok(());
+        }
+        let free: u64 =
+            self.replay.torch.getattr("cuda")?.call_method1("mem_get_info", (0,))?.get_item(0)?.extract()?;
+        if free >= room {
+            Ok(())
+        } else {
+            Err(failed(format!("out of memory: {free} bytes are free, {room} are needed")))
+        }
     }
 
     fn device_memory(&self) -> PyResult<u64> {
@@ -306,7 +352,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         }
         timer.synchronize()?;
         let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
-        if self.simulated {
+        if self.simulated && timing.synced {
             walls.clone_from(&milliseconds);
         }
         Ok((milliseconds, walls, outs.into_iter().flatten().collect()))
@@ -314,7 +360,7 @@ impl<'py, 'a> Runner<'py, 'a> {
 }
 
 /// Runs `work` inside context managers.
-fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub(super) fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     for mode in modes {
         mode.call_method0("__enter__")?;
     }
