@@ -9,7 +9,7 @@ use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyTuple};
 
 use super::failed;
 use super::models::{model, model_inputs};
-use super::values::{Described, contents};
+use super::values::{Described, bounds, contents};
 use crate::protocol::runner::{Inputs, Reuse, Values};
 use crate::protocol::sizes::{Placed, Sizes};
 use crate::protocol::{Data, Reference, Source, TensorSpec, Value, Workload};
@@ -373,19 +373,6 @@ fn is_widened(dtype: &str, wide: &str) -> bool {
 
 fn is_by_value(data: &Data) -> bool {
     matches!(data, Data::Integers(_) | Data::Floats(_))
-}
-
-fn bounds(data: &Data) -> (f64, f64) {
-    match data {
-        Data::Normal { low, high, .. } => (*low, *high),
-        Data::Range { low, high, .. } => (*low as f64, *high as f64),
-        Data::Integers(_) => (0.0, 1.0),
-        Data::Floats(values) => {
-            let finite = || values.iter().copied().filter(|value| value.is_finite());
-            let low = finite().fold(f64::INFINITY, f64::min);
-            if low.is_finite() { (low, finite().fold(low, f64::max)) } else { (0.0, 1.0) }
-        }
-    }
 }
 
 /// Values → objects, over storages that are filled.
