@@ -385,6 +385,6 @@ fn the_original_is_not_exact_where_nothing_is_more_exact() {
         &[("coarser", "output"), ("order", "accepted"), ("precise", "accepted")],
     );
     // Twice a number is exact in every type.
-    let inexact = ("inexact", ("y = x * 2.0", "y = x * 2.0 + 1e-12"));
+    let inexact = ("inexact", ("y = x * 2.0", "y = x * 2.0000002"));
     expect(judge(SCALE, &[("faster", FASTER), inexact]), &[("faster", "accepted"), ("inexact", "output")]);
 }
