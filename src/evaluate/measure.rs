@@ -119,7 +119,7 @@ impl Case<'_> {
 
     fn inputs(&self, at: u64) -> Inputs {
         let seed = self.bench.seed.wrapping_mul(0x2545_f491).wrapping_add(at.wrapping_mul(0x9e37)) & 0x7fff_ffff;
-        Inputs { seed, ..Inputs::default() }
+        self.baseline.inputs(Inputs { seed, ..Inputs::default() })
     }
 
     fn ask(&mut self, runner: Option<&mut Runner>, timing: &Timing) -> Result<Timed, Stop> {
