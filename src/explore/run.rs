@@ -7,17 +7,19 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::knobs::{Knob, Setting, describe, edits, knobs};
-use super::prepare::{find_or_record, select_kernel, tail};
+use super::prepare::{call, select_kernel};
 use super::search::Search;
 use super::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
 use crate::evaluate::statistics::median;
 use crate::evaluate::{
-    Claim, Effort, Evaluator, LEAST_SPEEDUP, Limits, Measured, Outcome as Judged, Reason, Task, Verdict, devices, title,
+    Claim, Effort, Evaluator, LEAST_SPEEDUP, Measured, Outcome as Judged, Reason, Task, Verdict, can_judge,
+    is_stand_in, title,
 };
 use crate::kernel::Module;
-use crate::protocol::{Workload, is_simulated};
+use crate::protocol::Workload;
 use crate::rules::apply_edits;
 use crate::syntax::Source;
+use crate::workload::last_lines;
 
 /// Share of the budget after which nothing new is proposed; the rest confirms the best.
 const SEARCH_SHARE: f64 = 0.7;
@@ -37,7 +39,6 @@ struct Run<'a> {
     request: &'a Request,
     observer: &'a dyn Observer,
     kernel: String,
-    device: String,
     workload: Workload,
     knobs: Vec<Knob>,
     scratch: tempfile::TempDir,
@@ -52,10 +53,11 @@ struct Run<'a> {
 }
 
 pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
-    let device = devices().name().map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
+    let evaluator = &request.settings.evaluator;
+    can_judge(&evaluator.command).map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
     let module = Module::build(&Source::parse(request.text.as_str()));
     let kernel = select_kernel(&module, request)?;
-    let workload = find_or_record(request, observer, &kernel, &device)?;
+    let workload = call(request, observer, &kernel)?;
     let definition =
         module.kernel(&kernel).ok_or_else(|| failed("the kernel is defined twice or under a condition"))?;
     let knobs = knobs(&module, definition, &workload.entry);
@@ -65,16 +67,14 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         ));
     }
     observer.progress(&Progress { message: "starting Python".to_owned(), fraction: 0.0, best: None });
-    let bench = Evaluator::start(&request.python, &request.settings.evaluator.command, &Limits::default(), &|| {
-        !observer.cancelled()
-    })
-    .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error.into() })?;
+    let waiting = || !observer.cancelled();
+    let bench = Evaluator::start(&request.python, &evaluator.command, &evaluator.limits.limits(), &waiting)
+        .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error.into() })?;
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
     let run = Run {
         request,
         observer,
         kernel,
-        device,
         workload,
         knobs,
         scratch,
@@ -119,9 +119,8 @@ impl Run<'_> {
 
     /// Keeps the device busy until the search's share of the budget is spent or nothing is left to try.
     fn search(&mut self, original: &Path, search: &mut Search<'_>) -> Result<(), OptimizeError> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         let parallel = match self.request.settings.optimize.parallel {
-            0 => cores,
+            0 => self.bench.cores().min(16),
             set => set,
         };
         let bench = Arc::clone(&self.bench);
@@ -253,7 +252,7 @@ impl Run<'_> {
             before_ms,
             after_ms,
             pairs: measured.pairs.len(),
-            simulated: is_simulated(),
+            simulated: is_stand_in(&self.bench.environment().device),
             conditions: self.conditions(),
         })
     }
@@ -262,7 +261,7 @@ impl Run<'_> {
         let environment = self.bench.environment();
         format!(
             "{}, Triton {}, torch {}; {}; cold L2, interleaved",
-            self.device,
+            environment.device,
             environment.triton,
             environment.torch,
             title(&self.workload)
@@ -301,7 +300,7 @@ impl Run<'_> {
         if verified == 0
             && let Some((reason, (count, evidence))) = self.refused.iter().max_by_key(|(_, (count, _))| *count)
         {
-            text.push_str(&format!(" Most common refusal ({count}, {reason:?}): {}", tail(evidence)));
+            text.push_str(&format!(" Most common refusal ({count}, {reason:?}): {}", last_lines(evidence)));
         }
         text
     }

@@ -44,7 +44,7 @@ impl Module {
                 node.kind(),
                 "if_statement" | "try_statement" | "with_statement" | "for_statement" | "while_statement"
             );
-            if conditional && is_main_guard(node, lower) {
+            if is_main_guard(node, lower.text) {
                 continue;
             }
             if node.kind() == "function_definition" {
@@ -165,8 +165,11 @@ fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
     only.named_child(0).map(|value| lower.expr(value))
 }
 
-fn is_main_guard(node: Node<'_>, lower: Lower<'_>) -> bool {
-    field(node, "condition").is_some_and(|test| lower.str(test).contains("__name__"))
+/// Whether a statement is `if __name__ == "__main__":`.
+#[must_use]
+pub fn is_main_guard(node: Node<'_>, text: &str) -> bool {
+    let names = |test: Node<'_>| text.get(test.byte_range()).is_some_and(|test| test.contains("__name__"));
+    node.kind() == "if_statement" && field(node, "condition").is_some_and(names)
 }
 
 fn bound_names(stmt: &StmtKind) -> Vec<String> {

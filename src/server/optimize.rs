@@ -157,15 +157,13 @@ impl Owner {
         } else if unit.path.is_none() {
             "save the file first".to_owned()
         } else {
-            match &self.devices {
-                None => "still looking for CUDA devices".to_owned(),
-                Some(Devices::Missing(reason)) => reason.clone(),
-                Some(Devices::Found(_)) => {
-                    if self.resolved(unit).environment.is_some() {
-                        return Readiness::Ready;
-                    }
-                    "no Python interpreter was found; name one in the setting `python`".to_owned()
-                }
+            let resolved = self.resolved(unit);
+            let is_elsewhere = !resolved.settings.evaluator.command.is_empty();
+            match (&self.devices, resolved.environment.is_some()) {
+                (None, _) if !is_elsewhere => "still looking for CUDA devices".to_owned(),
+                (Some(Devices::Missing(reason)), _) if !is_elsewhere => reason.clone(),
+                (_, false) => "no Python interpreter was found; name one in the setting `python`".to_owned(),
+                (_, true) => return Readiness::Ready,
             }
         };
         Readiness::Not(reason)
@@ -223,6 +221,7 @@ impl Owner {
             watcher.end(match &result {
                 Ok(outcome) => &outcome.summary,
                 Err(OptimizeError::Cancelled) => "stopped",
+                Err(OptimizeError::Declined(_)) => "nothing was run",
                 Err(OptimizeError::Failed(_)) => "failed",
             });
             let _ = events.send(Event::JobEnded(id, result));
@@ -243,6 +242,9 @@ impl Owner {
             Ok(Outcome { offer: Some(offer), .. }) => return self.offer(id, offer),
             Ok(outcome) => self.client.show(lsp::MessageType::Info, outcome.summary),
             Err(OptimizeError::Cancelled) => {}
+            Err(OptimizeError::Declined(text)) => {
+                self.client.show(lsp::MessageType::Info, format!("`{kernel}` was not optimized: {text}"));
+            }
             Err(OptimizeError::Failed(text)) => {
                 self.client.show(lsp::MessageType::Error, format!("Optimizing `{kernel}` failed: {text}"));
             }

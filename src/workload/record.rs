@@ -25,6 +25,22 @@ pub struct Recorded {
     pub output: String,
 }
 
+impl Recorded {
+    /// The last lines of what the command printed.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        last_lines(&self.output)
+    }
+}
+
+/// The last lines of what a program printed.
+#[must_use]
+pub fn last_lines(text: &str) -> String {
+    const LINES: usize = 12;
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}
+
 /// Why nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
