@@ -2,6 +2,7 @@
 
 mod knobs;
 mod prepare;
+mod refusals;
 mod run;
 mod search;
 
@@ -86,6 +87,8 @@ pub struct Outcome {
     pub kernel: String,
     /// Candidates evaluated.
     pub evaluated: usize,
+    /// Candidates that were not, since an earlier search saw them refused.
+    pub remembered: usize,
     /// The offer; absent when nothing is certainly faster.
     pub offer: Option<Offer>,
     /// One or two sentences for the user.

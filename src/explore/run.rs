@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::knobs::{Knob, Setting, describe, edits, knobs};
 use super::prepare::{call, select_kernel};
+use super::refusals::Refusals;
 use super::search::Search;
 use super::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
 use crate::evaluate::statistics::median;
@@ -46,6 +47,9 @@ struct Run<'a> {
     started: Instant,
     next_id: u64,
     evaluated: usize,
+    refusals: Refusals,
+    /// Candidates that were not judged, since an earlier search saw them refused.
+    remembered: usize,
     refused: HashMap<Reason, (usize, String)>,
     /// Why a candidate could not be judged.
     undecided: Option<String>,
@@ -71,6 +75,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let bench = Evaluator::start(&request.python, &evaluator.command, &evaluator.limits.limits(), &waiting)
         .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error.into() })?;
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
+    let refusals = Refusals::of(request, &workload);
     let run = Run {
         request,
         observer,
@@ -82,6 +87,8 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         started: Instant::now(),
         next_id: 0,
         evaluated: 0,
+        refusals,
+        remembered: 0,
         refused: HashMap::new(),
         undecided: None,
         best: None,
@@ -130,6 +137,9 @@ impl Run<'_> {
             loop {
                 while flying < parallel && self.spent() < SEARCH_SHARE && !self.observer.cancelled() {
                     let Some(setting) = search.propose() else { break };
+                    if self.was_refused(&setting) {
+                        continue;
+                    }
                     let contender = self.best.unwrap_or(1.0) * 0.95;
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
                     let effort = Effort { thorough: false, sanitizer: false, rough, full, contender };
@@ -157,10 +167,21 @@ impl Run<'_> {
         if self.observer.cancelled() { Err(OptimizeError::Cancelled) } else { Ok(()) }
     }
 
+    fn text(&self, setting: &Setting) -> String {
+        apply_edits(&self.request.text, &edits(&self.knobs, setting))
+    }
+
+    /// Whether an earlier search has seen a candidate refused, for a reason that still holds.
+    fn was_refused(&mut self, setting: &Setting) -> bool {
+        let Some((reason, evidence)) = self.refusals.find(&self.bench, &self.text(setting)) else { return false };
+        self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
+        self.remembered += 1;
+        true
+    }
+
     fn task(&mut self, original: &Path, setting: &Setting, effort: Effort) -> Result<Task, OptimizeError> {
-        let text = apply_edits(&self.request.text, &edits(&self.knobs, setting));
         self.next_id += 1;
-        let candidate = self.write(&format!("candidate_{}", self.next_id), &text)?;
+        let candidate = self.write(&format!("candidate_{}", self.next_id), &self.text(setting))?;
         let file = fs::canonicalize(&self.request.file).unwrap_or_else(|_| self.request.file.clone());
         Ok(Task {
             original: original.to_owned(),
@@ -172,6 +193,7 @@ impl Run<'_> {
     }
 
     fn judged(&mut self, search: &mut Search<'_>, setting: Setting, verdict: Verdict) {
+        self.refusals.keep(self.request, &self.bench, &self.text(&setting), &verdict);
         match verdict.outcome {
             Judged::Accepted => {
                 let pairs = verdict.measured.iter().flat_map(|measured| &measured.pairs);
@@ -226,6 +248,7 @@ impl Run<'_> {
             let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
             let effort = Effort { thorough: true, sanitizer: true, rough, full, contender: 0.0 };
             let verdict = self.judge(original, &setting, effort)?;
+            self.refusals.keep(self.request, &self.bench, &self.text(&setting), &verdict);
             match verdict.outcome {
                 Judged::Accepted => {}
                 Judged::Refused { reason, evidence, .. } => {
@@ -270,7 +293,7 @@ impl Run<'_> {
 
     fn offer(&self, setting: &Setting, speedup: Speedup) -> Offer {
         let edits = edits(&self.knobs, setting);
-        let text = apply_edits(&self.request.text, &edits);
+        let text = self.text(setting);
         Offer { edits, text, change: describe(&self.knobs, setting), speedup }
     }
 
@@ -279,23 +302,35 @@ impl Run<'_> {
             Some(offer) => {
                 let Speedup { before_ms, after_ms, .. } = offer.speedup;
                 format!(
-                    "`{}` is {} ({before_ms:.3} → {after_ms:.3} ms): {}. {} candidates.",
+                    "`{}` is {} ({before_ms:.3} → {after_ms:.3} ms): {}. {} candidates{}.",
                     self.kernel,
                     offer.speedup.label(),
                     offer.change,
-                    self.evaluated
+                    self.evaluated,
+                    self.before()
                 )
             }
             None => self.no_offer(search),
         };
-        Outcome { kernel: self.kernel, evaluated: self.evaluated, offer, summary }
+        Outcome { kernel: self.kernel, evaluated: self.evaluated, remembered: self.remembered, offer, summary }
+    }
+
+    /// What is said of candidates that were not judged again.
+    fn before(&self) -> String {
+        match self.remembered {
+            0 => String::new(),
+            1 => "; 1 more was refused before".to_owned(),
+            more => format!("; {more} more were refused before"),
+        }
     }
 
     fn no_offer(&self, search: &Search<'_>) -> String {
         let verified = search.ranked().len() - 1;
         let mut text = format!(
-            "Nothing certainly faster than `{}` as written: {} candidates, {verified} of them correct.",
-            self.kernel, self.evaluated
+            "Nothing certainly faster than `{}` as written: {} candidates, {verified} of them correct{}.",
+            self.kernel,
+            self.evaluated,
+            self.before()
         );
         if verified == 0
             && let Some((reason, (count, evidence))) = self.refused.iter().max_by_key(|(_, (count, _))| *count)

@@ -159,11 +159,14 @@ pub struct OptimizeSettings {
     pub parallel: usize,
     /// Seed of the search; the same seed and the same measurements give the same search.
     pub seed: u64,
+    /// Whether candidates that an earlier search saw refused are left out, as long as nothing in the workspace and of the device and
+    /// its software has changed that their verdict depends on.
+    pub remember: bool,
 }
 
 impl Default for OptimizeSettings {
     fn default() -> Self {
-        Self { budget: 60.0, parallel: 0, seed: 0 }
+        Self { budget: 60.0, parallel: 0, seed: 0, remember: true }
     }
 }
 

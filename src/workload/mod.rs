@@ -48,7 +48,8 @@ pub fn store(workspace: &Path) -> Result<Store, StoreError> {
 }
 
 /// The store of a workspace; `None` when nothing was kept yet.
-fn existing(workspace: &Path) -> Option<Store> {
+#[must_use]
+pub fn existing(workspace: &Path) -> Option<Store> {
     let folder = workspace.join(".warpsmith");
     if !folder.join("store.db").exists() && !folder.join("workloads").exists() {
         return None;

@@ -66,7 +66,13 @@ fn found(request: &Request) -> Outcome {
     };
     let text = apply_edits(&request.text, &edits);
     let offer = Offer { edits, text, change: "BLOCK 64 → 128".to_owned(), speedup };
-    Outcome { kernel: "scale".to_owned(), evaluated: 7, offer: Some(offer), summary: "1.83× faster".to_owned() }
+    Outcome {
+        kernel: "scale".to_owned(),
+        evaluated: 7,
+        remembered: 0,
+        offer: Some(offer),
+        summary: "1.83× faster".to_owned(),
+    }
 }
 
 /// What [`found`] makes of a text.
@@ -285,7 +291,7 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
             std::thread::yield_now();
         }
         let summary = "nothing is faster".to_owned();
-        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 3, offer: None, summary })
+        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 3, remembered: 0, offer: None, summary })
     };
     let mut client = setup().tools(tools(Arc::new(search))).start();
     let document = open(&mut client);
@@ -308,7 +314,7 @@ fn a_search_asks_before_it_runs_the_users_program() {
     for (choice, expected) in [(run, true), (json!({ "title": "Cancel" }), false), (Value::Null, false)] {
         let search = |_: &Request, observer: &dyn Observer| {
             let summary = format!("confirmed: {}", observer.confirm("Run `python train.py`?"));
-            Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, offer: None, summary })
+            Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, remembered: 0, offer: None, summary })
         };
         let mut client = Setup::new().full().tools(tools(Arc::new(search))).start();
         let document = open(&mut client);
@@ -435,7 +441,7 @@ fn an_evaluator_elsewhere_does_without_a_device_here() {
     let missing = || Devices::Missing("no GPU here".to_owned());
     let search = |request: &Request, _: &dyn Observer| {
         let summary = format!("judged by {:?}", request.settings.evaluator.command);
-        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, offer: None, summary })
+        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, remembered: 0, offer: None, summary })
     };
     let tools = Tools { devices: Arc::new(missing), ..tools(Arc::new(search)) };
     let options = json!({ "settings": { "select": ["L002"], "evaluator": { "command": ["gpubox"] } } });
