@@ -51,6 +51,8 @@ struct Run<'a> {
     /// Candidates that were not judged, since an earlier search saw them refused.
     remembered: usize,
     refused: HashMap<Reason, (usize, String)>,
+    /// Whether what was not done in time was given up.
+    is_late: bool,
     /// Why a candidate could not be judged.
     undecided: Option<String>,
     best: Option<f64>,
@@ -90,6 +92,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         refusals,
         remembered: 0,
         refused: HashMap::new(),
+        is_late: false,
         undecided: None,
         best: None,
     };
@@ -158,6 +161,7 @@ impl Run<'_> {
                 }
                 // What still compiles would keep the cores and the device from the measurement that counts.
                 if self.spent() > ABANDON_SHARE || self.observer.cancelled() {
+                    self.is_late = true;
                     bench.abandon(true);
                 }
             }
@@ -207,7 +211,8 @@ impl Run<'_> {
                 self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
             }
             Judged::Undecided { why } => {
-                if self.undecided.is_none() && why != "stopped" {
+                // What was given up is nobody's fault.
+                if self.undecided.is_none() && !self.is_late {
                     self.undecided = Some(why);
                 }
                 return;
@@ -239,6 +244,9 @@ impl Run<'_> {
         let start: Setting = self.knobs.iter().map(|knob| knob.current).collect();
         if let (Some(why), 0) = (&self.undecided, self.evaluated) {
             return Err(failed(why.clone()));
+        }
+        if self.is_late && self.evaluated + self.remembered == 0 {
+            return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
         }
         for (setting, speedup) in search.ranked().into_iter().take(CONFIRMED) {
             if setting == start || speedup < LEAST_SPEEDUP {

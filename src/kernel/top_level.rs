@@ -7,7 +7,7 @@ use super::build::Reading;
 use super::lower::Lower;
 use super::surroundings::statements;
 use super::{Binding, Function, Global, Imports, Module, Part, bindings};
-use crate::syntax::{Span, field, from_first_statement, node_span};
+use crate::syntax::{Source, Span, field, from_first_statement, node_span};
 
 /// What a longer function returns is not looked for.
 const SHORT: usize = 1500;
@@ -163,6 +163,18 @@ fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
         return None;
     }
     only.named_child(0).map(|value| lower.expr(value))
+}
+
+/// Where `if __name__ == "__main__":` stands in a file, with what is below it.
+#[must_use]
+pub fn main_guard(source: &Source) -> Option<Span> {
+    let text = source.text();
+    text.match_indices("__name__").find_map(|(at, _)| {
+        let root = source.root_at(at)?;
+        let mut cursor = root.walk();
+        let here = |node: &Node<'_>| node_span(*node).touches(at) && is_main_guard(*node, text);
+        root.named_children(&mut cursor).find(here).map(node_span)
+    })
 }
 
 /// Whether a statement is `if __name__ == "__main__":`.

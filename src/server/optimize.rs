@@ -23,6 +23,7 @@ use super::code_action::Readiness;
 use super::event::Event;
 use super::owner::Owner;
 use super::progress::Watcher;
+use super::record::{RECORD, Recording};
 use super::survey::RESOURCES;
 use super::unit::Unit;
 use super::{offer, to_lsp};
@@ -75,8 +76,9 @@ enum Stage {
 /// All jobs.
 pub(super) struct Jobs {
     jobs: HashMap<String, Job>,
+    recordings: HashMap<String, Recording>,
     count: usize,
-    /// Each search holds a sender until it has ended.
+    /// Each search and each recording holds a sender until it has ended.
     running: mpsc::Sender<()>,
     all_ended: mpsc::Receiver<()>,
 }
@@ -84,14 +86,36 @@ pub(super) struct Jobs {
 impl Default for Jobs {
     fn default() -> Self {
         let (running, all_ended) = mpsc::channel();
-        Self { jobs: HashMap::new(), count: 0, running, all_ended }
+        Self { jobs: HashMap::new(), recordings: HashMap::new(), count: 0, running, all_ended }
     }
 }
 
 impl Jobs {
-    fn next_id(&mut self) -> String {
+    fn next_id(&mut self, kind: &str) -> String {
         self.count += 1;
-        format!("warpsmith/optimize/{}", self.count)
+        format!("warpsmith/{kind}/{}", self.count)
+    }
+
+    /// Takes in a recording that begins; its thread holds the sender until it has ended.
+    pub(super) fn begin_recording(&mut self, recording: Recording) -> (String, mpsc::Sender<()>) {
+        let id = self.next_id("record");
+        self.recordings.insert(id.clone(), recording);
+        (id, self.running.clone())
+    }
+
+    /// A recording has ended.
+    pub(super) fn end_recording(&mut self, id: &str) -> Option<Recording> {
+        self.recordings.remove(id)
+    }
+
+    /// The recording that a file is run for.
+    pub(super) fn recording(&self, uri: &lsp::Uri) -> Option<&String> {
+        self.recordings.iter().find(|(_, recording)| recording.uri == *uri).map(|(id, _)| id)
+    }
+
+    fn flags(&self) -> impl Iterator<Item = (&String, &Arc<AtomicBool>)> {
+        let searches = self.jobs.iter().map(|(id, job)| (id, &job.cancelled));
+        searches.chain(self.recordings.iter().map(|(id, recording)| (id, &recording.cancelled)))
     }
 
     fn set_stage(&mut self, id: &str, stage: Stage) {
@@ -109,12 +133,13 @@ impl Jobs {
 
     /// Asks a job to stop. Returns whether there is such a job.
     pub(super) fn cancel(&self, id: &str) -> bool {
-        self.jobs.get(id).inspect(|job| job.cancelled.store(true, Ordering::SeqCst)).is_some()
+        let found = self.flags().find(|(known, _)| *known == id);
+        found.inspect(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst)).is_some()
     }
 
     /// Asks all jobs to stop.
     pub(super) fn cancel_all(&self) {
-        self.jobs.values().for_each(|job| job.cancelled.store(true, Ordering::SeqCst));
+        self.flags().for_each(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst));
     }
 
     /// Stops all jobs and waits a while for it.
@@ -122,7 +147,7 @@ impl Jobs {
         self.cancel_all();
         drop(self.running);
         if self.all_ended.recv_timeout(STOP_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
-            tracing::warn!("a search did not stop in time");
+            tracing::warn!("a search or a recording did not stop in time");
         }
     }
 }
@@ -139,6 +164,10 @@ impl Owner {
             CANCEL => {
                 let CancelArguments { job } = read(argument)?;
                 Ok(Some(json!({ "cancelled": self.jobs.cancel(&job) })))
+            }
+            RECORD => {
+                let id = self.start_recording(read(argument)?)?;
+                Ok(Some(json!({ "job": id })))
             }
             RESOURCES => self.resources_command(argument),
             other => Err(Error::invalid_params(format!("there is no command `{other}`"))),
@@ -184,7 +213,7 @@ impl Owner {
             Readiness::Not(reason) => return Err(refused(reason)),
         }
         let kernel = kernel.clone();
-        let (Some(request), id) = (self.request(&unit, &kernel), self.jobs.next_id()) else {
+        let (Some(request), id) = (self.request(&unit, &kernel), self.jobs.next_id("optimize")) else {
             return Err(refused("the file has no place or no interpreter".to_owned()));
         };
         let cancelled = Arc::new(AtomicBool::new(false));

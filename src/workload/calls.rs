@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::reach::reaches;
-use super::record::{RecordingError, record};
+use super::record::{RecordingError, ToRecord, record};
 use super::{existing, kernel_bench, workloads_of_comments};
 use crate::protocol::Workload;
 use crate::store::Limits;
@@ -136,11 +136,16 @@ impl Sought<'_> {
             return Err(if (running.going)() { NoCall::Declined } else { NoCall::Cancelled });
         }
         let file = fs::canonicalize(self.file).unwrap_or_else(|_| self.file.to_owned());
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let command = [running.python.as_os_str().to_owned(), file.clone().into_os_string()];
-        let (python, limits) = (running.python, running.limits);
-        let recorded = record(self.workspace, folder, &command, python, &device, true, limits, running.going);
-        let recorded = recorded.map_err(|error| match error {
+        let to_record = ToRecord {
+            workspace: self.workspace.to_owned(),
+            folder: file.parent().unwrap_or(Path::new(".")).to_owned(),
+            command: vec![running.python.as_os_str().to_owned(), file.into_os_string()],
+            python: running.python.to_owned(),
+            device,
+            quiet: true,
+            limits: running.limits,
+        };
+        let recorded = record(&to_record, running.going).map_err(|error| match error {
             RecordingError::Cancelled => NoCall::Cancelled,
             other => NoCall::Recording(other),
         })?;

@@ -17,9 +17,10 @@ use std::{fs, io};
 
 pub use calls::{NoCall, Of, Running, Sought, Unusable};
 pub use comment::workloads_of_comments;
-pub use launches::{Seen, of_file};
-pub use record::{Recorded, RecordingError, last_lines, record};
+pub use launches::{Seen, of_file, run_of};
+pub use record::{Recorded, RecordingError, ToRecord, describe, last_lines, record};
 
+pub use crate::store::Run;
 use crate::store::{Store, StoreError};
 
 /// The folder of a workspace's state, with a file in it that keeps it out of Git.
