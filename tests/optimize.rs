@@ -202,7 +202,7 @@ fn a_candidate_that_was_refused_is_not_judged_again() {
     let one_knob = SCALE.replace("(x, out, n, BLOCK=16)", "(x, out, *[n], BLOCK=16)");
     let project = Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")]);
     let counts = || {
-        let ran = project.run(&["optimize", "scale.py", "--budget", "60s", "--json"]);
+        let ran = project.run(&["optimize", "scale.py", "--budget", "400s", "--json"]);
         let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
         let summary = outcome["summary"].as_str().unwrap().to_owned();
         (outcome["evaluated"].as_u64().unwrap(), outcome["remembered"].as_u64().unwrap(), summary)
