@@ -388,3 +388,24 @@ fn the_original_is_not_exact_where_nothing_is_more_exact() {
     let inexact = ("inexact", ("y = x * 2.0", "y = x * 2.0000002"));
     expect(judge(SCALE, &[("faster", FASTER), inexact]), &[("faster", "accepted"), ("inexact", "output")]);
 }
+
+#[test]
+fn limits_come_from_the_settings() {
+    let candidates: &[(&str, Edit<'_>)] = &[
+        ("calls", (RETURN, "    time.sleep(100)\n    return out\n")),
+        ("loads", (TOP, "time.sleep(100)\n")),
+        ("prints", (TOP, "print('x' * (3 << 20))\n")),
+    ];
+    let project = Project::new(SCALE, candidates);
+    project.write("warpsmith.toml", "[evaluator.limits]\nload = 8\ncompile = 9\ncall = 9\noutput = 1\n");
+    let (reports, _) = project.batch(&["--quick"]);
+    let said: Vec<(String, &str, &str)> = reports
+        .iter()
+        .map(|report| (report.name(), report.said(), report.0["evidence"].as_str().unwrap_or_default()))
+        .collect();
+    let [calls, loads, prints] = said.as_slice() else { panic!("{said:?}") };
+    assert!(calls.1 == "time" && calls.2.contains("no answer after 9 s"), "{calls:?}");
+    assert!(loads.1 == "time" && loads.2.contains("no answer after 8 s"), "{loads:?}");
+    // Printing beyond the limit raises, and who looks on ends it as well: what comes first is told.
+    assert!(prints.1 == "writing" || prints.2.contains("File too large"), "{}", prints.1);
+}

@@ -49,6 +49,8 @@ pub struct Effort {
     pub thorough: bool,
     /// Run what would be offered under a checker of the device's memory, where there is one.
     pub sanitizer: bool,
+    /// Call it with more elements than 32 bits count, even if it is no offer.
+    pub beyond: bool,
     /// Pairs of timings at first; 0 for none.
     pub rough: usize,
     /// Further pairs, when the rough ratio is above [`Self::contender`].
@@ -59,7 +61,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { thorough: true, sanitizer: true, rough: 12, full: 68, contender: 0.9 }
+        Self { thorough: true, sanitizer: true, beyond: false, rough: 12, full: 68, contender: 0.9 }
     }
 }
 
@@ -227,7 +229,7 @@ impl Case<'_> {
             let is_offer = Claim::of(&measured).is_some_and(|claim| claim.objection.is_none());
             self.measured.push(measured);
             self.lap("time", since);
-            if is_offer && self.effort.thorough {
+            if (is_offer || self.effort.beyond) && self.effort.thorough {
                 let since = Instant::now();
                 self.beyond()?;
                 self.lap("beyond", since);
