@@ -125,7 +125,7 @@ fn judge_all(args: &Args, bench: &Evaluator, tasks: &[Task], out: &mut impl Writ
             });
         }
         drop(sender);
-        let several = tasks.len() > 1;
+        let several = args.batch || tasks.len() > 1;
         verdicts
             .iter()
             .map(|(task, verdict, seconds)| write(args.json, several, task, &verdict, seconds, out))

@@ -145,7 +145,7 @@ impl Run<'_> {
                     }
                     let contender = self.best.unwrap_or(1.0) * 0.95;
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
-                    let effort = Effort { thorough: false, sanitizer: false, rough, full, contender };
+                    let effort = Effort { thorough: false, sanitizer: false, beyond: false, rough, full, contender };
                     let task = self.task(original, &setting, effort)?;
                     let (bench, sender) = (&bench, sender.clone());
                     scope.spawn(move || sender.send(Box::new((setting, bench.judge(&task)))));
@@ -254,7 +254,7 @@ impl Run<'_> {
             }
             self.tell(format!("confirming {}", describe(&self.knobs, &setting)));
             let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
-            let effort = Effort { thorough: true, sanitizer: true, rough, full, contender: 0.0 };
+            let effort = Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0 };
             let verdict = self.judge(original, &setting, effort)?;
             self.refusals.keep(self.request, &self.bench, &self.text(&setting), &verdict);
             match verdict.outcome {

@@ -201,6 +201,8 @@ pub enum Layout {
     Shifted,
     /// The last one alone is transposed.
     Mixed,
+    /// Between the elements of vectors there is room for another.
+    Gapped,
 }
 
 /// What a runner is asked.
