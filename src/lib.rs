@@ -13,6 +13,8 @@ pub mod api;
 #[cfg(feature = "server")]
 pub mod cli;
 #[cfg(feature = "server")]
+mod clock;
+#[cfg(feature = "server")]
 pub mod compiler;
 #[cfg(feature = "server")]
 pub mod evaluate;
@@ -22,6 +24,8 @@ pub mod explore;
 pub mod features;
 #[cfg(feature = "server")]
 pub mod kernel;
+#[cfg(feature = "server")]
+mod log;
 #[cfg(feature = "server")]
 pub mod python;
 #[cfg(feature = "server")]

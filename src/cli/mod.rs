@@ -103,6 +103,7 @@ const FAILED: u8 = 2;
 /// Runs the command line of this process.
 #[must_use]
 pub fn main() -> ExitCode {
+    crate::log::start();
     // One TLS provider for the process; a second call would only say that there is one.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match Cli::parse() {

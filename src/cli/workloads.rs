@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 
 use super::FOUND;
+use crate::clock;
 use crate::protocol::{Data, LaunchRecord, Source, TensorSpec, Value, Workload};
 use crate::settings;
 use crate::store::{Row, Store, shapes, short};
@@ -139,8 +139,7 @@ fn summary(row: &Row) -> Json {
 
 /// `3 min`, `2 h`, `5 days`
 fn age(recorded: i64) -> String {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-    let seconds = now.saturating_sub(u64::try_from(recorded / 1000).unwrap_or(0));
+    let seconds = clock::now().as_secs().saturating_sub(u64::try_from(recorded / 1000).unwrap_or(0));
     match seconds {
         0..60 => "now".to_owned(),
         60..3600 => format!("{} min", seconds / 60),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use super::bench::{Bench, holds_device, lock};
+use super::bench::{Bench, lock, lock_first};
 use super::beyond::Large;
 use super::devices::memory;
 use super::floor::{Needs, width};
@@ -16,7 +16,7 @@ use super::verdict::Reason;
 use crate::protocol::runner::{
     Call, Coarse, ComparerReply, ComparerRequest, Exported, Inputs, Leaf, LeafValue, Ran, Reuse, Values,
 };
-use crate::protocol::{Workload, is_simulated};
+use crate::protocol::{Workload, is_float, is_simulated};
 
 /// Runs of the original on inputs moved by their rounding error.
 const JITTERED: u64 = 2;
@@ -74,6 +74,21 @@ pub(super) struct Ready {
     pub(super) is_kept: bool,
 }
 
+impl Ready {
+    /// Asks whether results on inputs for which nothing else is known agree, by what is known here.
+    pub(super) fn by_level(&self, original: u32, candidate: u32) -> ComparerRequest {
+        ComparerRequest::Compare {
+            original,
+            candidate,
+            reference: None,
+            jittered: Vec::new(),
+            holds_nan: false,
+            exact: false,
+            level: Some((self.original, self.reference, self.jittered.clone())),
+        }
+    }
+}
+
 /// What the original does that no single call shows.
 pub(super) struct Habits {
     /// A call overwrites the results of the one before.
@@ -113,8 +128,7 @@ impl Baseline {
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for
     /// the device with a lock taken.
     pub(super) fn known(&self, bench: &Bench, at: usize) -> Result<Known, Undecided> {
-        debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
-        let mut all = lock(&self.known);
+        let mut all = lock_first(&self.known);
         if let Some(known) = &all[at] {
             return Ok(known.clone());
         }
@@ -155,11 +169,10 @@ impl Baseline {
         if *is_prepared || is_simulated() {
             return Ok(());
         }
-        let trials = self.trials.iter().enumerate().filter(|(at, trial)| *at == 0 || trial.specializes);
+        let trials = self.trials.iter().filter(|trial| trial.specializes);
         let wide = |inputs: &Inputs, wide: Option<&str>| Inputs { widen: wide.map(str::to_owned), ..inputs.clone() };
-        let all: Vec<Inputs> = trials
-            .flat_map(|(_, trial)| [None, Some(WIDE[0]), Some(WIDE[1])].map(|to| wide(&trial.inputs, to)))
-            .collect();
+        let all: Vec<Inputs> =
+            trials.flat_map(|trial| [None, Some(WIDE[0]), Some(WIDE[1])].map(|to| wide(&trial.inputs, to))).collect();
         self.original.compile(bench, &all)?;
         *is_prepared = true;
         Ok(())
@@ -310,8 +323,7 @@ impl Baseline {
 
     /// What the original does that no single call shows, found out now if it was not. `None` if it does not take the calls.
     pub(super) fn habits(&self, bench: &Bench) -> Result<Arc<Habits>, Undecided> {
-        debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
-        let mut known = lock(&self.habits);
+        let mut known = lock_first(&self.habits);
         if let Some(habits) = known.as_ref() {
             return Ok(Arc::clone(habits));
         }
@@ -382,7 +394,7 @@ impl Baseline {
 fn is_widened(results: &Exported, wide: &str) -> bool {
     results.leaves.iter().any(|leaf| match &leaf.value {
         LeafValue::Tensor { dtype, .. } if leaf.path.starts_with("argument") => {
-            (dtype.starts_with("float") || dtype.starts_with("bfloat")) && width(dtype) < width(wide)
+            is_float(dtype) && width(dtype) < width(wide)
         }
         _ => false,
     })

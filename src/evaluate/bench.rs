@@ -249,10 +249,11 @@ impl Bench {
 
     /// Has the device alone, of all that judge on this machine.
     pub(super) fn exclusive(&self) -> Result<Exclusive<'_>, Undecided> {
-        let held = Held::new();
+        let (held, since) = (Held::new(), Instant::now());
         let bench = self.device.write().unwrap_or_else(PoisonError::into_inner);
         let file = self.machine()?;
         file.lock()?;
+        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "the device is had alone");
         Ok(Exclusive { _bench: bench, _machine: file, _held: held })
     }
 }
@@ -303,7 +304,7 @@ thread_local! {
 
 /// Whether this thread uses the device already: it must not ask for it again, nor for what others may hold while they
 /// wait for it.
-pub(super) fn holds_device() -> bool {
+fn holds_device() -> bool {
     HOLDS_DEVICE.get()
 }
 
@@ -327,6 +328,12 @@ impl Drop for Held {
 /// Locks, whatever happened to who had it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks what others may hold while they wait for the device.
+pub(super) fn lock_first<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
+    lock(mutex)
 }
 
 fn random() -> [u8; 8] {

@@ -7,13 +7,13 @@
 use std::time::Duration;
 
 use super::baseline::{Baseline, Known, Ready, Undecided};
-use super::bench::{Bench, holds_device, lock};
+use super::bench::{Bench, lock_first};
 use super::devices::memory;
 use super::floor::width;
 use super::judge::Case;
 use super::stop::{Stop, in_trial};
 use super::verdict::Reason;
-use crate::protocol::runner::{Call, ComparerRequest, Inputs, LeafValue, Tail};
+use crate::protocol::runner::{Call, Inputs, LeafValue, Tail};
 use crate::protocol::{Data, TensorSpec, Workload, is_simulated};
 
 /// Elements that 32 bits with a sign can count.
@@ -52,9 +52,8 @@ impl Baseline {
     /// A large call on which the original is right; why there is none otherwise. Found out now if it was not. Not for whoever
     /// uses the device already, as [`Self::known`].
     fn large(&self, bench: &Bench) -> Result<Result<std::sync::Arc<Large>, String>, Undecided> {
-        debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
         let Known::Ready(level) = self.known(bench, 0)? else { return Ok(Err("the original fails".to_owned())) };
-        let mut known = lock(&self.large);
+        let mut known = lock_first(&self.large);
         if let Some(large) = known.as_ref() {
             return Ok(large.clone());
         }
@@ -103,15 +102,7 @@ impl Baseline {
             Ok((_, slot)) => slot,
             Err(why) => return Ok(Err(why)),
         };
-        let ask = ComparerRequest::Compare {
-            original: alone,
-            candidate: original,
-            reference: None,
-            jittered: Vec::new(),
-            holds_nan: false,
-            exact: false,
-            level: Some((level.original, level.reference, level.jittered.clone())),
-        };
+        let ask = level.by_level(alone, original);
         let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
         bench.drop_slots(vec![alone])?;
         if found.is_empty() {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::claim::Claim;
 use super::verdict::Measured;
+use crate::clock;
 
 /// A timing with what follows from it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -78,17 +79,7 @@ impl<'a> Figures<'a> {
 
 /// `2026-11-22 06:30 UTC`
 fn date(seconds: u64) -> String {
-    let (days, second) = (seconds / 86_400, seconds % 86_400);
-    // Days since 0000-03-01, so that a leap day is the last of its year.
-    let days = days + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!("{year}-{month:02}-{day:02} {:02}:{:02} UTC", second / 3600, second / 60 % 60)
+    format!("{} {:02}:{:02} UTC", clock::day(seconds), seconds / 3600 % 24, seconds / 60 % 60)
 }
 
 #[cfg(test)]

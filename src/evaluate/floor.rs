@@ -1,7 +1,7 @@
 //! The least time that a device needs for a call.
 
 use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, holds_device, lock};
+use super::bench::{Bench, lock_first};
 use super::devices::{Memory, memory};
 use super::verdict::Floor;
 use crate::protocol::is_simulated;
@@ -64,8 +64,7 @@ impl Baseline {
     /// What a call reads and writes at the least, found out now if it was not. Not for whoever uses the device already, as
     /// [`Self::known`].
     pub(super) fn needs(&self, bench: &Bench) -> Result<Needs, Undecided> {
-        debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
-        let mut known = lock(&self.needs);
+        let mut known = lock_first(&self.needs);
         if let Some(needs) = known.as_ref() {
             return Ok(needs.clone());
         }

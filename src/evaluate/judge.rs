@@ -11,7 +11,7 @@ use super::baseline::{Baseline, Known, Ready, Undecided};
 use super::bench::{Bench, RESTARTED, Shared, project};
 use super::claim::Claim;
 use super::notes::notes;
-use super::process::Runner;
+use super::process::{Comparer, Runner};
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
@@ -244,7 +244,9 @@ impl Case<'_> {
     }
 
     fn lap(&mut self, stage: &str, since: Instant) {
-        self.stages.push((stage.to_owned(), since.elapsed().as_secs_f64()));
+        let seconds = since.elapsed().as_secs_f64();
+        tracing::debug!(stage, seconds, "a stage ended");
+        self.stages.push((stage.to_owned(), seconds));
     }
 
     pub(super) fn passed(&mut self, name: &str, evidence: impl Into<String>) {
@@ -266,15 +268,14 @@ impl Case<'_> {
     /// Compiles for everything that will be called, beside others that use the device.
     fn compile(&mut self) -> Result<(), Stop> {
         let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
-        let is_wanted = |at: &usize| *at == 0 || self.baseline.trials[*at].specializes;
         if self.effort.thorough {
             self.baseline.prepare(self.bench)?;
         }
         let mut is_all = true;
-        for at in (0..count).filter(is_wanted) {
+        for at in (0..count).filter(|&at| self.baseline.trials[at].specializes) {
             // What the original refuses is not asked of the candidate.
             let Known::Ready(_) = self.baseline.known(self.bench, at)? else { continue };
-            let inputs = vec![self.baseline.trials[at].inputs.clone()];
+            let inputs = self.baseline.trials[at].inputs.clone();
             match self.runner.ask(&RunnerRequest::Compile(inputs), self.bench.limits.compile)? {
                 RunnerReply::Compiled { notes, tunes } => is_all &= notes.is_empty() && !tunes,
                 other => return Err(strange(other)),
@@ -306,17 +307,18 @@ impl Case<'_> {
     }
 
     pub(super) fn keep(&self, results: &Exported) -> Result<u32, Stop> {
+        self.comparer(|comparer| comparer.keep(results))
+    }
+
+    fn comparer<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Stop> {
         let since = Instant::now();
-        let slot = self.bench.compare(|comparer| comparer.keep(results));
+        let answer = self.bench.compare(ask);
         self.spent.borrow_mut().comparing += since.elapsed().as_secs_f64();
-        Ok(slot?)
+        Ok(answer?)
     }
 
     pub(super) fn differences(&self, ask: &ComparerRequest) -> Result<Vec<Difference>, Stop> {
-        let since = Instant::now();
-        let found = self.bench.compare(|comparer| Ok(comparer.differences(ask)?));
-        self.spent.borrow_mut().comparing += since.elapsed().as_secs_f64();
-        Ok(found?)
+        self.comparer(|comparer| Ok(comparer.differences(ask)?))
     }
 
     /// Compares the results of a trial with the original's, and forgets them.
@@ -347,18 +349,7 @@ impl Case<'_> {
         level: &Ready,
         (reason, name): (Reason, &str),
     ) -> Result<(), Stop> {
-        let level = Some((level.original, level.reference, level.jittered.clone()));
-        let (reference, jittered) = (None, Vec::new());
-        let ask = ComparerRequest::Compare {
-            original,
-            candidate,
-            reference,
-            jittered,
-            holds_nan: false,
-            exact: false,
-            level,
-        };
-        let found = self.differences(&ask)?;
+        let found = self.differences(&level.by_level(original, candidate))?;
         refuse(&found, results, reason, name)
     }
 

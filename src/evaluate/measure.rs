@@ -1,6 +1,6 @@
 //! Timing a candidate against the original: in turn, on new inputs each time, with every result compared.
 
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use super::baseline::{Baseline, Known, Ready};
 use super::bench::lock;
@@ -10,6 +10,7 @@ use super::process::Runner;
 use super::statistics::median;
 use super::stop::{Stop, strange};
 use super::verdict::{Measured, Reason};
+use crate::clock;
 use crate::protocol::is_simulated;
 use crate::protocol::runner::{Exported, Inputs, RunnerReply, RunnerRequest, Timing};
 
@@ -99,7 +100,7 @@ impl Case<'_> {
             workload: self.title(),
             count: baseline.original.workload.count,
             environment: self.bench.environment().clone(),
-            at: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()),
+            at: clock::now().as_secs(),
             ..Measured::default()
         };
         let is_contender = median(pairs.iter().map(|(one, other)| one / other)) > self.effort.contender;

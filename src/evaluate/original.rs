@@ -91,7 +91,7 @@ impl Original {
                 if !text.contains("CUDA error") {
                     *running = Some(runner);
                 }
-                Ok(Err(last_line(&text)))
+                Ok(Err(last_line(&text).to_owned()))
             }
             Ok(_) => Err(Undecided("the original's process answers another question".to_owned())),
             Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
@@ -111,7 +111,7 @@ impl Original {
         let compile = || -> Result<(), Undecided> {
             let mut runner = self.start(bench)?;
             while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if runner.ask(&RunnerRequest::Compile(vec![inputs.clone()]), bench.limits.compile).is_err() {
+                if runner.ask(&RunnerRequest::Compile(inputs.clone()), bench.limits.compile).is_err() {
                     break;
                 }
             }
@@ -190,6 +190,7 @@ pub(super) fn how(gone: &Gone) -> String {
     }
 }
 
-fn last_line(text: &str) -> String {
-    text.trim_end().lines().last().unwrap_or_default().to_owned()
+/// Where an error says what it is.
+pub(super) fn last_line(text: &str) -> &str {
+    text.trim_end().lines().last().unwrap_or_default()
 }

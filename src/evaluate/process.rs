@@ -43,6 +43,8 @@ pub(super) enum Gone {
 pub(super) struct Runner {
     child: Child,
     token: u64,
+    /// What it is called in the log.
+    name: String,
     /// Set when nobody wants to know any more.
     unwanted: Arc<AtomicBool>,
 }
@@ -51,12 +53,21 @@ impl Runner {
     /// Starts one.
     pub(super) fn start(forker: &Forker, fence: Fence, unwanted: &Arc<AtomicBool>) -> Result<Self, ForkerError> {
         let token = fence.token;
+        let name = fence.scratch.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let child = forker.spawn(Role::Runner(Box::new(fence)))?;
-        Ok(Self { child, token, unwanted: Arc::clone(unwanted) })
+        Ok(Self { child, token, name, unwanted: Arc::clone(unwanted) })
     }
 
     /// Asks and waits for the answer.
     pub(super) fn ask(&mut self, request: &RunnerRequest, limit: Duration) -> Result<RunnerReply, Gone> {
+        let since = Instant::now();
+        let answer = self.ask_unlogged(request, limit);
+        let (seconds, is_answered) = (since.elapsed().as_secs_f64(), answer.is_ok());
+        tracing::debug!(process = self.name, request = request.name(), seconds, is_answered, "a runner was asked");
+        answer
+    }
+
+    fn ask_unlogged(&mut self, request: &RunnerRequest, limit: Duration) -> Result<RunnerReply, Gone> {
         // That it cannot be written to is told by its end.
         if write_frame(&mut self.child.stream, request).is_err() {
             return Err(self.end());
@@ -156,9 +167,12 @@ impl Comparer {
 
     /// Asks and waits for the answer.
     pub(super) fn ask(&mut self, request: &ComparerRequest) -> Result<ComparerReply, ComparerError> {
+        let since = Instant::now();
         let asked = write_frame(&mut self.child.stream, request).and_then(|()| {
             read_within(&mut self.child.stream, Instant::now() + COMPARER_LIMIT, &AtomicBool::new(false))
         });
+        let (seconds, is_answered) = (since.elapsed().as_secs_f64(), asked.is_ok());
+        tracing::debug!(request = request.name(), seconds, is_answered, "the comparer was asked");
         match asked {
             Ok(ComparerReply::Failed { is_memory: true, .. }) => Err(ComparerError::Memory),
             Ok(ComparerReply::Failed { why, .. }) => Err(ComparerError::Other(why)),

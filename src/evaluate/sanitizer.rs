@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, holds_device, lock, project};
+use super::bench::{Bench, lock_first, project};
 use super::judge::{Case, Task};
+use super::original::last_line;
 use super::stop::Stop;
 use super::verdict::Reason;
 use crate::protocol::is_simulated;
@@ -152,16 +153,11 @@ impl Bench {
     }
 }
 
-fn last_line(output: &str) -> &str {
-    output.trim_end().lines().last().unwrap_or_default()
-}
-
 impl Baseline {
     /// What the checker finds in the original, found out now if it was not. Not for whoever uses the device already, as
     /// [`Self::known`].
     fn checked(&self, bench: &Bench, checker: &Path, tool: Tool) -> Result<Found, Undecided> {
-        debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
-        let mut known = lock(&self.checked);
+        let mut known = lock_first(&self.checked);
         if let Some(found) = known.get(&tool) {
             return Ok(found.clone());
         }

@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Request;
+use crate::clock::now_milliseconds;
 use crate::evaluate::{Evaluator, Outcome, Reason, Verdict};
 use crate::protocol::{Environment, Source, Workload};
 use crate::store::Store;
@@ -52,7 +53,7 @@ impl Refusals {
         let found = found.inspect_err(|error| tracing::warn!(%error, "no refusals are known")).ok()??;
         // What another release wrote may not be readable.
         let Kept { reason, evidence, at } = serde_json::from_str(&found).ok()?;
-        (now() - at < LASTS).then_some((reason, evidence))
+        (now_milliseconds() - at < LASTS).then_some((reason, evidence))
     }
 
     /// Keeps a verdict, if it is one that lasts.
@@ -63,7 +64,7 @@ impl Refusals {
         }
         let Some(key) = self.key(evaluator, text) else { return };
         let evidence: String = evidence.chars().take(EVIDENCE).collect();
-        let kept = serde_json::to_string(&Kept { reason: *reason, evidence, at: now() });
+        let kept = serde_json::to_string(&Kept { reason: *reason, evidence, at: now_milliseconds() });
         if self.store.is_none() {
             self.store = workload::store(&request.workspace).ok();
         }
@@ -115,11 +116,6 @@ fn around(workspace: &Path, file: &Path) -> Option<Vec<(String, String)>> {
         found.push((path.to_string_lossy().into_owned(), blake3::hash(&text).to_hex().to_string()));
     }
     Some(found)
-}
-
-fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -30,6 +30,12 @@ pub const RECORD_ENV: &str = "WARPSMITH_RECORD";
 /// For tests; its results say "simulated".
 pub const FAKE_DEVICE_ENV: &str = "WARPSMITH_FAKE_DEVICE";
 
+/// Whether a type, by its name in torch, holds floats.
+#[must_use]
+pub fn is_float(dtype: &str) -> bool {
+    dtype.starts_with("float") || dtype.starts_with("bfloat")
+}
+
 /// Whether [`FAKE_DEVICE_ENV`] names a device.
 #[must_use]
 pub fn is_simulated() -> bool {

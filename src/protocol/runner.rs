@@ -220,7 +220,7 @@ pub enum RunnerRequest {
         is_candidate: bool,
     },
     /// Compile for these inputs, without the device. Answered by [`RunnerReply::Compiled`].
-    Compile(Vec<Inputs>),
+    Compile(Inputs),
     /// Call the entry once. Answered by [`RunnerReply::Ran`].
     Run(Call),
     /// Call the entry, timed. Answered by [`RunnerReply::Measured`].
@@ -229,6 +229,21 @@ pub enum RunnerRequest {
     Probe(Probe),
     /// Measure how fast the device copies its memory. Answered by [`RunnerReply::Copied`].
     Copy,
+}
+
+impl RunnerRequest {
+    /// For the log.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Load { .. } => "load",
+            Self::Compile(_) => "compile",
+            Self::Run(_) => "run",
+            Self::Measure(_) => "measure",
+            Self::Probe(_) => "probe",
+            Self::Copy => "copy",
+        }
+    }
 }
 
 /// One call of the entry.
@@ -421,6 +436,21 @@ pub enum ComparerRequest {
         /// Where.
         slot: u32,
     },
+}
+
+impl ComparerRequest {
+    /// For the log.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Keep { .. } => "keep",
+            Self::Drop { .. } => "drop",
+            Self::Compare { .. } => "compare",
+            Self::Stand { .. } => "stand",
+            Self::Changed { .. } => "changed",
+            Self::Unwritten { .. } => "unwritten",
+        }
+    }
 }
 
 /// What the comparer says.

@@ -56,7 +56,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tower_lsp::{LspService, Server};
-use tracing_subscriber::EnvFilter;
 
 use backend::Backend;
 use event::Event;
@@ -71,12 +70,11 @@ const WORKERS: usize = 2;
 
 /// Serves the editor on standard input and output until it says `exit` or goes away.
 ///
-/// The status is 0 after `shutdown` and `exit`, else 1. Logs go to standard error; `WARPSMITH_LOG` sets the level.
+/// The status is 0 after `shutdown` and `exit`, else 1.
 ///
 /// # Errors
 /// When threads cannot be started.
 pub fn serve() -> anyhow::Result<ExitCode> {
-    start_logging();
     serve_on(tokio::io::stdin(), tokio::io::stdout(), Tools::default())
 }
 
@@ -120,12 +118,4 @@ where
     // A thread that reads standard input cannot be interrupted: it is left behind.
     runtime.shutdown_background();
     Ok(if shut_down.load(Ordering::SeqCst) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
-}
-
-/// Logs to standard error (standard output is the protocol), at the level that `WARPSMITH_LOG` says.
-fn start_logging() {
-    let filter = EnvFilter::try_from_env("WARPSMITH_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
-    let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    // Already started by an embedding program: its choice stands.
-    let _ = subscriber.try_init();
 }

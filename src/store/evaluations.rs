@@ -2,7 +2,8 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use super::{Store, StoreError, now};
+use super::{Store, StoreError};
+use crate::clock::now_milliseconds;
 
 /// So many are kept; the oldest go first.
 const MOST: i64 = 20_000;
@@ -32,7 +33,7 @@ impl Store {
         self.transaction(|transaction| {
             transaction
                 .prepare_cached("INSERT OR REPLACE INTO evaluations (key, verdict, stored) VALUES (?1, ?2, ?3)")?
-                .execute(params![key, verdict, now()])?;
+                .execute(params![key, verdict, now_milliseconds()])?;
             let count: i64 = transaction.query_row("SELECT count(*) FROM evaluations", [], |row| row.get(0))?;
             if count > most {
                 // A tenth at a time: counting and sorting is not for every verdict.

@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Transaction, params};
 use serde::{Deserialize, Serialize};
 
 use super::{Store, StoreError};
+use crate::clock;
 
 /// The kernels of all of them have so many bytes; the oldest go first.
 const LIMIT: i64 = 1 << 20;
@@ -35,14 +35,13 @@ impl FalseAlarm {
     /// What a rule said of a kernel, today.
     #[must_use]
     pub fn new(rule: &str, message: &str, kernel: &str, triton: &str) -> Self {
-        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         Self {
             rule: rule.to_owned(),
             message: message.to_owned(),
             kernel: kernel[..kernel.floor_char_boundary(LONGEST)].to_owned(),
             triton: triton.to_owned(),
             warpsmith: env!("CARGO_PKG_VERSION").to_owned(),
-            date: day(seconds),
+            date: clock::day(clock::now().as_secs()),
         }
     }
 }
@@ -112,23 +111,6 @@ fn insert(transaction: &Transaction<'_>, alarm: &FalseAlarm) -> rusqlite::Result
     Ok(added == 1)
 }
 
-/// The day of a time in seconds since 1970.
-fn day(seconds: u64) -> String {
-    let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let (mut year, mut days) = (1970, seconds / 86_400);
-    while days >= 365 + u64::from(is_leap(year)) {
-        days -= 365 + u64::from(is_leap(year));
-        year += 1;
-    }
-    let lengths = [31, 28 + u64::from(is_leap(year)), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let mut month = 0;
-    while days >= lengths[month] {
-        days -= lengths[month];
-        month += 1;
-    }
-    format!("{year}-{:02}-{:02}", month + 1, days + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -179,19 +161,5 @@ mod tests {
         assert_eq!(store.false_alarms().unwrap(), [alarm]);
         assert!(!file.exists());
         store.import_false_alarms(&file).unwrap();
-    }
-
-    #[test]
-    fn days_are_those_of_the_calendar() {
-        for (seconds, expected) in [
-            (0, "1970-01-01"),
-            (951_782_399, "2000-02-28"),
-            (951_782_400, "2000-02-29"),
-            (1_709_251_199, "2024-02-29"),
-            (1_735_689_599, "2024-12-31"),
-            (1_795_219_200, "2026-11-21"),
-        ] {
-            assert_eq!(day(seconds), expected);
-        }
     }
 }

@@ -10,9 +10,11 @@ mod recordings;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
+
+use crate::clock::now_milliseconds;
 
 pub use false_alarms::FalseAlarm;
 pub use recordings::{Limits, Recording, Row, Run, shapes, short};
@@ -156,7 +158,7 @@ impl Store {
             Err(error) if error.is_damage() => {}
             other => return other,
         }
-        let aside = with_suffix(path, &format!(".damaged-{}", now()));
+        let aside = with_suffix(path, &format!(".damaged-{}", now_milliseconds()));
         tracing::warn!(file = %path.display(), aside = %aside.display(), "a damaged store is set aside");
         fs::rename(path, aside).map_err(io)?;
         for left in ["-wal", "-shm"] {
@@ -232,12 +234,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
-}
-
-/// Milliseconds since 1970.
-fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis());
-    i64::try_from(since).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]

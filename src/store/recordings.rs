@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value as Sql;
 use rusqlite::{OptionalExtension, Transaction, params, params_from_iter};
 
-use super::{Store, StoreError, now};
+use super::{Store, StoreError};
+use crate::clock::now_milliseconds;
 use crate::protocol::{LaunchRecord, Value, Workload};
 
 /// How much of recordings is kept.
@@ -278,7 +279,7 @@ impl Recording {
     /// What is run now.
     #[must_use]
     pub fn now(command: &str) -> Self {
-        Self { recorded: now(), command: command.to_owned(), run: None }
+        Self { recorded: now_milliseconds(), command: command.to_owned(), run: None }
     }
 
     /// A command that is run now and can be run again.

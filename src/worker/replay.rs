@@ -12,7 +12,7 @@ use super::models::{model, model_inputs};
 use super::values::{Described, bounds, contents};
 use crate::protocol::runner::{Inputs, Reuse, Values};
 use crate::protocol::sizes::{Placed, Sizes};
-use crate::protocol::{Data, Reference, Source, TensorSpec, Value, Workload};
+use crate::protocol::{Data, Reference, Source, TensorSpec, Value, Workload, is_float};
 
 /// Arguments of one call, and the distinct tensors in them by [`TensorSpec::id`].
 pub(super) struct Arguments<'py> {
@@ -360,10 +360,6 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
 /// The Python half of values and jitter.
 pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     super::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
-}
-
-fn is_float(dtype: &str) -> bool {
-    dtype.starts_with("float") || dtype.starts_with("bfloat")
 }
 
 /// Whether a type is a float type narrower than `wide`.

@@ -135,21 +135,17 @@ impl<'py, 'a> Runner<'py, 'a> {
         Ok(Self { py, replay, entry, exporter, timer, simulated, threads, threads_before, last, kept, launching })
     }
 
-    fn compile(&self, inputs: &[Inputs]) -> RunnerReply {
-        let (mut notes, mut tunes) = (Vec::new(), false);
-        for one in inputs {
-            let ahead = || -> PyResult<bool> {
-                let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
-                let compiled = compile_ahead(self.py, &self.replay, one, &self.entry);
-                hooks.remove()?;
-                compiled
-            };
-            match ahead() {
-                Ok(tuned) => tunes |= tuned,
-                Err(error) => notes.push(error.to_string()),
-            }
+    fn compile(&self, inputs: &Inputs) -> RunnerReply {
+        let ahead = || -> PyResult<bool> {
+            let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
+            let compiled = compile_ahead(self.py, &self.replay, inputs, &self.entry);
+            hooks.remove()?;
+            compiled
+        };
+        match ahead() {
+            Ok(tunes) => RunnerReply::Compiled { notes: Vec::new(), tunes },
+            Err(error) => RunnerReply::Compiled { notes: vec![error.to_string()], tunes: false },
         }
-        RunnerReply::Compiled { notes, tunes }
     }
 
     pub(super) fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {

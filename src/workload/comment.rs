@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::protocol::sizes::contiguous;
-use crate::protocol::{Data, Source, TensorSpec, Value, Workload};
+use crate::protocol::{Data, Source, TensorSpec, Value, Workload, is_float};
 
 /// What begins such a comment, behind the `#`.
 const MARK: &str = "warpsmith: workload";
@@ -188,17 +188,17 @@ fn tensor(text: &str, tensors: &mut usize) -> Result<TensorSpec, String> {
     // Every second row of a tensor twice as long.
     let whole: Vec<i64> = shape.iter().zip(&steps).map(|(size, step)| size * step).collect();
     let stride = contiguous(&whole).iter().zip(&steps).map(|(stride, step)| stride * step).collect();
-    let is_float = dtype.starts_with("float") || dtype.starts_with("bfloat") || dtype.starts_with("complex");
+    let is_continuous = is_float(dtype) || dtype.starts_with("complex");
     let bound = match rest.strip_prefix('<') {
         Some(bound) => Some(bound.parse::<i64>().map_err(|_| format!("`{bound}` is no bound"))?),
         None if rest.is_empty() => None,
         None => return Err(format!("`{rest}` behind the sizes; `<BOUND` or `@cpu` may stand there")),
     };
     let data = match bound {
-        Some(_) if is_float => return Err("a bound is for integers".to_owned()),
+        Some(_) if is_continuous => return Err("a bound is for integers".to_owned()),
         Some(bound) if bound < 1 => return Err("a bound is above 0".to_owned()),
         Some(bound) => Data::range(0, bound - 1),
-        None if is_float => Data::normal(0.0, 1.0, -6.0, 6.0),
+        None if is_continuous => Data::normal(0.0, 1.0, -6.0, 6.0),
         None if *dtype == "bool" => Data::Range { low: 0, high: 1, sorted: false, zeros: 0.5 },
         None => Data::range(0, 1),
     };
