@@ -4,12 +4,12 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
-use super::process::Comparer;
+use super::process::{Comparer, Ties};
 use crate::protocol::runner::{ComparerRequest, Fence};
 use crate::protocol::{Environment, Workload};
 use crate::python::{Forker, ForkerError, cache_folder};
@@ -67,8 +67,8 @@ pub struct Bench {
     /// Of the contents of inputs; not known to whoever proposes.
     pub(super) seed: u64,
     environment: Environment,
-    /// Its index.
-    pub(super) index: usize,
+    /// Of the device: [`super::Device::uuid`].
+    pub(super) uuid: String,
     scratch: tempfile::TempDir,
     comparer: Mutex<Option<Comparer>>,
     device: RwLock<()>,
@@ -81,7 +81,7 @@ pub struct Bench {
     next: AtomicU64,
     /// Folders of launching stubs, and when they were looked for.
     launchers: Mutex<Option<(Instant, Vec<PathBuf>)>>,
-    pub(super) unwanted: Arc<AtomicBool>,
+    pub(super) ties: Arc<Ties>,
 }
 
 impl Bench {
@@ -99,19 +99,23 @@ impl Bench {
         let forker = Arc::new(Forker::start(python, device, waiting)?);
         let scratch = tempfile::tempdir()
             .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
-        let lock = cache_folder().join(format!("device-{}.lock", device.unwrap_or(0)));
         let seed = u64::from_le_bytes(random());
-        let comparer = Mutex::new(Some(Comparer::start(&forker)?));
-        let (rate, baselines, next, launchers, unwanted) = Default::default();
-        let index = device.unwrap_or(0);
+        let ties = Arc::default();
+        let comparer = Mutex::new(Some(Comparer::start(&forker, &ties)?));
+        let (rate, baselines, next, launchers) = Default::default();
         let mut environment = forker.environment().clone();
-        if let super::Devices::Found(found) = super::devices() {
-            environment.device = found.get(index).map(|device| device.name.clone()).unwrap_or_default();
+        let mut uuid = String::new();
+        if let super::Devices::Found(found) = super::devices()
+            && let Some(found) = found.into_iter().nth(device.unwrap_or(0))
+        {
+            (environment.device, uuid) = (found.name, found.uuid);
         }
+        // Not by its number: processes that see different devices count them differently.
+        let lock = cache_folder().join(format!("device-{uuid}.lock"));
         environment.driver = super::drivers().cuda.unwrap_or_default();
         Ok(Self {
             environment,
-            index,
+            uuid,
             forker,
             python: python.to_owned(),
             limits,
@@ -125,13 +129,13 @@ impl Bench {
             baselines,
             next,
             launchers,
-            unwanted,
+            ties,
         })
     }
 
     /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again.
     pub fn abandon(&self, unwanted: bool) {
-        self.unwanted.store(unwanted, Ordering::Relaxed);
+        self.ties.unwanted.store(unwanted, Ordering::Relaxed);
     }
 
     /// The versions and the device.
@@ -213,7 +217,7 @@ impl Bench {
         if comparer.as_mut().is_none_or(Comparer::is_gone) {
             // What was known of originals went with it.
             lock(&self.baselines).clear();
-            *comparer = Some(Comparer::start(&self.forker)?);
+            *comparer = Some(Comparer::start(&self.forker, &self.ties)?);
             return Err(Undecided(RESTARTED.to_owned()));
         }
         match comparer.as_mut() {

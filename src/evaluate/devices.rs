@@ -45,7 +45,8 @@ pub fn devices() -> Devices {
     if let Ok(name) = std::env::var(FAKE_DEVICE_ENV)
         && !name.is_empty()
     {
-        return Devices::Found(vec![Device { name: format!("{name}{SIMULATED}"), capability: (0, 0) }]);
+        let name = format!("{name}{SIMULATED}");
+        return Devices::Found(vec![Device { name, capability: (0, 0), uuid: "GPU-simulated".to_owned() }]);
     }
     static FOUND: OnceLock<Devices> = OnceLock::new();
     FOUND.get_or_init(|| guarded(find).unwrap_or_else(Devices::Missing)).clone()
@@ -97,9 +98,18 @@ fn list() -> Result<Vec<Device>, DriverError> {
             let device = result::device::get(ordinal)?;
             #[expect(unsafe_code, reason = "the device handle comes from the driver a line above")]
             let attribute = |which| unsafe { result::device::get_attribute(device, which) };
-            Ok(Device { name: result::device::get_name(device)?, capability: (attribute(MAJOR)?, attribute(MINOR)?) })
+            let capability = (attribute(MAJOR)?, attribute(MINOR)?);
+            let uuid = written(result::device::get_uuid(device)?.bytes.map(|byte| byte as u8));
+            Ok(Device { name: result::device::get_name(device)?, capability, uuid })
         })
         .collect()
+}
+
+/// As NVML and `CUDA_VISIBLE_DEVICES` write it.
+fn written(uuid: [u8; 16]) -> String {
+    let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let groups = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+    format!("GPU-{}", groups.join("-"))
 }
 
 /// What a device's memory can do.
@@ -136,13 +146,10 @@ fn ask_memory() -> Option<Memory> {
 }
 
 /// The present clock of a device's multiprocessors in MHz, where it is told.
-pub(super) fn clock(index: usize) -> Option<u32> {
+pub(super) fn clock(uuid: &str) -> Option<u32> {
     static NVML: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
     let nvml = NVML.get_or_init(|| nvml_wrapper::Nvml::init().ok()).as_ref()?;
-    nvml.device_by_index(u32::try_from(index).ok()?)
-        .ok()?
-        .clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM)
-        .ok()
+    nvml.device_by_uuid(uuid).ok()?.clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM).ok()
 }
 
 fn cuda_version() -> Option<String> {
@@ -166,8 +173,14 @@ mod tests {
     }
 
     #[test]
+    fn devices_are_told_apart_as_nvml_does() {
+        let uuid = std::array::from_fn(|at| at as u8 * 17);
+        assert_eq!(written(uuid), "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    }
+
+    #[test]
     fn stand_ins_are_known_by_their_name() {
-        let device = |name: &str| Device { name: name.to_owned(), capability: (0, 0) };
+        let device = |name: &str| Device { name: name.to_owned(), capability: (0, 0), uuid: String::new() };
         assert!(device("H200 (simulated)").is_simulated());
         assert!(!device("NVIDIA H200").is_simulated());
     }

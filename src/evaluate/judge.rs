@@ -152,7 +152,7 @@ impl Bench {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline(&task.original, &task.folder, workload).and_then(|baseline| {
             let fence = self.fence("candidate", false, readable)?;
-            Ok((baseline, Runner::start(&self.forker, fence.clone(), &self.unwanted)?, fence))
+            Ok((baseline, Runner::start(&self.forker, fence.clone(), &self.ties)?, fence))
         });
         let (baseline, runner, fence) = match started {
             Ok(started) => started,
@@ -254,11 +254,15 @@ impl Case<'_> {
     }
 
     fn load(&mut self, task: &Task) -> Result<(), Stop> {
+        let (bench, limit, original) = (self.bench, self.bench.limits.load, &self.baseline.original);
+        let (tampered, loaded) = std::thread::scope(|scope| {
+            let tampered = scope.spawn(|| original.tampered(bench));
+            let loaded = self.runner.load(&task.candidate, &task.folder, &original.workload, true, limit);
+            (tampered.join(), loaded)
+        });
         // An original that cannot be loaded is no fault of the candidate's.
-        let tampered = self.baseline.original.tampered(self.bench)?;
-        let limit = self.bench.limits.load;
-        let workload = self.baseline.original.workload.clone();
-        match self.runner.load(&task.candidate, &task.folder, &workload, true, limit)? {
+        let tampered = tampered.map_err(|_| Stop::Undecided("the original's thread broke off".to_owned()))??;
+        match loaded? {
             Ok(found) => self.tampering(&found, &tampered),
             Err(raised) if raised.is_memory => Err(raised.into()),
             Err(Raised { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
@@ -299,15 +303,15 @@ impl Case<'_> {
         self.spent.borrow_mut().running += since.elapsed().as_secs_f64();
         match reply? {
             RunnerReply::Ran(ran) => {
-                let slot = self.keep(&ran.results)?;
+                let slot = self.keep(self.runner.number, &ran.results)?;
                 Ok((*ran, slot))
             }
             other => Err(strange(other)),
         }
     }
 
-    pub(super) fn keep(&self, results: &Exported) -> Result<u32, Stop> {
-        self.comparer(|comparer| comparer.keep(results))
+    pub(super) fn keep(&self, owner: u64, results: &Exported) -> Result<u32, Stop> {
+        self.comparer(|comparer| comparer.keep(owner, results))
     }
 
     fn comparer<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Stop> {

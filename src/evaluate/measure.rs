@@ -92,7 +92,7 @@ impl Case<'_> {
         checked: &mut Vec<Checked>,
     ) -> Result<Measured, Stop> {
         let rate = self.copy_rate(original);
-        let clocks = super::devices::clock(self.bench.index);
+        let clocks = super::devices::clock(&self.bench.uuid);
         let mut pairs = Vec::new();
         self.warm_up(original)?;
         self.pairs(original, level, self.effort.rough, &mut pairs, checked)?;
@@ -114,7 +114,7 @@ impl Case<'_> {
         let (first, last) = (of(&pairs[..third]), of(&pairs[pairs.len() - third..]));
         measured.drift = if third > 0 && first > 0.0 { (last / first).max(first / last) } else { 1.0 };
         measured.floor = floor::floor(needs, &level.ran.results, rate);
-        measured.clocks = clocks.zip(super::devices::clock(self.bench.index));
+        measured.clocks = clocks.zip(super::devices::clock(&self.bench.uuid));
         measured.pairs = pairs;
         self.within_the_possible(&mut measured)?;
         Ok(measured)
@@ -196,7 +196,9 @@ impl Case<'_> {
             let (mut one, mut other) = (None, None);
             for is_original in [is_original_first, !is_original_first] {
                 let timed = self.ask(is_original.then_some(&mut *original), &timing)?;
-                let slots = timed.results.iter().map(|results| self.keep(results)).collect::<Result<Vec<_>, _>>()?;
+                let owner = if is_original { original.number } else { self.runner.number };
+                let slots =
+                    timed.results.iter().map(|results| self.keep(owner, results)).collect::<Result<Vec<_>, _>>()?;
                 *(if is_original { &mut one } else { &mut other }) = Some((timed, slots));
             }
             let (Some((one, mine)), Some((other, theirs))) = (one, other) else { continue };

@@ -49,6 +49,8 @@ pub struct Device {
     pub name: String,
     /// Compute capability, major and minor.
     pub capability: (i32, i32),
+    /// What tells it from every other, `GPU-` and 32 digits in five groups; not its number, which depends on the environment.
+    pub uuid: String,
 }
 
 impl Devices {

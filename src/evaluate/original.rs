@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
@@ -14,6 +14,8 @@ use crate::protocol::runner::{Call, Inputs, Probe, Raised, Ran, RunnerReply, Run
 
 /// So many processes compile an original at the most.
 const MOST_COMPILING: usize = 12;
+/// Seconds that one compilation takes, roughly: a process of its own that takes longer to load does not pay.
+const COMPILING: f64 = 0.3;
 
 /// The original with one workload.
 pub(super) struct Original {
@@ -23,6 +25,8 @@ pub(super) struct Original {
     runner: Mutex<Option<Runner>>,
     /// What it replaces or sets when it is loaded.
     tampered: Mutex<Vec<String>>,
+    /// How long its file takes to load.
+    loading: Mutex<Duration>,
 }
 
 impl Original {
@@ -33,6 +37,7 @@ impl Original {
             folder: folder.to_owned(),
             runner: Mutex::new(None),
             tampered: Mutex::default(),
+            loading: Mutex::default(),
         }
     }
 
@@ -82,7 +87,7 @@ impl Original {
         };
         match runner.ask(&RunnerRequest::Run(call.clone()), limit) {
             Ok(RunnerReply::Ran(ran)) => {
-                let slot = bench.compare(|comparer| comparer.keep(&ran.results))?;
+                let slot = bench.compare(|comparer| comparer.keep(runner.number, &ran.results))?;
                 *running = Some(runner);
                 Ok(Ok((*ran, slot)))
             }
@@ -103,7 +108,9 @@ impl Original {
     /// Compiles for inputs in processes of their own: what they compile is kept. That one fails says nothing.
     pub(super) fn compile(&self, bench: &Bench, inputs: &[Inputs]) -> Result<(), Undecided> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let processes = cores.min(MOST_COMPILING).min(inputs.len());
+        let loading = lock(&self.loading).as_secs_f64();
+        let worth = (inputs.len() as f64 * COMPILING / loading.max(COMPILING)).ceil() as usize;
+        let processes = cores.min(MOST_COMPILING).min(worth);
         if processes < 2 {
             return Ok(());
         }
@@ -166,9 +173,11 @@ impl Original {
 
     fn start(&self, bench: &Bench) -> Result<Runner, Undecided> {
         let readable = vec![project(&self.folder), self.file.clone()];
-        let mut runner = Runner::start(&bench.forker, bench.fence("original", true, readable)?, &bench.unwanted)?;
+        let mut runner = Runner::start(&bench.forker, bench.fence("original", true, readable)?, &bench.ties)?;
+        let since = Instant::now();
         match runner.load(&self.file, &self.folder, &self.workload, false, bench.limits.load) {
             Ok(Ok(tampered)) => {
+                *lock(&self.loading) = since.elapsed();
                 *lock(&self.tampered) = tampered;
                 Ok(runner)
             }

@@ -41,7 +41,7 @@ impl Evaluator {
         python: &Path,
         command: &[String],
         limits: &Limits,
-        waiting: &dyn Fn() -> bool,
+        waiting: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, ForkerError> {
         if !command.is_empty() {
             return Ok(Self(Place::There(Box::new(Remote::start(command, waiting)?))));
@@ -50,12 +50,18 @@ impl Evaluator {
             Devices::Found(found) => found.len(),
             Devices::Missing(reason) => return Err(ForkerError::Unfit(format!("judging needs a GPU: {reason}"))),
         };
-        let mut benches = Vec::new();
-        for at in 0..count {
-            let device = (count > 1).then_some(at);
-            benches.push((Bench::start(python, device, limits.clone(), waiting)?, AtomicUsize::new(0)));
-        }
-        Ok(Self(Place::Here(benches)))
+        // Each imports torch: side by side.
+        let started: Vec<_> = std::thread::scope(|scope| {
+            let start = |at| {
+                let device = (count > 1).then_some(at);
+                scope.spawn(move || Bench::start(python, device, limits.clone(), waiting))
+            };
+            let threads: Vec<_> = (0..count).map(start).collect();
+            threads.into_iter().map(std::thread::ScopedJoinHandle::join).collect()
+        });
+        let ended = |_| Err(ForkerError::Unfit("a thread that starts processes broke off".to_owned()));
+        let benches = started.into_iter().map(|bench| Ok((bench.unwrap_or_else(ended)?, AtomicUsize::new(0))));
+        Ok(Self(Place::Here(benches.collect::<Result<_, ForkerError>>()?)))
     }
 
     /// The processor cores of the machine that judges.

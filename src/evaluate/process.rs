@@ -3,13 +3,14 @@
 use std::io::{self, Read};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::de::DeserializeOwned;
 
 use super::baseline::Undecided;
+use super::bench::lock;
 use crate::protocol::runner::{
     ComparerReply, ComparerRequest, Difference, End, Exported, Fence, Raised, Role, RunnerReply, RunnerRequest, Sealed,
 };
@@ -39,23 +40,41 @@ pub(super) enum Gone {
     Lost(String),
 }
 
+/// What all processes of a device share.
+#[derive(Default)]
+pub(super) struct Ties {
+    /// Set when nobody wants to know any more.
+    pub(super) unwanted: AtomicBool,
+    next: AtomicU64,
+    /// Runners that are gone and whose buffers the comparer may still have open.
+    left: Mutex<Vec<u64>>,
+}
+
 /// A process that runs one file.
 pub(super) struct Runner {
+    /// Tells its results from those of others.
+    pub(super) number: u64,
     child: Child,
     token: u64,
     /// What it is called in the log.
     name: String,
-    /// Set when nobody wants to know any more.
-    unwanted: Arc<AtomicBool>,
+    ties: Arc<Ties>,
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        lock(&self.ties.left).push(self.number);
+    }
 }
 
 impl Runner {
     /// Starts one.
-    pub(super) fn start(forker: &Forker, fence: Fence, unwanted: &Arc<AtomicBool>) -> Result<Self, ForkerError> {
+    pub(super) fn start(forker: &Forker, fence: Fence, ties: &Arc<Ties>) -> Result<Self, ForkerError> {
         let token = fence.token;
         let name = fence.scratch.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let child = forker.spawn(Role::Runner(Box::new(fence)))?;
-        Ok(Self { child, token, name, unwanted: Arc::clone(unwanted) })
+        let number = ties.next.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { number, child, token, name, ties: Arc::clone(ties) })
     }
 
     /// Asks and waits for the answer.
@@ -72,7 +91,7 @@ impl Runner {
         if write_frame(&mut self.child.stream, request).is_err() {
             return Err(self.end());
         }
-        match read_within::<Sealed>(&mut self.child.stream, Instant::now() + limit, &self.unwanted) {
+        match read_within::<Sealed>(&mut self.child.stream, Instant::now() + limit, &self.ties.unwanted) {
             Ok(Sealed { token, reply }) if token == self.token => Ok(reply),
             Ok(_) => self.stop(Gone::Garbage),
             Err(error) => match error.kind() {
@@ -132,6 +151,7 @@ impl Runner {
 pub(super) struct Comparer {
     child: Child,
     next: u32,
+    ties: Arc<Ties>,
 }
 
 /// Why nothing can be compared.
@@ -147,9 +167,9 @@ pub(super) enum ComparerError {
 
 impl Comparer {
     /// Starts one.
-    pub(super) fn start(forker: &Forker) -> Result<Self, ForkerError> {
+    pub(super) fn start(forker: &Forker, ties: &Arc<Ties>) -> Result<Self, ForkerError> {
         let child = forker.spawn(Role::Comparer)?;
-        Ok(Self { child, next: 0 })
+        Ok(Self { child, next: 0, ties: Arc::clone(ties) })
     }
 
     /// Whether it has ended.
@@ -157,11 +177,15 @@ impl Comparer {
         !matches!(self.child.wait(Duration::ZERO), Ok(None))
     }
 
-    /// Keeps results under a number of their own.
-    pub(super) fn keep(&mut self, results: &Exported) -> Result<u32, Undecided> {
+    /// Keeps results of a runner under a number of their own.
+    pub(super) fn keep(&mut self, owner: u64, results: &Exported) -> Result<u32, Undecided> {
+        let owners = std::mem::take(&mut *lock(&self.ties.left));
+        if !owners.is_empty() {
+            self.ask(&ComparerRequest::Leave { owners })?;
+        }
         self.next += 1;
         let slot = self.next;
-        self.ask(&ComparerRequest::Keep { slot, results: results.clone() })?;
+        self.ask(&ComparerRequest::Keep { slot, owner, results: results.clone() })?;
         Ok(slot)
     }
 

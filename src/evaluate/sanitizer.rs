@@ -136,7 +136,7 @@ impl Bench {
             if let Some(ended) = child.wait(GLANCE)? {
                 break ended;
             }
-            if self.unwanted.load(std::sync::atomic::Ordering::Relaxed) {
+            if self.ties.unwanted.load(std::sync::atomic::Ordering::Relaxed) {
                 return Err(Undecided("stopped".to_owned()));
             }
             if Instant::now() > deadline {

@@ -387,8 +387,15 @@ pub enum ComparerRequest {
     Keep {
         /// The number; what was kept under it is gone.
         slot: u32,
+        /// Whose they are: the number of a runner. Its buffer stays open.
+        owner: u64,
         /// Results with their buffer.
         results: Exported,
+    },
+    /// Close the buffers of runners that are gone. Answered by [`ComparerReply::Done`].
+    Leave {
+        /// Their numbers.
+        owners: Vec<u64>,
     },
     /// Forget results.
     Drop {
@@ -444,6 +451,7 @@ impl ComparerRequest {
     pub fn name(&self) -> &'static str {
         match self {
             Self::Keep { .. } => "keep",
+            Self::Leave { .. } => "leave",
             Self::Drop { .. } => "drop",
             Self::Compare { .. } => "compare",
             Self::Stand { .. } => "stand",

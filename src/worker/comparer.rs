@@ -31,7 +31,7 @@ fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
         // Makes torch's context the current one of this thread.
         torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
     }
-    let mut comparer = Comparer { py, torch, device, slots: HashMap::new() };
+    let mut comparer = Comparer { py, torch, device, slots: HashMap::new(), mapped: HashMap::new() };
     while let Some(request) = read_frame(&mut stream)? {
         let reply = comparer.answer(request).unwrap_or_else(|error| {
             let is_memory = error.get_type(py).name().is_ok_and(|name| name == "OutOfMemoryError");
@@ -47,15 +47,21 @@ struct Comparer<'py> {
     torch: Bound<'py, PyModule>,
     device: &'static str,
     slots: HashMap<u32, Bound<'py, PyList>>,
+    /// By the number of a runner: its buffer, opened. Opening takes milliseconds.
+    mapped: HashMap<u64, Mapped>,
 }
 
 impl<'py> Comparer<'py> {
     fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
         let module = compare(self.py)?;
         match request {
-            ComparerRequest::Keep { slot, results } => {
-                let leaves = self.leaves(&results)?;
+            ComparerRequest::Keep { slot, owner, results } => {
+                let leaves = self.leaves(owner, &results)?;
                 self.slots.insert(slot, leaves);
+                Ok(ComparerReply::Done)
+            }
+            ComparerRequest::Leave { owners } => {
+                owners.iter().for_each(|owner| drop(self.mapped.remove(owner)));
                 Ok(ComparerReply::Done)
             }
             ComparerRequest::Drop { slots } => {
@@ -121,9 +127,9 @@ impl<'py> Comparer<'py> {
     }
 
     /// Results as the comparing functions take them, with copies of their bytes.
-    fn leaves(&self, results: &Exported) -> PyResult<Bound<'py, PyList>> {
+    fn leaves(&mut self, owner: u64, results: &Exported) -> PyResult<Bound<'py, PyList>> {
         let leaf = compare(self.py)?.getattr("Leaf")?;
-        let mut source = results.buffer.as_ref().map(Source::open).transpose()?;
+        let mut source = results.buffer.as_ref().map(|buffer| self.open(owner, buffer)).transpose()?;
         let leaves = PyList::empty(self.py);
         for Leaf { path, value } in &results.leaves {
             let (meta, data) = match value {
@@ -145,6 +151,29 @@ impl<'py> Comparer<'py> {
         Ok(leaves)
     }
 
+    /// Finds what a runner gives; its buffer stays open until it gives another or leaves.
+    fn open(&mut self, owner: u64, buffer: &Buffer) -> PyResult<Source> {
+        match buffer {
+            Buffer::Device { handle, size } => {
+                let handle: [u8; 64] = handle.as_slice().try_into().map_err(failed)?;
+                if self.mapped.iter().any(|(other, mapped)| *other != owner && mapped.handle == handle) {
+                    return Err(failed("a runner gives the memory of another for its own"));
+                }
+                let known = self.mapped.get(&owner).filter(|mapped| mapped.handle == handle && mapped.size == *size);
+                let address = match known {
+                    Some(mapped) => mapped.address,
+                    None => {
+                        self.mapped.remove(&owner);
+                        let mapped = Mapped::open(handle, *size)?;
+                        self.mapped.entry(owner).insert_entry(mapped).get().address
+                    }
+                };
+                Ok(Source::Device { address, size: *size })
+            }
+            Buffer::File { path, .. } => Ok(Source::File(File::open(path)?)),
+        }
+    }
+
     fn tensor(&self, source: &mut Source, dtype: &str, shape: &[i64], at: u64) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(self.py);
         options.set_item("dtype", self.torch.getattr(dtype)?)?;
@@ -157,28 +186,46 @@ impl<'py> Comparer<'py> {
     }
 }
 
-/// What a runner gives, opened.
+/// A buffer of a runner, opened in this process.
+struct Mapped {
+    handle: [u8; 64],
+    address: sys::CUdeviceptr,
+    size: u64,
+}
+
+impl Mapped {
+    fn open(handle: [u8; 64], size: u64) -> PyResult<Self> {
+        let (mut address, mut start, mut whole) = (0, 0, 0);
+        let lazily = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
+        let reserved = handle.map(u8::cast_signed);
+        // SAFETY: the pointers are to live locals; a handle that is none is refused by the driver.
+        let range = unsafe {
+            check(sys::cuIpcOpenMemHandle_v2(&raw mut address, sys::CUipcMemHandle { reserved }, lazily))?;
+            sys::cuMemGetAddressRange_v2(&raw mut start, &raw mut whole, address)
+        };
+        let mapped = Self { handle, address, size };
+        // What a runner says of its size is not believed where the driver knows it.
+        if range == sys::CUresult::CUDA_SUCCESS && address - start + size > whole as u64 {
+            return Err(failed("a runner gives less memory than it says"));
+        }
+        Ok(mapped)
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: opened once, closed once. That it cannot be closed would cost address space alone.
+        unsafe { sys::cuIpcCloseMemHandle(self.address) };
+    }
+}
+
+/// Where the bytes of results are.
 enum Source {
     Device { address: sys::CUdeviceptr, size: u64 },
     File(File),
 }
 
 impl Source {
-    fn open(buffer: &Buffer) -> PyResult<Self> {
-        match buffer {
-            Buffer::Device { handle, size } => {
-                let bytes: [u8; 64] = handle.as_slice().try_into().map_err(failed)?;
-                let handle = sys::CUipcMemHandle { reserved: bytes.map(u8::cast_signed) };
-                let mut address = 0;
-                let lazily = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
-                // SAFETY: the pointer is to a live local; a handle that is none is refused by the driver.
-                unsafe { check(sys::cuIpcOpenMemHandle_v2(&raw mut address, handle, lazily))? };
-                Ok(Self::Device { address, size: *size })
-            }
-            Buffer::File { path, .. } => Ok(Self::File(File::open(path)?)),
-        }
-    }
-
     /// Copies bytes to a tensor's memory.
     fn copy(&mut self, at: u64, to: usize, bytes: usize) -> PyResult<()> {
         if bytes == 0 {
@@ -198,15 +245,6 @@ impl Source {
                 let memory = unsafe { std::slice::from_raw_parts_mut(to as *mut u8, bytes) };
                 Ok(file.read_exact(memory)?)
             }
-        }
-    }
-}
-
-impl Drop for Source {
-    fn drop(&mut self) {
-        if let Self::Device { address, .. } = self {
-            // SAFETY: opened once, closed once. That it cannot be closed would cost address space alone.
-            unsafe { sys::cuIpcCloseMemHandle(*address) };
         }
     }
 }

@@ -122,15 +122,11 @@ impl<'py> Exporter<'py> {
             Outlet::Device { address, size } => {
                 if *size < needed {
                     let mut fresh = 0;
-                    // SAFETY: a buffer of ours is given back once and replaced; the pointer is to a live local.
-                    unsafe {
-                        if *address != 0 {
-                            check(sys::cuMemFree_v2(*address))?;
-                        }
-                        (*address, *size) = (0, 0);
-                        check(sys::cuMemAlloc_v2(&raw mut fresh, usize::try_from(needed)?))?;
-                    }
-                    (*address, *size) = (fresh, needed);
+                    // The old buffer stays: the comparer may have it open. All old ones together are no larger than this.
+                    let larger = needed.max(2 * *size);
+                    // SAFETY: the pointer is to a live local.
+                    unsafe { check(sys::cuMemAlloc_v2(&raw mut fresh, usize::try_from(larger)?))? };
+                    (*address, *size) = (fresh, larger);
                 }
                 for (at, tensor, bytes) in copies {
                     let from: u64 = tensor.call_method0("data_ptr")?.extract()?;

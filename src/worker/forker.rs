@@ -176,6 +176,13 @@ fn environment(py: Python<'_>) -> PyResult<Environment> {
     {
         py.import(warm)?;
     }
+    // Triton's hash of its own files, 0.4 s for each process that compiles; it stands elsewhere in older versions.
+    for module in ["triton.runtime.cache", "triton.compiler.compiler"] {
+        if let Ok(key) = py.import(module).and_then(|module| module.getattr("triton_key")) {
+            key.call0()?;
+            break;
+        }
+    }
     Ok(Environment { python, torch, triton, ..Environment::default() })
 }
 

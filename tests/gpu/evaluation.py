@@ -5,7 +5,8 @@
         [--packages FOLDER_OR_WHEEL ...] [--seconds 540] [--jobs 8]
 
 Results are merged into the file, so that parts may run in calls of their own; `robust` and `same` go on where the last call
-stopped. Each part ends when its share of the time is over and says how far it came. Standard library only.
+stopped. Each part ends when its share of the time is over and says how far it came. Where there are several GPUs, what is
+judged in processes of its own is spread over them. Standard library only.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import datetime
 import json
 import os
 import pathlib
+import queue
 import shutil
 import statistics
 import subprocess
@@ -38,7 +40,7 @@ RATIOS = (
 REPEATS = 50
 # Seconds for the candidates of one original.
 SUITE_LIMIT = 160.0
-ROBUST, ROBUST_BATCH = 1000, 100
+ROBUST, ROBUST_BATCH = 1000, 250
 
 
 class Evaluation:
@@ -48,8 +50,11 @@ class Evaluation:
         self.out = options.out
         self.results = json.loads(self.out.read_text()) if self.out.exists() else {}
         self.until = time.monotonic() + options.seconds
-        # Seconds at which the last batch gave its verdicts.
-        self.times = []
+        # Each device as often as so many processes judge on it at once.
+        self.devices = queue.Queue()
+        for _ in range(options.jobs):
+            for device in devices():
+                self.devices.put(device)
 
     def left(self):
         return self.until - time.monotonic()
@@ -70,16 +75,31 @@ class Evaluation:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def verify(self, original, candidate, entry, limit=180.0, arguments=()):
-        return suite.verify(self.warpsmith, self.options.python, original, candidate, entry, min(limit, max(self.left(), 1.0)), arguments)
+    @contextlib.contextmanager
+    def device(self):
+        """The number of a device that is free."""
+        device = self.devices.get()
+        try:
+            yield device
+        finally:
+            self.devices.put(device)
 
-    def lines(self, *arguments, limit=600.0):
+    def each(self, work, items):
+        """Does the work for all items, beside each other."""
+        with concurrent.futures.ThreadPoolExecutor(self.devices.qsize()) as pool:
+            return list(pool.map(work, items))
+
+    def verify(self, original, candidate, entry, limit=180.0, arguments=(), device=None):
+        limit = min(limit, max(self.left(), 1.0))
+        return suite.verify(self.warpsmith, self.options.python, original, candidate, entry, limit, arguments, device)
+
+    def lines(self, *arguments, limit=600.0, device=None):
         """Runs the judge and gives its lines of JSON with the time at which each came."""
         command = [self.warpsmith, "verify", *map(str, arguments), "--json"]
         begun = time.monotonic()
         with tempfile.TemporaryFile("w+") as errors:
             process = subprocess.Popen(
-                command, env=suite.environment(self.options.python), text=True, start_new_session=True,
+                command, env=suite.environment(self.options.python, device), text=True, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
             )
             watch = subprocess.Popen(["sh", "-c", f"sleep {max(min(limit, self.left()), 1.0):.0f}; kill -9 -{process.pid}"], start_new_session=True, stderr=subprocess.DEVNULL)
@@ -97,10 +117,9 @@ class Evaluation:
         return found, time.monotonic() - begun, "" if found else said
 
     def batch(self, original, folder, entry, limit=600.0):
-        """Verdicts on every file of a folder, by its name, with the seconds that all took."""
+        """Verdicts on every file of a folder, by its name, each with the seconds `at` which it came; the seconds that all took."""
         found, seconds, errors = self.lines(original, "--batch", folder, "--entry", entry, limit=limit)
-        self.times = [at for at, answer in found if "verdict" in answer]
-        verdicts = {pathlib.Path(answer.get("candidate", "")).stem: answer for _, answer in found if "verdict" in answer}
+        verdicts = {pathlib.Path(answer.get("candidate", "")).stem: {**answer, "at": at} for at, answer in found if "verdict" in answer}
         return verdicts, seconds, errors
 
     # --- parts ------------------------------------------------------------------------------------------------------
@@ -139,10 +158,10 @@ class Evaluation:
                 candidate = folder / "copies" / path.name
                 candidate.parent.mkdir(exist_ok=True)
                 shutil.copy(path, candidate)
-                return name, self.verify(path, candidate, "entry") if self.left() > 10 else None
+                with self.device() as device:
+                    return name, self.verify(path, candidate, "entry", device=device) if self.left() > 10 else None
 
-            with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-                seen = [(name, run) for name, run in pool.map(one, published.write(folder).items()) if run]
+            seen = [(name, run) for name, run in self.each(one, published.write(folder).items()) if run]
         for name, run in seen:
             answer = run["answer"] or {}
             failed = [check for check in answer.get("checks") or [] if not check.get("passed")]
@@ -168,12 +187,13 @@ class Evaluation:
                 done = rows.setdefault(name, [])
                 if len(done) >= REPEATS or self.left() < 20:
                     return
-                found, _, errors = self.lines(path, path, "--entry", entry, "--quick", "--jobs", 2, "--repeat", REPEATS - len(done))
+                with self.device() as device:
+                    arguments = "--entry", entry, "--quick", "--jobs", 3, "--repeat", REPEATS - len(done)
+                    found, _, errors = self.lines(path, path, *arguments, device=device)
                 done += [{key: answer.get(key) for key in ("speedup", "interval", "offer")} for _, answer in found if answer.get("interval")]
                 print(f"     {name:20} {len(done)} comparisons {errors[-300:]}", flush=True)
 
-            with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-                list(pool.map(one, kernels.items()))
+            self.each(one, kernels.items())
         every = [row for some in rows.values() for row in some]
         wins = sum(bool(row["offer"]) for row in every)
         above = sum(bool(row["interval"]) and row["interval"][0] > 1.0 for row in every)
@@ -192,13 +212,14 @@ class Evaluation:
             original = name.split("/")[0]
             files = ROOT / f"tests/verify/{original}.py", ROOT / f"tests/verify/{name}.py"
             # Everything is started twice.
-            answers = [self.verify(*files, suite.ENTRIES[original], arguments=["--quick"])["answer"] or {} for _ in range(2) if self.left() > 20]
+            with self.device() as device:
+                once = lambda: self.verify(*files, suite.ENTRIES[original], arguments=["--quick"], device=device)["answer"] or {}
+                answers = [once() for _ in range(2) if self.left() > 20]
             speeds = [answer.get("speedup") for answer in answers]
             rows[name] = {"speedups": speeds, "difference": abs(speeds[0] / speeds[1] - 1.0) if len(speeds) == 2 and all(speeds) else None}
             print(f"     {name:28} {speeds}", flush=True)
 
-        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
-            list(pool.map(one, RATIOS))
+        self.each(one, RATIOS)
         differences = [row["difference"] for row in rows.values() if row["difference"] is not None]
         median = statistics.median(differences) if differences else None
         self.keep("ratios", {"kernels": len(differences), "median difference": median, "rows": rows})
@@ -206,7 +227,7 @@ class Evaluation:
 
     def throughput(self):
         fine = True
-        for name, count, goal in (("matmul", self.options.variants, 120), ("block", self.options.variants // 2, 60)):
+        for name, count, goal in (("matmul", self.options.variants, 120), ("block", min(self.options.variants // 2, 120), 60)):
             with self.folder() as folder:
                 files = folder / "candidates"
                 files.mkdir()
@@ -220,7 +241,8 @@ class Evaluation:
                 verdicts, seconds, errors = self.batch(original, files, name)
             rate = 60.0 * len(verdicts) / seconds
             # Without finding out about the original, once the processes are busy.
-            half = self.times[len(self.times) // 2 :]
+            times = sorted(answer["at"] for answer in verdicts.values())
+            half = times[len(times) // 2 :]
             steady = 60.0 * (len(half) - 1) / (half[-1] - half[0]) if len(half) > 8 else None
             refused = {key: answer.get("reason") for key, answer in verdicts.items() if answer["verdict"] != "accepted"}
             offers = sum(bool(answer.get("offer")) for answer in verdicts.values())
@@ -231,7 +253,7 @@ class Evaluation:
             stages = {stage: round(statistics.median(spent), 3) for stage, spent in stages.items()}
             self.keep(f"throughput {name}", {
                 "candidates": count, "verdicts": len(verdicts), "seconds": round(seconds, 1), "a minute": round(rate, 1), "goal": goal,
-                "a minute in the second half": steady and round(steady, 1), "first after": self.times and round(self.times[0], 1),
+                "a minute in the second half": steady and round(steady, 1), "first after": times and round(times[0], 1),
                 "accepted": len(verdicts) - len(refused), "offers": offers, "refused": refused, "errors": errors, "stages": stages,
             })
             print(f"     median seconds of the stages: {stages}", flush=True)
@@ -278,6 +300,15 @@ class Evaluation:
         return count == ROBUST and wrong == 0 and not leaks["processes"] and not leaks["files"] and leaks["device bytes"] < 64 << 20
 
 
+def devices():
+    """The numbers of the devices; one that is not said where there is none to be listed."""
+    try:
+        listed = subprocess.run(["nvidia-smi", "--query-gpu=index", "--format=csv,noheader"], capture_output=True, text=True, timeout=30)
+        return listed.stdout.split() if listed.returncode == 0 and len(listed.stdout.split()) > 1 else [None]
+    except (OSError, subprocess.SubprocessError):
+        return [None]
+
+
 def state():
     """Processes of this user that are not this one's own, temporary files, and memory in use on the device."""
     own, pid = set(), os.getpid()
@@ -312,8 +343,8 @@ def main():
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--packages", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=540.0, help="for all parts together")
-    parser.add_argument("--jobs", type=int, default=4, help="published kernels at once")
-    parser.add_argument("--variants", type=int, default=128)
+    parser.add_argument("--jobs", type=int, default=4, help="processes that judge on a device at once, where each is alone with its original")
+    parser.add_argument("--variants", type=int, default=240)
     options = parser.parse_args()
     evaluation = Evaluation(options)
     passed = {}

@@ -19,7 +19,7 @@ type Search = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> 
 
 /// A machine with a GPU, a Python, and this search.
 fn tools(search: Arc<Search>) -> Tools {
-    let device = Device { name: "Test GPU".to_owned(), capability: (9, 0) };
+    let device = Device { name: "Test GPU".to_owned(), capability: (9, 0), uuid: String::new() };
     let environment = Environment {
         python: PathBuf::from("python-of-the-test"),
         origin: Origin::Path,

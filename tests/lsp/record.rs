@@ -42,7 +42,7 @@ if __name__ == "__main__":
 "#;
 
 fn tools(record: Arc<Record>) -> Tools {
-    let device = Device { name: "Test GPU".to_owned(), capability: (9, 0) };
+    let device = Device { name: "Test GPU".to_owned(), capability: (9, 0), uuid: String::new() };
     let environment = Environment {
         python: PathBuf::from("python-of-the-test"),
         origin: Origin::Path,

@@ -61,18 +61,21 @@ def candidates(only=""):
                 yield original, path
 
 
-def environment(python):
+def environment(python, device=None):
+    """What the judge is started with; `device` is the number of the one that it may use, if it is not to use all."""
     found = dict(os.environ)
+    if device is not None:
+        found["CUDA_VISIBLE_DEVICES"] = device
     found["VIRTUAL_ENV"] = str(pathlib.Path(python).absolute().parent.parent)
     return found
 
 
-def verify(warpsmith, python, original, candidate, entry, limit=180.0, arguments=()):
+def verify(warpsmith, python, original, candidate, entry, limit=180.0, arguments=(), device=None):
     """Runs the judge once; everything that it started dies with it when it takes too long."""
     command = [warpsmith, "verify", str(original), str(candidate), "--entry", entry, "--json", *arguments]
     begun = time.monotonic()
     process = subprocess.Popen(
-        command, env=environment(python), text=True, start_new_session=True,
+        command, env=environment(python, device), text=True, start_new_session=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     )
     try:
