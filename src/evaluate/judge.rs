@@ -13,8 +13,8 @@ use super::process::Runner;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
-use crate::protocol::Workload;
 use crate::protocol::runner::{Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest};
+use crate::protocol::{Source, Workload};
 
 /// A call of a candidate that is compiled may take so long, or so many times what the original takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -277,7 +277,7 @@ impl Case<'_> {
             exact: known.is_exact,
             level: None,
         })?;
-        refuse(&found, results, trial.reason, name)
+        refuse(&found, results, trial.reason, name).map_err(|stop| self.of_launch(stop))
     }
 
     /// Compares results on inputs for which nothing but the original's own results is known.
@@ -300,7 +300,19 @@ impl Case<'_> {
             level,
         };
         let found = self.differences(&ask)?;
-        refuse(&found, results, reason, name)
+        refuse(&found, results, reason, name).map_err(|stop| self.of_launch(stop))
+    }
+
+    /// A launch by itself returns nothing: its arguments are its results.
+    fn of_launch(&self, stop: Stop) -> Stop {
+        match stop {
+            Stop::Refused(Reason::Mutation, evidence, line)
+                if self.baseline.original.workload.source == Source::Launch =>
+            {
+                Stop::Refused(Reason::Output, evidence, line)
+            }
+            other => other,
+        }
     }
 
     pub(super) fn tampering(&self, found: &[String], original: &[String]) -> Result<(), Stop> {

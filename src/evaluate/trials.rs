@@ -42,12 +42,14 @@ pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
             all.push(Trial::new(format!("inputs: {name}"), Reason::Values, inputs));
         }
     }
-    for (layout, name) in LAYOUTS {
+    let is_launch = workload.source == Source::Launch;
+    for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| !is_launch || *layout == Layout::Shifted) {
         let inputs = Inputs { seed: at(3), layout: *layout, ..Inputs::default() };
         let specializes = *layout == Layout::Shifted;
         all.push(Trial { specializes, ..Trial::new(format!("tensors {name}"), Reason::Layout, inputs) });
     }
-    for (name, resize) in sizes(workload) {
+    let sizes = if workload.is_resizable() { sizes(workload) } else { Vec::new() };
+    for (name, resize) in sizes {
         let inputs = Inputs { seed: at(4), resize, ..Inputs::default() };
         all.push(Trial { specializes: true, ..Trial::new(name, Reason::Sizes, inputs) });
     }

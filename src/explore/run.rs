@@ -258,11 +258,12 @@ impl Run<'_> {
 
     fn conditions(&self) -> String {
         let environment = self.bench.environment();
+        let torch = Some(&environment.torch).filter(|torch| !torch.is_empty());
         format!(
-            "{}, Triton {}, torch {}; {}; cold L2, interleaved",
+            "{}, Triton {}, {}; {}; cold L2, interleaved",
             self.device,
             environment.triton,
-            environment.torch,
+            torch.map_or_else(|| "no torch".to_owned(), |torch| format!("torch {torch}")),
             title(&self.workload)
         )
     }

@@ -2,6 +2,7 @@
 //!
 //! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
 
+mod grid;
 pub mod passing;
 mod results;
 pub mod runner;
@@ -12,12 +13,13 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub use grid::Grid;
 pub use workload::{
     Data, EntryPoint, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,
 };
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL: u32 = 3;
+pub const PROTOCOL: u32 = 4;
 
 /// No frame is larger: a longer length means that the stream is not ours.
 pub const MAX_FRAME: usize = 64 << 20;
@@ -40,7 +42,7 @@ pub fn is_simulated() -> bool {
 pub struct Environment {
     /// Python's version.
     pub python: String,
-    /// Torch's version.
+    /// Torch's version; empty where there is no torch.
     pub torch: String,
     /// Triton's version.
     pub triton: String,

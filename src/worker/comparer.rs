@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::timing::check;
-use super::{compare, describe, failed};
+use super::{compare, describe, failed, raw};
 use crate::protocol::runner::{Buffer, ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 
@@ -24,14 +24,16 @@ pub(super) fn run(py: Python<'_>, stream: UnixStream) {
 }
 
 fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
+    if raw::is_raw(py) {
+        return raw::serve(py, stream);
+    }
     let simulated = is_simulated();
     let device = if simulated { "cpu" } else { "cuda" };
-    let torch = py.import("torch")?;
+    let mut comparer = Comparer::new(py, device)?;
     if !simulated {
         // Makes torch's context the current one of this thread.
-        torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
+        comparer.torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
     }
-    let mut comparer = Comparer { py, torch, device, slots: HashMap::new() };
     while let Some(request) = read_frame(&mut stream)? {
         let reply = comparer.answer(request).unwrap_or_else(|error| {
             let is_memory = error.get_type(py).name().is_ok_and(|name| name == "OutOfMemoryError");
@@ -42,7 +44,7 @@ fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
     Ok(())
 }
 
-struct Comparer<'py> {
+pub(super) struct Comparer<'py> {
     py: Python<'py>,
     torch: Bound<'py, PyModule>,
     device: &'static str,
@@ -50,7 +52,11 @@ struct Comparer<'py> {
 }
 
 impl<'py> Comparer<'py> {
-    fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
+    pub(super) fn new(py: Python<'py>, device: &'static str) -> PyResult<Self> {
+        Ok(Self { py, torch: py.import("torch")?, device, slots: HashMap::new() })
+    }
+
+    pub(super) fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
         let module = compare(self.py)?;
         match request {
             ComparerRequest::Keep { slot, results } => {
@@ -157,13 +163,13 @@ impl<'py> Comparer<'py> {
 }
 
 /// What a runner gives, opened.
-enum Source {
+pub(super) enum Source {
     Device { address: sys::CUdeviceptr, size: u64 },
     File(File),
 }
 
 impl Source {
-    fn open(buffer: &Buffer) -> PyResult<Self> {
+    pub(super) fn open(buffer: &Buffer) -> PyResult<Self> {
         match buffer {
             Buffer::Device { handle, size } => {
                 let bytes: [u8; 64] = handle.as_slice().try_into().map_err(failed)?;
@@ -176,6 +182,28 @@ impl Source {
             }
             Buffer::File { path, .. } => Ok(Self::File(File::open(path)?)),
         }
+    }
+
+    /// Bytes on the host.
+    pub(super) fn read(&mut self, at: u64, bytes: usize) -> PyResult<Vec<u8>> {
+        let there = match self {
+            Self::Device { size, .. } => *size,
+            Self::File(file) => file.metadata()?.len(),
+        };
+        // Before memory is taken for what a runner only says that it has.
+        if bytes > 0 && at.checked_add(bytes as u64).is_none_or(|end| end > there) {
+            return Err(failed("results end before their last tensor"));
+        }
+        let mut read = vec![0; bytes];
+        match self {
+            Self::File(_) => self.copy(at, read.as_mut_ptr().addr(), bytes)?,
+            // SAFETY: both were checked to have so many bytes.
+            Self::Device { address, .. } if bytes > 0 => unsafe {
+                check(sys::cuMemcpyDtoH_v2(read.as_mut_ptr().cast(), *address + at, bytes))?;
+            },
+            Self::Device { .. } => {}
+        }
+        Ok(read)
     }
 
     /// Copies bytes to a tensor's memory.

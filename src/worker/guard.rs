@@ -32,6 +32,7 @@ const MODULES: &[&str] = &[
     "_warpsmith_contents",
     "_warpsmith_inputs",
     "_warpsmith_poison",
+    "_warpsmith_raw",
     "_warpsmith_shim",
 ];
 
@@ -99,7 +100,9 @@ impl<'py> Guard<'py> {
         let overrides = py.import("torch.library").and_then(|library| library.getattr("_impls"));
         let overrides = overrides.ok().and_then(|set| set.cast_into::<PySet>().ok());
         let globals = PyDict::new(py);
-        globals.set_item("torch", py.import("torch")?)?;
+        if let Ok(torch) = py.import("torch") {
+            globals.set_item("torch", torch)?;
+        }
         let mut settings = Vec::new();
         for setting in SETTINGS {
             let code = format!("lambda: {setting}");

@@ -13,6 +13,7 @@ mod keeper;
 mod kept;
 mod launch;
 mod models;
+mod raw;
 mod record;
 mod recorder;
 mod replay;
@@ -76,6 +77,8 @@ fn describe(py: Python<'_>, error: &PyErr) -> String {
 
 #[pymodule]
 mod _worker {
+    #[pymodule_export]
+    use super::again::compare;
     #[pymodule_export]
     use super::again::replay;
     #[pymodule_export]

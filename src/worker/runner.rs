@@ -12,8 +12,8 @@ use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
 use super::models::load_as;
 use super::replay::{Arguments, Replay, callable};
-use super::timing::{Span, Timer};
-use super::{describe, failed, poison, shim};
+use super::timing::{Span, Timer, synchronize};
+use super::{describe, failed, poison, raw, shim};
 use crate::protocol::runner::{Call, Fence, Inputs, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing};
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
@@ -32,8 +32,11 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
     let Some(RunnerRequest::Load { file, folder, workload, is_candidate }) = read_frame(&mut stream)? else {
         return Ok(());
     };
-    for ours in [shim, poison, super::replay::helpers, super::values::contents] {
+    for ours in [shim, super::replay::helpers, super::values::contents] {
         ours(py)?;
+    }
+    if !raw::is_raw(py) {
+        poison(py)?;
     }
     if workload.source == Source::KernelBench {
         // It says what candidates are called with.
@@ -62,6 +65,9 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
 pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     if is_simulated() {
         return Ok(());
+    }
+    if raw::is_raw(py) {
+        return raw::start(py, true);
     }
     let (torch, cuda) = (py.import("torch")?, py.import("torch.cuda")?);
     torch.call_method1("zeros", (1,))?.call_method0("cuda")?;
@@ -108,7 +114,6 @@ impl<'py, 'a> Runner<'py, 'a> {
         let outlet =
             if simulated { Outlet::File(fence.scratch.clone()) } else { Outlet::Device { address: 0, size: 0 } };
         let exporter = Exporter::new(py, outlet)?;
-        poison(py)?;
         py.import("sys")?.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
@@ -139,10 +144,11 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     fn synchronize(&self) -> PyResult<()> {
-        if !self.simulated {
-            self.replay.torch.getattr("cuda")?.call_method0("synchronize")?;
+        match &self.replay.torch {
+            _ if self.simulated => Ok(()),
+            Some(torch) => torch.getattr("cuda")?.call_method0("synchronize").map(drop),
+            None => synchronize(),
         }
-        Ok(())
     }
 
     /// Arguments, those of the call before with new contents if so wanted.
@@ -163,8 +169,10 @@ impl<'py, 'a> Runner<'py, 'a> {
         };
         let hooks = mode.map(|mode| Hooks::install(self.py, mode)).transpose()?;
         let seen = PyDict::new(self.py);
-        let watching = call.watch.then(|| shim(self.py)?.getattr("watch_mode")?.call1((&seen,))).transpose()?;
-        let poisoning = call.poison.then(|| self.poisoning()).transpose()?;
+        let has_torch = self.replay.torch.is_some();
+        let watching =
+            (call.watch && has_torch).then(|| shim(self.py)?.getattr("watch_mode")?.call1((&seen,))).transpose()?;
+        let poisoning = (call.poison && has_torch).then(|| self.poisoning()).transpose()?;
         let modes: Vec<_> = watching.iter().chain(&poisoning).collect();
         let outcome = within(&modes, || {
             let out = self.invoke(&arguments)?;
@@ -222,10 +230,11 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     fn device_memory(&self) -> PyResult<u64> {
-        if self.simulated {
-            return Ok(0);
+        match &self.replay.torch {
+            _ if self.simulated => Ok(0),
+            Some(torch) => torch.getattr("cuda")?.call_method0("max_memory_allocated")?.extract(),
+            None => Ok(raw::most_taken()),
         }
-        self.replay.torch.getattr("cuda")?.call_method0("max_memory_allocated")?.extract()
     }
 
     fn measure(&mut self, timing: &Timing, guard: &Guard<'py>) -> PyResult<RunnerReply> {

@@ -1,9 +1,10 @@
-//! `# warpsmith: workload entry=f x=f16[4096,4096] n=4096`: a call that nobody recorded.
+//! `# warpsmith: workload entry=f x=f16[4096,4096] n=4096`: a call that nobody recorded. With `entry=f[cdiv(n,BLOCK)]` it is the
+//! launch of a kernel.
 
 use std::path::Path;
 
 use crate::protocol::sizes::contiguous;
-use crate::protocol::{Data, Source, TensorSpec, Value, Workload};
+use crate::protocol::{Data, Grid, LaunchRecord, Source, TensorSpec, Value, Workload};
 
 /// What begins such a comment, behind the `#`.
 const MARK: &str = "warpsmith: workload";
@@ -36,9 +37,24 @@ pub fn workloads_of_comments(file: &Path, text: &str) -> Result<Vec<Workload>, S
             continue;
         };
         let place = |error| format!("{}:{}: {error}", file.display(), at + 1);
-        found.push(workload(file, body).map_err(place)?);
+        let mut one = workload(file, body).map_err(place)?;
+        if one.source == Source::Launch {
+            let names = one.kwargs.iter().map(|(name, _)| name);
+            one.constants = names.filter(|name| is_constant(text, name)).cloned().collect();
+        }
+        found.push(one);
     }
     Ok(found)
+}
+
+/// Whether a parameter of this name is a `tl.constexpr` somewhere in the file.
+fn is_constant(text: &str, name: &str) -> bool {
+    text.match_indices(name).any(|(at, _)| {
+        let is_whole = !text[..at].ends_with(|c: char| c == '_' || c.is_alphanumeric());
+        let annotation = text[at + name.len()..].trim_start().strip_prefix(':');
+        let end = |annotation: &str| annotation.find([',', ')', '=', '\n']).unwrap_or(annotation.len());
+        is_whole && annotation.is_some_and(|annotation| annotation[..end(annotation)].contains("constexpr"))
+    })
 }
 
 fn workload(file: &Path, body: &str) -> Result<Workload, String> {
@@ -64,6 +80,10 @@ fn workload(file: &Path, body: &str) -> Result<Workload, String> {
             }
         }
     }
+    if let Some((kernel, grid)) = workload.entry.split_once('[') {
+        let (kernel, grid) = (kernel.to_owned(), grid.to_owned());
+        launch(&mut workload, kernel, &grid)?;
+    }
     if workload.entry.is_empty() {
         return Err("it names no function: `entry=NAME` is missing".to_owned());
     }
@@ -75,6 +95,34 @@ fn workload(file: &Path, body: &str) -> Result<Workload, String> {
         workload.args = std::mem::take(&mut workload.kwargs).into_iter().map(|(_, value)| value).collect();
     }
     Ok(workload)
+}
+
+/// `entry=f[4,cdiv(n,BLOCK)]`: the kernel `f` is launched with this grid.
+fn launch(workload: &mut Workload, kernel: String, grid: &str) -> Result<(), String> {
+    let inner = grid.strip_suffix(']').ok_or("nothing stands behind the grid of a launch")?;
+    let grid: Vec<String> = items(inner).into_iter().map(str::to_owned).collect();
+    if !(1..=3).contains(&grid.len()) {
+        return Err(format!("a grid has one to three numbers, not {}", grid.len()));
+    }
+    if workload.gradients {
+        return Err("a launch has no gradients".to_owned());
+    }
+    let parsed = grid.iter().map(|one| Grid::parse(one)).collect::<Result<Vec<_>, _>>()?;
+    let of = |wanted: &str| {
+        workload.kwargs.iter().find_map(|(name, value)| match value {
+            Value::Int(value) if name == wanted => Some(*value),
+            _ => None,
+        })
+    };
+    // What a tuner chooses is not known here.
+    let numbers = parsed.iter().map(|one| one.value(&of)).collect::<Option<Vec<_>>>();
+    workload.launches =
+        vec![LaunchRecord { kernel: kernel.clone(), grid: numbers.unwrap_or_default(), ..LaunchRecord::default() }];
+    if !parsed.iter().all(|one| matches!(one, Grid::Number(_))) {
+        workload.grid = grid;
+    }
+    (workload.source, workload.entry) = (Source::Launch, kernel);
+    Ok(())
 }
 
 /// What stands between blanks, outside of brackets and quotes.
@@ -265,6 +313,33 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(found[1].gradients && found[1].kwargs.is_empty());
         assert!(spec(&found[1].args[0]).requires_grad && !spec(&found[1].args[1]).requires_grad);
+    }
+
+    #[test]
+    fn a_kernel_with_a_grid_is_launched() {
+        let call = |entry: &str| read(&format!("# warpsmith: workload entry={entry} x=f16[4096] n=4096 BLOCK=1024"));
+        let one = |entry: &str| call(entry).unwrap().remove(0);
+        let numbers = one("k[4, 1]");
+        assert_eq!((numbers.source, numbers.entry.as_str()), (Source::Launch, "k"));
+        assert_eq!((numbers.launches[0].grid.as_slice(), numbers.is_resizable()), (&[4, 1][..], false));
+        let expressions = one("k[cdiv(n, BLOCK), 2]");
+        assert_eq!((expressions.launches[0].grid.as_slice(), expressions.is_resizable()), (&[4, 2][..], true));
+        assert_eq!(expressions.grid, ["cdiv(n,BLOCK)", "2"]);
+        assert_eq!(one("k[cdiv(n,CHOSEN)]").launches[0].grid, [0_i64; 0]);
+        // What is compiled in does not follow a size that it equals.
+        let text = "# warpsmith: workload entry=k[1] x=f16[8] n=8 BLOCK=8 OTHER_BLOCK=8\ndef k(x, n, BLOCK : tl.constexpr = 8): ...\n";
+        assert_eq!(workloads_of_comments(Path::new("/f.py"), text).unwrap()[0].constants, ["BLOCK"]);
+        for (entry, words) in [
+            ("k[]", "not 0"),
+            ("k[1,2,3,4]", "not 4"),
+            ("k[n/2]", "`/2`"),
+            ("k[1]x", "behind the grid"),
+            ("[1]", "missing"),
+        ] {
+            let error = call(entry).unwrap_err();
+            assert!(error.contains(words), "{entry}: {error}");
+        }
+        assert!(call("k[1] gradients=True").unwrap_err().contains("gradients"));
     }
 
     #[test]
