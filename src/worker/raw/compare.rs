@@ -5,8 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use pyo3::prelude::*;
 
-use super::element::{Element, Kind};
-use super::floats::{ARITHMETIC, FACTOR, Floats, Run, Scales};
+use crate::numbers::{ARITHMETIC, Element, FACTOR, Floats, Kind, Run, Scales};
 use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, Exported, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 use crate::worker::comparer::Source;
@@ -205,7 +204,7 @@ fn leaves(results: Exported) -> PyResult<Vec<Leaf>> {
     for crate::protocol::runner::Leaf { path, value } in results.leaves {
         let mut bytes = None;
         if let (Some(source), LeafValue::Tensor { dtype, shape, at, .. }) = (&mut source, &value) {
-            let element = Element::of(dtype)?;
+            let element = super::element(dtype)?;
             let sizes = shape.iter().map(|&size| usize::try_from(size)).collect::<Result<Vec<_>, _>>()?;
             let count = sizes.iter().try_fold(element.size, |product, &size| product.checked_mul(size));
             let count = count.ok_or_else(|| failed("a tensor is larger than memory"))?;

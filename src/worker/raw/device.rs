@@ -21,6 +21,12 @@ pub(in crate::worker) fn start(py: Python<'_>, launches: bool) -> PyResult<()> {
         let minor = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR;
         check(sys::cuDeviceGetAttribute(&raw mut capability.0, major, device))?;
         check(sys::cuDeviceGetAttribute(&raw mut capability.1, minor, device))?;
+        // What the driver opens when it is first used, it opens before the process is fenced in.
+        let mut first = 0;
+        check(sys::cuMemAlloc_v2(&raw mut first, 1))?;
+        check(sys::cuMemsetD8Async(first, 0, 1, std::ptr::null_mut()))?;
+        check(sys::cuCtxSynchronize())?;
+        check(sys::cuMemFree_v2(first))?;
     }
     if launches {
         let driver = helper(py, "_warpsmith_driver", include_str!("driver.py"))?;

@@ -4,9 +4,6 @@
 
 mod compare;
 mod device;
-mod element;
-mod fill;
-mod floats;
 mod memory;
 mod tensor;
 
@@ -18,9 +15,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use super::failed;
+use crate::numbers::{Chance, Element, Spread};
 use crate::protocol::sizes::Placed;
-use element::Element;
-use fill::{Chance, Spread};
 use memory::Memory;
 use tensor::Tensor;
 
@@ -79,9 +75,15 @@ pub(super) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     Ok(module)
 }
 
+/// An element type by its name.
+fn element(name: &str) -> PyResult<Element> {
+    let missing = || failed(format!("tensors of `{name}` take torch, which this interpreter does not have"));
+    Element::of(name).ok_or_else(missing)
+}
+
 /// Bytes of an element.
 pub(super) fn item_size(dtype: &str) -> PyResult<i64> {
-    Ok(Element::of(dtype)?.size as i64)
+    Ok(element(dtype)?.size as i64)
 }
 
 /// Chance for contents.
@@ -117,12 +119,12 @@ fn generator_of<'py>(
 
 #[pyfunction]
 fn guarded(size: usize, device: &str, dtype: &str, index: usize) -> PyResult<Memory> {
-    Ok(Memory::new(size, device == "cpu", Element::of(dtype)?.canary(index)))
+    Ok(Memory::new(size, device == "cpu", element(dtype)?.canary(index)))
 }
 
 #[pyfunction]
 fn view(memory: &Bound<'_, Memory>, dtype: &str, shape: Vec<i64>, stride: Vec<i64>, offset: i64) -> PyResult<Tensor> {
-    Tensor::new(memory.clone().unbind(), Element::of(dtype)?, Placed { shape, stride, offset }, memory.get().is_host)
+    Tensor::new(memory.clone().unbind(), element(dtype)?, Placed { shape, stride, offset }, memory.get().is_host)
 }
 
 /// Elements that several places share are seen as one anyway.
@@ -201,7 +203,7 @@ fn apply(
 /// In place: nothing is returned.
 #[pyfunction]
 fn jitter(flat: &Bound<'_, Tensor>, seed: u64) -> PyResult<()> {
-    flat.get().change(|area| fill::jitter(area.bytes, area.element, seed))?;
+    flat.get().change(|area| area.jitter(seed))?;
     Ok(())
 }
 
@@ -213,7 +215,7 @@ fn settle(memory: &Bound<'_, Memory>) -> PyResult<()> {
 
 #[pyfunction]
 fn overrun(memory: &Bound<'_, Memory>, _size: usize, dtype: &str, index: usize) -> PyResult<i64> {
-    let element = Element::of(dtype)?;
+    let element = self::element(dtype)?;
     memory.get().overrun(element.canary(index), element.size)
 }
 

@@ -3,9 +3,8 @@
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-use super::element::Element;
-use super::fill::Area;
 use super::memory::{GUARD, Memory};
+use crate::numbers::{Area, Element};
 use crate::protocol::sizes::{Placed, contiguous};
 use crate::worker::failed;
 

@@ -3,10 +3,10 @@
 
 use std::ops::Range;
 
-use super::element::Element;
+use super::Element;
 
-/// See `floats.py` on each of these.
-pub(super) const FACTOR: f64 = 8.0;
+/// How much more than the original a candidate may be off. See `floats.py` on this and what follows.
+pub const FACTOR: f64 = 8.0;
 const FEW: f64 = 4.0;
 const FALLBACK: f64 = 4.0;
 const NOISE: f64 = 4.0;
@@ -15,29 +15,38 @@ const BLIND_FLOOR: f64 = 1024.0;
 const LOWEST_ROW: f64 = 1e-3;
 const CREDIBLE: f64 = 1.0 / 32.0;
 const CREDIBLE_NOISE: f64 = 100.0;
-pub(super) const ARITHMETIC: f64 = 1.0 / (1 << 23) as f64;
+/// The rounding of the arithmetic.
+pub const ARITHMETIC: f64 = 1.0 / (1 << 23) as f64;
 const CHUNK: usize = 1 << 21;
 const SAMPLE: usize = 1 << 16;
 /// Elements that are looked at together, in whole rows.
 const PART: usize = 1 << 14;
 
 /// The elements of a result.
-#[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
-    pub(super) element: Element,
-    pub(super) bytes: &'a [u8],
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Their type.
+    pub element: Element,
+    /// All their bytes, in order.
+    pub bytes: &'a [u8],
 }
 
 impl Run<'_> {
-    pub(super) fn count(&self) -> usize {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.bytes.len() / self.element.size
     }
 
-    pub(super) fn bits(&self, at: usize) -> u64 {
+    /// The bits of one.
+    #[must_use]
+    pub fn bits(&self, at: usize) -> u64 {
         self.element.read(self.bytes, at * self.element.size)
     }
 
-    pub(super) fn value(&self, at: usize) -> f64 {
+    /// The number that one is.
+    #[must_use]
+    pub fn value(&self, at: usize) -> f64 {
         self.element.decode(self.bits(at))
     }
 
@@ -51,7 +60,8 @@ impl Run<'_> {
 }
 
 /// A result of floats in all runs.
-pub(super) struct Floats<'a> {
+#[derive(Debug)]
+pub struct Floats<'a> {
     original: Run<'a>,
     reference: Option<Run<'a>>,
     jittered: Vec<Run<'a>>,
@@ -68,8 +78,8 @@ pub(super) struct Floats<'a> {
 }
 
 /// What is found out about a result as a whole.
-#[derive(Clone, Copy, Default)]
-pub(super) struct Scales {
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scales {
     floor: f64,
     usual: Option<f64>,
     believed: bool,
@@ -88,15 +98,22 @@ struct Part {
 }
 
 /// What is wrong with a candidate.
-pub(super) struct Wrong {
-    pub(super) count: usize,
-    pub(super) strange: usize,
+#[derive(Clone, Copy, Debug)]
+pub struct Wrong {
+    /// So many elements.
+    pub count: usize,
+    /// So many of them are not finite on one side.
+    pub strange: usize,
     /// The worst element.
-    pub(super) at: usize,
-    pub(super) got: f64,
-    pub(super) expected: f64,
-    pub(super) error: f64,
-    pub(super) bound: f64,
+    pub at: usize,
+    /// What it is.
+    pub got: f64,
+    /// What it should be.
+    pub expected: f64,
+    /// How far it is off.
+    pub error: f64,
+    /// How far it may be off.
+    pub bound: f64,
 }
 
 fn size_of(value: f64) -> f64 {
@@ -105,7 +122,7 @@ fn size_of(value: f64) -> f64 {
 
 impl<'a> Floats<'a> {
     /// `rounding` is that of the arithmetic, and its share of what moved inputs do.
-    pub(super) fn new(
+    pub fn new(
         original: Run<'a>,
         shape: &[i64],
         reference: Option<Run<'a>>,
@@ -141,12 +158,12 @@ impl<'a> Floats<'a> {
     }
 
     /// For the next candidate.
-    pub(super) fn scales(&self) -> Scales {
+    pub fn scales(&self) -> Scales {
         self.scales
     }
 
     /// Whether the original agrees with its run at a higher precision.
-    pub(super) fn is_believed(&self) -> bool {
+    pub fn is_believed(&self) -> bool {
         self.scales.believed
     }
 
@@ -295,7 +312,7 @@ impl<'a> Floats<'a> {
     }
 
     /// What of a candidate's elements is off by more than rounding.
-    pub(super) fn wrong(&self, candidate: Run<'_>) -> Option<Wrong> {
+    pub fn wrong(&self, candidate: Run<'_>) -> Option<Wrong> {
         let (mut found, mut worst): (Option<Wrong>, f64) = (None, -1.0);
         for range in self.ranges() {
             // What is the same bit by bit is as it must be.
@@ -326,7 +343,7 @@ impl<'a> Floats<'a> {
     }
 
     /// The greatest error that an element may have, relative to its row: for results on other inputs.
-    pub(super) fn level(&self) -> f64 {
+    pub fn level(&self) -> f64 {
         let mut greatest = 0.0_f64;
         for part in self.parts() {
             for at in (0..part.o.len()).filter(|&at| part.o[at].is_finite()) {

@@ -1,27 +1,33 @@
 //! Element types of tensors: their bits and what these mean.
 
-use crate::worker::failed;
-use pyo3::PyResult;
-
 /// An element type, by torch's name for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Element {
-    pub(super) name: &'static str,
+pub struct Element {
+    /// The name.
+    pub name: &'static str,
     /// Bytes.
-    pub(super) size: usize,
-    pub(super) kind: Kind,
+    pub size: usize,
+    /// What its bits mean.
+    pub kind: Kind,
 }
 
+/// Kinds of element types.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Kind {
-    /// Bits of the exponent and of the mantissa; whether there are infinities.
+pub enum Kind {
+    /// Sign, exponent and mantissa.
     Float {
+        /// Bits of the exponent.
         exponent: u32,
+        /// Bits of the mantissa.
         mantissa: u32,
+        /// Whether there are infinities.
         infinite: bool,
     },
+    /// Integers with a sign.
     Signed,
+    /// Integers without.
     Unsigned,
+    /// 0 or 1.
     Bool,
 }
 
@@ -50,12 +56,15 @@ const ALL: &[Element] = &[
 ];
 
 impl Element {
-    pub(super) fn of(name: &str) -> PyResult<Self> {
-        let found = ALL.iter().find(|element| element.name == name).copied();
-        found.ok_or_else(|| failed(format!("tensors of `{name}` take torch, which this interpreter does not have")))
+    /// The type of this name, if it is known.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        ALL.iter().find(|element| element.name == name).copied()
     }
 
-    pub(super) fn is_float(self) -> bool {
+    /// Whether it is a float type.
+    #[must_use]
+    pub fn is_float(self) -> bool {
         matches!(self.kind, Kind::Float { .. })
     }
 
@@ -72,17 +81,17 @@ impl Element {
     }
 
     /// The distance of 1 to the next number.
-    pub(super) fn eps(self) -> f64 {
+    pub fn eps(self) -> f64 {
         2.0_f64.powi(-(self.layout().1 as i32))
     }
 
     /// The least number that is not denormal.
-    pub(super) fn tiny(self) -> f64 {
+    pub fn tiny(self) -> f64 {
         2.0_f64.powi(1 - self.layout().0)
     }
 
     /// The greatest number, or the greatest integer.
-    pub(super) fn greatest(self) -> f64 {
+    pub fn greatest(self) -> f64 {
         match self.kind {
             Kind::Float { .. } => self.decode(self.layout().2 - 1),
             Kind::Signed => 2.0_f64.powi(8 * self.size as i32 - 1) - 1.0,
@@ -92,7 +101,7 @@ impl Element {
     }
 
     /// Minus infinity, or the least number where there is none.
-    pub(super) fn least(self) -> f64 {
+    pub fn least(self) -> f64 {
         match self.kind {
             Kind::Float { infinite: true, .. } => f64::NEG_INFINITY,
             _ => -self.greatest(),
@@ -100,16 +109,18 @@ impl Element {
     }
 
     /// Bits above the greatest finite magnitude, for whoever steps through magnitudes.
-    pub(super) fn first_infinite(self) -> u64 {
+    pub fn first_infinite(self) -> u64 {
         self.layout().2
     }
 
-    pub(super) fn sign_bit(self) -> u64 {
+    /// The bit of the sign.
+    #[must_use]
+    pub fn sign_bit(self) -> u64 {
         1 << (8 * self.size - 1)
     }
 
     /// What bits mean.
-    pub(super) fn decode(self, bits: u64) -> f64 {
+    pub fn decode(self, bits: u64) -> f64 {
         match (self.kind, self.size) {
             (Kind::Float { .. }, 8) => f64::from_bits(bits),
             (Kind::Float { .. }, 4) => f64::from(f32::from_bits(bits as u32)),
@@ -133,13 +144,13 @@ impl Element {
     }
 
     /// What the bits of an integer mean.
-    pub(super) fn integer(self, bits: u64) -> i64 {
+    pub fn integer(self, bits: u64) -> i64 {
         let unused = 64 - 8 * self.size as u32;
         if self.kind == Kind::Signed { (bits << unused).cast_signed() >> unused } else { bits.cast_signed() }
     }
 
     /// The bits of the nearest number, the even one of two.
-    pub(super) fn encode(self, value: f64) -> u64 {
+    pub fn encode(self, value: f64) -> u64 {
         match (self.kind, self.size) {
             (Kind::Float { .. }, 8) => value.to_bits(),
             (Kind::Float { .. }, 4) => u64::from((value as f32).to_bits()),
@@ -157,12 +168,21 @@ impl Element {
                 sign | bits.min(beyond)
             }
             (Kind::Bool, _) => u64::from(value != 0.0),
-            _ => (value as i64).cast_unsigned() & (u64::MAX >> (64 - 8 * self.size as u32)),
+            _ => self.of_integer(value as i64),
+        }
+    }
+
+    /// The bits of an integer.
+    pub fn of_integer(self, value: i64) -> u64 {
+        match self.kind {
+            Kind::Float { .. } => self.encode(value as f64),
+            Kind::Bool => u64::from(value != 0),
+            _ => value.cast_unsigned() & (u64::MAX >> (64 - 8 * self.size as u32)),
         }
     }
 
     /// The bits of the element at a byte.
-    pub(super) fn read(self, bytes: &[u8], at: usize) -> u64 {
+    pub fn read(self, bytes: &[u8], at: usize) -> u64 {
         // Of a size that is known here, an element is one instruction.
         match bytes[at..at + self.size] {
             [a] => u64::from(a),
@@ -173,7 +193,8 @@ impl Element {
         }
     }
 
-    pub(super) fn write(self, bytes: &mut [u8], at: usize, bits: u64) {
+    /// Puts bits in the place of the element at a byte.
+    pub fn write(self, bytes: &mut [u8], at: usize, bits: u64) {
         let bits = bits.to_le_bytes();
         match self.size {
             1 => bytes[at] = bits[0],
@@ -185,7 +206,7 @@ impl Element {
 
     /// Eight bytes that are NaN in a float type, and others for each storage; of integers, small negative ones. What
     /// `contents.py` fills guards with.
-    pub(super) fn canary(self, index: usize) -> [u8; 8] {
+    pub fn canary(self, index: usize) -> [u8; 8] {
         let mark = (index as u64 * 37 + 11) % 61 + 1;
         let element = match (self.is_float(), self.size) {
             (true, 1) => 0xFF - 0x80 * (index as u64 % 2),

@@ -1,0 +1,13 @@
+//! Elements of tensors without torch: what their bits mean, what they are filled with, and when results agree.
+//!
+//! Used by the worker alone. It is no part of it, so that its tests need no Python.
+
+mod element;
+mod fill;
+mod floats;
+mod spread;
+
+pub use element::{Element, Kind};
+pub use fill::{Area, Chance};
+pub use floats::{ARITHMETIC, FACTOR, Floats, Run, Scales, Wrong};
+pub use spread::Spread;
