@@ -71,6 +71,7 @@ impl Project {
         std::fs::write(self.path(name), text).unwrap();
     }
 
+    /// Modules in the folder `first` come before those that are installed.
     pub(crate) fn verify(&self, args: &[&str]) -> Output {
         let python = test_python();
         Command::new(env!("CARGO_BIN_EXE_warpsmith"))
@@ -78,6 +79,7 @@ impl Project {
             .args(args)
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .env("PYTHONPATH", self.path("first"))
             .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap())
             .output()
             .unwrap()

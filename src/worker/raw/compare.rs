@@ -175,7 +175,7 @@ impl Comparer {
                 continue;
             }
             let wrong = match o.element.is_float() {
-                _ if exact => unequal(b, o, c, is_same_number),
+                _ if exact => unequal(b, o, c, |at| !is_same_number(o, c, at)),
                 true => {
                     let (reference, jittered) = self.runs(slots, at)?;
                     let level = levels.get(at).copied().flatten().filter(|_| levels.len() == one.len());
@@ -221,7 +221,8 @@ fn difference(leaf: &Leaf, what: String, is_value: bool) -> Difference {
 
 fn count_difference(one: &[Leaf], other: &[Leaf]) -> Option<Difference> {
     let what = || format!("{} values instead of {}", other.len(), one.len());
-    (one.len() != other.len()).then(|| Difference { path: "result".to_owned(), what: what(), ..Difference::default() })
+    let found = || Difference { path: "result".to_owned(), what: what(), count: 1, ..Difference::default() };
+    (one.len() != other.len()).then(found)
 }
 
 /// Types and layouts.
@@ -307,8 +308,9 @@ fn shown(run: Run<'_>, at: usize) -> String {
     }
 }
 
-fn unequal(leaf: &Leaf, o: Run<'_>, c: Run<'_>, is_same: fn(Run<'_>, Run<'_>, usize) -> bool) -> Option<Difference> {
-    let mut wrong = (0..o.count()).filter(|&at| !is_same(o, c, at));
+/// What to say of the elements that are wrong.
+fn unequal(leaf: &Leaf, o: Run<'_>, c: Run<'_>, is_wrong: impl Fn(usize) -> bool) -> Option<Difference> {
+    let mut wrong = (0..o.count()).filter(|&at| is_wrong(at));
     let first = wrong.next()?;
     let count = wrong.count() as u64 + 1;
     let what = format!(
@@ -332,15 +334,11 @@ fn integers<'a>(leaf: &Leaf, o: Run<'a>, c: Run<'a>, runs: impl Iterator<Item = 
         flips = flips.max((0..o.count()).filter(|&at| run.bits(at) != o.bits(at)).count());
         greatest_step = (0..o.count()).map(|at| step(*run, o, at)).fold(greatest_step, u64::max);
     }
-    let is_wrong = |at: &usize| c.bits(*at) != o.bits(*at) && runs.iter().all(|run| run.bits(*at) != c.bits(*at));
-    let (mut count, mut greatest) = (0_usize, 0);
-    for at in (0..o.count()).filter(is_wrong) {
-        (count, greatest) = (count + 1, greatest.max(step(c, o, at)));
-    }
-    if count == 0 || (count as f64 <= FACTOR * flips as f64 && greatest <= greatest_step) {
-        return None;
-    }
-    unequal(leaf, o, c, is_same_number)
+    let is_wrong = |at: usize| c.bits(at) != o.bits(at) && runs.iter().all(|run| run.bits(at) != c.bits(at));
+    let greatest = (0..o.count()).filter(|&at| is_wrong(at)).map(|at| step(c, o, at)).fold(0, u64::max);
+    let wrong = unequal(leaf, o, c, is_wrong)?;
+    let is_usual = wrong.count as f64 <= FACTOR * flips as f64 && greatest <= greatest_step;
+    (!is_usual).then_some(wrong)
 }
 
 /// Floats that are off by more than rounding.
