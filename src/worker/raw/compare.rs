@@ -302,7 +302,7 @@ fn is_same_number(a: Run<'_>, b: Run<'_>, at: usize) -> bool {
 
 fn shown(run: Run<'_>, at: usize) -> String {
     match run.element.kind {
-        Kind::Float { .. } => run.value(at).to_string(),
+        Kind::Float { .. } => short(run.value(at)),
         Kind::Bool => (run.bits(at) != 0).to_string(),
         _ => run.element.integer(run.bits(at)).to_string(),
     }
@@ -341,6 +341,12 @@ fn integers<'a>(leaf: &Leaf, o: Run<'a>, c: Run<'a>, runs: impl Iterator<Item = 
     (!is_usual).then_some(wrong)
 }
 
+/// A number in few letters.
+fn short(value: f64) -> String {
+    let text = value.to_string();
+    if text.len() <= 12 { text } else { format!("{value:.8e}") }
+}
+
 /// Floats that are off by more than rounding.
 fn too_far(leaf: &Leaf, floats: &Floats<'_>, candidate: Run<'_>) -> Option<Difference> {
     let wrong = floats.wrong(candidate)?;
@@ -348,7 +354,8 @@ fn too_far(leaf: &Leaf, floats: &Floats<'_>, candidate: Run<'_>) -> Option<Diffe
     if wrong.strange > 0 {
         what += &format!(", {} of them are not finite on one side", wrong.strange);
     }
-    what += &format!("; the worst at {}: {} instead of {}", index(leaf, wrong.at), wrong.got, wrong.expected);
+    let (got, expected) = (short(wrong.got), short(wrong.expected));
+    what += &format!("; the worst at {}: {got} instead of {expected}", index(leaf, wrong.at));
     if wrong.error < f64::INFINITY {
         what += &format!(", an error of {:.3e} where {:.3e} is allowed", wrong.error, wrong.bound);
     }
