@@ -1,13 +1,11 @@
 //! What tensors hold, made on the host: `contents.py` and `inputs.py` without torch.
 
-use super::Element;
 use super::spread::{QUANTILES, Spread};
+use super::{Element, MOST_THREADS};
 use crate::protocol::sizes::Placed;
 
 /// Elements that are filled together.
 const BLOCK: usize = 1 << 18;
-/// Threads that fill at once.
-const MOST_THREADS: usize = 8;
 
 /// Numbers that look like chance; equal seeds give equal ones.
 #[derive(Debug)]

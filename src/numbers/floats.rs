@@ -2,8 +2,9 @@
 //! `tests/worker/test_raw.py` holds them against each other.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 
-use super::Element;
+use super::{Element, MOST_THREADS};
 
 /// How much more than the original a candidate may be off. See `floats.py` on this and what follows.
 pub const FACTOR: f64 = 8.0;
@@ -120,6 +121,15 @@ fn size_of(value: f64) -> f64 {
     if value.is_finite() { value.abs() } else { 0.0 }
 }
 
+impl Wrong {
+    /// The error over what is allowed.
+    #[must_use]
+    pub fn excess(&self) -> f64 {
+        let excess = self.error / self.bound;
+        if excess.is_nan() { f64::INFINITY } else { excess }
+    }
+}
+
 impl<'a> Floats<'a> {
     /// `rounding` is that of the arithmetic, and its share of what moved inputs do.
     pub fn new(
@@ -216,8 +226,19 @@ impl<'a> Floats<'a> {
         }
     }
 
-    fn parts(&self) -> impl Iterator<Item = Part> {
-        self.ranges().map(|range| self.part(range.start, range.len()))
+    /// What `work` makes of each range, in order, on several threads where there are many.
+    fn over<T: Send>(&self, work: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+        let ranges: Vec<Range<usize>> = self.ranges().collect();
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let share = ranges.len().div_ceil(threads).max(1);
+        let run = |part: &[Range<usize>]| part.iter().cloned().map(&work).collect::<Vec<T>>();
+        if ranges.len() <= share {
+            return run(&ranges);
+        }
+        std::thread::scope(|scope| {
+            let all: Vec<_> = ranges.chunks(share).map(|part| scope.spawn(|| run(part))).collect();
+            all.into_iter().flat_map(|part| part.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+        })
     }
 
     fn ranges(&self) -> impl Iterator<Item = Range<usize>> + use<> {
@@ -228,32 +249,23 @@ impl<'a> Floats<'a> {
     }
 
     fn measure(&mut self, level: Option<f64>) {
-        let (mut squares, mut counts, mut noises) = (0.0, 0_usize, 0.0);
-        for part in self.parts() {
-            squares += part.o.iter().map(|&o| size_of(o).powi(2)).sum::<f64>();
-            counts += part.o.iter().filter(|o| o.is_finite()).count();
-            noises += part.noise.iter().flatten().map(|noise| noise.powi(2)).sum::<f64>();
-        }
-        let counts = counts.max(1) as f64;
+        let sums = self.over(|range| {
+            let part = self.part(range.start, range.len());
+            let squares: f64 = part.o.iter().map(|&o| size_of(o).powi(2)).sum();
+            let count = part.o.iter().filter(|o| o.is_finite()).count();
+            [squares, count as f64, part.noise.iter().flatten().map(|noise| noise.powi(2)).sum()]
+        });
+        let sum = |which: usize| sums.iter().map(|sums| sums[which]).sum::<f64>();
+        let (squares, counts, noises) = (sum(0), sum(1).max(1.0), sum(2));
         let lowest = if self.width.is_some() { LOWEST_ROW } else { 1.0 };
         let noise = (noises / counts).sqrt() * self.share;
         self.scales.floor = ((squares / counts).sqrt() * lowest).max(1e-300).max(noise);
         self.scales.usual = self.usual_noise();
+        let greatest = self.over(|range| self.greatest(&self.part(range.start, range.len())));
         let (mut worst, mut moved, mut believed, mut is_finer) = (0.0_f64, 0.0_f64, self.reference.is_some(), false);
-        for part in self.parts() {
-            for (at, &o) in part.o.iter().enumerate() {
-                let scale = self.element_scale(&part, at);
-                if let Some(noise) = &part.noise {
-                    moved = moved.max(noise[at] / scale);
-                }
-                if let Some(r) = &part.r {
-                    let error = ((o - r[at]).abs() - self.place(size_of(o)) * self.last_rounding).max(0.0);
-                    worst = worst.max(if o.is_finite() { error } else { 0.0 } / scale);
-                    believed &= !(o.is_finite() && !r[at].is_finite());
-                    let element = self.original.element;
-                    is_finer |= r[at] != element.decode(element.encode(r[at]));
-                }
-            }
+        for part in greatest {
+            (worst, moved) = (worst.max(part.0), moved.max(part.1));
+            (believed, is_finer) = (believed && part.2, is_finer || part.3);
         }
         believed &= worst <= (moved * self.share * CREDIBLE_NOISE).max(CREDIBLE);
         self.scales.believed = believed;
@@ -264,6 +276,26 @@ impl<'a> Floats<'a> {
         if let (Some(level), None, true) = (level, &self.reference, self.jittered.is_empty()) {
             self.scales.allowed = self.scales.allowed.max(level);
         }
+    }
+
+    /// The greatest error of the original, and how far its elements move, in their scales; whether it may be believed, and whether
+    /// the run at a higher precision has numbers that the type does not.
+    fn greatest(&self, part: &Part) -> (f64, f64, bool, bool) {
+        let element = self.original.element;
+        let (mut worst, mut moved, mut believed, mut is_finer) = (0.0_f64, 0.0_f64, true, false);
+        for (at, &o) in part.o.iter().enumerate() {
+            let scale = self.element_scale(part, at);
+            if let Some(noise) = &part.noise {
+                moved = moved.max(noise[at] / scale);
+            }
+            if let Some(r) = &part.r {
+                let error = ((o - r[at]).abs() - self.place(size_of(o)) * self.last_rounding).max(0.0);
+                worst = worst.max(if o.is_finite() { error } else { 0.0 } / scale);
+                believed &= !o.is_finite() || r[at].is_finite();
+                is_finer |= r[at] != element.decode(element.encode(r[at]));
+            }
+        }
+        (worst, moved, believed, is_finer)
     }
 
     /// By how much of its row's scale an element moves that is neither well nor ill-conditioned.
@@ -313,45 +345,49 @@ impl<'a> Floats<'a> {
 
     /// What of a candidate's elements is off by more than rounding.
     pub fn wrong(&self, candidate: Run<'_>) -> Option<Wrong> {
-        let (mut found, mut worst): (Option<Wrong>, f64) = (None, -1.0);
-        for range in self.ranges() {
+        let parts = self.over(|range| {
             // What is the same bit by bit is as it must be.
-            if self.original.part(range.clone()) == candidate.part(range.clone()) {
+            let is_same = self.original.part(range.clone()) == candidate.part(range.clone());
+            if is_same { None } else { self.wrong_in(&self.part(range.start, range.len()), candidate) }
+        });
+        parts.into_iter().flatten().reduce(|one, other| {
+            let worse = if other.excess() > one.excess() { other } else { one };
+            Wrong { count: one.count + other.count, strange: one.strange + other.strange, ..worse }
+        })
+    }
+
+    fn wrong_in(&self, part: &Part, candidate: Run<'_>) -> Option<Wrong> {
+        let mut found: Option<Wrong> = None;
+        for (at, o) in part.o.iter().enumerate() {
+            let got = candidate.value(part.start + at);
+            let (expected, bound) = self.bounded(part, at);
+            if self.is_fine(part, at, got, (expected, bound)) {
                 continue;
             }
-            let part = self.part(range.start, range.len());
-            for at in 0..part.o.len() {
-                let got = candidate.value(part.start + at);
-                let (expected, bound) = self.bounded(&part, at);
-                if self.is_fine(&part, at, got, (expected, bound)) {
-                    continue;
+            let strange = usize::from(!(got.is_finite() && o.is_finite()));
+            let error = (got - expected).abs();
+            let one = Wrong { count: 1, strange, at: part.start + at, got, expected, error, bound };
+            found = Some(match found {
+                None => one,
+                Some(worst) => {
+                    let worse = if one.excess() > worst.excess() { one } else { worst };
+                    Wrong { count: worst.count + 1, strange: worst.strange + strange, ..worse }
                 }
-                let error = (got - expected).abs();
-                let excess = if error.is_nan() || bound.is_nan() { f64::INFINITY } else { error / bound };
-                let excess = if excess.is_nan() { f64::INFINITY } else { excess };
-                let strange = usize::from(!(got.is_finite() && part.o[at].is_finite()));
-                let wrong = found.get_or_insert(Wrong { count: 0, strange: 0, at, got, expected, error, bound });
-                (wrong.count, wrong.strange) = (wrong.count + 1, wrong.strange + strange);
-                if excess > worst {
-                    worst = excess;
-                    (wrong.at, wrong.got, wrong.expected) = (part.start + at, got, expected);
-                    (wrong.error, wrong.bound) = (error, bound);
-                }
-            }
+            });
         }
         found
     }
 
     /// The greatest error that an element may have, relative to its row: for results on other inputs.
     pub fn level(&self) -> f64 {
-        let mut greatest = 0.0_f64;
-        for part in self.parts() {
-            for at in (0..part.o.len()).filter(|&at| part.o[at].is_finite()) {
+        let greatest = self.over(|range| {
+            let part = self.part(range.start, range.len());
+            let of = |at: usize| {
                 let (_, bound) = self.bounded(&part, at);
-                let allowed = bound - self.place(size_of(part.o[at])) * self.ulps;
-                greatest = greatest.max(allowed / self.row_scale(&part, at));
-            }
-        }
-        greatest
+                (bound - self.place(size_of(part.o[at])) * self.ulps) / self.row_scale(&part, at)
+            };
+            (0..part.o.len()).filter(|&at| part.o[at].is_finite()).map(of).fold(0.0, f64::max)
+        });
+        greatest.into_iter().fold(0.0, f64::max)
     }
 }

@@ -7,6 +7,9 @@ mod fill;
 mod floats;
 mod spread;
 
+/// Threads at once, where there are many elements.
+const MOST_THREADS: usize = 8;
+
 pub use element::{Element, Kind};
 pub use fill::{Area, Chance};
 pub use floats::{ARITHMETIC, FACTOR, Floats, Run, Scales, Wrong};

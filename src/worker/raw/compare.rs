@@ -51,6 +51,7 @@ type Slots = (u32, Option<u32>, Vec<u32>);
 pub(in crate::worker) struct Comparer {
     slots: HashMap<u32, Vec<Leaf>>,
     scales: HashMap<(Slots, usize), Scales>,
+    levels: HashMap<Slots, Vec<Option<f64>>>,
 }
 
 impl Comparer {
@@ -76,7 +77,7 @@ impl Comparer {
             ComparerRequest::Compare { original, candidate, reference, jittered, holds_nan, exact, level } => {
                 let levels = match level {
                     None => Vec::new(),
-                    Some(slots) => self.floats(&slots)?.into_iter().map(|it| it.map(|it| it.level())).collect(),
+                    Some(slots) => self.level(&slots)?,
                 };
                 let slots = (original, reference, jittered);
                 ComparerReply::Differences(self.compare(&slots, candidate, holds_nan, exact, &levels)?)
@@ -95,9 +96,11 @@ impl Comparer {
 
     fn forget(&mut self, slot: u32) {
         self.slots.remove(&slot);
-        self.scales.retain(|((original, reference, jittered), _), _| {
+        let stays = |(original, reference, jittered): &Slots| {
             *original != slot && *reference != Some(slot) && !jittered.contains(&slot)
-        });
+        };
+        self.scales.retain(|(slots, _), _| stays(slots));
+        self.levels.retain(|slots, _| stays(slots));
     }
 
     fn slot(&self, slot: u32) -> PyResult<&Vec<Leaf>> {
@@ -129,6 +132,16 @@ impl Comparer {
     /// What is known of each leaf of floats.
     fn floats(&self, slots: &Slots) -> PyResult<Vec<Option<Floats<'_>>>> {
         (0..self.slot(slots.0)?.len()).map(|at| self.known(slots, at, false)).collect()
+    }
+
+    /// What each leaf of floats may be off on other inputs.
+    fn level(&mut self, slots: &Slots) -> PyResult<Vec<Option<f64>>> {
+        if let Some(known) = self.levels.get(slots) {
+            return Ok(known.clone());
+        }
+        let found: Vec<_> = self.floats(slots)?.into_iter().map(|it| it.map(|it| it.level())).collect();
+        self.levels.insert(slots.clone(), found.clone());
+        Ok(found)
     }
 
     fn stand(&mut self, slots: &Slots) -> PyResult<ComparerReply> {
@@ -266,6 +279,9 @@ fn changed(one: &[Leaf], other: &[Leaf]) -> Vec<Difference> {
             return (text != now).then(|| difference(b, format!("{now} instead of {text}"), true));
         }
         let (x, y) = (a.run()?, b.run()?);
+        if x.bytes == y.bytes {
+            return None;
+        }
         let is_same = |at| x.bits(at) == y.bits(at) || (x.value(at).is_nan() && y.value(at).is_nan());
         let count = (0..x.count()).filter(|&at| !is_same(at)).count() as u64;
         let what = format!("{count} of {} elements have other bits", x.count());
@@ -359,6 +375,6 @@ fn too_far(leaf: &Leaf, floats: &Floats<'_>, candidate: Run<'_>) -> Option<Diffe
     if wrong.error < f64::INFINITY {
         what += &format!(", an error of {:.3e} where {:.3e} is allowed", wrong.error, wrong.bound);
     }
-    let excess = Some(wrong.error / wrong.bound).filter(|excess| *excess < 1e300);
+    let excess = Some(wrong.excess()).filter(|excess| *excess < 1e300);
     Some(Difference { count: wrong.count as u64, excess, ..difference(leaf, what, true) })
 }

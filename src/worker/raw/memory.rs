@@ -170,7 +170,7 @@ impl Memory {
             return Ok(-((GUARD - at).next_multiple_of(element) as i64));
         }
         let back = self.read(end..total(self.size))?;
-        let last = back.iter().enumerate().filter_map(differs(end)).last();
+        let last = back.iter().enumerate().rev().find_map(differs(end));
         Ok(last.map_or(0, |at| ((at / element + 1) * element) as i64))
     }
 }
