@@ -42,6 +42,8 @@ const CLASSES: &[(&str, &str)] = &[
     ("torch.cuda", "Event"),
     ("torch.cuda", "Stream"),
     ("torch.autograd", "Function"),
+    ("_warpsmith_raw", "Memory"),
+    ("_warpsmith_raw", "Tensor"),
     ("triton.compiler.compiler", "CompiledKernel"),
     ("triton.runtime.jit", "JITFunction"),
 ];

@@ -59,6 +59,8 @@ pub(super) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
         return Ok(module.cast_into()?);
     }
     let module = PyModule::new(py, NAME)?;
+    module.add_class::<Memory>()?;
+    module.add_class::<Tensor>()?;
     module.add_function(wrap_pyfunction!(generators, &module)?)?;
     module.add_function(wrap_pyfunction!(guarded, &module)?)?;
     module.add_function(wrap_pyfunction!(view, &module)?)?;
