@@ -7,7 +7,7 @@
 #[path = "common/judging.rs"]
 mod judging;
 
-use judging::{Edit, FASTER, Project, SCALE, WRONG, text};
+use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 
 /// Nothing is changed.
 const SAME: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 4\n");
@@ -173,7 +173,7 @@ import triton.language as tl
 def scale_kernel(x, index, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = at < n
-    x_value = tl.load(x + tl.load(index + at, mask=mask, other=0), mask=mask)
+    x_value = tl.load(x + at + tl.load(index + at, mask=mask, other=0) * 0, mask=mask)
     y = x_value.to(tl.float32) * 2.0
     tl.store(out + at, y, mask=mask)
 ";
@@ -258,9 +258,24 @@ fn reports_for_people_and_programs_and_the_exit_status() {
     let shown = text(&accepted.stdout);
     assert_eq!(accepted.status.code(), Some(0), "{shown}{}", text(&accepted.stderr));
     let first = format!("{}: accepted\n", project.path("candidates/faster.py").display());
-    for part in [&*first, "  ok the recorded call: ", "× (95 % ", "  an offer\n"] {
+    for part in [
+        &*first,
+        "  ok the recorded call: ",
+        "× (95 % ",
+        "  an offer\n",
+        " ms warm, ",
+        "80 pairs",
+        "toy (simulated), Triton 3",
+    ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
+    let accepted = project.verify(&["candidates/faster.py", "--quick", "--json"]);
+    let report: serde_json::Value = serde_json::from_slice(&accepted.stdout).unwrap();
+    let figures = &report["measured"][0];
+    // Of five rows of twelve elements each one is read and written.
+    let floor = &figures["floor"];
+    assert_eq!((&floor["read"], &floor["written"], &floor["hard"]), (&240.0.into(), &240.0.into(), &().into()));
+    assert_eq!((&figures["n"], &figures["interval"]), (&80.into(), &report["interval"]));
     let refused = project.verify(&["candidates/wrong.py", "--quick", "--json"]);
     assert_eq!(refused.status.code(), Some(1));
     let report: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();
@@ -302,4 +317,98 @@ fn what_cannot_be_judged_is_said_with_another_status() {
         assert_eq!(ran.status.code(), Some(2), "{args:?}: {}", text(&ran.stdout));
         assert!(text(&[ran.stdout, ran.stderr].concat()).contains(words), "{args:?}");
     }
+}
+
+/// Wrong from the 300th row on, and faster.
+const NARROW: Edit<'_> = (
+    "BLOCK = 4\n    rows, columns = x.shape\n",
+    "BLOCK = 16\n    rows, columns = x.shape\n    rows = min(rows, 300)\n",
+);
+const WHOLE: &str = "torch.empty((rows, columns)";
+const ALL_ROWS: &str = "torch.empty((len(x), columns)";
+
+/// On a simulated device the number of elements that 32 bits count is another: 4,000.
+#[test]
+fn offsets_that_overflow_are_seen_where_the_original_is_right() {
+    let judge = |original: &str, candidates: &[(&str, Edit<'_>)]| {
+        let variables = [("WARPSMITH_FAKE_COUNTABLE", "4000")];
+        let project = Project::new(original, candidates);
+        let told = |report: &Report| {
+            let mut checks = report.0["checks"].as_array().unwrap().iter();
+            let last =
+                checks.rfind(|check| ["beyond 2³¹ elements", "sizes"].contains(&check["name"].as_str().unwrap()));
+            (report.said().to_owned(), last.unwrap()["evidence"].to_string())
+        };
+        project.batch_with(&variables, &[]).0.iter().map(told).collect::<Vec<_>>()
+    };
+    let right = SCALE.replace(WHOLE, ALL_ROWS);
+    let told = judge(&right, &[("faster", FASTER), ("narrow", NARROW)]);
+    let [(accepted, agrees), (refused, evidence)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!((&**accepted, &**refused), ("accepted", "sizes"), "{told:?}");
+    assert!(
+        agrees.contains("agrees") && evidence.contains("5 → 339, beyond") && evidence.contains("60 of 60"),
+        "{told:?}"
+    );
+    // Where the original itself is wrong nothing is asked.
+    let told = judge(&right.replace(NARROW.0, NARROW.1).replace("BLOCK = 16", "BLOCK = 4"), &[("faster", FASTER)]);
+    assert!(told[0].0 == "accepted" && told[0].1.contains("not credible"), "{told:?}");
+}
+
+/// Runs what it is given, and reports what the program has printed: `<memcheck>`, `<racecheck>`, `<broken>`.
+const CHECKER: &str = r#"#!/usr/bin/env python3
+import subprocess, sys
+args = sys.argv[1:]
+tool, log = (args[args.index(name) + 1] for name in ("--tool", "--log-file"))
+ran = subprocess.run(args[args.index("-c") - 1:], capture_output=True, text=True)
+found = f"<{tool}>" in ran.stdout
+lines = ["COMPUTE-SANITIZER"]
+if tool == "memcheck":
+    lines += ["Invalid __global__ read of size 4 bytes", "    at scale_kernel+0x70 in candidate.py:17"] * found
+    lines += [f"ERROR SUMMARY: {int(found)} errors"]
+else:
+    lines += ["Error: Race reported between Write access at a", "    and Write access at b [8 hazards]"] * found
+    lines += [f"RACECHECK SUMMARY: {int(found)} hazards displayed"]
+if "<broken>" not in ran.stdout:
+    with open(log, "w") as file:
+        file.writelines(f"========= {line}\n" for line in lines)
+print(ran.stdout, ran.stderr)
+sys.exit(77 if found else ran.returncode)
+"#;
+
+#[test]
+fn winners_run_under_the_checker_of_memory() {
+    const MEMORY: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 16\n    print('<memcheck>')\n");
+    const RACES: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 16\n    print('<racecheck>')\n");
+    const BROKEN: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 16\n    print('<broken>')\n");
+    let project = Project::new(
+        SCALE,
+        &[("same", SAME), ("faster", FASTER), ("memory", MEMORY), ("races", RACES), ("broken", BROKEN)],
+    );
+    project.write("checker", CHECKER);
+    let checker = project.path("checker");
+    std::fs::set_permissions(&checker, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let judge = |variables: &[(&str, &str)], name: &str| {
+        let ran = project.verify_with(variables, &[&format!("candidates/{name}.py"), "--quick", "--json"]);
+        let report = Report(serde_json::from_slice(&ran.stdout).unwrap());
+        let checks = report.checks().into_iter().filter(|(name, _)| name.starts_with("compute-sanitizer")).count();
+        let notes: Vec<String> = serde_json::from_value(report.0["notes"].clone()).unwrap();
+        let notes = notes.into_iter().filter(|note| note.contains("compute-sanitizer")).collect::<Vec<_>>().join("; ");
+        (report.said().to_owned(), checks, notes, report.0["evidence"].to_string())
+    };
+    let variables = [("WARPSMITH_FAKE_SANITIZER", checker.to_str().unwrap())];
+    let (said, checks, notes, evidence) = judge(&variables, "faster");
+    assert_eq!((&*said, checks, &*notes), ("accepted", 2, ""), "{evidence}");
+    let (said, _, _, evidence) = judge(&variables, "memory");
+    assert_eq!(said, "overrun", "{evidence}");
+    assert!(evidence.contains("Invalid __global__ read of size 4 bytes at scale_kernel"), "{evidence}");
+    // Some of Triton's own reductions show hazards that do no harm, and what does not run to its end says nothing.
+    let (said, checks, notes, _) = judge(&variables, "races");
+    assert!((&*said, checks) == ("accepted", 1) && notes.contains("8 hazards"), "{said} {checks} {notes}");
+    let (said, checks, notes, _) = judge(&variables, "broken");
+    assert!((&*said, checks) == ("accepted", 0) && notes.contains("cannot say"), "{said} {checks} {notes}");
+    // What is no offer is not run under it; without it that is told.
+    let (said, checks, notes, _) = judge(&variables, "same");
+    assert_eq!((&*said, checks, &*notes), ("accepted", 0, ""));
+    let (said, checks, notes, _) = judge(&[], "faster");
+    assert!((&*said, checks) == ("accepted", 0) && notes.contains("not on this machine"), "{said} {notes}");
 }

@@ -63,3 +63,8 @@ fn without_torch_the_same_is_said() {
 fn inputs_hold_what_they_are_asked_to() {
     run("test_inputs");
 }
+
+#[test]
+fn what_a_call_needs_is_what_its_results_depend_on() {
+    run("test_needs");
+}

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::{FAILED, FOUND};
-use crate::evaluate::{Check, Claim, Effort, Evaluator, Limits, Measured, Outcome, Task, Verdict, devices};
+use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, Limits, Outcome, Task, Verdict, devices};
 use crate::protocol::Workload;
 use crate::python::environment::Environment;
 use crate::{settings, workload};
@@ -65,7 +65,7 @@ struct Report<'a> {
     /// Why it is no offer.
     objection: Option<String>,
     notes: &'a [String],
-    measured: &'a [Measured],
+    measured: Vec<Figures<'a>>,
     stages: &'a [(String, f64)],
     seconds: f64,
 }
@@ -87,7 +87,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let limits = loaded.settings.workloads.limits();
     let workloads = workloads(args, &loaded.project(&folder), &original, &python, limits)?;
     let bench = Evaluator::start(&python, &loaded.settings.evaluator.command, &Limits::default(), &|| true)?;
-    let effort = Effort { thorough: !args.quick, ..Effort::default() };
+    let sanitizer = !args.batch && args.repeat <= 1;
+    let effort = Effort { thorough: !args.quick, sanitizer, ..Effort::default() };
     let task = |candidate: &Path| Task {
         original: original.clone(),
         candidate: candidate.to_owned(),
@@ -196,7 +197,7 @@ fn write(
             offer: claim.is_some() && objection.is_none(),
             objection,
             notes: &verdict.notes,
-            measured: &verdict.measured,
+            measured: verdict.measured.iter().map(Figures::of).collect(),
             stages: &verdict.stages,
             seconds,
         };
@@ -228,6 +229,9 @@ fn write(
         let (ratio, low, high) = (claim.ratio.median, claim.ratio.low, claim.ratio.high);
         writeln!(out, "  {ratio:.2}× (95 % {low:.2}–{high:.2}), {before:.4} → {after:.4} ms with a cold L2")?;
         writeln!(out, "  {}", objection.map_or_else(|| "an offer".to_owned(), |why| format!("no offer: {why}")))?;
+        for line in verdict.measured.iter().flat_map(|measured| Figures::of(measured).lines()).filter(|_| !several) {
+            writeln!(out, "  {line}")?;
+        }
     }
     Ok(code)
 }

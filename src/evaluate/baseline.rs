@@ -1,16 +1,20 @@
 //! What the original does on each trial, found out once and compared with every candidate.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::bench::{Bench, holds_device, lock};
+use super::beyond::Large;
 use super::devices::memory;
+use super::floor::Needs;
 use super::original::Original;
+use super::sanitizer::{Found, Tool};
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
-use crate::protocol::Workload;
 use crate::protocol::runner::{Call, ComparerReply, ComparerRequest, Exported, Inputs, Leaf, LeafValue, Ran, Reuse};
+use crate::protocol::{Workload, is_simulated};
 
 /// Runs of the original on inputs moved by their rounding error.
 const JITTERED: u64 = 2;
@@ -19,13 +23,22 @@ const SHARE_KEPT: u64 = 4;
 /// Bytes of results that are kept where the device does not tell how much memory it has.
 const KEPT: u64 = 4 << 30;
 
+/// Types of a run at a higher precision, the best first.
+const WIDE: [&str; 2] = ["float64", "float32"];
+
 /// The original with one workload.
 pub(super) struct Baseline {
     pub(super) original: Original,
     pub(super) trials: Vec<Trial>,
     known: Mutex<Vec<Option<Known>>>,
     habits: Mutex<Option<Arc<Habits>>>,
+    pub(super) needs: Mutex<Option<Needs>>,
+    /// A large call, or why there is none.
+    pub(super) large: Mutex<Option<Result<Arc<Large>, String>>>,
+    /// What a checker of memory finds in it.
+    pub(super) checked: Mutex<BTreeMap<Tool, Found>>,
     kept: Mutex<u64>,
+    is_prepared: Mutex<bool>,
 }
 
 /// What is known of the original on a trial.
@@ -38,6 +51,7 @@ pub(super) enum Known {
 }
 
 /// Results of the original on a trial.
+#[derive(Default)]
 pub(super) struct Ready {
     pub(super) original: u32,
     pub(super) reference: Option<u32>,
@@ -58,8 +72,16 @@ pub(super) struct Habits {
     pub(super) overwrites: bool,
     /// With its kernels replaced by nothing its results are others.
     pub(super) needs_kernels: bool,
-    /// Its results on tensors whose middle alone has new contents; `None` if it does not take them.
-    pub(super) middle: Option<u32>,
+    /// Its results on tensors some of whose contents are new, as far as it takes them.
+    pub(super) partly: Vec<(Reuse, u32)>,
+}
+
+/// Results of the original's runs for one trial.
+struct Slots {
+    original: u32,
+    reference: Option<u32>,
+    jittered: Vec<u32>,
+    dense: Option<u32>,
 }
 
 /// Why nothing can be said of a candidate.
@@ -76,7 +98,8 @@ impl Baseline {
         let trials = trials(&workload, seed);
         let known = Mutex::new(trials.iter().map(|_| None).collect());
         let original = Original::new(file, folder, workload);
-        Self { original, trials, known, habits: Mutex::new(None), kept: Mutex::new(0) }
+        let (habits, needs, large, checked, kept, is_prepared) = Default::default();
+        Self { original, trials, known, habits, needs, large, checked, kept, is_prepared }
     }
 
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for
@@ -114,6 +137,23 @@ impl Baseline {
         Ok(known)
     }
 
+    /// Has the original compiled for all trials, by several processes at once: one after the other each would be met by a call
+    /// for which the first candidate waits.
+    pub(super) fn prepare(&self, bench: &Bench) -> Result<(), Undecided> {
+        let mut is_prepared = lock(&self.is_prepared);
+        if *is_prepared || is_simulated() {
+            return Ok(());
+        }
+        let trials = self.trials.iter().enumerate().filter(|(at, trial)| *at == 0 || trial.specializes);
+        let wide = |inputs: &Inputs, wide: Option<&str>| Inputs { widen: wide.map(str::to_owned), ..inputs.clone() };
+        let all: Vec<Inputs> = trials
+            .flat_map(|(_, trial)| [None, Some(WIDE[0]), Some(WIDE[1])].map(|to| wide(&trial.inputs, to)))
+            .collect();
+        self.original.compile(bench, &all)?;
+        *is_prepared = true;
+        Ok(())
+    }
+
     fn find_out(&self, bench: &Bench, trial: &Trial, first: &[String]) -> Result<Known, Undecided> {
         let _shared = bench.shared();
         let call = |inputs: Inputs| self.call(inputs, false);
@@ -132,7 +172,7 @@ impl Baseline {
             }
         }
         let mut reference = None;
-        for wide in ["float64", "float32"] {
+        for wide in WIDE {
             let widened = Inputs { widen: Some(wide.to_owned()), ..trial.inputs.clone() };
             if let Ok((wider, slot)) = self.original.run(bench, &Call { poison: false, ..call(widened) })? {
                 if is_alike(&wider.results, &ran.results) {
@@ -142,7 +182,19 @@ impl Baseline {
                 bench.drop_slots(vec![slot])?;
             }
         }
-        self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), original, reference, jittered)
+        let dense = match trial.reason {
+            // What takes its tensors for dense says nothing about others.
+            Reason::Layout => {
+                let inputs = Inputs { dense: true, ..trial.inputs.clone() };
+                match self.original.run(bench, &call(inputs))? {
+                    Ok((_, slot)) => Some(slot),
+                    Err(_) => None,
+                }
+            }
+            _ => None,
+        };
+        let slots = Slots { original, reference, jittered, dense };
+        self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), slots)
     }
 
     fn stand(
@@ -150,15 +202,14 @@ impl Baseline {
         bench: &Bench,
         (trial, first): (&Trial, &[String]),
         (mut ran, took): (Ran, Duration),
-        original: u32,
-        reference: Option<u32>,
-        jittered: Vec<u32>,
+        Slots { original, reference, jittered, dense }: Slots,
     ) -> Result<Known, Undecided> {
-        let ask = ComparerRequest::Stand { original, reference, jittered: jittered.clone() };
+        let ask = ComparerRequest::Stand { original, reference, jittered: jittered.clone(), dense };
         let (is_credible, is_exact) = match bench.compare(|comparer| Ok(comparer.ask(&ask)?))? {
             ComparerReply::Standing { is_credible, is_exact } => (is_credible, is_exact),
             _ => (false, false),
         };
+        bench.drop_slots(dense.into_iter().collect())?;
         let unwritten =
             bench.compare(|comparer| Ok(comparer.differences(&ComparerRequest::Unwritten { slot: original })?))?;
         let unwritten: Vec<String> = unwritten.into_iter().map(|one| one.path).collect();
@@ -192,7 +243,7 @@ impl Baseline {
             return Ok(Arc::clone(habits));
         }
         let _shared = bench.shared();
-        let [first, second, _] = self.sequence();
+        let [first, second] = self.sequence();
         let overwrites = match (self.original.run(bench, &first)?, self.original.run(bench, &second)?) {
             (Ok((_, one)), Ok((_, other))) => {
                 let ask = ComparerRequest::Changed { one, other };
@@ -213,20 +264,26 @@ impl Baseline {
             }
             _ => false,
         };
-        let middle = self.original.run_after(bench, &self.sequence())?;
-        Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, middle }))))
+        let mut partly = Vec::new();
+        for reuse in [Reuse::Middle, Reuse::Few] {
+            if let Some(slot) = self.original.run_after(bench, &self.sequence_with(reuse))? {
+                partly.push((reuse, slot));
+            }
+        }
+        Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, partly }))))
     }
 
-    /// Three calls: the recorded one; another, after which the results of the first are looked at again; and one on the
-    /// tensors of the second, whose middle has new contents.
-    pub(super) fn sequence(&self) -> [Call; 3] {
+    /// Two calls: the recorded one, and another, after which the results of the first are looked at again.
+    pub(super) fn sequence(&self) -> [Call; 2] {
         let inputs = |at: usize| self.trials[at].inputs.clone();
-        let moved = Inputs { seed: inputs(1).seed ^ 0x5555, ..inputs(1) };
-        [
-            self.call(inputs(0), false),
-            Call { previous: true, ..self.call(inputs(1), false) },
-            Call { reuse: Reuse::Middle, ..self.call(moved, false) },
-        ]
+        [self.call(inputs(0), false), Call { previous: true, ..self.call(inputs(1), false) }]
+    }
+
+    /// Two calls: one, and another on its tensors, some of whose contents are new.
+    pub(super) fn sequence_with(&self, reuse: Reuse) -> [Call; 2] {
+        let inputs = self.trials[1].inputs.clone();
+        let moved = Inputs { seed: inputs.seed ^ 0x5555, ..inputs.clone() };
+        [self.call(inputs, false), Call { reuse, ..self.call(moved, false) }]
     }
 
     /// The call of a trial.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
@@ -16,6 +16,10 @@ use crate::python::{Forker, ForkerError, cache_folder};
 
 /// What is said once of a comparing process that had ended.
 pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
+
+/// So many candidates use the device beside each other at the most: it serves one process after the other, and the more
+/// there are, the longer each waits.
+const PLACES: usize = 6;
 
 /// How old the list of launching stubs may be.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -57,6 +61,8 @@ impl Default for Limits {
 /// after the other.
 pub struct Bench {
     pub(super) forker: Arc<Forker>,
+    /// The interpreter.
+    pub(super) python: PathBuf,
     pub(super) limits: Limits,
     /// Of the contents of inputs; not known to whoever proposes.
     pub(super) seed: u64,
@@ -66,7 +72,11 @@ pub struct Bench {
     scratch: tempfile::TempDir,
     comparer: Mutex<Option<Comparer>>,
     device: RwLock<()>,
+    /// How many more may use the device beside others.
+    places: (Mutex<usize>, Condvar),
     lock: PathBuf,
+    /// Bytes a second at which the device copies, once that was measured, if it could be.
+    pub(super) rate: Mutex<Option<Option<f64>>>,
     baselines: Mutex<HashMap<String, Arc<Baseline>>>,
     next: AtomicU64,
     /// Folders of launching stubs, and when they were looked for.
@@ -92,7 +102,7 @@ impl Bench {
         let lock = cache_folder().join(format!("device-{}.lock", device.unwrap_or(0)));
         let seed = u64::from_le_bytes(random());
         let comparer = Mutex::new(Some(Comparer::start(&forker)?));
-        let (baselines, next, launchers, unwanted) = Default::default();
+        let (rate, baselines, next, launchers, unwanted) = Default::default();
         let index = device.unwrap_or(0);
         let mut environment = forker.environment().clone();
         if let super::Devices::Found(found) = super::devices() {
@@ -103,12 +113,15 @@ impl Bench {
             environment,
             index,
             forker,
+            python: python.to_owned(),
             limits,
             seed,
             scratch,
             comparer,
             device: RwLock::new(()),
+            places: (Mutex::new(PLACES), Condvar::new()),
             lock,
+            rate,
             baselines,
             next,
             launchers,
@@ -135,9 +148,7 @@ impl Bench {
 
     /// What a runner may do, with a scratch folder of its own.
     pub(super) fn fence(&self, name: &str, trusted: bool, mut readable: Vec<PathBuf>) -> Result<Fence, Undecided> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let scratch = self.scratch.path().join(format!("{name}-{number}"));
-        std::fs::create_dir_all(&scratch)?;
+        let scratch = self.private(name)?;
         // Of the user's own file what was compiled is kept; a candidate could leave false kernels for others.
         let kernels = if trusted { cache_folder().join("triton") } else { scratch.join("kernels") };
         std::fs::create_dir_all(&kernels)?;
@@ -156,6 +167,14 @@ impl Bench {
             output: self.limits.output,
             token: self.secret(),
         })
+    }
+
+    /// A folder that nothing fenced in can reach.
+    pub(super) fn private(&self, name: &str) -> std::io::Result<PathBuf> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let folder = self.scratch.path().join(format!("{name}-{number}"));
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
     }
 
     /// Lets a folder of compiled kernels have the launching stubs of the common one, to be read only: each takes a C compiler
@@ -217,10 +236,11 @@ impl Bench {
     /// Uses the device beside others.
     pub(super) fn shared(&self) -> Shared<'_> {
         let held = Held::new();
+        let place = Place::take(&self.places);
         let bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
         // Without the file there is only this process to share with.
         let file = self.machine().ok().filter(|file| file.lock_shared().is_ok());
-        Shared { _bench: bench, _machine: file, _held: held }
+        Shared { _bench: bench, _machine: file, _place: place, _held: held }
     }
 
     fn machine(&self) -> std::io::Result<File> {
@@ -255,7 +275,26 @@ pub(super) struct Exclusive<'a> {
 pub(super) struct Shared<'a> {
     _bench: RwLockReadGuard<'a, ()>,
     _machine: Option<File>,
+    _place: Place<'a>,
     _held: Held,
+}
+
+/// One of the places beside each other on the device.
+struct Place<'a>(&'a (Mutex<usize>, Condvar));
+
+impl<'a> Place<'a> {
+    fn take(places: &'a (Mutex<usize>, Condvar)) -> Self {
+        let free = places.1.wait_while(lock(&places.0), |free| *free == 0);
+        *free.unwrap_or_else(PoisonError::into_inner) -= 1;
+        Self(places)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.0) += 1;
+        self.0.1.notify_one();
+    }
 }
 
 thread_local! {

@@ -13,7 +13,8 @@ const REPEATED: usize = 3;
 
 /// What is not looked at without torch.
 const WITHOUT_TORCH: &str = "there is no torch: memory that a candidate allocates is not filled beforehand, and operators are not \
-watched; arguments that it must write hold random contents before the call";
+watched; arguments that it must write hold random contents before the call; what must be read is not counted, and no call beyond 32 \
+bits is tried";
 
 impl Case<'_> {
     /// The recorded call: its results, what else it does, whether it is the kernels that do it.
@@ -24,7 +25,7 @@ impl Case<'_> {
         };
         let habits = self.baseline.habits(self.bench)?;
         self.took = known.took.max(other.took);
-        let _shared = self.bench.shared();
+        let _shared = self.shared();
         let trial = self.baseline.trials[0].clone();
         let call = self.baseline.call(trial.inputs.clone(), false);
         let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
@@ -104,7 +105,7 @@ impl Case<'_> {
         if habits.overwrites || self.baseline.original.workload.source == Source::Launch {
             return Ok(());
         }
-        let [first, second, _] = self.baseline.sequence();
+        let [first, second] = self.baseline.sequence();
         let (_, one) = self.run(&first)?;
         let (_, other) = self.run(&second)?;
         let found = self.differences(&ComparerRequest::Changed { one, other })?;
@@ -138,7 +139,8 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// The same tensors with new contents: everywhere, or in the middle alone, which a fingerprint of corners does not see.
+    /// The same tensors with new contents: everywhere; in the middle alone, which a fingerprint of corners does not see; in a few
+    /// places, which a sample does not see.
     fn reused(&mut self, level: &Ready, known: &Ready, habits: &Habits) -> Result<(), Stop> {
         let trial = self.baseline.trials[1].clone();
         let all = Call { reuse: Reuse::All, ..self.baseline.call(trial.inputs.clone(), false) };
@@ -146,17 +148,20 @@ impl Case<'_> {
         self.compare(known, (slot, &ran.results), &trial, "the same tensors with new contents")
             .map_err(as_a(Reason::Stale))?;
         self.bench.drop_slots(vec![slot])?;
-        if let Some(expected) = habits.middle {
-            let [_, first, second] = self.baseline.sequence();
-            let (_, before) = self.run(&Call { previous: false, ..first })?;
+        for &(reuse, expected) in &habits.partly {
+            let [first, second] = self.baseline.sequence_with(reuse);
+            let (_, before) = self.run(&first)?;
             let (ran, slot) = self.run(&second)?;
-            let name = "tensors whose middle alone has new contents";
+            let name = match reuse {
+                Reuse::Few => "tensors a few of whose elements have new contents",
+                _ => "tensors whose middle alone has new contents",
+            };
             self.compare_by_level((expected, slot), &ran.results, level, (Reason::Stale, name))?;
             self.bench.drop_slots(vec![before, slot])?;
         }
         self.passed(
             "reused tensors",
-            "equal addresses with new contents, everywhere or in the middle, give new results",
+            "equal addresses with new contents, everywhere, in the middle or in a few places, give new results",
         );
         Ok(())
     }
@@ -174,7 +179,7 @@ impl Case<'_> {
                 }
             };
             self.took = self.took.max(known.took);
-            let _shared = self.bench.shared();
+            let _shared = self.shared();
             let call = self.baseline.call(trial.inputs.clone(), false);
             let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
             self.compare(&known, (slot, &ran.results), &trial, &trial.name)?;

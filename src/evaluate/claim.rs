@@ -1,6 +1,6 @@
 //! From timings to a claim that may be shown: how much faster, how sure, and whether to offer it.
 
-use super::statistics::{Ratio, Z_95, Z_999, median, ratio};
+use super::statistics::{Ratio, Z_95, Z_999, ratio};
 use super::verdict::Measured;
 
 /// No offer below this speedup: the reader's time is worth more.
@@ -28,8 +28,7 @@ impl Claim {
     #[must_use]
     pub fn of(measured: &Measured) -> Option<Self> {
         let (shown, strict) = (ratio(&measured.pairs, Z_95)?, ratio(&measured.pairs, Z_999));
-        let times =
-            (median(measured.pairs.iter().map(|pair| pair.0)), median(measured.pairs.iter().map(|pair| pair.1)));
+        let times = measured.times();
         let wall = measured.wall.map_or(1.0, |(original, candidate)| original / candidate);
         let objection = if measured.drift > MOST_DRIFT {
             Some(format!("the original's own time moved by {:.1} % meanwhile", 100.0 * (measured.drift - 1.0)))

@@ -1,5 +1,6 @@
 //! The judge: is a candidate right? Every answer of its process is doubted, and compared in another.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,13 +8,16 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Known, Ready, Undecided};
-use super::bench::{Bench, RESTARTED, project};
+use super::bench::{Bench, RESTARTED, Shared, project};
+use super::claim::Claim;
 use super::notes::notes;
 use super::process::Runner;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
-use crate::protocol::runner::{Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest};
+use crate::protocol::runner::{
+    Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest,
+};
 use crate::protocol::{Source, Workload};
 
 /// A call of a candidate that is compiled may take so long, or so many times what the original takes.
@@ -43,6 +47,8 @@ pub struct Task {
 pub struct Effort {
     /// Try all trials, not the recorded call alone.
     pub thorough: bool,
+    /// Run what would be offered under a checker of the device's memory, where there is one.
+    pub sanitizer: bool,
     /// Pairs of timings at first; 0 for none.
     pub rough: usize,
     /// Further pairs, when the rough ratio is above [`Self::contender`].
@@ -53,8 +59,19 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { thorough: true, rough: 12, full: 68, contender: 0.9 }
+        Self { thorough: true, sanitizer: true, rough: 12, full: 68, contender: 0.9 }
     }
+}
+
+/// Seconds in which nothing of a candidate was moved on by the judge itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// Waiting for a place on the device.
+    waiting: f64,
+    /// Waiting for the candidate.
+    running: f64,
+    /// Waiting for the comparer.
+    comparing: f64,
 }
 
 /// A candidate that is being judged.
@@ -62,6 +79,8 @@ pub(super) struct Case<'a> {
     pub(super) bench: &'a Bench,
     pub(super) baseline: Arc<Baseline>,
     pub(super) runner: Runner,
+    /// Around its process.
+    pub(super) fence: Fence,
     pub(super) effort: Effort,
     /// How long a call may take that is no slower than others.
     patience: Duration,
@@ -74,6 +93,7 @@ pub(super) struct Case<'a> {
     pub(super) checks: Vec<Check>,
     pub(super) notes: Vec<String>,
     pub(super) stages: Vec<(String, f64)>,
+    pub(super) spent: RefCell<Spent>,
     pub(super) measured: Vec<Measured>,
 }
 
@@ -130,14 +150,13 @@ impl Bench {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline(&task.original, &task.folder, workload).and_then(|baseline| {
             let fence = self.fence("candidate", false, readable)?;
-            let scratch = fence.scratch.clone();
-            Ok((baseline, Runner::start(&self.forker, fence, &self.unwanted)?, scratch))
+            Ok((baseline, Runner::start(&self.forker, fence.clone(), &self.unwanted)?, fence))
         });
-        let (baseline, runner, scratch) = match started {
+        let (baseline, runner, fence) = match started {
             Ok(started) => started,
             Err(Undecided(why)) => return Verdict::undecided(why),
         };
-        let (usual, checks, notes, stages, measured) = Default::default();
+        let (usual, checks, notes, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
         let (patience, took) = (self.limits.call, Duration::ZERO);
         let mut case = Case {
@@ -147,11 +166,13 @@ impl Bench {
             bench: self,
             baseline,
             runner,
+            fence,
             effort,
             usual,
             checks,
             notes,
             stages,
+            spent,
             measured,
         };
         let outcome = match case.judge(task, compiles_ahead) {
@@ -162,11 +183,25 @@ impl Bench {
                 Outcome::Refused { reason, evidence, line }
             }
         };
-        let Case { checks, notes, stages, measured, runner, .. } = case;
+        let Case { checks, notes, mut stages, spent, measured, runner, fence, .. } = case;
+        let Spent { waiting, running, comparing } = spent.into_inner();
+        for (stage, spent) in [("of it waiting", waiting), ("of it running", running), ("of it comparing", comparing)] {
+            stages.push((stage.to_owned(), spent));
+        }
         drop(runner);
         // What is still being written there goes with the whole folder in the end.
-        let _ = std::fs::remove_dir_all(scratch);
+        let _ = std::fs::remove_dir_all(fence.scratch);
         Verdict { outcome, checks, measured, notes, stages }
+    }
+}
+
+impl<'a> Case<'a> {
+    /// Uses the device beside others.
+    pub(super) fn shared(&self) -> Shared<'a> {
+        let since = Instant::now();
+        let shared = self.bench.shared();
+        self.spent.borrow_mut().waiting += since.elapsed().as_secs_f64();
+        shared
     }
 }
 
@@ -189,8 +224,20 @@ impl Case<'_> {
         if self.effort.rough > 0 {
             let since = Instant::now();
             let measured = self.time()?;
+            let is_offer = Claim::of(&measured).is_some_and(|claim| claim.objection.is_none());
             self.measured.push(measured);
             self.lap("time", since);
+            // Without torch contents are made on the host: so many do not fit there.
+            if is_offer && self.effort.thorough && !self.bench.environment().torch.is_empty() {
+                let since = Instant::now();
+                self.beyond()?;
+                self.lap("beyond", since);
+            }
+            if is_offer && self.effort.sanitizer {
+                let since = Instant::now();
+                self.sanitized(task)?;
+                self.lap("sanitizer", since);
+            }
         }
         Ok(())
     }
@@ -219,6 +266,9 @@ impl Case<'_> {
     fn compile(&mut self) -> Result<(), Stop> {
         let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
         let is_wanted = |at: &usize| *at == 0 || self.baseline.trials[*at].specializes;
+        if self.effort.thorough {
+            self.baseline.prepare(self.bench)?;
+        }
         let mut is_all = true;
         for at in (0..count).filter(is_wanted) {
             // What the original refuses is not asked of the candidate.
@@ -242,8 +292,10 @@ impl Case<'_> {
 
     /// One call, whose results are kept under a number.
     pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
-        let limit = self.limit();
-        match self.runner.ask(&RunnerRequest::Run(call.clone()), limit)? {
+        let (limit, since) = (self.limit(), Instant::now());
+        let reply = self.runner.ask(&RunnerRequest::Run(call.clone()), limit);
+        self.spent.borrow_mut().running += since.elapsed().as_secs_f64();
+        match reply? {
             RunnerReply::Ran(ran) => {
                 let slot = self.keep(&ran.results)?;
                 Ok((*ran, slot))
@@ -253,11 +305,17 @@ impl Case<'_> {
     }
 
     pub(super) fn keep(&self, results: &Exported) -> Result<u32, Stop> {
-        Ok(self.bench.compare(|comparer| comparer.keep(results))?)
+        let since = Instant::now();
+        let slot = self.bench.compare(|comparer| comparer.keep(results));
+        self.spent.borrow_mut().comparing += since.elapsed().as_secs_f64();
+        Ok(slot?)
     }
 
     pub(super) fn differences(&self, ask: &ComparerRequest) -> Result<Vec<Difference>, Stop> {
-        Ok(self.bench.compare(|comparer| Ok(comparer.differences(ask)?))?)
+        let since = Instant::now();
+        let found = self.bench.compare(|comparer| Ok(comparer.differences(ask)?));
+        self.spent.borrow_mut().comparing += since.elapsed().as_secs_f64();
+        Ok(found?)
     }
 
     /// Compares the results of a trial with the original's, and forgets them.

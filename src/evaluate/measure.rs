@@ -1,14 +1,16 @@
 //! Timing a candidate against the original: in turn, on new inputs each time, with every result compared.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use super::baseline::{Baseline, Known, Ready};
-use super::floor;
+use super::bench::lock;
+use super::floor::{self, Needs};
 use super::judge::Case;
 use super::process::Runner;
 use super::statistics::median;
 use super::stop::{Stop, strange};
 use super::verdict::{Measured, Reason};
+use crate::protocol::is_simulated;
 use crate::protocol::runner::{Exported, Inputs, RunnerReply, RunnerRequest, Timing};
 
 /// So many calls of each version come one after the other, each on inputs of its own, before it is the other's turn.
@@ -24,6 +26,10 @@ const UNSEEN: f64 = 0.15;
 const UNSEEN_SHARE: f64 = 1.3;
 /// The original's own time may move by this factor while it is measured.
 const DRIFT: f64 = 1.05;
+
+/// The clocks of device and host may differ by this factor, and by so many milliseconds a reading.
+const CLOCKS: f64 = 1.01;
+const CLOCK: f64 = 0.05;
 
 /// Of so many blocks, besides the first, the results are compared.
 const SHARE_CHECKED: f64 = 0.25;
@@ -49,6 +55,7 @@ impl Case<'_> {
             return Err(Stop::Undecided("the original refuses the recorded call".to_owned()));
         };
         let baseline = self.baseline.clone();
+        let needs = baseline.needs(self.bench)?;
         let mut checked = Vec::new();
         let measured = {
             let _exclusive = self.bench.exclusive()?;
@@ -56,15 +63,15 @@ impl Case<'_> {
             let Some(mut original) = running.take() else {
                 return Err(Stop::Undecided("the original's process is gone".to_owned()));
             };
-            let mut measured = self.measure(&mut original, &baseline, &level, &mut checked)?;
+            let mut measured = self.measure(&mut original, (&baseline, &needs), &level, &mut checked)?;
             if measured.drift > DRIFT {
                 // The clock moved: once more.
-                measured = self.measure(&mut original, &baseline, &level, &mut checked)?;
+                measured = self.measure(&mut original, (&baseline, &needs), &level, &mut checked)?;
             }
             *running = Some(original);
             measured
         };
-        let _shared = self.bench.shared();
+        let _shared = self.shared();
         for Checked { original, candidate, results } in &checked {
             self.compare_by_level((*original, *candidate), results, &level, (Reason::Output, "a timed call"))?;
             self.bench.drop_slots(vec![*original, *candidate])?;
@@ -77,10 +84,11 @@ impl Case<'_> {
     fn measure(
         &mut self,
         original: &mut Runner,
-        baseline: &Baseline,
+        (baseline, needs): (&Baseline, &Needs),
         level: &Ready,
         checked: &mut Vec<Checked>,
     ) -> Result<Measured, Stop> {
+        let rate = self.copy_rate(original);
         let clocks = super::devices::clock(self.bench.index);
         let mut pairs = Vec::new();
         self.warm_up(original)?;
@@ -96,16 +104,16 @@ impl Case<'_> {
         if self.effort.full > 0 && is_contender {
             self.pairs(original, level, self.effort.full, &mut pairs, checked)?;
             self.warm(original, &mut measured)?;
-            self.by_the_clock(original, &mut measured)?;
         }
+        self.by_the_clock(original, &mut measured)?;
         let third = pairs.len() / 3;
         let of = |part: &[(f64, f64)]| median(part.iter().map(|pair| pair.0));
         let (first, last) = (of(&pairs[..third]), of(&pairs[pairs.len() - third..]));
         measured.drift = if third > 0 && first > 0.0 { (last / first).max(first / last) } else { 1.0 };
-        measured.floor = floor::milliseconds(&level.ran.results);
+        measured.floor = floor::floor(needs, &level.ran.results, rate);
         measured.clocks = clocks.zip(super::devices::clock(self.bench.index));
         measured.pairs = pairs;
-        self.within_the_possible(&measured)?;
+        self.within_the_possible(&mut measured)?;
         Ok(measured)
     }
 
@@ -117,9 +125,17 @@ impl Case<'_> {
     fn ask(&mut self, runner: Option<&mut Runner>, timing: &Timing) -> Result<Timed, Stop> {
         let limit = self.limit();
         let is_original = runner.is_some();
+        let since = Instant::now();
         let reply = runner.unwrap_or(&mut self.runner).ask(&RunnerRequest::Measure(timing.clone()), limit);
+        let passed = if is_simulated() { f64::INFINITY } else { since.elapsed().as_secs_f64() * 1000.0 };
         match reply {
-            Ok(RunnerReply::Measured { milliseconds, walls, results, tampered, .. }) => {
+            Ok(RunnerReply::Measured { milliseconds, walls, results, tampered }) => {
+                if let Err(what) = possible(timing, &milliseconds, &walls, passed) {
+                    return Err(match is_original {
+                        true => Stop::Undecided(format!("the original's times cannot be: {what}")),
+                        false => Stop::Refused(Reason::Pipe, what, None),
+                    });
+                }
                 if is_original {
                     self.usual.extend(tampered);
                 } else {
@@ -136,6 +152,15 @@ impl Case<'_> {
             }
             Err(gone) => Err(gone.into()),
         }
+    }
+
+    /// Bytes a second at which the device copies its memory, measured once.
+    fn copy_rate(&self, original: &mut Runner) -> Option<f64> {
+        let mut known = lock(&self.bench.rate);
+        *known.get_or_insert_with(|| match original.ask(&RunnerRequest::Copy, self.bench.limits.call) {
+            Ok(RunnerReply::Copied(rate)) => rate,
+            _ => None,
+        })
     }
 
     fn warm_up(&mut self, original: &mut Runner) -> Result<(), Stop> {
@@ -172,7 +197,7 @@ impl Case<'_> {
                 *(if is_original { &mut one } else { &mut other }) = Some((timed, slots));
             }
             let (Some((one, mine)), Some((other, theirs))) = (one, other) else { continue };
-            if other.milliseconds.len() != size || (export && other.results.len() != size) {
+            if export && other.results.len() != size {
                 return Err(Stop::Refused(Reason::Pipe, "it answers for fewer calls than were asked".to_owned(), None));
             }
             for ((original, candidate), results) in mine.into_iter().zip(theirs).zip(other.results) {
@@ -217,15 +242,41 @@ impl Case<'_> {
         Ok(())
     }
 
-    fn within_the_possible(&mut self, measured: &Measured) -> Result<(), Stop> {
-        let Some(floor) = measured.floor else { return Ok(()) };
-        let time = median(measured.pairs.iter().map(|pair| pair.1));
-        if time > 0.0 && time < floor {
-            let what = format!("{time:.4} ms a call; writing the results alone takes the device {floor:.4} ms");
+    fn within_the_possible(&mut self, measured: &mut Measured) -> Result<(), Stop> {
+        let (original, time) = measured.times();
+        // A bound that the original breaks is none.
+        measured.floor.hard = measured.floor.hard.filter(|&floor| floor <= original);
+        let Some(floor) = measured.floor.hard else { return Ok(()) };
+        if time < floor {
+            let what = format!("{time:.4} ms a call; what it must read and write takes the device {floor:.4} ms");
             return Err(Stop::Refused(Reason::TooFast, what, None));
         }
         self.passed("not faster than the device", format!("{time:.4} ms; the least possible is {floor:.4} ms"));
         Ok(())
+    }
+}
+
+/// Whether the times of a request can be true: its calls come one after the other, and all of them between asking and answering.
+/// By how much they are too short nobody outside of the process can tell.
+fn possible(timing: &Timing, milliseconds: &[f64], walls: &[f64], passed: f64) -> Result<(), String> {
+    let calls = timing.calls.max(timing.inputs.len());
+    if milliseconds.len() != calls || walls.len() != if timing.synced { calls } else { 0 } {
+        return Err(format!("it tells the times of {} calls of {calls}", milliseconds.len()));
+    }
+    if milliseconds.iter().chain(walls).any(|time| !time.is_finite() || *time < 0.0) {
+        return Err("a time that it tells is none".to_owned());
+    }
+    let within = |sum: f64, most: f64| sum <= most * CLOCKS + CLOCK;
+    for sum in [milliseconds.iter().sum::<f64>(), walls.iter().sum()] {
+        if !within(sum, passed) {
+            return Err(format!("its calls took {sum:.3} ms, it says; the judge waited {passed:.3} ms"));
+        }
+    }
+    match milliseconds.iter().zip(walls).find(|(time, wall)| !within(**time, **wall)) {
+        Some((time, wall)) => {
+            Err(format!("a call took {time:.3} ms on the device and {wall:.3} ms with waiting for it"))
+        }
+        None => Ok(()),
     }
 }
 
@@ -234,4 +285,28 @@ fn block(results: &Exported) -> usize {
     // Inputs are kept for a few requests, and results are copied twice.
     let each = results.rough_bytes() * 6;
     usize::try_from(BLOCK_BYTES / each.max(1)).unwrap_or(BLOCK).clamp(1, BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_cannot_be_are_known() {
+        let timing = Timing { inputs: vec![Inputs::default()], calls: 2, ..Timing::default() };
+        let synced = Timing { synced: true, ..timing.clone() };
+        assert_eq!(possible(&timing, &[1.0, 2.0], &[], 3.1), Ok(()));
+        assert_eq!(possible(&synced, &[1.0, 2.0], &[1.1, 2.1], 3.3), Ok(()));
+        for (timing, milliseconds, walls, passed) in [
+            (&timing, &[1.0][..], &[][..], 9.0),
+            (&timing, &[1.0, f64::NAN], &[], 9.0),
+            (&timing, &[1.0, -0.5], &[], 9.0),
+            (&timing, &[1.0, 2.0], &[], 2.9),
+            (&synced, &[1.0, 2.0], &[1.1], 9.0),
+            (&synced, &[1.0, 2.0], &[1.1, 1.5], 9.0),
+            (&synced, &[1.0, 2.0], &[1.1, 8.1], 9.0),
+        ] {
+            assert!(possible(timing, milliseconds, walls, passed).is_err(), "{milliseconds:?} {walls:?} {passed}");
+        }
+    }
 }

@@ -2,9 +2,11 @@
 
 mod baseline;
 mod bench;
+mod beyond;
 mod checks;
 mod claim;
 mod devices;
+mod figures;
 mod floor;
 mod judge;
 mod measure;
@@ -14,6 +16,7 @@ mod original;
 mod pool;
 mod process;
 mod remote;
+mod sanitizer;
 pub mod statistics;
 mod stop;
 mod trials;
@@ -22,11 +25,13 @@ mod verdict;
 pub use bench::{Bench, Limits};
 pub use claim::{CREDIBLE, Claim, LEAST_SPEEDUP};
 pub use devices::{Drivers, devices, drivers};
+pub use figures::Figures;
 pub use judge::{Effort, Task};
 pub use pool::Evaluator;
 pub use remote::serve as serve_remote;
+pub use sanitizer::sanitizer;
 pub use trials::title;
-pub use verdict::{Check, Measured, Outcome, Reason, Verdict};
+pub use verdict::{Check, Floor, Measured, Outcome, Reason, Verdict};
 
 /// What the machine has to measure on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,13 +2,18 @@
 //! anything else.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
 use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
 use super::process::{Gone, Runner};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Raised, Ran, RunnerReply, RunnerRequest};
+use crate::protocol::runner::{Call, Inputs, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched};
+
+/// So many processes compile an original at the most.
+const MOST_COMPILING: usize = 12;
 
 /// The original with one workload.
 pub(super) struct Original {
@@ -34,8 +39,18 @@ impl Original {
     /// Runs it, in a new process if the last one is gone, and has the results kept under a number. The inner error says
     /// why it refuses.
     pub(super) fn run(&self, bench: &Bench, call: &Call) -> Result<Result<(Ran, u32), String>, Undecided> {
+        self.run_within(bench, call, bench.limits.call)
+    }
+
+    /// The same, for as long as `limit`.
+    pub(super) fn run_within(
+        &self,
+        bench: &Bench,
+        call: &Call,
+        limit: Duration,
+    ) -> Result<Result<(Ran, u32), String>, Undecided> {
         let mut running = self.process(bench)?;
-        self.run_in(&mut running, bench, call)
+        self.run_in(&mut running, bench, call, limit)
     }
 
     /// Runs it several times, one right after the other in one process; the number of the last results, if it takes all.
@@ -46,7 +61,7 @@ impl Original {
             if let Some(slot) = last.take() {
                 bench.drop_slots(vec![slot])?;
             }
-            match self.run_in(&mut running, bench, call)? {
+            match self.run_in(&mut running, bench, call, bench.limits.call)? {
                 Ok((_, slot)) => last = Some(slot),
                 Err(_) => return Ok(None),
             }
@@ -59,12 +74,13 @@ impl Original {
         running: &mut Option<Runner>,
         bench: &Bench,
         call: &Call,
+        limit: Duration,
     ) -> Result<Result<(Ran, u32), String>, Undecided> {
         let mut runner = match running.take() {
             Some(runner) => runner,
             None => self.start(bench)?,
         };
-        match runner.ask(&RunnerRequest::Run(call.clone()), bench.limits.call) {
+        match runner.ask(&RunnerRequest::Run(call.clone()), limit) {
             Ok(RunnerReply::Ran(ran)) => {
                 let slot = bench.compare(|comparer| comparer.keep(&ran.results))?;
                 *running = Some(runner);
@@ -81,6 +97,55 @@ impl Original {
             Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
             Err(Gone::Lost(why)) => Err(Undecided(why)),
             Err(gone) => Ok(Err(how(&gone))),
+        }
+    }
+
+    /// Compiles for inputs in processes of their own: what they compile is kept. That one fails says nothing.
+    pub(super) fn compile(&self, bench: &Bench, inputs: &[Inputs]) -> Result<(), Undecided> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let processes = cores.min(MOST_COMPILING).min(inputs.len());
+        if processes < 2 {
+            return Ok(());
+        }
+        let next = &AtomicUsize::new(0);
+        let compile = || -> Result<(), Undecided> {
+            let mut runner = self.start(bench)?;
+            while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if runner.ask(&RunnerRequest::Compile(vec![inputs.clone()]), bench.limits.compile).is_err() {
+                    break;
+                }
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let started: Vec<_> = (0..processes).map(|_| scope.spawn(compile)).collect();
+            started.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
+        })
+    }
+
+    /// The file, and the folder of the user's.
+    pub(super) fn place(&self) -> (&Path, &Path) {
+        (&self.file, &self.folder)
+    }
+
+    /// Ends its process; the next call has a new one.
+    pub(super) fn end(&self) {
+        *lock(&self.runner) = None;
+    }
+
+    /// What it needs of its arguments; `None` if that cannot be told.
+    pub(super) fn probe(&self, bench: &Bench, wanted: Probe) -> Result<Option<Vec<Touched>>, Undecided> {
+        let mut running = self.process(bench)?;
+        let Some(mut runner) = running.take() else { return Ok(None) };
+        match runner.ask(&RunnerRequest::Probe(wanted), bench.limits.call) {
+            Ok(RunnerReply::Probed(touched)) => {
+                *running = Some(runner);
+                Ok(touched)
+            }
+            // Its process goes: contents that it does not take may have broken it.
+            Ok(_) | Err(Gone::Ended(..) | Gone::Late(_) | Gone::Garbage) => Ok(None),
+            Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
+            Err(Gone::Lost(why)) => Err(Undecided(why)),
         }
     }
 

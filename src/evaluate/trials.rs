@@ -7,7 +7,7 @@ use crate::protocol::runner::{Inputs, Layout, Values};
 use crate::protocol::{Data, Source, Value, Workload};
 
 /// Sizes that vary alone, at most.
-const VARIED: usize = 3;
+const VARIED: usize = 4;
 
 /// A call on which a candidate is compared with the original.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,7 +43,9 @@ pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
         }
     }
     let is_launch = workload.source == Source::Launch;
-    for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| !is_launch || *layout == Layout::Shifted) {
+    let ranks = workload.specs().into_iter().filter(|spec| spec.shape.len() > 1).count();
+    let is_fit = |layout| (ranks > 1 || layout != Layout::Mixed) && (!is_launch || layout == Layout::Shifted);
+    for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| is_fit(*layout)) {
         let inputs = Inputs { seed: at(3), layout: *layout, ..Inputs::default() };
         let specializes = *layout == Layout::Shifted;
         all.push(Trial { specializes, ..Trial::new(format!("tensors {name}"), Reason::Layout, inputs) });
@@ -70,7 +72,8 @@ const VALUES: &[(Values, &str)] = &[
 
 const LAYOUTS: &[(Layout, &str)] = &[
     (Layout::Transposed, "with their last dimensions swapped in memory"),
-    (Layout::Sliced, "with gaps between rows"),
+    (Layout::Mixed, "of which the last alone has its dimensions swapped in memory"),
+    (Layout::Sliced, "with gaps between rows, or between the elements of vectors"),
     (Layout::Expanded, "with stride 0"),
     (Layout::Shifted, "one element behind an aligned address"),
 ];

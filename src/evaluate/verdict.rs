@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::statistics::median;
 use crate::protocol::Environment;
 
 /// A judgement.
@@ -133,8 +134,9 @@ pub struct Measured {
     pub warm: Option<(f64, f64)>,
     /// Milliseconds of a call by the clock, waiting for the device each time, median.
     pub wall: Option<(f64, f64)>,
-    /// Milliseconds that the device needs at the least to write the greatest result.
-    pub floor: Option<f64>,
+    /// What bounds the time of a call from below.
+    #[serde(default)]
+    pub floor: Floor,
     /// By which factor the original's own time moved while it was measured.
     pub drift: f64,
     /// Where it ran.
@@ -143,6 +145,28 @@ pub struct Measured {
     pub clocks: Option<(u32, u32)>,
     /// Seconds since 1970.
     pub at: u64,
+}
+
+/// What bounds the time of a call from below: what has to cross the line to the device's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Floor {
+    /// Bytes of the arguments on which the results depend, as far as that is known.
+    pub read: f64,
+    /// Bytes of results, of which every element is written.
+    pub written: f64,
+    /// Milliseconds for both at the rate at which the device copies its memory, measured now.
+    pub measured: Option<f64>,
+    /// Milliseconds at the rate of the data sheet for what certainly is not in the L2: no call is faster.
+    pub hard: Option<f64>,
+}
+
+impl Measured {
+    /// Median milliseconds of original and candidate with a cold L2.
+    #[must_use]
+    pub fn times(&self) -> (f64, f64) {
+        let of = |time: fn(&(f64, f64)) -> f64| median(self.pairs.iter().map(time));
+        (of(|pair| pair.0), of(|pair| pair.1))
+    }
 }
 
 impl Verdict {

@@ -132,7 +132,8 @@ impl Run<'_> {
                 while flying < parallel && self.spent() < SEARCH_SHARE && !self.observer.cancelled() {
                     let Some(setting) = search.propose() else { break };
                     let contender = self.best.unwrap_or(1.0) * 0.95;
-                    let effort = Effort { thorough: false, rough: ROUGH_PAIRS, full: FULL_PAIRS, contender };
+                    let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
+                    let effort = Effort { thorough: false, sanitizer: false, rough, full, contender };
                     let task = self.task(original, &setting, effort)?;
                     let (bench, sender) = (&bench, sender.clone());
                     scope.spawn(move || sender.send(Box::new((setting, bench.judge(&task)))));
@@ -223,7 +224,8 @@ impl Run<'_> {
                 break;
             }
             self.tell(format!("confirming {}", describe(&self.knobs, &setting)));
-            let effort = Effort { thorough: true, rough: ROUGH_PAIRS, full: CONFIRM_PAIRS, contender: 0.0 };
+            let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
+            let effort = Effort { thorough: true, sanitizer: true, rough, full, contender: 0.0 };
             let verdict = self.judge(original, &setting, effort)?;
             match verdict.outcome {
                 Judged::Accepted => {}

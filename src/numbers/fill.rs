@@ -32,7 +32,7 @@ impl Chance {
     }
 
     /// Of whole numbers below `count`.
-    fn below(&mut self, count: u64) -> u64 {
+    pub fn below(&mut self, count: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(count)) >> 64) as u64
     }
 }

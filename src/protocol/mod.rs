@@ -4,6 +4,7 @@
 
 mod grid;
 pub mod passing;
+mod probing;
 mod results;
 pub mod runner;
 pub mod sizes;

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 use super::{Environment, LaunchRecord, Workload};
 
@@ -35,6 +36,8 @@ pub enum Role {
     Runner(Box<Fence>),
     /// Compares results. Only our own code runs in it.
     Comparer,
+    /// A program that watches how a call uses the device's memory, and starts what makes the call.
+    Watched(Box<Watched>),
 }
 
 /// What a runner may do.
@@ -135,6 +138,8 @@ pub struct Inputs {
     pub layout: Layout,
     /// Float tensors are widened to this type, `float64` or `float32`, with the values that the narrow ones have.
     pub widen: Option<String>,
+    /// What the function gets are copies that lie densely in memory, with the contents of tensors that lie otherwise.
+    pub dense: bool,
     /// Float elements move by up to so many units in the last place, by this seed.
     pub jitter: Option<u64>,
 }
@@ -181,6 +186,8 @@ pub enum Layout {
     Expanded,
     /// Each begins one element behind an aligned address.
     Shifted,
+    /// The last one alone is transposed.
+    Mixed,
 }
 
 /// What a runner is asked.
@@ -203,6 +210,10 @@ pub enum RunnerRequest {
     Run(Call),
     /// Call the entry, timed. Answered by [`RunnerReply::Measured`].
     Measure(Timing),
+    /// Find out which parts of its arguments the entry needs. Answered by [`RunnerReply::Probed`].
+    Probe(Probe),
+    /// Measure how fast the device copies its memory. Answered by [`RunnerReply::Copied`].
+    Copy,
 }
 
 /// One call of the entry.
@@ -224,6 +235,8 @@ pub struct Call {
     pub export: bool,
     /// Give those of the call before instead, as they are now.
     pub previous: bool,
+    /// Give the last part of each result alone.
+    pub tail: Option<Tail>,
 }
 
 /// Whether tensors of the call before are used again.
@@ -237,6 +250,8 @@ pub enum Reuse {
     All,
     /// The same; only the middle third of each has new contents.
     Middle,
+    /// The same; only a few elements of each, somewhere, have new contents.
+    Few,
 }
 
 /// Timed calls, back to back.
@@ -293,6 +308,11 @@ pub enum RunnerReply {
         /// As in [`Ran`].
         tampered: Vec<String>,
     },
+    /// What the call needs of its arguments: one for each storage that could be looked at. `None` when calls on equal inputs
+    /// differ.
+    Probed(Option<Vec<Touched>>),
+    /// Bytes a second, read and written; `None` on a simulated device, or without the memory for it.
+    Copied(Option<f64>),
     /// Something of the user's raised.
     Raised(Raised),
 }
@@ -371,6 +391,8 @@ pub enum ComparerRequest {
         reference: Option<u32>,
         /// On moved inputs.
         jittered: Vec<u32>,
+        /// On copies of the inputs that lie densely, if there is such a run: its results must be the same.
+        dense: Option<u32>,
     },
     /// Which leaves are not the same bit by bit (NaN equals NaN), or are not of the same type, shape and layout.
     Changed {

@@ -128,11 +128,19 @@ impl<'a> Sizes<'a> {
             return Some(Placed { offset: placed.offset + 1, ..placed.clone() });
         }
         // A kernel by itself is told of strides as numbers alone, which do not follow.
-        if rank < 2 || self.source == Source::Launch || self.is_stride_passed(spec) {
+        if self.source == Source::Launch {
             return None;
         }
+        if self.layout == Layout::Sliced && rank == 1 {
+            return Some(Placed { shape: placed.shape.clone(), stride: vec![2], offset: 0 });
+        }
+        if rank < 2 || self.is_stride_passed(spec) {
+            return None;
+        }
+        let last = self.specs.iter().rev().find(|spec| spec.shape.len() > 1).map(|spec| spec.id);
         let stride = match self.layout {
-            Layout::Transposed => {
+            Layout::Mixed if last != Some(spec.id) => return None,
+            Layout::Transposed | Layout::Mixed => {
                 let mut swapped = placed.shape.clone();
                 swapped.swap(rank - 1, rank - 2);
                 let mut stride = contiguous(&swapped);

@@ -6,5 +6,5 @@ mod module;
 mod record;
 
 pub use forker::{Child, Ended, Forker, ForkerError};
-pub use module::{ModuleError, cache_folder, state_folder};
+pub use module::{ModuleError, cache_folder, module_call, state_folder};
 pub use record::{RecordError, record_command};

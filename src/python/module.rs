@@ -64,6 +64,14 @@ pub(super) fn unpack() -> Result<PathBuf, ModuleError> {
     Ok(path)
 }
 
+/// Python code that loads the module, unpacked if need be, and makes `call` of it.
+///
+/// # Errors
+/// [`ModuleError`] when there is no module or no place for it.
+pub fn module_call(call: &str) -> Result<String, ModuleError> {
+    Ok(bootstrap(&unpack()?, call).to_string_lossy().into_owned())
+}
+
 /// Python code that loads the module and makes `call` of it.
 ///
 /// Nothing is imported from the current folder, which `-c` puts first. The version is asked first: an interpreter older than the stable interface it was built for would crash.

@@ -4,8 +4,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::failed;
+use super::launch::callable;
 use super::models::load;
-use super::replay::{Replay, callable};
+use super::replay::Replay;
 use crate::protocol::Workload;
 use crate::protocol::runner::{ComparerRequest, Inputs};
 

@@ -85,8 +85,9 @@ def floats_of(leaf, at, count, reference, jittered, rounding):
     return Floats(leaf, o, o, r, js, rounding, False)
 
 
-def standing(original, reference=None, jittered=()):
-    """Whether the original agrees with its run at a higher precision, where there is one; and whether it equals that."""
+def standing(original, reference=None, jittered=(), dense=None):
+    """Whether the original agrees with its run at a higher precision, and with that on dense copies of its inputs, where there
+    are such; and whether it equals the first."""
     rounding = arithmetic_of(original)
     credible, exact = True, reference is not None
     for at, leaf in enumerate(original):
@@ -97,7 +98,24 @@ def standing(original, reference=None, jittered=()):
         if r is not None:
             credible = credible and bool(floats.believed)
         exact = exact and r is not None and bool((r.double() == leaf.data.double()).all())
+    if dense is not None:
+        credible = credible and len(dense) == len(original) and agree(original, dense, reference, jittered, rounding)
     return credible, exact
+
+
+def agree(original, dense, reference, jittered, rounding):
+    """Whether results hold the same, however they lie in memory."""
+    for at, (one, other) in enumerate(zip(original, dense)):
+        if one.data is None or other.data is None:
+            continue
+        if one.data.shape != other.data.shape or one.data.dtype != other.data.dtype:
+            return False
+        against = leaf_at(reference, at, len(original))
+        moved = [leaf_at(leaves, at, len(original)) for leaves in jittered or ()]
+        moved = [leaf for leaf in moved if leaf is not None]
+        if tensor_difference(one, other, against, moved, rounding, True, False, None) is not None:
+            return False
+    return True
 
 
 def changed(one, other):

@@ -80,9 +80,10 @@ impl<'py> Comparer<'py> {
                 let all = (self.slot(original)?, self.slot(candidate)?, reference, jittered, holds_nan, exact, level);
                 self.differences(&module.getattr("compare")?.call1(all)?)
             }
-            ComparerRequest::Stand { original, reference, jittered } => {
+            ComparerRequest::Stand { original, reference, jittered, dense } => {
                 let (reference, jittered) = self.slots(reference, &jittered)?;
-                let found = module.getattr("standing")?.call1((self.slot(original)?, reference, jittered))?;
+                let dense = dense.map(|slot| self.slot(slot)).transpose()?;
+                let found = module.getattr("standing")?.call1((self.slot(original)?, reference, jittered, dense))?;
                 let (is_credible, is_exact) = found.extract()?;
                 Ok(ComparerReply::Standing { is_credible, is_exact })
             }

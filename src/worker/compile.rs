@@ -171,8 +171,8 @@ pub(super) fn compile_ahead(
     inputs: &Inputs,
     entry: &Bound<'_, PyAny>,
 ) -> PyResult<bool> {
-    let run = || replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
     if raw::is_raw(py) {
+        let run = || replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
         let ran = raw::hollow(run);
         let tunes = watch(|watch| std::mem::take(&mut watch.tunes));
         return ran.map(|_| tunes);
@@ -182,10 +182,20 @@ pub(super) fn compile_ahead(
     options.set_item("allow_non_fake_inputs", true)?;
     let mode = mode.call((), Some(&options))?;
     mode.call_method0("__enter__")?;
-    let ran = run();
+    let ran = replay.arguments(inputs).and_then(|made| {
+        let out = entry.call(made.args, Some(&made.kwargs))?;
+        if replay.workload.gradients {
+            let wants = |tensor: &Bound<'_, PyAny>| {
+                tensor.getattr("requires_grad").is_ok_and(|it| it.is_truthy().unwrap_or(false))
+            };
+            let inputs: Vec<_> = made.tensors.iter().filter(|tensor| wants(tensor)).collect();
+            shim(py)?.getattr("gradients_ahead")?.call1((out, inputs))?;
+        }
+        Ok(())
+    });
     mode.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
     let tunes = watch(|watch| std::mem::take(&mut watch.tunes));
-    ran.map(|_| tunes)
+    ran.map(|()| tunes)
 }
 
 /// The simulated device's time for a launch, in milliseconds: a fixed cost for the launch and for each program, and a

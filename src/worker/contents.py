@@ -2,6 +2,7 @@
 
 import json
 import math
+import random
 
 import torch
 
@@ -226,10 +227,22 @@ def overrun(whole, size, dtype, index):
     return 0
 
 
-def refill(whole, other, size, only_middle):
-    """Copies the bytes between the guards from another storage of the same layout, all or those in the middle third."""
+def refill(whole, other, size, which, seed):
+    """Copies the bytes between the guards from another storage of the same layout: all, those in the middle third, or a few
+    somewhere."""
     first, last = 0, size
-    if only_middle:
-        # Whole elements, whatever the type.
+    # Whole elements, whatever the type.
+    if which == "middle":
         first, last = size // 3 // 16 * 16, size - size // 3 // 16 * 16
+    elif which == "few" and size > 16:
+        first = random.Random(seed).randrange(size // 16) * 16
+        last = first + 16
     whole[GUARD + first : GUARD + last].copy_(other[GUARD + first : GUARD + last])
+
+
+def take_last(tensor, larger):
+    """Takes over the contents of a larger tensor: of each dimension that is longer there, the last part."""
+    tensor, larger = core(tensor.detach()), core(larger.detach())
+    for dim, size in enumerate(tensor.shape):
+        larger = larger.narrow(dim, larger.shape[dim] - size, size)
+    tensor.copy_(larger)

@@ -40,12 +40,14 @@ struct Found<'py> {
 pub(super) struct Exporter<'py> {
     tensor: Bound<'py, PyAny>,
     pub(super) outlet: Outlet,
+    /// A size, and how many steps along it are given.
+    pub(super) tail: Option<(i64, i64)>,
 }
 
 impl<'py> Exporter<'py> {
     pub(super) fn new(py: Python<'py>, outlet: Outlet) -> PyResult<Self> {
         let tensor = if raw::is_raw(py) { raw::tensor_class(py) } else { py.import("torch")?.getattr("Tensor")? };
-        Ok(Self { tensor, outlet })
+        Ok(Self { tensor, outlet, tail: None })
     }
 
     /// Describes results of several calls and puts their bytes where the comparer finds them.
@@ -56,7 +58,7 @@ impl<'py> Exporter<'py> {
         for call in calls {
             let mut leaves = Vec::new();
             for found in call.found(self)? {
-                let value = self.describe(&found.value, &call.storages()?, &mut size, &mut copies)?;
+                let value = self.describe(&self.last_part(found.value)?, &call.storages()?, &mut size, &mut copies)?;
                 leaves.push(Leaf { path: found.path, value });
             }
             all.push(Exported { leaves, buffer: None });
@@ -66,6 +68,16 @@ impl<'py> Exporter<'py> {
             all.iter_mut().for_each(|one| one.buffer = Some(buffer.clone()));
         }
         Ok(all)
+    }
+
+    fn last_part(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let Some((size, last)) = self.tail else { return Ok(value) };
+        if !value.is_instance(&self.tensor)? {
+            return Ok(value);
+        }
+        let shape: Vec<i64> = value.getattr("shape")?.extract()?;
+        let large = shape.iter().enumerate().filter(|(_, is)| **is == size);
+        large.map(|(dim, _)| dim).try_fold(value, |value, dim| value.call_method1("narrow", (dim, size - last, last)))
     }
 
     fn describe(

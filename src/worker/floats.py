@@ -42,6 +42,8 @@ ARITHMETIC = 2.0**-23
 # Elements at once; some fifteen temporaries of 8 bytes each live at a time.
 CHUNK = 1 << 21
 SAMPLE = 1 << 16
+# On a host, of tensors of so many elements the bounds are kept.
+MOST_KEPT = 1 << 24
 
 
 def difference(path, what, is_value, count=1, excess=None):
@@ -56,6 +58,14 @@ def index_of(leaf, flat):
         flat, at = divmod(flat, size)
         index.append(at)
     return tuple(reversed(index))
+
+
+def room_for(tensor, bytes_each):
+    """Whether something may be kept of each element: there must be much room."""
+    if tensor.device.type != "cuda":
+        return tensor.numel() < MOST_KEPT
+    free, total = torch.cuda.mem_get_info(tensor.device)
+    return free - bytes_each * tensor.numel() > total // 2
 
 
 class Part:
@@ -202,6 +212,19 @@ class Floats:
         _, error, bound = self.bounded(part)
         return ((error <= bound) & (bound < torch.inf)).all()
 
+    def bounds(self):
+        """What the elements should be and the errors allowed, to be kept for the next candidate, if there is room for them. In the
+        place of what is not finite stands an error that nothing keeps."""
+        if not room_for(self.runs[0], 12):
+            return None
+        kept = [], []
+        for part in self.parts():
+            expected, _, bound = self.bounded(part)
+            kept[0].append(expected)
+            # Rounded down.
+            kept[1].append(torch.where(bound < torch.inf, bound * (1 - 2.0**-22), -1.0).float())
+        return kept
+
     def judged(self, part):
         expected, error, bound = self.bounded(part)
         fine = (error <= bound) & expected.isfinite()
@@ -215,7 +238,13 @@ class Floats:
         return expected, error, bound, ~fine
 
     def difference(self):
-        if torch.stack([self.is_fine(part) for part in self.parts()]).all():
+        bounds = self.leaf.learn(("bounds", self.level, self.arithmetic, self.share), self.given, self.bounds)
+        if bounds is not None and all(
+            bool(((c.double() - expected).abs_() <= bound).all())
+            for c, expected, bound in zip(self.runs[1].split(self.step), *bounds)
+        ):
+            return None
+        if bounds is None and torch.stack([self.is_fine(part) for part in self.parts()]).all():
             return None
         count = int(torch.stack([self.judged(part)[3].sum() for part in self.parts()]).sum())
         return self.describe(count) if count else None

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
 
 use super::sandbox::{self, Readable};
-use super::{comparer, describe, runner};
+use super::{checked, comparer, describe, runner};
 use crate::fence::proc;
 use crate::protocol::passing::{receive, send_with};
 use crate::protocol::runner::{End, Fence, Role};
@@ -97,9 +97,14 @@ fn keep(py: Python<'_>, role: &Role, socket: OwnedFd, readable: &Readable, leash
     let how = match receive::<Prepared>(&setup) {
         Ok(Some((Prepared::Failed(why), _))) => End::Unstarted(why),
         Ok(Some((Prepared::Ready, listener))) => {
-            if let Role::Runner(fence) = role {
+            let fence = match role {
+                Role::Runner(fence) => Some(&**fence),
+                Role::Watched(watched) => Some(&watched.fence),
+                Role::Comparer => None,
+            };
+            if fence.is_some() {
                 kept.inherited = proc::usage_of(pid).unwrap_or_default().memory;
-                (kept.fence, kept.listener) = (Some(&**fence), listener);
+                (kept.fence, kept.listener) = (fence, listener);
             }
             kept.attend(leash)
         }
@@ -130,6 +135,7 @@ fn become_child(
         match role {
             Role::Runner(fence) => runner::run(py, UnixStream::from(socket), fence),
             Role::Comparer => comparer::run(py, UnixStream::from(socket)),
+            Role::Watched(watched) => return Err(checked::become_checker(watched)),
         }
         Ok(())
     });
@@ -150,7 +156,7 @@ fn prepare(py: Python<'_>, role: &Role, readable: &Readable, setup: &UnixStream)
     let fenced = match role {
         // The driver starts with sockets, which are closed to whatever comes later.
         Role::Runner(fence) => runner::warm(py, fence).and_then(|()| sandbox::enter(py, fence, readable)),
-        Role::Comparer => Ok(None),
+        Role::Comparer | Role::Watched(_) => Ok(None),
     };
     match fenced {
         Ok(Some(listener)) => send_with(setup, &Prepared::Ready, listener.as_fd())?,

@@ -5,9 +5,10 @@ use std::cell::Cell;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
+use super::models::model;
 use super::values::{describe_plain, dtype_name};
 use super::{failed, shim};
-use crate::protocol::{Grid, LaunchRecord, Value, Workload};
+use crate::protocol::{Grid, LaunchRecord, Source, Value, Workload};
 
 thread_local! {
     /// Autotuners that are trying configurations on this thread: their launches are no work of the program's.
@@ -73,6 +74,35 @@ pub(super) fn patch_launches(
     })?;
     patch.call1((tuners.getattr("Autotuner")?, "_bench", trial))?;
     Ok(())
+}
+
+/// What is to be called: the entry of `module`, which is the loaded file of the original or of a candidate.
+pub(super) fn callable<'py>(
+    py: Python<'py>,
+    module: &Bound<'py, PyAny>,
+    workload: &Workload,
+    device: &str,
+    is_candidate: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    match workload.source {
+        Source::KernelBench => model(py, module, workload, device, is_candidate),
+        Source::Launch => launcher(resolve(module, &workload.entry)?, workload),
+        Source::Recorded | Source::Comment => {
+            let entry = resolve(module, &workload.entry)?;
+            if let Ok(getter) = entry.getattr("fget") {
+                return Ok(getter);
+            }
+            // A class method was recorded with its class among the arguments, an autograd function without.
+            let is_apply = workload.entry.ends_with(".apply") || workload.source == Source::Comment;
+            let class = entry.getattr("__self__").is_ok_and(|of| of.is_instance_of::<pyo3::types::PyType>());
+            if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
+        }
+    }
+}
+
+/// What a module holds under a path.
+pub(super) fn resolve<'py>(module: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+    path.split('.').try_fold(module.clone(), |object, name| object.getattr(name))
 }
 
 /// What launches a kernel by itself, with the grid of the workload. Like any launch it returns nothing.

@@ -4,6 +4,7 @@
 //! never writes to standard output.
 
 mod again;
+mod checked;
 mod comparer;
 mod compile;
 mod export;
@@ -13,6 +14,7 @@ mod keeper;
 mod kept;
 mod launch;
 mod models;
+mod probe;
 mod raw;
 mod record;
 mod recorder;
@@ -81,6 +83,8 @@ mod _worker {
     use super::again::compare;
     #[pymodule_export]
     use super::again::replay;
+    #[pymodule_export]
+    use super::checked::checked;
     #[pymodule_export]
     use super::forker::forker;
     #[pymodule_export]

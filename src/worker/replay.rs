@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, HashMap};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyString, PyTuple};
 
-use super::models::{model, model_inputs};
+use super::launch::resolve;
+use super::models::model_inputs;
 use super::values::{Described, contents};
 use super::{failed, raw};
-use crate::protocol::runner::{Inputs, Values};
+use crate::protocol::runner::{Inputs, Reuse, Values};
 use crate::protocol::sizes::{Placed, Sizes};
 use crate::protocol::{Data, Reference, Source, TensorSpec, Value, Workload};
 
@@ -44,34 +45,6 @@ pub(super) struct Replay<'py, 'a> {
     pub(super) workload: Cow<'a, Workload>,
     /// `cuda` tensors are made here: `cuda`, or `cpu` when the device is simulated.
     pub(super) device: &'a str,
-}
-
-/// What is to be called: the entry of `module`, which is the loaded file of the original or of a candidate.
-pub(super) fn callable<'py>(
-    py: Python<'py>,
-    module: &Bound<'py, PyAny>,
-    workload: &Workload,
-    device: &str,
-    is_candidate: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    match workload.source {
-        Source::KernelBench => model(py, module, workload, device, is_candidate),
-        Source::Launch => super::launch::launcher(resolve(module, &workload.entry)?, workload),
-        Source::Recorded | Source::Comment => {
-            let entry = resolve(module, &workload.entry)?;
-            if let Ok(getter) = entry.getattr("fget") {
-                return Ok(getter);
-            }
-            // A class method was recorded with its class among the arguments, an autograd function without.
-            let is_apply = workload.entry.ends_with(".apply") || workload.source == Source::Comment;
-            let class = entry.getattr("__self__").is_ok_and(|of| of.is_instance_of::<pyo3::types::PyType>());
-            if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
-        }
-    }
-}
-
-fn resolve<'py>(module: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
-    path.split('.').try_fold(module.clone(), |object, name| object.getattr(name))
 }
 
 impl<'py, 'a> Replay<'py, 'a> {
@@ -167,11 +140,24 @@ fn to_device(value: &mut Value) {
 }
 
 impl<'py> Arguments<'py> {
-    /// Gives the tensors the contents of others that are like them, all or only the middle third of each storage.
-    pub(super) fn refill(&self, from: &Self, only_middle: bool) -> PyResult<()> {
+    /// Takes over the contents of larger tensors: of each dimension that is longer there, the last part.
+    pub(super) fn take_last(&self, from: &Self) -> PyResult<()> {
+        for (to, from) in self.tensors.iter().zip(&from.tensors) {
+            contents(to.py())?.getattr("take_last")?.call1((to, from))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the tensors the contents of others that are like them, or only some of each storage, chosen by `seed`.
+    pub(super) fn refill(&self, from: &Self, which: Reuse, seed: u64) -> PyResult<()> {
+        let which = match which {
+            Reuse::Nothing | Reuse::All => "all",
+            Reuse::Middle => "middle",
+            Reuse::Few => "few",
+        };
         let refill = |py: Python<'py>| contents(py)?.getattr("refill");
         for (to, from) in self.storages.values().zip(from.storages.values()) {
-            refill(to.whole.py())?.call1((&to.whole, &from.whole, to.size, only_middle))?;
+            refill(to.whole.py())?.call1((&to.whole, &from.whole, to.size, which, seed))?;
         }
         Ok(())
     }
@@ -475,6 +461,13 @@ impl<'py> Binding<'_, 'py, '_> {
         let is_wide = self.inputs.widen.as_deref() == Some(&storage.dtype) && is_widened(&spec.dtype, &storage.dtype);
         let dtype = if is_wide { &storage.dtype } else { &spec.dtype };
         let mut tensor = self.replay.view(storage, dtype, &self.sizes.place(spec))?;
+        if self.inputs.dense {
+            let kwargs = PyDict::new(self.replay.py);
+            if let Some(torch) = &self.replay.torch {
+                kwargs.set_item("memory_format", torch.getattr("contiguous_format")?)?;
+            }
+            tensor = tensor.call_method("clone", (), Some(&kwargs))?;
+        }
         if let Some(torch) = self.replay.torch.as_ref().filter(|_| spec.is_parameter) {
             let parameter = torch.getattr("nn")?.getattr("Parameter")?;
             tensor = parameter.call1((tensor, spec.requires_grad))?;

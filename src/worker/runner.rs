@@ -1,5 +1,6 @@
 //! A runner: loads one file and calls its entry as the judge says. What it answers is not believed.
 
+use std::cell::Cell;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
@@ -10,15 +11,20 @@ use pyo3::types::PyDict;
 use super::compile::{Hooks, Mode, compile_ahead, take_launches};
 use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
+use super::launch::callable;
 use super::models::load_as;
-use super::replay::{Arguments, Replay, callable};
+use super::replay::{Arguments, Replay};
 use super::timing::{Span, Timer, synchronize};
 use super::{describe, failed, poison, raw, shim};
-use crate::protocol::runner::{Call, Fence, Inputs, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Timing};
+use crate::protocol::runner::{
+    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing,
+};
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
 /// Inputs of so many timed requests are kept, so that no request finds its inputs where the last one had them.
 const KEPT: usize = 3;
+/// The device is held up so many times as long as launching the timed calls takes.
+const HELD_UP: f64 = 2.0;
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
@@ -49,13 +55,24 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
     };
     say(&mut stream, RunnerReply::Loaded { tampered: guard.changed() })?;
     while let Some(request) = read_frame(&mut stream)? {
+        let mut large = false;
         let reply = match request {
             RunnerRequest::Load { .. } => Err(failed("a runner loads one file")),
             RunnerRequest::Compile(inputs) => Ok(runner.compile(&inputs)),
-            RunnerRequest::Run(call) => runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran))),
+            RunnerRequest::Run(call) => {
+                let ran = runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran)));
+                large |= call.tail.is_some();
+                ran
+            }
             RunnerRequest::Measure(timing) => runner.measure(&timing, &guard),
+            RunnerRequest::Probe(wanted) => runner.probe(&wanted).map(RunnerReply::Probed),
+            RunnerRequest::Copy => runner.copy_rate().map(RunnerReply::Copied),
         };
         let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(raised(py, &error, &file)));
+        if large {
+            // Others need the memory; an error keeps what it went through.
+            runner.release()?;
+        }
         say(&mut stream, reply)?;
     }
     Ok(())
@@ -85,22 +102,24 @@ pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     Ok(())
 }
 
-struct Runner<'py, 'a> {
-    py: Python<'py>,
-    replay: Replay<'py, 'a>,
+pub(super) struct Runner<'py, 'a> {
+    pub(super) py: Python<'py>,
+    pub(super) replay: Replay<'py, 'a>,
     entry: Bound<'py, PyAny>,
     exporter: Exporter<'py>,
-    timer: Option<Timer>,
-    simulated: bool,
+    pub(super) timer: Option<Timer>,
+    pub(super) simulated: bool,
     threads: Bound<'py, PyAny>,
     threads_before: usize,
     /// What the call before left: its memory is not used again meanwhile.
     last: Option<Results<'py>>,
     kept: Vec<Vec<Arguments<'py>>>,
+    /// Milliseconds that launching one call takes at the least, once it is known.
+    launching: Cell<Option<f64>>,
 }
 
 impl<'py, 'a> Runner<'py, 'a> {
-    fn load(
+    pub(super) fn load(
         py: Python<'py>,
         (file, folder): (&Path, &Path),
         workload: &'a Workload,
@@ -118,8 +137,8 @@ impl<'py, 'a> Runner<'py, 'a> {
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
         let entry = callable(py, &module, workload, device, is_candidate)?;
-        let (timer, last, kept) = (None, None, Vec::new());
-        Ok(Self { py, replay, entry, exporter, timer, simulated, threads, threads_before, last, kept })
+        let (timer, last, kept, launching) = (None, None, Vec::new(), Cell::new(None));
+        Ok(Self { py, replay, entry, exporter, timer, simulated, threads, threads_before, last, kept, launching })
     }
 
     fn compile(&self, inputs: &[Inputs]) -> RunnerReply {
@@ -139,11 +158,11 @@ impl<'py, 'a> Runner<'py, 'a> {
         RunnerReply::Compiled { notes, tunes }
     }
 
-    fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.entry.call(arguments.args.clone(), Some(&arguments.kwargs))
     }
 
-    fn synchronize(&self) -> PyResult<()> {
+    pub(super) fn synchronize(&self) -> PyResult<()> {
         match &self.replay.torch {
             _ if self.simulated => Ok(()),
             Some(torch) => torch.getattr("cuda")?.call_method0("synchronize").map(drop),
@@ -154,12 +173,20 @@ impl<'py, 'a> Runner<'py, 'a> {
     /// Arguments, those of the call before with new contents if so wanted.
     fn arguments(&mut self, call: &Call) -> PyResult<Arguments<'py>> {
         let fresh = self.replay.arguments(&call.inputs)?;
+        if let Some(Tail { alone: true, .. }) = call.tail {
+            let part = self.replay.arguments(&Inputs { resize: Vec::new(), ..call.inputs.clone() })?;
+            part.take_last(&fresh)?;
+            return Ok(part);
+        }
         let Some(last) = self.last.take().filter(|_| call.reuse != Reuse::Nothing) else { return Ok(fresh) };
-        last.arguments.refill(&fresh, call.reuse == Reuse::Middle)?;
+        last.arguments.refill(&fresh, call.reuse, call.inputs.seed)?;
         Ok(last.arguments)
     }
 
     fn call(&mut self, call: &Call, guard: &Guard<'py>) -> PyResult<Ran> {
+        if let Some(tail) = &call.tail {
+            self.make_room(tail.room)?;
+        }
         let before = if call.previous { self.last.take() } else { None };
         let arguments = self.arguments(call)?;
         let mode = match (call.ghost, call.watch || self.simulated) {
@@ -176,8 +203,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         let modes: Vec<_> = watching.iter().chain(&poisoning).collect();
         let outcome = within(&modes, || {
             let out = self.invoke(&arguments)?;
-            let gradients =
-                if call.gradients { self.gradients(&out, &arguments, call.inputs.seed)? } else { Vec::new() };
+            let gradients = if call.gradients { self.gradients(&out, &arguments, &call.inputs)? } else { Vec::new() };
             Ok((out, gradients))
         });
         let launches = take_launches();
@@ -189,7 +215,10 @@ impl<'py, 'a> Runner<'py, 'a> {
         let overrun = arguments.overrun()?;
         let results = Results { out, arguments, gradients };
         let given = std::slice::from_ref(before.as_ref().unwrap_or(&results));
-        let exported = self.exporter.export(given, call.export)?.pop().unwrap_or_default();
+        self.exporter.tail = call.tail.map(|tail| (tail.size, tail.last));
+        let exported = self.exporter.export(given, call.export);
+        self.exporter.tail = None;
+        let exported = exported?.pop().unwrap_or_default();
         let ran = Ran {
             results: exported,
             launches,
@@ -205,18 +234,19 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     /// Fills what torch allocates and leaves unwritten.
-    fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
+    pub(super) fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
         let fill = poison(self.py)?.getattr("poison")?;
         shim(self.py)?.getattr("poison_mode")?.call1((fill,))
     }
 
     /// Gradients of the tensor arguments that want one, for the same random gradients of the results everywhere.
-    fn gradients(
+    pub(super) fn gradients(
         &self,
         out: &Bound<'py, PyAny>,
         arguments: &Arguments<'py>,
-        seed: u64,
+        given: &Inputs,
     ) -> PyResult<Vec<(usize, Bound<'py, PyAny>)>> {
+        let layout = if given.layout == Layout::Transposed && !given.dense { "transposed" } else { "dense" };
         let wants = |tensor: &Bound<'py, PyAny>| tensor.getattr("requires_grad")?.extract::<bool>();
         let mut wanted = Vec::new();
         for (id, tensor) in arguments.tensors.iter().enumerate() {
@@ -225,8 +255,34 @@ impl<'py, 'a> Runner<'py, 'a> {
             }
         }
         let inputs: Vec<_> = wanted.iter().map(|(_, tensor)| tensor).collect();
-        let found = shim(self.py)?.getattr("gradients")?.call1((out, inputs, self.replay.device, seed))?;
+        let found =
+            shim(self.py)?.getattr("gradients")?.call1((out, inputs, self.replay.device, given.seed, layout))?;
         Ok(wanted.iter().map(|(id, _)| *id).zip(found.extract::<Vec<Bound<'py, PyAny>>>()?).collect())
+    }
+
+    /// Gives back all memory of the device that is not in use.
+    fn release(&mut self) -> PyResult<()> {
+        (self.last, self.kept) = (None, Vec::new());
+        self.py.import("gc")?.call_method0("collect")?;
+        match &self.replay.torch {
+            Some(torch) if !self.simulated => torch.getattr("cuda")?.call_method0("empty_cache").map(drop),
+            _ => Ok(()),
+        }
+    }
+
+    fn make_room(&mut self, room: u64) -> PyResult<()> {
+        self.release()?;
+        if self.simulated {
+            return Ok(());
+        }
+        // What takes torch is not asked of those that have none.
+        let Some(torch) = &self.replay.torch else { return Ok(()) };
+        let free: u64 = torch.getattr("cuda")?.call_method1("mem_get_info", (0,))?.get_item(0)?.extract()?;
+        if free >= room {
+            Ok(())
+        } else {
+            Err(failed(format!("out of memory: {free} bytes are free, {room} are needed")))
+        }
     }
 
     fn device_memory(&self) -> PyResult<u64> {
@@ -272,6 +328,10 @@ impl<'py, 'a> Runner<'py, 'a> {
         let mut outs = Vec::new();
         outs.resize_with(sets.len(), || None);
         timer.synchronize()?;
+        if !timing.synced {
+            timer.hold_up(HELD_UP * self.launching.get().unwrap_or(0.0) * calls as f64)?;
+        }
+        let begun = Instant::now();
         for at in 0..calls {
             let set = &sets[at % sets.len()];
             if timing.cold {
@@ -284,8 +344,8 @@ impl<'py, 'a> Runner<'py, 'a> {
             let mut left = None;
             let span: Span = timer.measure(|| {
                 let out = self.invoke(set)?;
-                let seed = timing.inputs[at % sets.len()].seed;
-                let gradients = if timing.gradients { self.gradients(&out, set, seed)? } else { Vec::new() };
+                let inputs = &timing.inputs[at % sets.len()];
+                let gradients = if timing.gradients { self.gradients(&out, set, inputs)? } else { Vec::new() };
                 left = Some((out, gradients));
                 Ok(())
             })?;
@@ -296,9 +356,14 @@ impl<'py, 'a> Runner<'py, 'a> {
             outs[at % sets.len()] = left;
             spans.push(span);
         }
+        if !timing.synced {
+            // A call that waits for the device seems to take longer than it does.
+            let each = begun.elapsed().as_secs_f64() * 1000.0 / calls as f64;
+            self.launching.set(Some(self.launching.get().unwrap_or(each).min(each)));
+        }
         timer.synchronize()?;
         let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
-        if self.simulated {
+        if self.simulated && timing.synced {
             walls.clone_from(&milliseconds);
         }
         Ok((milliseconds, walls, outs.into_iter().flatten().collect()))
@@ -306,7 +371,7 @@ impl<'py, 'a> Runner<'py, 'a> {
 }
 
 /// Runs `work` inside context managers.
-fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+pub(super) fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
     for mode in modes {
         mode.call_method0("__enter__")?;
     }

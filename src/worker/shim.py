@@ -126,24 +126,30 @@ def watch_mode(seen):
     return Watch()
 
 
-def gradients(out, inputs, device, seed):
+def wanting(out):
+    """The tensors among results that want a gradient."""
+    import torch
+
+    if isinstance(out, torch.Tensor):
+        return [out] if out.requires_grad else []
+    items = out.values() if isinstance(out, dict) else out if isinstance(out, (list, tuple)) else ()
+    return [tensor for item in items for tensor in wanting(item)]
+
+
+def gradients_ahead(out, inputs):
+    """Calls what computes gradients, on tensors without contents."""
+    import torch
+
+    results = wanting(out)
+    if results and inputs:
+        torch.autograd.grad(results, inputs, [torch.empty_like(one) for one in results], allow_unused=True)
+
+
+def gradients(out, inputs, device, seed, layout):
     """Gradients of the inputs for random gradients of the results that want one; the same for equal seeds."""
     import torch
 
-    results = []
-
-    def collect(value):
-        if isinstance(value, torch.Tensor):
-            if value.requires_grad:
-                results.append(value)
-        elif isinstance(value, dict):
-            for item in value.values():
-                collect(item)
-        elif isinstance(value, (list, tuple)):
-            for item in value:
-                collect(item)
-
-    collect(out)
+    results = wanting(out)
     if not results or not inputs:
         return [None] * len(inputs)
     generator = torch.Generator(device)
@@ -152,6 +158,9 @@ def gradients(out, inputs, device, seed):
         torch.randn(result.shape, generator=generator, device=device).to(result.device, result.dtype)
         for result in results
     ]
+    if layout == "transposed":
+        # The gradients of the results lie in memory as the arguments do.
+        seeds = [one.mT.contiguous().mT if one.ndim > 1 else one for one in seeds]
     found = torch.autograd.grad(results, inputs, seeds, allow_unused=True)
     return [None if gradient is None else gradient.detach() for gradient in found]
 

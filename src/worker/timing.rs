@@ -39,7 +39,14 @@ pub(super) fn synchronize() -> PyResult<()> {
 pub(super) struct CudaTimer {
     buffer: sys::CUdeviceptr,
     size: usize,
+    /// Milliseconds of one flush.
+    flush: f64,
 }
+
+/// The device is kept busy for so long at most, in milliseconds: what is waiting for it has a limit.
+const LONGEST: f64 = 60.0;
+/// Flushes that are timed to know what one takes.
+const TIMED: usize = 8;
 
 pub(super) fn check(result: sys::CUresult) -> PyResult<()> {
     if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA error: {result:?}"))) }
@@ -59,15 +66,31 @@ impl Timer {
             check(sys::cuDeviceGetAttribute(&raw mut l2, attribute, device))?;
             let size = LEAST_FLUSH.max(2 * usize::try_from(l2).unwrap_or(0));
             check(sys::cuMemAlloc_v2(&raw mut buffer, size))?;
-            Ok(Self::Cuda(CudaTimer { buffer, size }))
+            let mut timer = CudaTimer { buffer, size, flush: 0.0 };
+            // The first ones wake the device.
+            timer.flush(TIMED)?;
+            check(sys::cuCtxSynchronize())?;
+            let (start, end) = (event()?, event()?);
+            check(sys::cuEventRecord(start, DEFAULT))?;
+            timer.flush(TIMED)?;
+            check(sys::cuEventRecord(end, DEFAULT))?;
+            check(sys::cuCtxSynchronize())?;
+            timer.flush = Span::Events(start, end).milliseconds()? / TIMED as f64;
+            Ok(Self::Cuda(timer))
         }
+    }
+
+    /// Keeps the device busy for about so many milliseconds, so that what follows is queued before the device comes to it:
+    /// between its events then lies the device's time alone, not what the host takes to launch.
+    pub(super) fn hold_up(&self, milliseconds: f64) -> PyResult<()> {
+        let Self::Cuda(timer) = self else { return Ok(()) };
+        timer.flush((milliseconds.min(LONGEST) / timer.flush.max(0.01)).ceil() as usize)
     }
 
     /// Evicts the L2 cache, on the default stream.
     pub(super) fn flush(&self) -> PyResult<()> {
         let Self::Cuda(timer) = self else { return Ok(()) };
-        // SAFETY: the buffer is ours and of this size.
-        unsafe { check(sys::cuMemsetD8Async(timer.buffer, 0, timer.size, DEFAULT)) }
+        timer.flush(1)
     }
 
     /// Runs `work` between two marks on the default stream.
@@ -93,6 +116,13 @@ impl Timer {
             Self::Cuda(_) => synchronize(),
             Self::Simulated => Ok(()),
         }
+    }
+}
+
+impl CudaTimer {
+    fn flush(&self, times: usize) -> PyResult<()> {
+        // SAFETY: the buffer is ours and of this size.
+        (0..times).try_for_each(|_| unsafe { check(sys::cuMemsetD8Async(self.buffer, 0, self.size, DEFAULT)) })
     }
 }
 

@@ -73,6 +73,10 @@ impl Project {
 
     /// Modules in the folder `first` come before those that are installed.
     pub(crate) fn verify(&self, args: &[&str]) -> Output {
+        self.verify_with(&[], args)
+    }
+
+    pub(crate) fn verify_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Output {
         let python = test_python();
         Command::new(env!("CARGO_BIN_EXE_warpsmith"))
             .args(["verify", "original.py"])
@@ -80,6 +84,7 @@ impl Project {
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
             .env("PYTHONPATH", self.path("first"))
+            .envs(variables.iter().copied())
             .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap())
             .output()
             .unwrap()
@@ -87,7 +92,11 @@ impl Project {
 
     /// Verdicts on all candidates, judged in one process, and the exit status.
     pub(crate) fn batch(&self, args: &[&str]) -> (Vec<Report>, Option<i32>) {
-        let ran = self.verify(&[&["candidates", "--batch", "--json"], args].concat());
+        self.batch_with(&[], args)
+    }
+
+    pub(crate) fn batch_with(&self, variables: &[(&str, &str)], args: &[&str]) -> (Vec<Report>, Option<i32>) {
+        let ran = self.verify_with(variables, &[&["candidates", "--batch", "--json"], args].concat());
         let (out, err) = (text(&ran.stdout), text(&ran.stderr));
         let read = |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}\n{err}"));
         let mut reports: Vec<Report> = out.lines().map(|line| Report(read(line))).collect();

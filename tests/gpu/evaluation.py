@@ -48,6 +48,8 @@ class Evaluation:
         self.out = options.out
         self.results = json.loads(self.out.read_text()) if self.out.exists() else {}
         self.until = time.monotonic() + options.seconds
+        # Seconds at which the last batch gave its verdicts.
+        self.times = []
 
     def left(self):
         return self.until - time.monotonic()
@@ -68,7 +70,7 @@ class Evaluation:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def verify(self, original, candidate, entry, *arguments, limit=180.0):
+    def verify(self, original, candidate, entry, limit=180.0, arguments=()):
         return suite.verify(self.warpsmith, self.options.python, original, candidate, entry, min(limit, max(self.left(), 1.0)), arguments)
 
     def lines(self, *arguments, limit=600.0):
@@ -97,6 +99,7 @@ class Evaluation:
     def batch(self, original, folder, entry, limit=600.0):
         """Verdicts on every file of a folder, by its name, with the seconds that all took."""
         found, seconds, errors = self.lines(original, "--batch", folder, "--entry", entry, limit=limit)
+        self.times = [at for at, answer in found if "verdict" in answer]
         verdicts = {pathlib.Path(answer.get("candidate", "")).stem: answer for _, answer in found if "verdict" in answer}
         return verdicts, seconds, errors
 
@@ -155,13 +158,17 @@ class Evaluation:
         with self.folder() as folder:
             kernels = {f"example {name}": (pathlib.Path(shutil.copy(ROOT / f"examples/{name}.py", folder)), entry) for name, entry in EXAMPLES.items()}
             kernels |= {name: (ROOT / f"tests/verify/{name}.py", entry) for name, entry in suite.ENTRIES.items()}
-            for name, (path, entry) in kernels.items():
+            def one(item):
+                name, (path, entry) = item
                 done = rows.setdefault(name, [])
                 if len(done) >= REPEATS or self.left() < 20:
-                    continue
-                found, _, errors = self.lines(path, path, "--entry", entry, "--repeat", REPEATS - len(done))
-                done += [{key: answer.get(key) for key in ("speedup", "interval", "offer")} for _, answer in found if "offer" in answer]
+                    return
+                found, _, errors = self.lines(path, path, "--entry", entry, "--quick", "--jobs", 2, "--repeat", REPEATS - len(done))
+                done += [{key: answer.get(key) for key in ("speedup", "interval", "offer")} for _, answer in found if answer.get("interval")]
                 print(f"     {name:20} {len(done)} comparisons {errors[-300:]}", flush=True)
+
+            with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+                list(pool.map(one, kernels.items()))
         every = [row for some in rows.values() for row in some]
         wins = sum(bool(row["offer"]) for row in every)
         above = sum(bool(row["interval"]) and row["interval"][0] > 1.0 for row in every)
@@ -175,14 +182,18 @@ class Evaluation:
     def ratios(self):
         """The same ratio measured twice."""
         rows = {}
-        for name in RATIOS:
-            if self.left() < 20:
-                break
+
+        def one(name):
             original = name.split("/")[0]
-            answers = [self.verify(ROOT / f"tests/verify/{original}.py", ROOT / f"tests/verify/{name}.py", suite.ENTRIES[original])["answer"] or {} for _ in range(2)]
+            files = ROOT / f"tests/verify/{original}.py", ROOT / f"tests/verify/{name}.py"
+            # Everything is started twice.
+            answers = [self.verify(*files, suite.ENTRIES[original], arguments=["--quick"])["answer"] or {} for _ in range(2) if self.left() > 20]
             speeds = [answer.get("speedup") for answer in answers]
-            rows[name] = {"speedups": speeds, "difference": abs(speeds[0] / speeds[1] - 1.0) if all(speeds) else None}
+            rows[name] = {"speedups": speeds, "difference": abs(speeds[0] / speeds[1] - 1.0) if len(speeds) == 2 and all(speeds) else None}
             print(f"     {name:28} {speeds}", flush=True)
+
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as pool:
+            list(pool.map(one, RATIOS))
         differences = [row["difference"] for row in rows.values() if row["difference"] is not None]
         median = statistics.median(differences) if differences else None
         self.keep("ratios", {"kernels": len(differences), "median difference": median, "rows": rows})
@@ -203,6 +214,9 @@ class Evaluation:
                 self.verify(original, original, name)
                 verdicts, seconds, errors = self.batch(original, files, name)
             rate = 60.0 * len(verdicts) / seconds
+            # Without finding out about the original, once the processes are busy.
+            half = self.times[len(self.times) // 2 :]
+            steady = 60.0 * (len(half) - 1) / (half[-1] - half[0]) if len(half) > 8 else None
             refused = {key: answer.get("reason") for key, answer in verdicts.items() if answer["verdict"] != "accepted"}
             offers = sum(bool(answer.get("offer")) for answer in verdicts.values())
             stages = {}
@@ -212,6 +226,7 @@ class Evaluation:
             stages = {stage: round(statistics.median(spent), 3) for stage, spent in stages.items()}
             self.keep(f"throughput {name}", {
                 "candidates": count, "verdicts": len(verdicts), "seconds": round(seconds, 1), "a minute": round(rate, 1), "goal": goal,
+                "a minute in the second half": steady and round(steady, 1), "first after": self.times and round(self.times[0], 1),
                 "accepted": len(verdicts) - len(refused), "offers": offers, "refused": refused, "errors": errors, "stages": stages,
             })
             print(f"     median seconds of the stages: {stages}", flush=True)

@@ -4,7 +4,7 @@ import torch
 import triton
 import triton.language as tl
 
-# warpsmith: workload entry=rms_norm x=f16[8192,4096]:grad w=f16[4096]:grad
+# warpsmith: workload entry=rms_norm x=f16[8192,4096] w=f16[4096] gradients=True
 
 PROGRAMS = 256
 

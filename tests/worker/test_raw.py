@@ -97,7 +97,8 @@ class Agreement(unittest.TestCase):
         references = [None if run is None else comparer.keep(run) for run in map(trial.reference, ("soft", "hard", "none"))]
         is_exact = trial.values == "integers" and trial.operation.is_linear
         for reference in references:
-            comparer.ask("Stand", original=original, reference=reference, jittered=moved)
+            comparer.ask("Stand", original=original, reference=reference, jittered=moved, dense=moved[0])
+            comparer.ask("Stand", original=original, reference=reference, jittered=moved, dense=None)
         for candidate in candidates:
             trial.differences(candidate)
             slot = comparer.keep(trial.candidates[candidate])

@@ -86,10 +86,18 @@ fn optimizing(facts: &Facts) -> Promise {
             State::Works,
             format!("on {}, a stand-in for tests: its times are simulated and mean nothing", device.name),
         ),
-        Some(device) if remedies.is_empty() => (State::Works, format!("on {}", device.name)),
+        Some(device) if remedies.is_empty() => (State::Works, format!("on {}; {}", device.name, sanitizer(facts))),
         _ => (State::Missing, "kernels cannot be run and measured here; it needs".to_owned()),
     };
     Promise { name: "Optimizing", state, detail, remedies }
+}
+
+fn sanitizer(facts: &Facts) -> String {
+    let python = facts.python.as_ref().map(|python| python.executable.as_path());
+    match crate::evaluate::sanitizer(python) {
+        Some(path) => format!("what is offered is run under {}", path.display()),
+        None => "what is offered is not run under compute-sanitizer, which is not on this machine".to_owned(),
+    }
 }
 
 fn model(facts: &Facts) -> Promise {

@@ -82,7 +82,9 @@ impl Comparer {
                 let slots = (original, reference, jittered);
                 ComparerReply::Differences(self.compare(&slots, candidate, holds_nan, exact, &levels)?)
             }
-            ComparerRequest::Stand { original, reference, jittered } => self.stand(&(original, reference, jittered))?,
+            ComparerRequest::Stand { original, reference, jittered, dense } => {
+                self.stand(&(original, reference, jittered), dense)?
+            }
             ComparerRequest::Changed { one, other } => {
                 ComparerReply::Differences(changed(self.slot(one)?, self.slot(other)?))
             }
@@ -144,7 +146,7 @@ impl Comparer {
         Ok(found)
     }
 
-    fn stand(&mut self, slots: &Slots) -> PyResult<ComparerReply> {
+    fn stand(&mut self, slots: &Slots, dense: Option<u32>) -> PyResult<ComparerReply> {
         let (mut is_credible, mut is_exact) = (true, slots.1.is_some());
         let mut found = Vec::new();
         for (at, floats) in self.floats(slots)?.into_iter().enumerate() {
@@ -157,7 +159,55 @@ impl Comparer {
             found.push(((slots.clone(), at), floats.scales()));
         }
         self.scales.extend(found);
+        is_credible &= dense.is_none_or(|dense| self.agree(slots, dense).unwrap_or(false));
         Ok(ComparerReply::Standing { is_credible, is_exact })
+    }
+
+    /// What is wrong with the elements of a leaf.
+    fn difference(
+        &self,
+        slots: &Slots,
+        at: usize,
+        leaf: &Leaf,
+        holds_nan: bool,
+        exact: bool,
+        level: Option<f64>,
+    ) -> PyResult<Option<Difference>> {
+        let one = self.slot(slots.0)?;
+        let (Some(o), Some(c)) = (one[at].run(), leaf.run()) else { return Ok(None) };
+        if o.bytes == c.bytes {
+            return Ok(None);
+        }
+        if exact {
+            return Ok(unequal(leaf, o, c, |at| !is_same_number(o, c, at)));
+        }
+        let ((reference, jittered), rounding) = (self.runs(slots, at)?, arithmetic_of(one));
+        if o.element.is_float() {
+            let known = self.scales.get(&(slots.clone(), at)).copied().filter(|_| level.is_none());
+            let shape = one[at].shape();
+            let floats = Floats::new(o, shape, reference, jittered, rounding, (holds_nan, level), known);
+            return Ok(too_far(leaf, &floats, c));
+        }
+        // Inputs of fewer bits move by more than the arithmetic rounds.
+        let takes_moved = reference.is_none() || rounding.1 >= 1.0;
+        let runs = reference.into_iter().chain(jittered.into_iter().filter(|_| takes_moved));
+        Ok(integers(leaf, o, c, runs.filter(|run| run.element == o.element && o.element.kind != Kind::Bool)))
+    }
+
+    /// Whether results hold the same, however they lie in memory.
+    fn agree(&self, slots: &Slots, dense: u32) -> PyResult<bool> {
+        let (one, other) = (self.slot(slots.0)?, self.slot(dense)?);
+        if one.len() != other.len() {
+            return Ok(false);
+        }
+        for (at, (a, b)) in one.iter().zip(other).enumerate() {
+            let (Some(o), Some(c)) = (a.run(), b.run()) else { continue };
+            let is_alike = a.shape() == b.shape() && o.element == c.element;
+            if !is_alike || self.difference(slots, at, b, true, false, None)?.is_some() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn compare(
@@ -183,28 +233,8 @@ impl Comparer {
                 found.extend((text != other).then(|| difference(b, format!("{other} instead of {text}"), true)));
                 continue;
             }
-            let (Some(o), Some(c)) = (a.run(), b.run()) else { continue };
-            if o.bytes == c.bytes {
-                continue;
-            }
-            let wrong = match o.element.is_float() {
-                _ if exact => unequal(b, o, c, |at| !is_same_number(o, c, at)),
-                true => {
-                    let (reference, jittered) = self.runs(slots, at)?;
-                    let level = levels.get(at).copied().flatten().filter(|_| levels.len() == one.len());
-                    let known = self.scales.get(&(slots.clone(), at)).copied().filter(|_| level.is_none());
-                    let (shape, rounding) = (a.shape(), arithmetic_of(one));
-                    let floats = Floats::new(o, shape, reference, jittered, rounding, (holds_nan, level), known);
-                    too_far(b, &floats, c)
-                }
-                false => {
-                    let (reference, jittered) = self.runs(slots, at)?;
-                    // Inputs of fewer bits move by more than the arithmetic rounds.
-                    let takes_moved = reference.is_none() || arithmetic_of(one).1 >= 1.0;
-                    let runs = reference.into_iter().chain(jittered.into_iter().filter(|_| takes_moved));
-                    integers(b, o, c, runs.filter(|run| run.element == o.element && o.element.kind != Kind::Bool))
-                }
-            };
+            let level = levels.get(at).copied().flatten().filter(|_| levels.len() == one.len());
+            let wrong = self.difference(slots, at, b, holds_nan, exact, level)?;
             found.extend(wrong);
         }
         Ok(found)

@@ -222,8 +222,15 @@ fn overrun(memory: &Bound<'_, Memory>, _size: usize, dtype: &str, index: usize) 
 }
 
 #[pyfunction]
-fn refill(memory: &Bound<'_, Memory>, other: &Bound<'_, Memory>, size: usize, only_middle: bool) -> PyResult<()> {
+fn refill(memory: &Bound<'_, Memory>, other: &Bound<'_, Memory>, size: usize, which: &str, seed: u64) -> PyResult<()> {
     // Whole elements, whatever the type.
-    let edge = if only_middle { size / 3 / 16 * 16 } else { 0 };
-    memory.get().copy(other.get(), memory::GUARD + edge..memory::GUARD + size - edge)
+    let range = match which {
+        "middle" => size / 3 / 16 * 16..size - size / 3 / 16 * 16,
+        "few" if size > 16 => {
+            let first = Chance::new(seed).below((size / 16) as u64) as usize * 16;
+            first..first + 16
+        }
+        _ => 0..size,
+    };
+    memory.get().copy(other.get(), memory::GUARD + range.start..memory::GUARD + range.end)
 }

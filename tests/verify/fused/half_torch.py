@@ -1,4 +1,4 @@
-# expect: refused: torch|fallback|operator|work
+# expect: refused: torch|output|fallback|operator|work
 # point: 11, 13
 
 import torch

@@ -1,4 +1,4 @@
-# expect: refused: mutation|argument|changed
+# expect: refused: mutation|output|argument|changed
 # point: 4
 
 import torch

@@ -1,4 +1,4 @@
-# expect: refused: alias|shares|returned
+# expect: refused: alias|shared|shares|returned
 # point: 13
 
 import torch

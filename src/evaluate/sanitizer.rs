@@ -1,0 +1,283 @@
+//! NVIDIA's checker of the device's memory, `compute-sanitizer`, for candidates that are going to be offered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::baseline::{Baseline, Undecided};
+use super::bench::{Bench, holds_device, lock, project};
+use super::judge::{Case, Task};
+use super::stop::Stop;
+use super::verdict::Reason;
+use crate::protocol::is_simulated;
+use crate::protocol::runner::{Alone, End, Role, Watched};
+use crate::python::module_call;
+
+/// For tests: what stands in for the checker on a simulated device.
+const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
+/// One run may take so long; others are not timed meanwhile.
+const LIMIT: Duration = Duration::from_secs(60);
+const GLANCE: Duration = Duration::from_millis(50);
+/// What the checker ends with when it has found something.
+const FOUND: i32 = 77;
+/// Errors that it prints.
+const PRINTED: &str = "100";
+
+/// What a checker has found: each kind with its first report. Or why it has not run to its end.
+pub(super) type Found = Result<BTreeMap<String, String>, String>;
+
+/// The parts of the checker that are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tool {
+    /// Accesses outside of allocated memory.
+    Memory,
+    /// Hazards in shared memory. Reductions of Triton's own show some that do no harm: several threads write the same.
+    Races,
+}
+
+impl Tool {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memcheck",
+            Self::Races => "racecheck",
+        }
+    }
+
+    /// What a report says, if it came to its end.
+    fn read(self, report: &str) -> Option<BTreeMap<String, String>> {
+        let lines: Vec<&str> = report.lines().filter_map(|line| line.strip_prefix("=========")).collect();
+        let end = match self {
+            Self::Memory => " ERROR SUMMARY:",
+            Self::Races => " RACECHECK SUMMARY:",
+        };
+        if !lines.iter().any(|line| line.starts_with(end)) {
+            return None;
+        }
+        let mut found = BTreeMap::new();
+        for (at, line) in lines.iter().enumerate() {
+            if let Some(kind) = self.kind(line.trim_start()) {
+                let more: Vec<&str> = lines[at + 1..].iter().take(2).map(|line| line.trim()).collect();
+                found.entry(kind).or_insert_with(|| format!("{} {}", line.trim(), more.join(" ")).trim().to_owned());
+            }
+        }
+        Some(found)
+    }
+
+    /// The kind of error that a line begins to tell of.
+    fn kind(self, line: &str) -> Option<String> {
+        match self {
+            // `Invalid __global__ write of size 4 bytes`
+            Self::Memory if line.starts_with("Invalid __") || line.starts_with("Misaligned ") => {
+                Some(line.split(" of size").next().unwrap_or(line).to_owned())
+            }
+            Self::Races
+                if line.starts_with("Error: ") && (line.contains("Race reported") || line.contains("hazard")) =>
+            {
+                Some("hazards in shared memory".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Where the checker is, if it is on this machine: on the path, beside CUDA, or among the packages of `python`.
+pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {
+    const NAME: &str = "compute-sanitizer";
+    if is_simulated() {
+        return std::env::var_os(FAKE_ENV).map(PathBuf::from);
+    }
+    let mut places: Vec<PathBuf> = std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect();
+    for name in ["CUDA_HOME", "CUDA_PATH"] {
+        places.extend(std::env::var_os(name).map(PathBuf::from));
+    }
+    let inside = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        all.sort();
+        all
+    };
+    let is_cuda = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cuda"));
+    places.extend(inside(Path::new("/usr/local")).into_iter().filter(is_cuda));
+    if let Some(prefix) = python.and_then(|python| python.parent()?.parent()) {
+        for library in inside(&prefix.join("lib")) {
+            places.extend(inside(&library.join("site-packages/nvidia")));
+        }
+    }
+    let named = |place: PathBuf| [place.join(NAME), place.join("bin").join(NAME), place.join(NAME).join(NAME)];
+    places.into_iter().flat_map(named).find(|path| path.is_file())
+}
+
+impl Bench {
+    /// Runs one call under the checker. Uses the device beside others.
+    fn checked(&self, checker: &Path, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
+        let folder = self.private("checked")?;
+        let (description, report) = (folder.join("call.json"), folder.join("report"));
+        std::fs::write(&description, serde_json::to_vec(job)?)?;
+        let text = |path: &Path| path.to_string_lossy().into_owned();
+        let call = format!("checked({:?})", text(&description));
+        let mut command = vec![text(checker), "--tool".to_owned(), tool.name().to_owned()];
+        let options = [("--error-exitcode", FOUND.to_string()), ("--print-limit", PRINTED.to_owned())];
+        for (name, value) in options.into_iter().chain([("--log-file", text(&report))]) {
+            command.extend([name.to_owned(), value]);
+        }
+        if tool == Tool::Memory {
+            // Libraries ask for what a device may not have, and are told so.
+            command.extend(["--report-api-errors".to_owned(), "no".to_owned()]);
+        }
+        command.extend([text(&self.python), "-c".to_owned(), module_call(&call)?]);
+        // Each tensor has memory of its own, with nothing beside it.
+        let variables = vec![("PYTORCH_NO_CUDA_MEMORY_CACHING".to_owned(), "1".to_owned())];
+        let role = Role::Watched(Box::new(Watched { fence: job.fence.clone(), command, variables }));
+        let _shared = self.shared();
+        let mut child = self.forker.spawn(role)?;
+        let deadline = Instant::now() + LIMIT;
+        let ended = loop {
+            if let Some(ended) = child.wait(GLANCE)? {
+                break ended;
+            }
+            if self.unwanted.load(std::sync::atomic::Ordering::Relaxed) {
+                return Err(Undecided("stopped".to_owned()));
+            }
+            if Instant::now() > deadline {
+                child.kill();
+                return Ok(Err(format!("it took more than {} s", LIMIT.as_secs())));
+            }
+        };
+        let found = std::fs::read_to_string(&report).ok().and_then(|report| tool.read(&report));
+        let _ = std::fs::remove_dir_all(folder);
+        Ok(match (ended.how, found) {
+            (End::Status(0 | FOUND), Some(found)) => Ok(found),
+            (how, _) => Err(format!("it {how}: {}", last_line(&ended.output))),
+        })
+    }
+}
+
+fn last_line(output: &str) -> &str {
+    output.trim_end().lines().last().unwrap_or_default()
+}
+
+impl Baseline {
+    /// What the checker finds in the original, found out now if it was not. Not for whoever uses the device already, as
+    /// [`Self::known`].
+    fn checked(&self, bench: &Bench, checker: &Path, tool: Tool) -> Result<Found, Undecided> {
+        debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
+        let mut known = lock(&self.checked);
+        if let Some(found) = known.get(&tool) {
+            return Ok(found.clone());
+        }
+        let (file, folder) = self.original.place();
+        let fence = bench.fence("checked", true, vec![project(folder), file.to_owned()])?;
+        let job = Alone {
+            fence,
+            file: file.to_owned(),
+            folder: folder.to_owned(),
+            workload: self.original.workload.clone(),
+            inputs: self.trials[0].inputs.clone(),
+            is_candidate: false,
+        };
+        let found = bench.checked(checker, tool, &job.unasked())?;
+        known.insert(tool, found.clone());
+        Ok(found)
+    }
+}
+
+impl Case<'_> {
+    /// Errors of memory that results do not show, where the machine has the checker.
+    pub(super) fn sanitized(&mut self, task: &Task) -> Result<(), Stop> {
+        let Some(checker) = sanitizer(Some(&self.bench.python)) else {
+            self.note("it was not run under compute-sanitizer, which is not on this machine");
+            return Ok(());
+        };
+        let job = Alone {
+            fence: self.fence.clone(),
+            file: task.candidate.clone(),
+            folder: task.folder.clone(),
+            workload: self.baseline.original.workload.clone(),
+            inputs: self.baseline.trials[0].inputs.clone(),
+            is_candidate: true,
+        };
+        let job = job.unasked();
+        for tool in [Tool::Memory, Tool::Races] {
+            let original = match self.baseline.checked(self.bench, &checker, tool)? {
+                Ok(found) => found.into_keys().collect::<BTreeSet<String>>(),
+                Err(why) => {
+                    self.note(format!("compute-sanitizer ({}) cannot say of the original: {why}", tool.name()));
+                    continue;
+                }
+            };
+            match self.bench.checked(&checker, tool, &job)? {
+                Ok(found) => self.hold_against(tool, &original, found)?,
+                Err(why) => self.note(format!("compute-sanitizer ({}) cannot say: {why}", tool.name())),
+            }
+        }
+        Ok(())
+    }
+
+    fn hold_against(
+        &mut self,
+        tool: Tool,
+        original: &BTreeSet<String>,
+        found: BTreeMap<String, String>,
+    ) -> Result<(), Stop> {
+        let name = format!("compute-sanitizer, {}", tool.name());
+        match (tool, found.into_iter().find(|(kind, _)| !original.contains(kind))) {
+            (_, None) => self.passed(&name, "nothing that the original does not show as well"),
+            (Tool::Memory, Some((_, report))) => {
+                let what = format!("compute-sanitizer: {report}; the original shows nothing of that kind");
+                return Err(Stop::Refused(Reason::Overrun, what, None));
+            }
+            (Tool::Races, Some((_, report))) => self.note(format!(
+                "compute-sanitizer reports hazards that the original does not show, as it does of some of Triton's own reductions, \
+                 where they do no harm: {report}"
+            )),
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: &str = "\
+========= COMPUTE-SANITIZER
+========= Invalid __global__ write of size 4 bytes
+=========     at softmax_kernel+0x1a0 in candidate.py:17
+=========     by thread (23,0,0) in block (5,0,0)
+=========     Address 0x7f0000000000 is out of bounds
+=========
+========= Invalid __global__ write of size 16 bytes
+=========     at softmax_kernel+0x2a0 in candidate.py:17
+========= ERROR SUMMARY: 2 errors
+";
+    const RACES: &str = "\
+========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at softmax_kernel+0x5ad20 in standard.py:237
+=========     and Read access at softmax_kernel+0x5ad60 in standard.py:237 [6136 hazards]
+=========
+========= Warning: Race reported between Read access at a
+=========     and Write access at b [4 hazards]
+========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)
+";
+
+    #[test]
+    fn reports_are_read_as_far_as_they_came() {
+        let found = Tool::Memory.read(MEMORY).unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["Invalid __global__ write"]);
+        assert!(found["Invalid __global__ write"].contains("candidate.py:17 by thread (23,0,0)"), "{found:?}");
+        assert_eq!(Tool::Races.read(RACES).unwrap().len(), 1);
+        assert_eq!(
+            Tool::Memory.read("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"),
+            Some(BTreeMap::new())
+        );
+        for (tool, report) in
+            [(Tool::Memory, RACES), (Tool::Races, MEMORY), (Tool::Memory, ""), (Tool::Memory, "ERROR SUMMARY:")]
+        {
+            assert_eq!(tool.read(report), None);
+        }
+    }
+}

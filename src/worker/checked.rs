@@ -1,0 +1,42 @@
+//! One call in a process of its own that a checker of the device's memory watches from outside.
+
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use pyo3::prelude::*;
+
+use super::runner::{Runner, warm};
+use super::sandbox::{Readable, enter};
+use super::{failed, raw};
+use crate::protocol::is_simulated;
+use crate::protocol::runner::{Alone, Watched};
+
+/// Becomes the checker. Returns only why it cannot.
+pub(super) fn become_checker(watched: &Watched) -> PyErr {
+    let Some((program, arguments)) = watched.command.split_first() else { return failed("nothing to start") };
+    let error = Command::new(program).args(arguments).envs(watched.variables.iter().cloned()).exec();
+    failed(format!("{program}: {error}"))
+}
+
+/// Makes the call that the file at `path` describes, once, behind the fence.
+#[pyfunction]
+pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
+    let job: Alone = serde_json::from_slice(&std::fs::read(path)?).map_err(failed)?;
+    // Torch, too, where it is there.
+    raw::missing_torch(py)?;
+    for module in ["triton.language", "triton.runtime", "triton.compiler"] {
+        py.import(module)?;
+    }
+    let readable = Readable::of(py)?;
+    // What the checker needs of sockets, it has by then; the fence closes them as for everybody.
+    warm(py, &job.fence)?;
+    enter(py, &job.fence, &readable)?;
+    let workload = &job.workload;
+    let runner = Runner::load(py, (&job.file, &job.folder), workload, job.is_candidate, &job.fence, is_simulated())?;
+    let arguments = runner.replay.arguments(&job.inputs)?;
+    let out = runner.invoke(&arguments)?;
+    if workload.gradients {
+        runner.gradients(&out, &arguments, &job.inputs)?;
+    }
+    runner.synchronize()
+}
