@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use crate::kernel::{File, Links, MAX_TEXT, Module, RecordedLaunch, Target};
 use crate::syntax::Source;
-use crate::workload::{self, Seen};
+use crate::workload::{self, Run, Seen};
 
 /// So many folders above a file are looked into.
 const MAX_DEPTH: usize = 16;
@@ -38,6 +38,8 @@ struct State {
     links: HashMap<PathBuf, (u64, Arc<Links>)>,
     /// By file, with the recordings that there were and the round in which that was looked at.
     recorded: HashMap<PathBuf, (u64, Seen, Arc<[RecordedLaunch]>)>,
+    /// The same for the commands that made the recordings.
+    runs: HashMap<PathBuf, (u64, Seen, Option<Run>)>,
 }
 
 #[derive(Debug)]
@@ -83,6 +85,23 @@ impl Workspace {
         };
         state.recorded.insert(path.to_owned(), (round, seen, Arc::clone(&launches)));
         Some(launches)
+    }
+
+    /// The newest command that made calls of the file at `path` and can be run again.
+    #[must_use]
+    pub fn run_of(&self, path: &Path) -> Option<Run> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let round = state.round;
+        if let Some((_, _, run)) = state.runs.get(path).filter(|(of, ..)| *of == round) {
+            return run.clone();
+        }
+        let seen = Seen::around(path);
+        let run = match state.runs.get(path) {
+            Some((_, before, run)) if *before == seen => run.clone(),
+            _ => workload::run_of(&seen, path),
+        };
+        state.runs.insert(path.to_owned(), (round, seen, run.clone()));
+        run
     }
 
     /// `None` when there is nothing to tell.

@@ -195,6 +195,29 @@ fn a_change_that_is_wrong_is_never_offered() {
     assert!(outcome["evaluated"].as_u64().unwrap() > 0);
 }
 
+/// What was refused is not judged again by the next search; what was accepted is, since its time counts only when it is new.
+#[test]
+fn a_candidate_that_was_refused_is_not_judged_again() {
+    // The tile size alone can be turned, and tiles below 16 leave elements unwritten: 8, 4, 2 and 1.
+    let one_knob = SCALE.replace("(x, out, n, BLOCK=16)", "(x, out, *[n], BLOCK=16)");
+    let project = Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")]);
+    let counts = || {
+        let ran = project.run(&["optimize", "scale.py", "--budget", "400s", "--json"]);
+        let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
+        let summary = outcome["summary"].as_str().unwrap().to_owned();
+        (outcome["evaluated"].as_u64().unwrap(), outcome["remembered"].as_u64().unwrap(), summary)
+    };
+    let (first, none, _) = counts();
+    assert_eq!((first, none), (10, 0));
+    let (again, remembered, summary) = counts();
+    assert_eq!((again, remembered), (6, 4), "{summary}");
+    assert!(summary.contains("; 4 more were refused before"), "{summary}");
+    // Unless it is to forget.
+    std::fs::write(project.path("warpsmith.toml"), "[optimize]\nparallel = 2\nremember = false\n").unwrap();
+    let (all, remembered, _) = counts();
+    assert_eq!((all, remembered), (10, 0));
+}
+
 #[test]
 fn what_cannot_be_optimized_is_said_plainly() {
     let project = Project::new(&[("scale.py", SCALE), ("empty.py", "x = 1\n")]);

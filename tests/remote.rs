@@ -7,6 +7,8 @@
 #[path = "common/judging.rs"]
 mod judging;
 
+use std::process::Command;
+
 use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, test_python, text};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_warpsmith");
@@ -37,6 +39,38 @@ while head := worker.stdout.read(4):
         sys.exit(1)
     sys.stdout.buffer.write(frame)
     sys.stdout.buffer.flush()
+"#;
+
+/// A worker on a machine with three cores and two GPUs. Counts how many candidates it is given before it answers.
+const COUNTING: &str = r#"
+import json, os, select
+def say(message):
+    body = json.dumps(message).encode()
+    os.write(1, len(body).to_bytes(4, "little") + body)
+def hear():
+    head = os.read(0, 4)
+    return json.loads(read(int.from_bytes(head, "little"))) if head else None
+def read(size):
+    body = b""
+    while len(body) < size:
+        body += os.read(0, size - len(body))
+    return body
+environment = dict(python="", torch="", triton="", device="", driver="")
+say({"Ready": dict(protocol=PROTOCOL, environment=environment, cores=3, devices=2, judge="")})
+waiting, most = [], 0
+while True:
+    if waiting and not select.select([0], [], [], 1.5)[0]:
+        most = max(most, len(waiting))
+        with open("most", "w") as file:
+            file.write(str(most))
+        for id in waiting:
+            why = {"outcome": {"undecided": {"why": "not judged"}}}
+            say({"Verdict": dict(id=id, verdict=dict(why, checks=[], measured=[], notes=[], stages=[]))})
+        waiting = []
+    message = hear()
+    if message is None:
+        break
+    waiting.append(message["Judge"]["id"])
 "#;
 
 /// Says that it is ready, in the words of another release.
@@ -139,4 +173,63 @@ fn what_is_no_worker_is_told_plainly() {
         assert_eq!(ran.status.code(), Some(2), "{command:?}: {shown}");
         assert!(shown.contains(words) && shown.contains(command[0]), "{command:?}: {shown}");
     }
+}
+
+/// The cores of this machine do not matter for how many are judged at once.
+#[test]
+fn as_many_candidates_are_sent_at_once_as_the_other_machine_can_judge() {
+    let project = Project::new(SCALE, &[]);
+    project.write("counting.py", &COUNTING.replace("PROTOCOL", &warpsmith::protocol::PROTOCOL.to_string()));
+    for number in 0..9 {
+        project.write(&format!("candidates/c{number}.py"), SCALE);
+    }
+    judge_by(&project, &[test_python().to_str().unwrap(), "counting.py"]);
+    assert_eq!(project.batch(&[]).0.len(), 9);
+    assert_eq!(std::fs::read_to_string(project.path("most")).unwrap(), "6");
+}
+
+#[test]
+fn a_worker_that_cannot_work_says_why_and_ends_with_2() {
+    let project = Project::new(SCALE, &[]);
+    let unfit = |args: &[&str], adjust: &dyn Fn(&mut Command)| {
+        let mut command = project.command(args);
+        adjust(&mut command);
+        let ran = command.output().unwrap();
+        assert_eq!(ran.status.code(), Some(2));
+        let said = text(&ran.stdout);
+        assert!(said.contains("Unfit"), "whoever started it is told: {said}");
+        text(&ran.stderr)
+    };
+    let error = unfit(&["worker", "--python", "/bin/false"], &|_| {});
+    assert!(error.starts_with("error: the worker process ended"), "{error}");
+    let error = unfit(&["worker"], &|command| {
+        command.env_remove("WARPSMITH_FAKE_DEVICE").env("CUDA_VISIBLE_DEVICES", "");
+    });
+    assert!(error.starts_with("error: judging needs a GPU: "), "{error}");
+}
+
+/// This machine has no GPU; the device is the other one's, and so is what an offer says.
+#[test]
+fn optimizing_needs_no_gpu_where_the_evaluator_has_one() {
+    let project = Project::new(SCALE, &[]);
+    let optimize = || {
+        let mut command = project.command(&["optimize", "original.py", "--budget", "20s"]);
+        command.env_remove("WARPSMITH_FAKE_DEVICE").env("CUDA_VISIBLE_DEVICES", "");
+        let ran = command.output().unwrap();
+        (ran.status.code(), text(&[ran.stdout, ran.stderr].concat()))
+    };
+    let (code, shown) = optimize();
+    assert_eq!(code, Some(2));
+    assert!(shown.contains("optimizing needs a GPU: "), "{shown}");
+    judge_by(&project, &["env", "WARPSMITH_FAKE_DEVICE=elsewhere", BINARY, "worker"]);
+    let (code, shown) = optimize();
+    assert_eq!(code, Some(0), "{shown}");
+    for words in ["× faster (95 % ", ", simulated)", "Measured on elsewhere (simulated), Triton "] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    // A call cannot be recorded here, and nothing is run to see that.
+    project.write("original.py", &SCALE.replace("# warpsmith: workload", "# no workload"));
+    let (code, shown) = optimize();
+    assert_eq!(code, Some(2));
+    assert!(shown.contains("there is no GPU here to record one on"), "{shown}");
 }

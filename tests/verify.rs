@@ -305,7 +305,7 @@ fn what_cannot_be_judged_is_said_with_another_status() {
     undecided(&SCALE.replace("def scale(x)", "def other(x)"), "scale");
     undecided(&SCALE.replace("import torch\n", "import torch, no_such_module\n"), "no_such_module");
     undecided(&SCALE.replace(RETURN, "    raise ValueError('broken here')\n"), "broken here");
-    undecided(&SCALE.replace(TOP, ""), "launches a kernel");
+    undecided(&SCALE.replace(TOP, ""), "launches the kernel");
     undecided(&SCALE.replace("x=f32[5,12]", "x=f99[5,12]"), "f99");
     let project = Project::new(SCALE, &[("same", SAME)]);
     for (args, words) in [
@@ -411,4 +411,90 @@ fn winners_run_under_the_checker_of_memory() {
     assert_eq!((&*said, checks, &*notes), ("accepted", 0, ""));
     let (said, checks, notes, _) = judge(&[], "faster");
     assert!((&*said, checks) == ("accepted", 0) && notes.contains("not on this machine"), "{said} {notes}");
+}
+
+/// Sums of rows, in single precision alone.
+const TOTAL: &str = "
+import torch
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=total x=f32[6,64]
+
+@triton.jit
+def total_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = 0.0
+    for start in range(0, columns, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + row * columns + at, mask=at < columns, other=0.0)
+        x = x + 0.0
+        total += tl.sum(x, axis=0)
+    tl.store(out_ptr + row, total)
+
+def total(x):
+    assert x.is_contiguous() and x.dtype == torch.float32
+    rows, columns = x.shape
+    out = torch.empty((rows,), dtype=x.dtype, device=x.device)
+    total_kernel[(rows,)](x, out, columns, BLOCK=4)
+    return out
+";
+const AS_IT_IS: &str = "x = x + 0.0";
+const LOADED: &str = "other=0.0)\n";
+/// What is left of a number of 32 bits in tf32 and in bfloat16.
+const COARSE: &str = "x = (x.to(tl.int32, bitcast=True) & -8192).to(tl.float32, bitcast=True)";
+const COARSER: &str = "x = (x.to(tl.int32, bitcast=True) & -65536).to(tl.float32, bitcast=True)";
+
+/// Another order of summation is no fault where the original's error cannot be told from a run at a higher precision; nor is
+/// more precision than the original's.
+#[test]
+fn the_original_is_not_exact_where_nothing_is_more_exact() {
+    let judge = |original: &str, candidates: &[(&str, Edit<'_>)]| {
+        let (reports, _) = Project::new(original, candidates).batch(&["--quick"]);
+        let told = |report: &Report| (report.name(), report.said().to_owned(), report.0["evidence"].to_string());
+        reports.iter().map(told).collect::<Vec<_>>()
+    };
+    let expect = |told: Vec<(String, String, String)>, expected: &[(&str, &str)]| {
+        let said: Vec<(&str, &str)> = told.iter().map(|(name, said, _)| (&**name, &**said)).collect();
+        assert_eq!(said, expected, "{told:?}");
+    };
+    let order = ("order", ("BLOCK=4", "BLOCK=64"));
+    let coarse = ("coarse", (AS_IT_IS, COARSE));
+    let coarser = ("coarser", (AS_IT_IS, COARSER));
+    // It takes no other type; and it calculates in this one whatever it is given.
+    expect(judge(TOTAL, &[order, coarse]), &[("coarse", "output"), ("order", "accepted")]);
+    let cast = TOTAL.replace(" and x.dtype == torch.float32", "").replace(LOADED, "other=0.0).to(tl.float32)\n");
+    expect(judge(&cast, &[order, coarse]), &[("coarse", "output"), ("order", "accepted")]);
+    // It takes numbers of tf32.
+    let precise = ("precise", (COARSE, AS_IT_IS));
+    let coarser_yet = ("coarser", (COARSE, coarser.1.1));
+    let original = TOTAL.replace(AS_IT_IS, COARSE);
+    expect(
+        judge(&original, &[order, precise, coarser_yet]),
+        &[("coarser", "output"), ("order", "accepted"), ("precise", "accepted")],
+    );
+    // Twice a number is exact in every type.
+    let inexact = ("inexact", ("y = x * 2.0", "y = x * 2.0000002"));
+    expect(judge(SCALE, &[("faster", FASTER), inexact]), &[("faster", "accepted"), ("inexact", "output")]);
+}
+
+#[test]
+fn limits_come_from_the_settings() {
+    let candidates: &[(&str, Edit<'_>)] = &[
+        ("calls", (RETURN, "    time.sleep(100)\n    return out\n")),
+        ("loads", (TOP, "time.sleep(100)\n")),
+        ("prints", (TOP, "print('x' * (3 << 20))\n")),
+    ];
+    let project = Project::new(SCALE, candidates);
+    project.write("warpsmith.toml", "[evaluator.limits]\nload = 8\ncompile = 9\ncall = 9\noutput = 1\n");
+    let (reports, _) = project.batch(&["--quick"]);
+    let said: Vec<(String, &str, &str)> = reports
+        .iter()
+        .map(|report| (report.name(), report.said(), report.0["evidence"].as_str().unwrap_or_default()))
+        .collect();
+    let [calls, loads, prints] = said.as_slice() else { panic!("{said:?}") };
+    assert!(calls.1 == "time" && calls.2.contains("no answer after 9 s"), "{calls:?}");
+    assert!(loads.1 == "time" && loads.2.contains("no answer after 8 s"), "{loads:?}");
+    // Printing beyond the limit raises, and who looks on ends it as well: what comes first is told.
+    assert!(prints.1 == "writing" || prints.2.contains("File too large"), "{}", prints.1);
 }

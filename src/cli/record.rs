@@ -8,10 +8,9 @@ use anyhow::Context;
 
 use super::{FAILED, FOUND};
 use crate::evaluate::devices;
-use crate::protocol::Workload;
 use crate::python::environment::Environment;
 use crate::settings;
-use crate::workload;
+use crate::workload::{self, ToRecord};
 
 /// Arguments of `record`.
 #[derive(Debug, clap::Args)]
@@ -28,9 +27,10 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let python = Environment::of_project(&loaded, &folder).map_or_else(|| "python3".into(), |found| found.python);
     let device = devices().name().unwrap_or_default();
     let limits = loaded.settings.workloads.limits();
-    let recorded = workload::record(&workspace, &folder, &args.command, &python, &device, false, limits, &|| true)?;
+    let to_record = ToRecord { workspace, folder, command: args.command.clone(), python, device, quiet: false, limits };
+    let recorded = workload::record(&to_record, &|| true)?;
     for workload in &recorded.workloads {
-        writeln!(out, "{}", describe(workload))?;
+        writeln!(out, "recorded {}", workload::describe(workload))?;
     }
     if recorded.workloads.is_empty() {
         writeln!(out, "no call of a function that launches a kernel was seen")?;
@@ -40,14 +40,4 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         Some(0) => ExitCode::from(FOUND),
         _ => ExitCode::from(FAILED),
     })
-}
-
-/// `matmul in matmul.py: 1 call, launches matmul_kernel`
-fn describe(workload: &Workload) -> String {
-    let file = workload.file.file_name().unwrap_or_default().to_string_lossy();
-    let calls = if workload.count == 1 { "1 call".to_owned() } else { format!("{} calls", workload.count) };
-    let obstacle = workload.obstacle().map_or_else(String::new, |what| format!("; cannot be run again: {what}"));
-    let gradients = if workload.gradients { " with gradients" } else { "" };
-    let (entry, kernels) = (&workload.entry, workload.kernels().join(", "));
-    format!("recorded {entry} in {file}: {calls}{gradients}, launches {kernels}{obstacle}")
 }

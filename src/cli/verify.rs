@@ -7,14 +7,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::time::Instant;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use serde::Serialize;
 
 use super::{FAILED, FOUND};
-use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, Limits, Outcome, Task, Verdict, devices};
+use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, Outcome, Task, Verdict, devices};
 use crate::protocol::Workload;
 use crate::python::environment::Environment;
-use crate::{settings, workload};
+use crate::settings;
+use crate::workload::{NoCall, Of, Running, Sought};
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
@@ -35,7 +36,7 @@ pub(super) struct Args {
     /// Try the recorded call only, no other values, sizes or layouts
     #[arg(long)]
     quick: bool,
-    /// So many candidates at once [default: the number of processor cores]
+    /// So many candidates at once [default: the processor cores of the machine that judges, for each GPU]
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<usize>,
     /// A Python with Triton (default: the project's)
@@ -84,11 +85,12 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     }
     let environment = Environment::of_project(&loaded, &folder);
     let python = environment.context("no Python was found; name one by --python")?.python;
-    let limits = loaded.settings.workloads.limits();
+    let (evaluator, limits) = (&loaded.settings.evaluator, loaded.settings.workloads.limits());
     let workloads = workloads(args, &loaded.project(&folder), &original, &python, limits)?;
-    let bench = Evaluator::start(&python, &loaded.settings.evaluator.command, &Limits::default(), &|| true)?;
-    let sanitizer = !args.batch && args.repeat <= 1;
-    let effort = Effort { thorough: !args.quick, sanitizer, ..Effort::default() };
+    let bench = Evaluator::start(&python, &evaluator.command, &evaluator.limits.limits(), &|| true)?;
+    // Both take long.
+    let is_one = !args.batch && args.repeat <= 1;
+    let effort = Effort { thorough: !args.quick, sanitizer: is_one, beyond: is_one, ..Effort::default() };
     let task = |candidate: &Path| Task {
         original: original.clone(),
         candidate: candidate.to_owned(),
@@ -109,8 +111,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 
 /// Judges all, several at once, and writes each verdict as it comes. Returns the exit status of each.
 fn judge_all(args: &Args, bench: &Evaluator, tasks: &[Task], out: &mut impl Write) -> anyhow::Result<Vec<u8>> {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.unwrap_or(cores * bench.devices()).clamp(1, tasks.len().max(1));
+    let jobs = args.jobs.unwrap_or(bench.cores() * bench.devices()).clamp(1, tasks.len().max(1));
     let (next, (sender, verdicts)) = (&AtomicUsize::new(0), channel());
     std::thread::scope(|scope| {
         for _ in 0..jobs {
@@ -124,7 +125,7 @@ fn judge_all(args: &Args, bench: &Evaluator, tasks: &[Task], out: &mut impl Writ
             });
         }
         drop(sender);
-        let several = tasks.len() > 1;
+        let several = args.batch || tasks.len() > 1;
         verdicts
             .iter()
             .map(|(task, verdict, seconds)| write(args.json, several, task, &verdict, seconds, out))
@@ -147,26 +148,20 @@ fn workloads(
     original: &Path,
     python: &Path,
     limits: crate::store::Limits,
-) -> anyhow::Result<Vec<Workload>> {
-    let find = || workload::for_file(workspace, original, args.entry.as_deref());
-    match find() {
-        Ok(found) => return Ok(found),
-        Err(workload::Unusable::Obstacle(what)) => bail!("{what}"),
-        Err(workload::Unusable::NotRecorded) => {}
-    }
-    let name = original.file_name().unwrap_or_default().to_string_lossy().into_owned();
-    eprintln!("no call of it is recorded: running `python {name}` to record one");
-    let command = [python.as_os_str().to_owned(), original.as_os_str().to_owned()];
-    let device = devices().name().map_err(|reason| anyhow::anyhow!("judging needs a GPU: {reason}"))?;
-    let folder = original.parent().unwrap_or(Path::new("/"));
-    let recorded = workload::record(workspace, folder, &command, python, &device, true, limits, &|| true)?;
-    find().map_err(|why| match why {
-        workload::Unusable::Obstacle(what) => anyhow::anyhow!("{what}"),
-        workload::Unusable::NotRecorded if recorded.status == Some(0) => anyhow::anyhow!(
-            "`python {name}` ran and called no such function that launches a kernel; record a call with `warpsmith record`, or describe one: `# warpsmith: workload entry=f x=f16[4096,4096]`"
-        ),
-        workload::Unusable::NotRecorded => anyhow::anyhow!("`python {name}` failed:\n{}", recorded.output),
-    })
+) -> Result<Vec<Workload>, NoCall> {
+    let of = args.entry.as_deref().map_or(Of::File, Of::Entry);
+    let running = Running {
+        python,
+        limits,
+        device: &|| devices().name(),
+        // Whoever types the command wants their code to run.
+        may_run: &|_| {
+            eprintln!("no call of it is recorded: running `python {}` to record one", args.original.display());
+            true
+        },
+        going: &|| true,
+    };
+    Sought { workspace, file: original, text: None, of }.find_or_record(&running)
 }
 
 fn write(

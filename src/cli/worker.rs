@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::evaluate::{Evaluator, Limits, serve_remote};
+use crate::evaluate::{Evaluator, refuse_remote, serve_remote};
 use crate::python::ForkerError;
 use crate::python::environment::Environment;
 use crate::settings;
@@ -24,12 +24,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(python) = &args.python {
         loaded.settings.python = Some(settings::absolute(python)?);
     }
-    let environment = Environment::of_project(&loaded, &folder);
-    let start = || {
-        let missing = || ForkerError::Unfit("no Python was found there; name one by --python".to_owned());
-        let python = environment.ok_or_else(missing)?.python;
-        Evaluator::start(&python, &[], &Limits::default(), &|| true)
-    };
-    serve_remote(start, std::io::stdin().lock(), std::io::stdout())?;
+    let python = Environment::of_project(&loaded, &folder).map(|environment| environment.python);
+    let limits = loaded.settings.evaluator.limits.limits();
+    let missing = || ForkerError::Unfit("no Python was found there; name one by --python".to_owned());
+    let started = python.ok_or_else(missing).and_then(|python| Evaluator::start(&python, &[], &limits, &|| true));
+    match started {
+        Ok(evaluator) => serve_remote(&evaluator, std::io::stdin().lock(), std::io::stdout())?,
+        Err(error) => {
+            // Whoever has started this may be gone; the reason is told here as well.
+            let _ = refuse_remote(&error.to_string(), std::io::stdout());
+            return Err(error.into());
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }

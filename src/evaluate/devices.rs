@@ -27,8 +27,14 @@ impl Device {
     /// Whether it stands in for a real device in a test.
     #[must_use]
     pub fn is_simulated(&self) -> bool {
-        self.name.ends_with(SIMULATED)
+        is_stand_in(&self.name)
     }
+}
+
+/// Whether a device of this name stands in for a real one in a test, here or elsewhere.
+#[must_use]
+pub fn is_stand_in(name: &str) -> bool {
+    name.ends_with(SIMULATED)
 }
 
 /// Looks for CUDA devices without making a context. Takes up to a second the first time: not for the main thread.

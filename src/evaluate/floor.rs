@@ -70,7 +70,7 @@ impl Baseline {
             return Ok(needs.clone());
         }
         let _shared = bench.shared();
-        let inputs = [0, 1].map(|at: usize| self.trials[at].inputs.clone()).to_vec();
+        let inputs = [0, 1].map(|at: usize| self.inputs(self.trials[at].inputs.clone())).to_vec();
         let parts = if is_simulated() { PARTS_SIMULATED } else { PARTS };
         let gradients = self.original.workload.gradients;
         let touched = self.original.probe(bench, Probe { inputs, parts, gradients, milliseconds: MILLISECONDS })?;

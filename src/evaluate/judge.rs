@@ -49,6 +49,8 @@ pub struct Effort {
     pub thorough: bool,
     /// Run what would be offered under a checker of the device's memory, where there is one.
     pub sanitizer: bool,
+    /// Call it with more elements than 32 bits count, even if it is no offer.
+    pub beyond: bool,
     /// Pairs of timings at first; 0 for none.
     pub rough: usize,
     /// Further pairs, when the rough ratio is above [`Self::contender`].
@@ -59,7 +61,7 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { thorough: true, sanitizer: true, rough: 12, full: 68, contender: 0.9 }
+        Self { thorough: true, sanitizer: true, beyond: false, rough: 12, full: 68, contender: 0.9 }
     }
 }
 
@@ -228,7 +230,8 @@ impl Case<'_> {
             self.measured.push(measured);
             self.lap("time", since);
             // Without torch contents are made on the host: so many do not fit there.
-            if is_offer && self.effort.thorough && !self.bench.environment().torch.is_empty() {
+            let has_torch = !self.bench.environment().torch.is_empty();
+            if (is_offer || self.effort.beyond) && self.effort.thorough && has_torch {
                 let since = Instant::now();
                 self.beyond()?;
                 self.lap("beyond", since);

@@ -24,11 +24,11 @@ mod verdict;
 
 pub use bench::{Bench, Limits};
 pub use claim::{CREDIBLE, Claim, LEAST_SPEEDUP};
-pub use devices::{Drivers, devices, drivers};
+pub use devices::{Drivers, devices, drivers, is_stand_in};
 pub use figures::Figures;
 pub use judge::{Effort, Task};
-pub use pool::Evaluator;
-pub use remote::serve as serve_remote;
+pub use pool::{Evaluator, can_judge};
+pub use remote::{refuse as refuse_remote, serve as serve_remote};
 pub use sanitizer::sanitizer;
 pub use trials::title;
 pub use verdict::{Check, Floor, Measured, Outcome, Reason, Verdict};

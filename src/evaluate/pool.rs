@@ -5,14 +5,25 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::bench::{Bench, Limits};
 use super::judge::Task;
-use super::remote::Remote;
+use super::remote::{Hello, Remote};
 use super::verdict::Verdict;
 use super::{Devices, devices};
-use crate::protocol::{Environment, is_simulated};
+use crate::protocol::{Environment, PROTOCOL};
 use crate::python::ForkerError;
+
+/// Counts up when the checks change: what was refused by others is judged again.
+const JUDGE: u32 = 1;
 
 /// Where candidates are judged. Used from several threads at once.
 pub struct Evaluator(Place);
+
+/// Whether there can be something to judge on: a device of this machine, or whatever `command` leads to.
+///
+/// # Errors
+/// Why not, in words that say what to do.
+pub fn can_judge(command: &[String]) -> Result<(), String> {
+    if command.is_empty() { devices().name().map(drop) } else { Ok(()) }
+}
 
 enum Place {
     /// Each device with how many candidates are on it.
@@ -36,8 +47,8 @@ impl Evaluator {
             return Ok(Self(Place::There(Box::new(Remote::start(command, waiting)?))));
         }
         let count = match devices() {
-            Devices::Found(found) if !is_simulated() => found.len(),
-            _ => 1,
+            Devices::Found(found) => found.len(),
+            Devices::Missing(reason) => return Err(ForkerError::Unfit(format!("judging needs a GPU: {reason}"))),
         };
         let mut benches = Vec::new();
         for at in 0..count {
@@ -47,12 +58,21 @@ impl Evaluator {
         Ok(Self(Place::Here(benches)))
     }
 
+    /// The processor cores of the machine that judges.
+    #[must_use]
+    pub fn cores(&self) -> usize {
+        match &self.0 {
+            Place::Here(_) => std::thread::available_parallelism().map_or(1, usize::from),
+            Place::There(remote) => remote.hello().cores.max(1),
+        }
+    }
+
     /// How many devices there are.
     #[must_use]
     pub fn devices(&self) -> usize {
         match &self.0 {
             Place::Here(benches) => benches.len(),
-            Place::There(_) => 1,
+            Place::There(remote) => remote.hello().devices.max(1),
         }
     }
 
@@ -61,8 +81,23 @@ impl Evaluator {
     pub fn environment(&self) -> Environment {
         match &self.0 {
             Place::Here(benches) => benches.first().map(|(bench, _)| bench.environment().clone()).unwrap_or_default(),
-            Place::There(remote) => remote.environment(),
+            Place::There(remote) => remote.hello().environment,
         }
+    }
+
+    /// Which judge this is: what it says of a candidate, another one need not.
+    #[must_use]
+    pub fn judge_version(&self) -> String {
+        match &self.0 {
+            Place::Here(_) => format!("{} {PROTOCOL} {JUDGE}", env!("CARGO_PKG_VERSION")),
+            Place::There(remote) => remote.hello().judge,
+        }
+    }
+
+    /// What is told to the other end of a link.
+    pub(super) fn hello(&self) -> Hello {
+        let (environment, judge) = (self.environment(), self.judge_version());
+        Hello { environment, cores: self.cores(), devices: self.devices(), judge }
     }
 
     /// Judges a candidate on the device that has the fewest. Blocks.

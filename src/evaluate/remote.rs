@@ -43,11 +43,30 @@ enum Ask {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 enum Say {
     /// First.
-    Ready { protocol: u32, environment: Environment },
+    Ready {
+        protocol: u32,
+        #[serde(flatten)]
+        hello: Hello,
+    },
     /// It cannot work.
     Unfit { reason: String },
     /// About a candidate.
     Verdict { id: u64, verdict: Box<Verdict> },
+}
+
+/// What the other side has.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Hello {
+    pub(super) environment: Environment,
+    /// Processor cores.
+    #[serde(default)]
+    pub(super) cores: usize,
+    /// GPUs.
+    #[serde(default)]
+    pub(super) devices: usize,
+    /// Which judge it is.
+    #[serde(default)]
+    pub(super) judge: String,
 }
 
 /// A task with its files.
@@ -112,24 +131,24 @@ impl Parcel {
     }
 }
 
+/// Tells the other end of the standard streams that this machine cannot judge.
+///
+/// # Errors
+/// What the stream says.
+pub fn refuse(reason: &str, mut output: impl Write) -> io::Result<()> {
+    write_frame(&mut output, &Say::Unfit { reason: reason.to_owned() })
+}
+
 /// Serves the judge at the other end of the standard streams until they close: `warpsmith worker`.
 ///
 /// # Errors
 /// What the streams say.
-pub fn serve(
-    start: impl FnOnce() -> Result<Evaluator, ForkerError>,
-    input: impl Read,
-    output: impl Write + Send,
-) -> io::Result<()> {
+pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send) -> io::Result<()> {
     let (mut input, output) = (BufReader::new(input), Mutex::new(BufWriter::new(output)));
     let say = |message: &Say| write_frame(&mut *lock(&output), message);
-    let evaluator = match start() {
-        Ok(evaluator) => evaluator,
-        Err(error) => return say(&Say::Unfit { reason: error.to_string() }),
-    };
-    say(&Say::Ready { protocol: PROTOCOL, environment: evaluator.environment() })?;
+    say(&Say::Ready { protocol: PROTOCOL, hello: evaluator.hello() })?;
     let folder = tempfile::tempdir()?;
-    let (evaluator, folder, say) = (&evaluator, folder.path(), &say);
+    let (folder, say) = (folder.path(), &say);
     std::thread::scope(|scope| {
         let ended = loop {
             match read_frame(&mut input) {
@@ -160,7 +179,7 @@ pub(super) struct Remote {
     link: Mutex<Link>,
     waiting: Waiting,
     next: AtomicU64,
-    environment: Mutex<Environment>,
+    hello: Mutex<Hello>,
 }
 
 struct Link {
@@ -175,13 +194,13 @@ struct Link {
 impl Remote {
     pub(super) fn start(command: &[String], waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
         let all = Arc::default();
-        let (link, environment) = connect(command, &all, waiting)?;
-        let (link, environment) = (Mutex::new(link), Mutex::new(environment));
-        Ok(Self { command: command.to_owned(), link, waiting: all, next: AtomicU64::new(0), environment })
+        let (link, hello) = connect(command, &all, waiting)?;
+        let (link, hello) = (Mutex::new(link), Mutex::new(hello));
+        Ok(Self { command: command.to_owned(), link, waiting: all, next: AtomicU64::new(0), hello })
     }
 
-    pub(super) fn environment(&self) -> Environment {
-        lock(&self.environment).clone()
+    pub(super) fn hello(&self) -> Hello {
+        lock(&self.hello).clone()
     }
 
     pub(super) fn judge(&self, task: &Task) -> Verdict {
@@ -227,11 +246,10 @@ impl Remote {
         }
         let _ = link.process.kill();
         let _ = link.process.wait();
-        let (fresh, environment) =
-            connect(&self.command, &self.waiting, &|| true).map_err(|error| error.to_string())?;
+        let (fresh, hello) = connect(&self.command, &self.waiting, &|| true).map_err(|error| error.to_string())?;
         *link = fresh;
         link.is_second = true;
-        *lock(&self.environment) = environment;
+        *lock(&self.hello) = hello;
         let again: Vec<Ask> = lock(&self.waiting)
             .iter()
             .map(|(&id, (parcel, _))| Ask::Judge { id, parcel: Box::new(parcel.clone()) })
@@ -250,7 +268,7 @@ impl Drop for Remote {
 
 type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
 
-fn connect(command: &[String], all: &Waiting, waiting: &dyn Fn() -> bool) -> Result<(Link, Environment), ForkerError> {
+fn connect(command: &[String], all: &Waiting, waiting: &dyn Fn() -> bool) -> Result<(Link, Hello), ForkerError> {
     let failed = |why: String| ForkerError::Unfit(format!("`{}`: {why}", command.join(" ")));
     let (program, arguments) = command.split_first().ok_or_else(|| failed("no command".to_owned()))?;
     let mut process = Command::new(program)
@@ -268,9 +286,7 @@ fn connect(command: &[String], all: &Waiting, waiting: &dyn Fn() -> bool) -> Res
     let (all, breaks) = (Arc::clone(all), Arc::clone(&is_broken));
     std::thread::spawn(move || listen(stdout, &sender, &all, &breaks));
     match greeting(&first, waiting) {
-        Ok(environment) => {
-            Ok((Link { process, stdin: BufWriter::new(stdin), is_broken, is_second: false }, environment))
-        }
+        Ok(hello) => Ok((Link { process, stdin: BufWriter::new(stdin), is_broken, is_second: false }, hello)),
         Err(why) => {
             let _ = process.kill();
             let _ = process.wait();
@@ -280,11 +296,11 @@ fn connect(command: &[String], all: &Waiting, waiting: &dyn Fn() -> bool) -> Res
 }
 
 /// Waits for the other side to be ready.
-fn greeting(first: &Receiver<io::Result<Say>>, waiting: &dyn Fn() -> bool) -> Result<Environment, String> {
+fn greeting(first: &Receiver<io::Result<Say>>, waiting: &dyn Fn() -> bool) -> Result<Hello, String> {
     let deadline = Instant::now() + START_LIMIT;
     while waiting() && Instant::now() < deadline {
         match first.recv_timeout(Duration::from_millis(100)) {
-            Ok(Ok(Say::Ready { protocol: PROTOCOL, environment })) => return Ok(environment),
+            Ok(Ok(Say::Ready { protocol: PROTOCOL, hello })) => return Ok(hello),
             Ok(Ok(Say::Ready { protocol, .. })) => {
                 return Err(format!("it speaks protocol {protocol}, not {PROTOCOL}: install the same warpsmith there"));
             }

@@ -42,9 +42,17 @@ pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
             all.push(Trial::new(format!("inputs: {name}"), Reason::Values, inputs));
         }
     }
+    let specs = workload.specs();
+    let ranks = specs.iter().filter(|spec| spec.shape.len() > 1).count();
+    let has_vector = specs.iter().any(|spec| spec.shape.len() == 1);
     let is_launch = workload.source == Source::Launch;
-    let ranks = workload.specs().into_iter().filter(|spec| spec.shape.len() > 1).count();
-    let is_fit = |layout| (ranks > 1 || layout != Layout::Mixed) && (!is_launch || layout == Layout::Shifted);
+    let is_fit = |layout: Layout| match layout {
+        Layout::Shifted => true,
+        _ if is_launch => false,
+        Layout::Mixed => ranks > 1,
+        Layout::Gapped => has_vector,
+        _ => true,
+    };
     for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| is_fit(*layout)) {
         let inputs = Inputs { seed: at(3), layout: *layout, ..Inputs::default() };
         let specializes = *layout == Layout::Shifted;
@@ -73,7 +81,8 @@ const VALUES: &[(Values, &str)] = &[
 const LAYOUTS: &[(Layout, &str)] = &[
     (Layout::Transposed, "with their last dimensions swapped in memory"),
     (Layout::Mixed, "of which the last alone has its dimensions swapped in memory"),
-    (Layout::Sliced, "with gaps between rows, or between the elements of vectors"),
+    (Layout::Sliced, "with gaps between rows"),
+    (Layout::Gapped, "whose vectors have gaps between their elements"),
     (Layout::Expanded, "with stride 0"),
     (Layout::Shifted, "one element behind an aligned address"),
 ];

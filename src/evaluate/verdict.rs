@@ -42,6 +42,20 @@ pub enum Outcome {
     },
 }
 
+impl Outcome {
+    /// Whether it is a refusal for something that lies in the text: judged again by the same calls, on the same device with the
+    /// same versions, it is refused again.
+    #[must_use]
+    pub fn lasts(&self) -> bool {
+        match self {
+            // More than a multiprocessor has: Triton says so when it loads the kernel.
+            Self::Refused { reason: Reason::Run, evidence, .. } => evidence.contains("OutOfResources: out of resource"),
+            Self::Refused { reason, .. } => reason.lies_in_the_text(),
+            Self::Accepted | Self::Undecided { .. } => false,
+        }
+    }
+}
+
 /// Why a candidate is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -107,6 +121,31 @@ impl Reason {
     #[must_use]
     pub fn name(self) -> String {
         serde_json::to_value(self).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+    }
+
+    /// Whether nothing but the text can be to blame: neither what else runs on the machine, nor limits, packages or luck.
+    #[must_use]
+    pub fn lies_in_the_text(self) -> bool {
+        match self {
+            Self::Compile
+            | Self::Output
+            | Self::Form
+            | Self::Gradient
+            | Self::Unwritten
+            | Self::Mutation
+            | Self::Overrun
+            | Self::Stale
+            | Self::Sizes
+            | Self::Layout
+            | Self::Values
+            | Self::NoKernel
+            | Self::Fallback
+            | Self::Tampering => true,
+            // A file that is missing, an exception that other programs on the device cause, …
+            Self::Load | Self::Run | Self::Race | Self::Threads | Self::Processes => false,
+            Self::Time | Self::Memory | Self::DeviceMemory | Self::Writing | Self::Died | Self::Pipe => false,
+            Self::SideStream | Self::TooFast => false,
+        }
     }
 }
 
@@ -181,5 +220,22 @@ impl Verdict {
     pub fn undecided(why: impl Into<String>) -> Self {
         let outcome = Outcome::Undecided { why: why.into() };
         Self { outcome, checks: Vec::new(), measured: Vec::new(), notes: Vec::new(), stages: Vec::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_lasts_when_the_text_is_to_blame() {
+        let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
+        assert!(refused(Reason::Compile, "").lasts() && refused(Reason::Sizes, "").lasts());
+        let resources = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 300000";
+        assert!(refused(Reason::Run, resources).lasts());
+        for reason in [Reason::Run, Reason::Load, Reason::Time, Reason::Died, Reason::DeviceMemory, Reason::Race] {
+            assert!(!refused(reason, "RuntimeError: CUDA error").lasts(), "{reason:?}");
+        }
+        assert!(!Outcome::Accepted.lasts() && !Outcome::Undecided { why: "stopped".to_owned() }.lasts());
     }
 }

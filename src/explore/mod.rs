@@ -2,6 +2,7 @@
 
 mod knobs;
 mod prepare;
+mod refusals;
 mod run;
 mod search;
 
@@ -45,11 +46,8 @@ pub trait Observer: Sync {
     fn progress(&self, progress: &Progress);
     /// Whether to stop; asked often.
     fn cancelled(&self) -> bool;
-    /// Asks the user before their program is run to record a workload.
-    fn confirm(&self, question: &str) -> bool {
-        let _ = question;
-        true
-    }
+    /// Whether the user's program may be run once to record a workload; the question is for them.
+    fn confirm(&self, question: &str) -> bool;
 }
 
 /// A speedup with its interval and the conditions it was measured under.
@@ -89,6 +87,8 @@ pub struct Outcome {
     pub kernel: String,
     /// Candidates evaluated.
     pub evaluated: usize,
+    /// Candidates that were not, since an earlier search saw them refused.
+    pub remembered: usize,
     /// The offer; absent when nothing is certainly faster.
     pub offer: Option<Offer>,
     /// One or two sentences for the user.
@@ -116,6 +116,9 @@ pub enum OptimizeError {
     /// The user stopped it.
     #[error("stopped")]
     Cancelled,
+    /// The user did not want their file to be run; the text says what to do instead.
+    #[error("{0}")]
+    Declined(String),
     /// Something is missing or failed; the text says what to do.
     #[error("{0}")]
     Failed(String),

@@ -7,17 +7,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::knobs::{Knob, Setting, describe, edits, knobs};
-use super::prepare::{find_or_record, select_kernel, tail};
+use super::prepare::{call, select_kernel};
+use super::refusals::Refusals;
 use super::search::Search;
 use super::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
 use crate::evaluate::statistics::median;
 use crate::evaluate::{
-    Claim, Effort, Evaluator, LEAST_SPEEDUP, Limits, Measured, Outcome as Judged, Reason, Task, Verdict, devices, title,
+    Claim, Effort, Evaluator, LEAST_SPEEDUP, Measured, Outcome as Judged, Reason, Task, Verdict, can_judge,
+    is_stand_in, title,
 };
 use crate::kernel::Module;
-use crate::protocol::{Workload, is_simulated};
+use crate::protocol::Workload;
 use crate::rules::apply_edits;
 use crate::syntax::Source;
+use crate::workload::last_lines;
 
 /// Share of the budget after which nothing new is proposed; the rest confirms the best.
 const SEARCH_SHARE: f64 = 0.7;
@@ -37,7 +40,6 @@ struct Run<'a> {
     request: &'a Request,
     observer: &'a dyn Observer,
     kernel: String,
-    device: String,
     workload: Workload,
     knobs: Vec<Knob>,
     scratch: tempfile::TempDir,
@@ -45,17 +47,23 @@ struct Run<'a> {
     started: Instant,
     next_id: u64,
     evaluated: usize,
+    refusals: Refusals,
+    /// Candidates that were not judged, since an earlier search saw them refused.
+    remembered: usize,
     refused: HashMap<Reason, (usize, String)>,
+    /// Whether what was not done in time was given up.
+    is_late: bool,
     /// Why a candidate could not be judged.
     undecided: Option<String>,
     best: Option<f64>,
 }
 
 pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
-    let device = devices().name().map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
+    let evaluator = &request.settings.evaluator;
+    can_judge(&evaluator.command).map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
     let module = Module::build(&Source::parse(request.text.as_str()));
     let kernel = select_kernel(&module, request)?;
-    let workload = find_or_record(request, observer, &kernel, &device)?;
+    let workload = call(request, observer, &kernel)?;
     let definition =
         module.kernel(&kernel).ok_or_else(|| failed("the kernel is defined twice or under a condition"))?;
     let knobs = knobs(&module, definition, &workload.entry);
@@ -65,16 +73,15 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         ));
     }
     observer.progress(&Progress { message: "starting Python".to_owned(), fraction: 0.0, best: None });
-    let bench = Evaluator::start(&request.python, &request.settings.evaluator.command, &Limits::default(), &|| {
-        !observer.cancelled()
-    })
-    .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error.into() })?;
+    let waiting = || !observer.cancelled();
+    let bench = Evaluator::start(&request.python, &evaluator.command, &evaluator.limits.limits(), &waiting)
+        .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error.into() })?;
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
+    let refusals = Refusals::of(request, &workload);
     let run = Run {
         request,
         observer,
         kernel,
-        device,
         workload,
         knobs,
         scratch,
@@ -82,7 +89,10 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         started: Instant::now(),
         next_id: 0,
         evaluated: 0,
+        refusals,
+        remembered: 0,
         refused: HashMap::new(),
+        is_late: false,
         undecided: None,
         best: None,
     };
@@ -119,9 +129,8 @@ impl Run<'_> {
 
     /// Keeps the device busy until the search's share of the budget is spent or nothing is left to try.
     fn search(&mut self, original: &Path, search: &mut Search<'_>) -> Result<(), OptimizeError> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from).min(16);
         let parallel = match self.request.settings.optimize.parallel {
-            0 => cores,
+            0 => self.bench.cores().min(16),
             set => set,
         };
         let bench = Arc::clone(&self.bench);
@@ -131,9 +140,12 @@ impl Run<'_> {
             loop {
                 while flying < parallel && self.spent() < SEARCH_SHARE && !self.observer.cancelled() {
                     let Some(setting) = search.propose() else { break };
+                    if self.was_refused(&setting) {
+                        continue;
+                    }
                     let contender = self.best.unwrap_or(1.0) * 0.95;
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
-                    let effort = Effort { thorough: false, sanitizer: false, rough, full, contender };
+                    let effort = Effort { thorough: false, sanitizer: false, beyond: false, rough, full, contender };
                     let task = self.task(original, &setting, effort)?;
                     let (bench, sender) = (&bench, sender.clone());
                     scope.spawn(move || sender.send(Box::new((setting, bench.judge(&task)))));
@@ -149,6 +161,7 @@ impl Run<'_> {
                 }
                 // What still compiles would keep the cores and the device from the measurement that counts.
                 if self.spent() > ABANDON_SHARE || self.observer.cancelled() {
+                    self.is_late = true;
                     bench.abandon(true);
                 }
             }
@@ -158,10 +171,21 @@ impl Run<'_> {
         if self.observer.cancelled() { Err(OptimizeError::Cancelled) } else { Ok(()) }
     }
 
+    fn text(&self, setting: &Setting) -> String {
+        apply_edits(&self.request.text, &edits(&self.knobs, setting))
+    }
+
+    /// Whether an earlier search has seen a candidate refused, for a reason that still holds.
+    fn was_refused(&mut self, setting: &Setting) -> bool {
+        let Some((reason, evidence)) = self.refusals.find(&self.bench, &self.text(setting)) else { return false };
+        self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
+        self.remembered += 1;
+        true
+    }
+
     fn task(&mut self, original: &Path, setting: &Setting, effort: Effort) -> Result<Task, OptimizeError> {
-        let text = apply_edits(&self.request.text, &edits(&self.knobs, setting));
         self.next_id += 1;
-        let candidate = self.write(&format!("candidate_{}", self.next_id), &text)?;
+        let candidate = self.write(&format!("candidate_{}", self.next_id), &self.text(setting))?;
         let file = fs::canonicalize(&self.request.file).unwrap_or_else(|_| self.request.file.clone());
         Ok(Task {
             original: original.to_owned(),
@@ -173,6 +197,7 @@ impl Run<'_> {
     }
 
     fn judged(&mut self, search: &mut Search<'_>, setting: Setting, verdict: Verdict) {
+        self.refusals.keep(self.request, &self.bench, &self.text(&setting), &verdict);
         match verdict.outcome {
             Judged::Accepted => {
                 let pairs = verdict.measured.iter().flat_map(|measured| &measured.pairs);
@@ -186,7 +211,8 @@ impl Run<'_> {
                 self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
             }
             Judged::Undecided { why } => {
-                if self.undecided.is_none() && why != "stopped" {
+                // What was given up is nobody's fault.
+                if self.undecided.is_none() && !self.is_late {
                     self.undecided = Some(why);
                 }
                 return;
@@ -219,14 +245,18 @@ impl Run<'_> {
         if let (Some(why), 0) = (&self.undecided, self.evaluated) {
             return Err(failed(why.clone()));
         }
+        if self.is_late && self.evaluated + self.remembered == 0 {
+            return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
+        }
         for (setting, speedup) in search.ranked().into_iter().take(CONFIRMED) {
             if setting == start || speedup < LEAST_SPEEDUP {
                 break;
             }
             self.tell(format!("confirming {}", describe(&self.knobs, &setting)));
             let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
-            let effort = Effort { thorough: true, sanitizer: true, rough, full, contender: 0.0 };
+            let effort = Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0 };
             let verdict = self.judge(original, &setting, effort)?;
+            self.refusals.keep(self.request, &self.bench, &self.text(&setting), &verdict);
             match verdict.outcome {
                 Judged::Accepted => {}
                 Judged::Refused { reason, evidence, .. } => {
@@ -253,7 +283,7 @@ impl Run<'_> {
             before_ms,
             after_ms,
             pairs: measured.pairs.len(),
-            simulated: is_simulated(),
+            simulated: is_stand_in(&self.bench.environment().device),
             conditions: self.conditions(),
         })
     }
@@ -263,7 +293,7 @@ impl Run<'_> {
         let torch = Some(&environment.torch).filter(|torch| !torch.is_empty());
         format!(
             "{}, Triton {}, {}; {}; cold L2, interleaved",
-            self.device,
+            environment.device,
             environment.triton,
             torch.map_or_else(|| "no torch".to_owned(), |torch| format!("torch {torch}")),
             title(&self.workload)
@@ -272,7 +302,7 @@ impl Run<'_> {
 
     fn offer(&self, setting: &Setting, speedup: Speedup) -> Offer {
         let edits = edits(&self.knobs, setting);
-        let text = apply_edits(&self.request.text, &edits);
+        let text = self.text(setting);
         Offer { edits, text, change: describe(&self.knobs, setting), speedup }
     }
 
@@ -281,28 +311,40 @@ impl Run<'_> {
             Some(offer) => {
                 let Speedup { before_ms, after_ms, .. } = offer.speedup;
                 format!(
-                    "`{}` is {} ({before_ms:.3} → {after_ms:.3} ms): {}. {} candidates.",
+                    "`{}` is {} ({before_ms:.3} → {after_ms:.3} ms): {}. {} candidates{}.",
                     self.kernel,
                     offer.speedup.label(),
                     offer.change,
-                    self.evaluated
+                    self.evaluated,
+                    self.before()
                 )
             }
             None => self.no_offer(search),
         };
-        Outcome { kernel: self.kernel, evaluated: self.evaluated, offer, summary }
+        Outcome { kernel: self.kernel, evaluated: self.evaluated, remembered: self.remembered, offer, summary }
+    }
+
+    /// What is said of candidates that were not judged again.
+    fn before(&self) -> String {
+        match self.remembered {
+            0 => String::new(),
+            1 => "; 1 more was refused before".to_owned(),
+            more => format!("; {more} more were refused before"),
+        }
     }
 
     fn no_offer(&self, search: &Search<'_>) -> String {
         let verified = search.ranked().len() - 1;
         let mut text = format!(
-            "Nothing certainly faster than `{}` as written: {} candidates, {verified} of them correct.",
-            self.kernel, self.evaluated
+            "Nothing certainly faster than `{}` as written: {} candidates, {verified} of them correct{}.",
+            self.kernel,
+            self.evaluated,
+            self.before()
         );
         if verified == 0
             && let Some((reason, (count, evidence))) = self.refused.iter().max_by_key(|(_, (count, _))| *count)
         {
-            text.push_str(&format!(" Most common refusal ({count}, {reason:?}): {}", tail(evidence)));
+            text.push_str(&format!(" Most common refusal ({count}, {reason:?}): {}", last_lines(evidence)));
         }
         text
     }

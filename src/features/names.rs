@@ -157,7 +157,10 @@ pub fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<
     let mut found = Vec::new();
     for at in memchr::memmem::find_iter(text.as_bytes(), name) {
         let span = Span::new(at, at + name.len());
-        if text[..span.start].ends_with(is_part) || text[span.end..].starts_with(is_part) {
+        // A number may end right before a name: `64scale`.
+        if text[..span.start].ends_with(|c: char| is_part(c) && !c.is_numeric())
+            || text[span.end..].starts_with(is_part)
+        {
             continue;
         }
         let Some(node) = source.node_at(span) else { continue };

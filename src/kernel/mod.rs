@@ -35,6 +35,7 @@ pub use links::{File, Link, Links, Target};
 pub use recorded::{Passed, RecordedLaunch};
 pub use shift::Shift;
 pub use statement::Statement;
+pub use top_level::{is_main_guard, main_guard};
 
 use crate::syntax::Span;
 use ast::{Arg, Expr, Stmt};

@@ -7,7 +7,7 @@ use super::build::Reading;
 use super::lower::Lower;
 use super::surroundings::statements;
 use super::{Binding, Function, Global, Imports, Module, Part, bindings};
-use crate::syntax::{Span, field, from_first_statement, node_span};
+use crate::syntax::{Source, Span, field, from_first_statement, node_span};
 
 /// What a longer function returns is not looked for.
 const SHORT: usize = 1500;
@@ -44,7 +44,7 @@ impl Module {
                 node.kind(),
                 "if_statement" | "try_statement" | "with_statement" | "for_statement" | "while_statement"
             );
-            if conditional && is_main_guard(node, lower) {
+            if is_main_guard(node, lower.text) {
                 continue;
             }
             if node.kind() == "function_definition" {
@@ -165,8 +165,23 @@ fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
     only.named_child(0).map(|value| lower.expr(value))
 }
 
-fn is_main_guard(node: Node<'_>, lower: Lower<'_>) -> bool {
-    field(node, "condition").is_some_and(|test| lower.str(test).contains("__name__"))
+/// Where `if __name__ == "__main__":` stands in a file, with what is below it.
+#[must_use]
+pub fn main_guard(source: &Source) -> Option<Span> {
+    let text = source.text();
+    text.match_indices("__name__").find_map(|(at, _)| {
+        let root = source.root_at(at)?;
+        let mut cursor = root.walk();
+        let here = |node: &Node<'_>| node_span(*node).touches(at) && is_main_guard(*node, text);
+        root.named_children(&mut cursor).find(here).map(node_span)
+    })
+}
+
+/// Whether a statement is `if __name__ == "__main__":`.
+#[must_use]
+pub fn is_main_guard(node: Node<'_>, text: &str) -> bool {
+    let names = |test: Node<'_>| text.get(test.byte_range()).is_some_and(|test| test.contains("__name__"));
+    node.kind() == "if_statement" && field(node, "condition").is_some_and(names)
 }
 
 fn bound_names(stmt: &StmtKind) -> Vec<String> {

@@ -140,8 +140,21 @@ pub struct Inputs {
     pub widen: Option<String>,
     /// What the function gets are copies that lie densely in memory, with the contents of tensors that lie otherwise.
     pub dense: bool,
-    /// Float elements move by up to so many units in the last place, by this seed.
+    /// Float elements move by up to so many units in the last place, by this seed; with [`Self::widen`], in that of the wider
+    /// type.
     pub jitter: Option<u64>,
+    /// Which tensors hold numbers of tf32 alone.
+    pub coarse: Coarse,
+}
+
+/// Tensors of 32 bits that hold numbers with 10 bits of mantissa alone, as products in tf32 take them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Coarse {
+    /// Numbers of the tensors.
+    pub tensors: Vec<usize>,
+    /// To the nearest, not towards zero.
+    pub rounds: bool,
 }
 
 /// What float tensors hold.
@@ -188,6 +201,8 @@ pub enum Layout {
     Shifted,
     /// The last one alone is transposed.
     Mixed,
+    /// Between the elements of vectors there is room for another.
+    Gapped,
 }
 
 /// What a runner is asked.
@@ -419,8 +434,12 @@ pub enum ComparerReply {
     Standing {
         /// It agrees with the run at a higher precision, where there is one, and with those on moved inputs.
         is_credible: bool,
-        /// It is exact: equal to the run at a higher precision.
+        /// It is equal to the run at a higher precision.
         is_exact: bool,
+        /// That run has results that the original's type does not hold.
+        is_finer: bool,
+        /// All results are whole numbers that are not large.
+        is_whole: bool,
     },
     /// It could not: its own device memory ran out, or the results cannot be read.
     Failed {

@@ -131,8 +131,8 @@ impl<'a> Sizes<'a> {
         if self.source == Source::Launch {
             return None;
         }
-        if self.layout == Layout::Sliced && rank == 1 {
-            return Some(Placed { shape: placed.shape.clone(), stride: vec![2], offset: 0 });
+        if self.layout == Layout::Gapped {
+            return (rank == 1).then(|| Placed { shape: placed.shape.clone(), stride: vec![2], offset: 0 });
         }
         if rank < 2 || self.is_stride_passed(spec) {
             return None;
@@ -159,7 +159,7 @@ impl<'a> Sizes<'a> {
                 stride[0] = 0;
                 stride
             }
-            Layout::Recorded | Layout::Shifted => return None,
+            Layout::Recorded | Layout::Shifted | Layout::Gapped => return None,
         };
         Some(Placed { shape: placed.shape.clone(), stride, offset: 0 })
     }

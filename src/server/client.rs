@@ -19,8 +19,8 @@ const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(2);
 const APPLY: &str = "Apply";
 const DISCARD: &str = "Discard";
 /// What the buttons say before the user's program is run.
-const RUN: &str = "Run";
-const DO_NOT_RUN: &str = "Don't run";
+const RUN: &str = "Run it once";
+const DO_NOT_RUN: &str = "Cancel";
 
 /// Something to ask or tell the client.
 pub(super) enum Call {

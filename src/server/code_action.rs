@@ -8,13 +8,13 @@ use super::diagnostics::{self, Data};
 use super::optimize;
 use super::owner::Owner;
 use super::unit::Unit;
-use super::{inspect, suppression, to_lsp};
+use super::{inspect, record, suppression, to_lsp};
 use crate::kernel::Kernel;
 use crate::syntax::Encoding;
 
 /// The kinds of actions there are.
 pub(super) fn kinds() -> Vec<lsp::CodeActionKind> {
-    vec![lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite, inspect::kind()]
+    vec![lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite, inspect::kind(), record::kind()]
 }
 
 /// A request for actions.
@@ -79,6 +79,9 @@ impl Owner {
         }
         if wanted(&inspect::kind(), only) {
             actions.extend(self.inspect_actions(&place));
+        }
+        if wanted(&record::kind(), only) {
+            actions.extend(self.record_actions(&place));
         }
         actions.into_iter().map(lsp::CodeActionResponse::CodeAction).collect()
     }

@@ -1,6 +1,7 @@
 //! The texts that the editor has open.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::rc::Rc;
 
 use tower_lsp::gen_lsp_types as lsp;
@@ -9,6 +10,7 @@ use super::from_lsp;
 use super::notebook::Notebook;
 use super::unit::{Part, Unit};
 use crate::syntax::{Document, Encoding};
+use crate::workload::Run;
 use crate::workspace::Workspace;
 
 /// All open files and notebooks.
@@ -142,6 +144,11 @@ impl Documents {
             self.forget_findings();
         }
         is_outdated
+    }
+
+    /// The newest command that made calls of a file and can be run again.
+    pub(super) fn run_of(&self, path: &Path) -> Option<Run> {
+        self.workspace.run_of(path)
     }
 
     /// The addresses of all open files and notebooks.

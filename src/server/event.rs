@@ -10,6 +10,7 @@ use super::status::Status;
 use crate::compiler::Heard;
 use crate::evaluate::Devices;
 use crate::explore::{OptimizeError, Outcome};
+use crate::workload::{Recorded, RecordingError};
 
 /// Where events are sent to the owner.
 pub(super) type Events = mpsc::UnboundedSender<Event>;
@@ -78,6 +79,8 @@ pub(super) enum Event {
     ReviveCompiler,
     /// What there is to measure on.
     Devices(Devices),
+    /// A recording ended.
+    RecordingEnded(String, Result<Recorded, RecordingError>),
     /// A search ended.
     JobEnded(String, Result<Outcome, OptimizeError>),
     /// The user was asked whether to apply a job's offer, and said yes or no.

@@ -36,6 +36,7 @@ mod optimize;
 mod owner;
 mod parent;
 mod progress;
+mod record;
 mod semantic_tokens;
 mod settings;
 mod signature_help;

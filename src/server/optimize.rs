@@ -23,6 +23,7 @@ use super::code_action::Readiness;
 use super::event::Event;
 use super::owner::Owner;
 use super::progress::Watcher;
+use super::record::{RECORD, Recording};
 use super::survey::RESOURCES;
 use super::unit::Unit;
 use super::{offer, to_lsp};
@@ -75,8 +76,9 @@ enum Stage {
 /// All jobs.
 pub(super) struct Jobs {
     jobs: HashMap<String, Job>,
+    recordings: HashMap<String, Recording>,
     count: usize,
-    /// Each search holds a sender until it has ended.
+    /// Each search and each recording holds a sender until it has ended.
     running: mpsc::Sender<()>,
     all_ended: mpsc::Receiver<()>,
 }
@@ -84,14 +86,36 @@ pub(super) struct Jobs {
 impl Default for Jobs {
     fn default() -> Self {
         let (running, all_ended) = mpsc::channel();
-        Self { jobs: HashMap::new(), count: 0, running, all_ended }
+        Self { jobs: HashMap::new(), recordings: HashMap::new(), count: 0, running, all_ended }
     }
 }
 
 impl Jobs {
-    fn next_id(&mut self) -> String {
+    fn next_id(&mut self, kind: &str) -> String {
         self.count += 1;
-        format!("warpsmith/optimize/{}", self.count)
+        format!("warpsmith/{kind}/{}", self.count)
+    }
+
+    /// Takes in a recording that begins; its thread holds the sender until it has ended.
+    pub(super) fn begin_recording(&mut self, recording: Recording) -> (String, mpsc::Sender<()>) {
+        let id = self.next_id("record");
+        self.recordings.insert(id.clone(), recording);
+        (id, self.running.clone())
+    }
+
+    /// A recording has ended.
+    pub(super) fn end_recording(&mut self, id: &str) -> Option<Recording> {
+        self.recordings.remove(id)
+    }
+
+    /// The recording that a file is run for.
+    pub(super) fn recording(&self, uri: &lsp::Uri) -> Option<&String> {
+        self.recordings.iter().find(|(_, recording)| recording.uri == *uri).map(|(id, _)| id)
+    }
+
+    fn flags(&self) -> impl Iterator<Item = (&String, &Arc<AtomicBool>)> {
+        let searches = self.jobs.iter().map(|(id, job)| (id, &job.cancelled));
+        searches.chain(self.recordings.iter().map(|(id, recording)| (id, &recording.cancelled)))
     }
 
     fn set_stage(&mut self, id: &str, stage: Stage) {
@@ -109,12 +133,13 @@ impl Jobs {
 
     /// Asks a job to stop. Returns whether there is such a job.
     pub(super) fn cancel(&self, id: &str) -> bool {
-        self.jobs.get(id).inspect(|job| job.cancelled.store(true, Ordering::SeqCst)).is_some()
+        let found = self.flags().find(|(known, _)| *known == id);
+        found.inspect(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst)).is_some()
     }
 
     /// Asks all jobs to stop.
     pub(super) fn cancel_all(&self) {
-        self.jobs.values().for_each(|job| job.cancelled.store(true, Ordering::SeqCst));
+        self.flags().for_each(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst));
     }
 
     /// Stops all jobs and waits a while for it.
@@ -122,7 +147,7 @@ impl Jobs {
         self.cancel_all();
         drop(self.running);
         if self.all_ended.recv_timeout(STOP_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
-            tracing::warn!("a search did not stop in time");
+            tracing::warn!("a search or a recording did not stop in time");
         }
     }
 }
@@ -139,6 +164,10 @@ impl Owner {
             CANCEL => {
                 let CancelArguments { job } = read(argument)?;
                 Ok(Some(json!({ "cancelled": self.jobs.cancel(&job) })))
+            }
+            RECORD => {
+                let id = self.start_recording(read(argument)?)?;
+                Ok(Some(json!({ "job": id })))
             }
             RESOURCES => self.resources_command(argument),
             other => Err(Error::invalid_params(format!("there is no command `{other}`"))),
@@ -157,15 +186,13 @@ impl Owner {
         } else if unit.path.is_none() {
             "save the file first".to_owned()
         } else {
-            match &self.devices {
-                None => "still looking for CUDA devices".to_owned(),
-                Some(Devices::Missing(reason)) => reason.clone(),
-                Some(Devices::Found(_)) => {
-                    if self.resolved(unit).environment.is_some() {
-                        return Readiness::Ready;
-                    }
-                    "no Python interpreter was found; name one in the setting `python`".to_owned()
-                }
+            let resolved = self.resolved(unit);
+            let is_elsewhere = !resolved.settings.evaluator.command.is_empty();
+            match (&self.devices, resolved.environment.is_some()) {
+                (None, _) if !is_elsewhere => "still looking for CUDA devices".to_owned(),
+                (Some(Devices::Missing(reason)), _) if !is_elsewhere => reason.clone(),
+                (_, false) => "no Python interpreter was found; name one in the setting `python`".to_owned(),
+                (_, true) => return Readiness::Ready,
             }
         };
         Readiness::Not(reason)
@@ -186,7 +213,7 @@ impl Owner {
             Readiness::Not(reason) => return Err(refused(reason)),
         }
         let kernel = kernel.clone();
-        let (Some(request), id) = (self.request(&unit, &kernel), self.jobs.next_id()) else {
+        let (Some(request), id) = (self.request(&unit, &kernel), self.jobs.next_id("optimize")) else {
             return Err(refused("the file has no place or no interpreter".to_owned()));
         };
         let cancelled = Arc::new(AtomicBool::new(false));
@@ -223,6 +250,7 @@ impl Owner {
             watcher.end(match &result {
                 Ok(outcome) => &outcome.summary,
                 Err(OptimizeError::Cancelled) => "stopped",
+                Err(OptimizeError::Declined(_)) => "nothing was run",
                 Err(OptimizeError::Failed(_)) => "failed",
             });
             let _ = events.send(Event::JobEnded(id, result));
@@ -243,6 +271,9 @@ impl Owner {
             Ok(Outcome { offer: Some(offer), .. }) => return self.offer(id, offer),
             Ok(outcome) => self.client.show(lsp::MessageType::Info, outcome.summary),
             Err(OptimizeError::Cancelled) => {}
+            Err(OptimizeError::Declined(text)) => {
+                self.client.show(lsp::MessageType::Info, format!("`{kernel}` was not optimized: {text}"));
+            }
             Err(OptimizeError::Failed(text)) => {
                 self.client.show(lsp::MessageType::Error, format!("Optimizing `{kernel}` failed: {text}"));
             }

@@ -243,6 +243,7 @@ impl Owner {
                 }
                 self.devices = Some(devices);
             }
+            Event::RecordingEnded(id, result) => self.recording_ended(&id, result),
             Event::JobEnded(id, result) => self.job_ended(&id, result),
             Event::OfferAnswered(id, yes) => self.offer_answered(&id, yes),
             Event::OfferApplied(id, result) => self.offer_applied(&id, result),

@@ -9,9 +9,11 @@ use crate::python::environment::{Environment, Search};
 use crate::python::state_folder;
 use crate::rules::{self, Context, Diagnostic, Selection};
 use crate::store::{FalseAlarm, Store};
+use crate::workload::{self, Recorded, RecordingError, ToRecord};
 
 type Check = dyn Fn(&Context<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
 type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
+type Record = dyn Fn(&ToRecord, &dyn Fn() -> bool) -> Result<Recorded, RecordingError> + Send + Sync;
 type FindEnvironment = dyn Fn(&Search<'_>) -> Option<Environment> + Send + Sync;
 
 /// The features behind the server.
@@ -21,6 +23,8 @@ pub struct Tools {
     pub check: Arc<Check>,
     /// Searches for a faster kernel; blocks.
     pub optimize: Arc<Optimize>,
+    /// Runs a command under the recorder, as long as the function says so; blocks.
+    pub record: Arc<Record>,
     /// Looks for CUDA devices; may take a second.
     pub devices: Arc<dyn Fn() -> Devices + Send + Sync>,
     /// Stores an error of a rule that Triton disproved; must not wait.
@@ -49,6 +53,7 @@ impl Default for Tools {
         Self {
             check: Arc::new(rules::check),
             optimize: Arc::new(explore::optimize),
+            record: Arc::new(|what, going| workload::record(what, going)),
             devices: Arc::new(evaluate::devices),
             store_false_alarm: Arc::new(store_false_alarm),
             environment: Arc::new(super::target::environment),

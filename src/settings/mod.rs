@@ -11,6 +11,7 @@ mod suggest;
 mod validate;
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,8 +25,11 @@ pub use validate::check_selectors;
 
 use crate::api::Version;
 use crate::compiler::Device;
+use crate::evaluate::Limits;
 use crate::rules::Selection;
-use crate::store::Limits;
+use crate::store::Limits as Kept;
+
+const MIB: u64 = 1 << 20;
 
 /// Everything that can be set. Every key is optional; unknown keys are errors.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -139,8 +143,8 @@ impl Default for WorkloadSettings {
 impl WorkloadSettings {
     /// As the store takes them.
     #[must_use]
-    pub fn limits(&self) -> Limits {
-        Limits { size: self.max_size.saturating_mul(1 << 20), shapes: self.max_shapes }
+    pub fn limits(&self) -> Kept {
+        Kept { size: self.max_size.saturating_mul(MIB), shapes: self.max_shapes }
     }
 }
 
@@ -155,11 +159,14 @@ pub struct OptimizeSettings {
     pub parallel: usize,
     /// Seed of the search; the same seed and the same measurements give the same search.
     pub seed: u64,
+    /// Whether candidates that an earlier search saw refused are left out, as long as nothing in the workspace and of the device and
+    /// its software has changed that their verdict depends on.
+    pub remember: bool,
 }
 
 impl Default for OptimizeSettings {
     fn default() -> Self {
-        Self { budget: 60.0, parallel: 0, seed: 0 }
+        Self { budget: 60.0, parallel: 0, seed: 0, remember: true }
     }
 }
 
@@ -171,6 +178,70 @@ pub struct EvaluatorSettings {
     /// means the GPUs of this one.
     #[schemars(example = &["ssh", "gpubox", "warpsmith", "worker"])]
     pub command: Vec<String>,
+    /// What a candidate may take before it is refused. With `command`, the settings of the folder count in which `warpsmith worker`
+    /// is started there.
+    pub limits: LimitSettings,
+}
+
+/// What a candidate may take before it is refused.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct LimitSettings {
+    /// Seconds to load its file; for originals as well.
+    #[schemars(range(min = 1))]
+    pub load: f64,
+    /// Seconds to compile what can be compiled before the first call.
+    #[schemars(range(min = 1))]
+    pub compile: f64,
+    /// Seconds for one call, with what is compiled or tuned in it; for originals as well.
+    #[schemars(range(min = 1))]
+    pub call: f64,
+    /// Memory of the host beyond what torch and Triton take, in MiB; for originals as well.
+    #[schemars(range(min = 64))]
+    pub memory: u64,
+    /// Memory of the device that torch may give it, in MiB; 0 means what there is.
+    pub device_memory: u64,
+    /// Processes, of which the compiler of launching stubs takes a few; for originals as well.
+    #[schemars(range(min = 8))]
+    pub processes: u64,
+    /// What it may print, or write to one file, in MiB; for originals as well.
+    #[schemars(range(min = 1))]
+    pub output: u64,
+}
+
+impl Default for LimitSettings {
+    fn default() -> Self {
+        let Limits { load, compile, call, memory, device_memory, processes, output } = Limits::default();
+        Self {
+            load: load.as_secs_f64(),
+            compile: compile.as_secs_f64(),
+            call: call.as_secs_f64(),
+            memory: memory / MIB,
+            device_memory: device_memory / MIB,
+            processes,
+            output: output / MIB,
+        }
+    }
+}
+
+impl LimitSettings {
+    /// As the judge takes them.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        // Nobody waits longer, and a longer time overflows deadlines.
+        const DAY: Duration = Duration::from_secs(86_400);
+        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).map_or(DAY, |time| time.min(DAY));
+        let bytes = |size: u64| size.saturating_mul(MIB);
+        Limits {
+            load: seconds(self.load),
+            compile: seconds(self.compile),
+            call: seconds(self.call),
+            memory: bytes(self.memory),
+            device_memory: bytes(self.device_memory),
+            processes: self.processes,
+            output: bytes(self.output),
+        }
+    }
 }
 
 /// A language model behind an OpenAI-compatible address.

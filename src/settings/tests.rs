@@ -177,3 +177,29 @@ fn the_default_file_spells_out_the_defaults() {
     std::fs::write(folder.path().join("warpsmith.toml"), with_optional).unwrap();
     assert_eq!(load(folder.path()).unwrap().settings.triton().unwrap().to_string(), "3.6.0");
 }
+
+#[test]
+fn limits_are_those_of_the_judge_unless_set() {
+    use crate::evaluate::Limits;
+    use std::time::Duration;
+    let of = |text: &str| {
+        let folder = folder(&[("warpsmith.toml", text)]);
+        load(folder.path()).map(|loaded| loaded.settings.evaluator.limits.limits()).map_err(|error| error.to_string())
+    };
+    assert_eq!(of(""), Ok(Limits::default()));
+    let set =
+        "[evaluator.limits]\nload = 1.5\ncall = 1e300\nmemory = 512\ndevice-memory = 100\noutput = 2\nprocesses = 9";
+    let expected = Limits {
+        load: Duration::from_millis(1500),
+        call: Duration::from_secs(86_400),
+        memory: 512 << 20,
+        device_memory: 100 << 20,
+        output: 2 << 20,
+        processes: 9,
+        ..Limits::default()
+    };
+    assert_eq!(of(set), Ok(expected));
+    for text in ["load = 0", "processes = 1", "output = -1", "speed = 2"] {
+        assert!(of(&format!("[evaluator.limits]\n{text}")).is_err(), "{text}");
+    }
+}

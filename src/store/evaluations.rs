@@ -5,10 +5,10 @@ use rusqlite::{OptionalExtension, params};
 use super::{Store, StoreError, now};
 
 /// So many are kept; the oldest go first.
-const MOST: i64 = 50_000;
+const MOST: i64 = 20_000;
 
 impl Store {
-    /// The verdict kept under a key, as JSON.
+    /// What is kept of a verdict under a key, as JSON.
     ///
     /// # Errors
     /// What SQLite says.
@@ -20,7 +20,7 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
-    /// Keeps a verdict under a key that stands for everything that it depends on.
+    /// Keeps something of a verdict under a key that stands for everything that it depends on.
     ///
     /// # Errors
     /// What SQLite says.

@@ -15,10 +15,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 pub use false_alarms::FalseAlarm;
-pub use recordings::{Limits, Recording, Row, shapes, short};
+pub use recordings::{Limits, Recording, Row, Run, shapes, short};
 
 /// The steps from an empty file to the present schema; a step that was published never changes.
-const MIGRATIONS: &[&str] = &["
+const MIGRATIONS: &[&str] = &[
+    "
     CREATE TABLE recordings (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         recorded INTEGER NOT NULL, -- milliseconds since 1970
@@ -55,7 +56,13 @@ const MIGRATIONS: &[&str] = &["
         date TEXT NOT NULL,
         UNIQUE (rule, kernel)
     );
-"];
+",
+    "
+    -- How to run a command again, where that is known.
+    ALTER TABLE recordings ADD COLUMN words TEXT; -- JSON
+    ALTER TABLE recordings ADD COLUMN folder TEXT;
+",
+];
 
 /// So long a writer waits for another one.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -247,8 +254,24 @@ mod tests {
         drop(connection);
         let before = fs::read(&path).unwrap();
         let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 1)"), "{error}");
+        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 2)"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    /// What the first release wrote stays, and gets what the present one keeps besides.
+    #[test]
+    fn a_store_of_an_older_release_is_brought_up_to_date() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let connection = Connection::open(&path).unwrap();
+        connection.execute_batch(MIGRATIONS[0]).unwrap();
+        connection.execute("INSERT INTO recordings (recorded, command) VALUES (7, 'python a.py')", []).unwrap();
+        connection.pragma_update(None, "user_version", 1).unwrap();
+        drop(connection);
+        let store = Store::open(&path).unwrap();
+        let query = "SELECT command, words FROM recordings";
+        let row = store.connection.query_row(query, [], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        assert_eq!(row, ("python a.py".to_owned(), None::<String>));
     }
 
     #[test]

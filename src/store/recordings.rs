@@ -1,6 +1,7 @@
 //! Recorded calls.
 
-use std::path::Path;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use rusqlite::types::Value as Sql;
 use rusqlite::{OptionalExtension, Transaction, params, params_from_iter};
@@ -24,6 +25,17 @@ pub struct Recording {
     pub recorded: i64,
     /// What was run.
     pub command: String,
+    /// How it is run again, where that is known.
+    pub run: Option<Run>,
+}
+
+/// A command that can be run again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The program and its arguments.
+    pub words: Vec<String>,
+    /// The folder in which it was run.
+    pub folder: PathBuf,
 }
 
 /// A workload in a list.
@@ -56,10 +68,12 @@ impl Store {
         workloads: &[Workload],
         limits: Limits,
     ) -> Result<(), StoreError> {
+        let words = recording.run.as_ref().and_then(|run| serde_json::to_string(&run.words).ok());
+        let folder = recording.run.as_ref().map(|run| run.folder.to_string_lossy().into_owned());
         self.transaction(|transaction| {
             transaction.execute(
-                "INSERT INTO recordings (recorded, command) VALUES (?1, ?2)",
-                params![recording.recorded, recording.command],
+                "INSERT INTO recordings (recorded, command, words, folder) VALUES (?1, ?2, ?3, ?4)",
+                params![recording.recorded, recording.command, words, folder],
             )?;
             let id = transaction.last_insert_rowid();
             workloads.iter().try_for_each(|workload| insert(transaction, id, workload))?;
@@ -138,6 +152,22 @@ impl Store {
             Ok(found)
         };
         read().map_err(|error| self.error(error))
+    }
+
+    /// The newest command that made calls of a file and can be run again.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn run_of(&self, file: &Path) -> Result<Option<Run>, StoreError> {
+        let read = || -> rusqlite::Result<Option<(String, String)>> {
+            let query = "SELECT words, recordings.folder FROM recordings JOIN workloads ON recordings.id = recording
+                WHERE file = ?1 AND words IS NOT NULL ORDER BY recordings.id DESC LIMIT 1";
+            let row = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+            self.connection.query_row(query, [file.to_string_lossy()], row).optional()
+        };
+        let found = read().map_err(|error| self.error(error))?;
+        Ok(found
+            .and_then(|(words, folder)| Some(Run { words: serde_json::from_str(&words).ok()?, folder: folder.into() })))
     }
 
     /// Removes the workload with a number. Returns whether there was one.
@@ -248,7 +278,16 @@ impl Recording {
     /// What is run now.
     #[must_use]
     pub fn now(command: &str) -> Self {
-        Self { recorded: now(), command: command.to_owned() }
+        Self { recorded: now(), command: command.to_owned(), run: None }
+    }
+
+    /// A command that is run now and can be run again.
+    #[must_use]
+    pub fn of(command: &[OsString], folder: &Path) -> Self {
+        let shown: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+        let words = command.iter().map(|word| word.to_str().map(str::to_owned)).collect::<Option<Vec<String>>>();
+        let run = words.map(|words| Run { words, folder: folder.to_owned() });
+        Self { run, ..Self::now(&shown.join(" ")) }
     }
 }
 
@@ -334,7 +373,7 @@ mod tests {
     #[test]
     fn newer_calls_replace_those_of_the_same_shapes() {
         let (_folder, mut store) = store();
-        let recording = Recording { recorded: 7, command: "python a.py".to_owned() };
+        let recording = Recording { recorded: 7, ..Recording::now("python a.py") };
         store.keep_recording(&recording, &[call("f", 8, 2), call("g", 8, 9)], LIMITS).unwrap();
         store.keep_recording(&Recording::now("python b.py"), &[call("f", 8, 5), call("f", 9, 6)], LIMITS).unwrap();
         let expected = [("f".to_owned(), 9, 6), ("f".to_owned(), 8, 5), ("g".to_owned(), 8, 9)];
@@ -387,6 +426,25 @@ mod tests {
         assert!(before > 500_000, "{before}");
         assert_eq!(store.remove_workloads().unwrap(), 1);
         assert!(size() < 100_000, "{}", size());
+    }
+
+    #[test]
+    fn the_newest_command_of_a_file_can_be_run_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        let file = call("f", 8, 5).file;
+        assert_eq!(store.run_of(&file).unwrap(), None);
+        let command = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let recording = Recording::of(&command(&["pytest", "-k", "two words"]), Path::new("/w"));
+        assert_eq!(recording.command, "pytest -k two words");
+        store.keep_recording(&recording, &[call("f", 8, 5)], LIMITS).unwrap();
+        // One of which nobody knows how it was run, and one of another file.
+        store.keep_recording(&Recording::now("python b.py"), &[call("f", 9, 5)], LIMITS).unwrap();
+        let other = Workload { file: "/other.py".into(), ..call("f", 8, 5) };
+        store.keep_recording(&Recording::of(&command(&["python", "c.py"]), Path::new("/")), &[other], LIMITS).unwrap();
+        let expected =
+            Run { words: vec!["pytest".to_owned(), "-k".to_owned(), "two words".to_owned()], folder: "/w".into() };
+        assert_eq!(store.run_of(&file).unwrap(), Some(expected));
     }
 
     #[test]

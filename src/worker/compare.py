@@ -86,10 +86,10 @@ def floats_of(leaf, at, count, reference, jittered, rounding):
 
 
 def standing(original, reference=None, jittered=(), dense=None):
-    """Whether the original agrees with its run at a higher precision, and with that on dense copies of its inputs, where there
-    are such; and whether it equals the first."""
+    """What a run is good for: whether it agrees with the one at a higher precision, and with the one on dense copies of its
+    inputs, where there are such; whether it equals the first; whether that one holds results that the original's type does not; and whether all results are whole numbers."""
     rounding = arithmetic_of(original)
-    credible, exact = True, reference is not None
+    credible, exact, finer, whole = True, reference is not None, False, True
     for at, leaf in enumerate(original):
         floats = floats_of(leaf, at, len(original), reference, jittered, rounding)
         if floats is None:
@@ -98,9 +98,26 @@ def standing(original, reference=None, jittered=(), dense=None):
         if r is not None:
             credible = credible and bool(floats.believed)
         exact = exact and r is not None and bool((r.double() == leaf.data.double()).all())
+        if leaf.path.startswith("argument"):
+            continue
+        finer = finer or (r is not None and any(bool(is_finer(o, r).any()) for o, r in chunks(leaf.data, r)))
+        whole = whole and all(bool(is_whole(o).all()) for (o,) in chunks(leaf.data))
     if dense is not None:
         credible = credible and len(dense) == len(original) and agree(original, dense, reference, jittered, rounding)
-    return credible, exact
+    return credible, exact, finer, whole
+
+
+def is_finer(o, r):
+    return r.isfinite() & (r.double() != r.to(o.dtype).double())
+
+
+# Sums of fewer bits than any wide type has.
+LARGE = 2.0**22
+
+
+def is_whole(o):
+    o = o.double()
+    return (o == o.round()) & (o.abs() < LARGE)
 
 
 def agree(original, dense, reference, jittered, rounding):

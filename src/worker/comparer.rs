@@ -84,8 +84,8 @@ impl<'py> Comparer<'py> {
                 let (reference, jittered) = self.slots(reference, &jittered)?;
                 let dense = dense.map(|slot| self.slot(slot)).transpose()?;
                 let found = module.getattr("standing")?.call1((self.slot(original)?, reference, jittered, dense))?;
-                let (is_credible, is_exact) = found.extract()?;
-                Ok(ComparerReply::Standing { is_credible, is_exact })
+                let (is_credible, is_exact, is_finer, is_whole) = found.extract()?;
+                Ok(ComparerReply::Standing { is_credible, is_exact, is_finer, is_whole })
             }
             ComparerRequest::Changed { one, other } => {
                 self.differences(&module.getattr("changed")?.call1((self.slot(one)?, self.slot(other)?))?)

@@ -40,6 +40,18 @@ def jitter(flat, seed):
     return moved
 
 
+def coarsen(flat, rounds):
+    """Leaves 10 bits of mantissa of each number of 32 bits: the nearest such number, or the next towards zero."""
+    if flat.dtype is not torch.float32:
+        return
+    for start in range(0, flat.numel(), CHUNK):
+        part = flat[start : start + CHUNK]
+        bits = part.view(torch.int32)
+        made = ((bits + (1 << 12)) if rounds else bits) & -(1 << 13)
+        made = made.view(torch.float32)
+        part.copy_(torch.where(part.isfinite() & made.isfinite(), made, part))
+
+
 def widened(flat, dtype):
     """A copy in a wider type; what is not a float, or as wide already, keeps its own."""
     dtype = getattr(torch, dtype) if isinstance(dtype, str) else dtype

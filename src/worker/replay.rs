@@ -9,7 +9,7 @@ use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyString, PyTuple};
 
 use super::launch::resolve;
 use super::models::model_inputs;
-use super::values::{Described, contents};
+use super::values::{Described, bounds, contents};
 use super::{failed, raw};
 use crate::protocol::runner::{Inputs, Reuse, Values};
 use crate::protocol::sizes::{Placed, Sizes};
@@ -233,16 +233,29 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         if self.inputs.values != Values::Recorded {
             self.apply_values()?;
         }
-        if let Some(seed) = self.inputs.jitter {
-            let jitter = helpers(self.replay.py)?.getattr("jitter")?;
-            for (&at, storage) in self.storages.iter().filter(|(_, storage)| is_float(&storage.dtype)) {
-                let flat = self.replay.flat(storage)?;
-                let moved = jitter.call1((&flat, seed.wrapping_add(at as u64) & 0x7fff_ffff_ffff))?;
-                if !moved.is_none() && !moved.is(&flat) {
-                    flat.call_method1("copy_", (moved,))?;
-                }
+        for (&at, storage) in self.storages.iter().filter(|(_, storage)| is_float(&storage.dtype)) {
+            let flat = self.replay.flat(storage)?;
+            if self.is_coarse(at) {
+                helpers(self.replay.py)?.getattr("coarsen")?.call1((flat, self.inputs.coarse.rounds))?;
+            } else if self.inputs.widen.is_none() {
+                self.jitter(at, &flat)?;
             }
         }
+        Ok(())
+    }
+
+    /// Whether one of its tensors is to hold coarse numbers.
+    fn is_coarse(&self, storage: usize) -> bool {
+        let is_named = |spec: &TensorSpec| self.inputs.coarse.tensors.contains(&spec.id);
+        self.specs.iter().any(|(spec, _)| spec.storage == storage && is_named(spec))
+    }
+
+    /// Moves elements by their rounding error, if that is asked for.
+    fn jitter(&self, storage: usize, flat: &Bound<'py, PyAny>) -> PyResult<()> {
+        let Some(seed) = self.inputs.jitter else { return Ok(()) };
+        let seed = seed.wrapping_add(storage as u64) & 0x7fff_ffff_ffff;
+        let moved = helpers(self.replay.py)?.getattr("jitter")?.call1((flat, seed))?;
+        flat.call_method1("copy_", (moved,))?;
         Ok(())
     }
 
@@ -302,7 +315,8 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
     fn finish(mut self) -> PyResult<BTreeMap<usize, Storage<'py>>> {
         let Some(wide) = &self.inputs.widen else { return Ok(self.storages) };
         let replay = self.replay;
-        for (at, storage) in &mut self.storages {
+        let mut storages = std::mem::take(&mut self.storages);
+        for (at, storage) in &mut storages {
             let is_one = self.specs.iter().all(|(spec, _)| spec.storage != *at || spec.dtype == storage.dtype);
             if !is_one || !is_widened(&storage.dtype, wide) {
                 continue;
@@ -317,9 +331,11 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
                 storage.first,
             ))?;
             *storage = Storage { whole, size, dtype: wide.clone(), first: storage.first };
-            replay.flat(storage)?.call_method1("copy_", (narrow,))?;
+            let flat = replay.flat(storage)?;
+            flat.call_method1("copy_", (narrow,))?;
+            self.jitter(*at, &flat)?;
         }
-        Ok(self.storages)
+        Ok(storages)
     }
 }
 
@@ -347,19 +363,6 @@ fn is_widened(dtype: &str, wide: &str) -> bool {
 
 fn is_by_value(data: &Data) -> bool {
     matches!(data, Data::Integers(_) | Data::Floats(_))
-}
-
-fn bounds(data: &Data) -> (f64, f64) {
-    match data {
-        Data::Normal { low, high, .. } => (*low, *high),
-        Data::Range { low, high, .. } => (*low as f64, *high as f64),
-        Data::Integers(_) => (0.0, 1.0),
-        Data::Floats(values) => {
-            let finite = || values.iter().copied().filter(|value| value.is_finite());
-            let low = finite().fold(f64::INFINITY, f64::min);
-            if low.is_finite() { (low, finite().fold(low, f64::max)) } else { (0.0, 1.0) }
-        }
-    }
 }
 
 /// Values → objects, over storages that are filled.

@@ -17,6 +17,20 @@ pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     super::helper(py, "_warpsmith_contents", include_str!("contents.py"))
 }
 
+/// The least and the greatest element.
+pub(super) fn bounds(data: &Data) -> (f64, f64) {
+    match data {
+        Data::Normal { low, high, .. } => (*low, *high),
+        Data::Range { low, high, .. } => (*low as f64, *high as f64),
+        Data::Integers(_) => (0.0, 1.0),
+        Data::Floats(values) => {
+            let finite = || values.iter().copied().filter(|value| value.is_finite());
+            let low = finite().fold(f64::INFINITY, f64::min);
+            if low.is_finite() { (low, finite().fold(low, f64::max)) } else { (0.0, 1.0) }
+        }
+    }
+}
+
 /// The arguments of a call, described.
 pub(super) struct Described<'py> {
     pub(super) args: Vec<Value>,

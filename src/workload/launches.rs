@@ -8,6 +8,7 @@ use super::existing;
 use crate::analysis::types::dtype::Number;
 use crate::kernel::{Passed, RecordedLaunch};
 use crate::protocol::{LaunchRecord, Value};
+use crate::store::Run;
 
 /// The recordings that there are, as far as it takes to see whether there are new ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,6 +54,14 @@ pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
         }
     }
     found.into()
+}
+
+/// The newest command that made calls of `file` and can be run again.
+#[must_use]
+pub fn run_of(seen: &Seen, file: &Path) -> Option<Run> {
+    let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let store = seen.0.as_ref().and_then(|(workspace, _)| existing(workspace))?;
+    store.run_of(&file).inspect_err(|error| tracing::warn!(%error, "recordings cannot be read")).ok()?
 }
 
 fn launch(record: LaunchRecord) -> RecordedLaunch {

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 use std::time::Duration;
 use std::{fs, io};
 
@@ -25,6 +25,22 @@ pub struct Recorded {
     pub output: String,
 }
 
+impl Recorded {
+    /// The last lines of what the command printed.
+    #[must_use]
+    pub fn tail(&self) -> String {
+        last_lines(&self.output)
+    }
+}
+
+/// The last lines of what a program printed.
+#[must_use]
+pub fn last_lines(text: &str) -> String {
+    const LINES: usize = 12;
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    lines[lines.len().saturating_sub(LINES)..].join("\n")
+}
+
 /// Why nothing was recorded.
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
@@ -45,25 +61,32 @@ pub enum RecordingError {
     Cancelled,
 }
 
-/// Runs `command` in `folder` and records the calls of every function under `workspace` that launches kernels.
-///
-/// With `quiet`, the command's output is kept for the error message instead of being shown. `going` is asked now and
+/// A command to record, and where its calls are kept.
+#[derive(Clone, Debug)]
+pub struct ToRecord {
+    /// The workspace's root, whose functions are watched.
+    pub workspace: PathBuf,
+    /// Where the command runs.
+    pub folder: PathBuf,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
+    /// The user's interpreter, for commands that name none.
+    pub python: PathBuf,
+    /// The name of the device.
+    pub device: String,
+    /// The command's output is kept for the error message instead of being shown.
+    pub quiet: bool,
+    /// How much is kept.
+    pub limits: Limits,
+}
+
+/// Runs a command and records the calls of every function of the workspace that launches kernels. `going` is asked now and
 /// then whether to go on.
 ///
 /// # Errors
 /// [`RecordingError`] when the command cannot run. A command that fails keeps what was recorded until then.
-#[expect(clippy::too_many_arguments, reason = "each is another fact about the run")]
-pub fn record(
-    workspace: &Path,
-    folder: &Path,
-    command: &[OsString],
-    python: &Path,
-    device: &str,
-    quiet: bool,
-    limits: Limits,
-    going: &dyn Fn() -> bool,
-) -> Result<Recorded, RecordingError> {
-    let workspace = &fs::canonicalize(workspace)?;
+pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, RecordingError> {
+    let workspace = &fs::canonicalize(&what.workspace)?;
     let (entries, has_launches) = entry_points(workspace);
     if !has_launches {
         return Err(RecordingError::NoEntries(workspace.clone()));
@@ -73,16 +96,19 @@ pub fn record(
         entries,
         workspace: workspace.clone(),
         output: spool.folder.clone(),
-        distinct: limits.shapes,
-        device: device.to_owned(),
+        distinct: what.limits.shapes,
+        device: what.device.clone(),
     };
     let config_file = tempfile::NamedTempFile::new()?;
     serde_json::to_writer(config_file.as_file(), &config).map_err(io::Error::from)?;
-    let mut run = record_command(command, python, config_file.path())?;
+    let mut run = record_command(&what.command, &what.python, config_file.path())?;
     let log = tempfile::NamedTempFile::new()?;
-    run.current_dir(folder);
-    if quiet {
+    run.current_dir(&what.folder);
+    if what.quiet {
         run.stdin(Stdio::null()).stdout(log.reopen()?).stderr(log.reopen()?);
+        // Nobody types to it, so it can be ended with all that it starts.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut run, 0);
     }
     let mut process = run.spawn()?;
     let status = loop {
@@ -90,18 +116,43 @@ pub fn record(
             break status;
         }
         if !going() {
-            process.kill()?;
+            end(&mut process, what.quiet);
             process.wait()?;
             return Err(RecordingError::Cancelled);
         }
         std::thread::park_timeout(Duration::from_millis(20));
     };
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    let workloads = spool.import(&mut store(workspace)?, &Recording::now(&words.join(" ")), limits)?;
+    let recording = Recording::of(&what.command, &what.folder);
+    let workloads = spool.import(&mut store(workspace)?, &recording, what.limits)?;
     if !workloads.is_empty() {
         touch(workspace)?;
     }
     Ok(Recorded { workloads, status: status.code(), output: fs::read_to_string(log.path()).unwrap_or_default() })
+}
+
+/// Kills a process, and with `group` all that it has started and that did not leave its group.
+fn end(process: &mut Child, group: bool) {
+    #[cfg(unix)]
+    if let (true, Ok(id)) = (group, i32::try_from(process.id())) {
+        #[expect(unsafe_code, reason = "sends a signal to a group that this process has made and not waited for yet")]
+        // SAFETY: a system call without memory.
+        unsafe {
+            libc::kill(-id, libc::SIGKILL);
+        }
+    }
+    // It may have ended by itself.
+    let _ = process.kill();
+}
+
+/// A recorded call for people: `matmul in matmul.py: 1 call, launches matmul_kernel`
+#[must_use]
+pub fn describe(workload: &Workload) -> String {
+    let file = workload.file.file_name().unwrap_or_default().to_string_lossy();
+    let calls = if workload.count == 1 { "1 call".to_owned() } else { format!("{} calls", workload.count) };
+    let obstacle = workload.obstacle().map_or_else(String::new, |what| format!("; cannot be run again: {what}"));
+    let gradients = if workload.gradients { " with gradients" } else { "" };
+    let (entry, kernels) = (&workload.entry, workload.kernels().join(", "));
+    format!("{entry} in {file}: {calls}{gradients}, launches {kernels}{obstacle}")
 }
 
 /// The functions of a workspace that hold launches of kernels or call autograd functions, and whether there is any launch.

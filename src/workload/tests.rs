@@ -2,6 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use super::*;
+use crate::protocol::Workload;
 use crate::protocol::{Environment, LaunchRecord, Source, Value};
 use crate::store::{Limits, Recording};
 
@@ -47,8 +48,12 @@ impl Project {
         touch(self.root()).unwrap();
     }
 
+    fn of(&self, of: Of<'_>) -> Result<Vec<Workload>, Unusable> {
+        Sought { workspace: self.root(), file: &self.file, text: None, of }.find()
+    }
+
     fn for_file(&self, entry: Option<&str>) -> Result<Vec<(String, u64)>, Unusable> {
-        let found = for_file(self.root(), &self.file, entry)?;
+        let found = self.of(entry.map_or(Of::File, Of::Entry))?;
         Ok(found.into_iter().map(|workload| (workload.entry, workload.count)).collect())
     }
 }
@@ -83,15 +88,25 @@ fn a_comment_that_cannot_be_read_is_an_obstacle() {
 }
 
 #[test]
-fn a_call_is_found_by_kernel_and_device() {
+fn a_call_is_found_by_the_kernel_that_it_launches() {
+    let text = "# warpsmith: workload entry=f n=1\n# warpsmith: workload entry=h n=1 count=9\n
+@triton.jit\ndef k(n): pass\n\ndef f(n):\n    k[(1,)](n)\n\ndef h(n): pass\n";
     let project = Project::new("");
-    assert_eq!(find(project.root(), &project.file, "k", "H200"), Err(Unusable::NotRecorded));
+    let of = |kernel: &str| project.of(Of::Kernel(kernel));
+    assert_eq!(of("k"), Err(Unusable::NotRecorded));
+    // Comments count as the editor has them, and only those of functions that come to launch the kernel.
+    let sought = Sought { workspace: project.root(), file: &project.file, text: Some(text), of: Of::Kernel("k") };
+    let entries = |found: Vec<Workload>| found.into_iter().map(|workload| workload.entry).collect::<Vec<_>>();
+    assert_eq!(entries(sought.find().unwrap()), ["f"]);
     assert!(!project.root().join(".warpsmith").exists(), "looking writes nothing");
     project.keep(&[project.call("f", 2, Value::Int(1)), project.call("g", 3, Value::Opaque("io.File".to_owned()))]);
-    let found = find(project.root(), &project.file, "k", "H200").unwrap();
-    assert_eq!(found, project.call("f", 2, Value::Int(1)));
-    assert_eq!(find(project.root(), &project.file, "k", "A100"), Err(Unusable::NotRecorded));
-    assert_eq!(find(project.root(), &project.file, "other", "H200"), Err(Unusable::NotRecorded));
+    assert_eq!(of("k"), Ok(vec![project.call("f", 2, Value::Int(1))]));
+    assert_eq!(of("other"), Err(Unusable::NotRecorded));
+    // On whatever device it was recorded: the shapes are what counts.
+    let mut elsewhere = project.call("f", 7, Value::Int(1));
+    elsewhere.environment.device = "A100".to_owned();
+    project.keep(std::slice::from_ref(&elsewhere));
+    assert_eq!(of("k").unwrap()[0], elsewhere);
 }
 
 #[test]
@@ -135,4 +150,34 @@ fn what_a_killed_recorder_left_is_taken_over() {
     assert_eq!(imported.len(), 1);
     assert_eq!(project.for_file(Some("g")).unwrap(), [("g".to_owned(), 1)]);
     assert!(!state.join("workloads").exists());
+}
+
+/// Nothing of the user's runs where it may not, or where there is nothing to record it on.
+#[test]
+fn a_file_is_run_only_when_there_is_no_call_and_it_may() {
+    let project = Project::new("# warpsmith: workload entry=f n=1\n");
+    let asked = std::cell::RefCell::new(Vec::new());
+    let device = std::cell::Cell::new(Ok("H200"));
+    let get = |of: Of<'_>, goes: bool| {
+        let running = Running {
+            python: Path::new("/nowhere/python"),
+            limits: LIMITS,
+            device: &|| device.get().map(str::to_owned).map_err(str::to_owned),
+            may_run: &|question| {
+                asked.borrow_mut().push(question.to_owned());
+                false
+            },
+            going: &|| goes,
+        };
+        Sought { workspace: project.root(), file: &project.file, text: None, of }.find_or_record(&running)
+    };
+    assert_eq!(get(Of::Entry("f"), true).unwrap().len(), 1);
+    assert_eq!(asked.borrow().len(), 0);
+    assert!(matches!(get(Of::Entry("g"), true), Err(NoCall::Declined)));
+    assert!(matches!(get(Of::Kernel("k"), false), Err(NoCall::Cancelled)));
+    device.set(Err("no driver"));
+    let error = get(Of::Entry("g"), true).unwrap_err().to_string();
+    assert!(error.starts_with("no call of it is recorded, and there is no GPU here to record one on (no driver); "));
+    let question = |name: &str| format!("No call of `{name}` is recorded yet. Run `python f.py` once to record one?");
+    assert_eq!(*asked.borrow(), [question("g"), question("k")]);
 }

@@ -77,17 +77,21 @@ impl Project {
     }
 
     pub(crate) fn verify_with(&self, variables: &[(&str, &str)], args: &[&str]) -> Output {
+        let args = [&["verify", "original.py"], args].concat();
+        self.command(&args).envs(variables.iter().copied()).output().unwrap()
+    }
+
+    /// The program in the project's folder, with the test's Python and the simulated device.
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
         let python = test_python();
-        Command::new(env!("CARGO_BIN_EXE_warpsmith"))
-            .args(["verify", "original.py"])
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpsmith"));
+        command
             .args(args)
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
             .env("PYTHONPATH", self.path("first"))
-            .envs(variables.iter().copied())
-            .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap())
-            .output()
-            .unwrap()
+            .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap());
+        command
     }
 
     /// Verdicts on all candidates, judged in one process, and the exit status.

@@ -117,7 +117,12 @@ class Evaluation:
             for path in sorted((suite.HERE / original).glob("*.py")):
                 if answer := verdicts.get(path.stem):
                     run = {"answer": answer, "status": suite.STATUS.get(answer["verdict"]), "seconds": answer["seconds"], "errors": ""}
-                    row = rows[f"{original}/{path.stem}"] = suite.compare(suite.header(path), run, strict=False)
+                    row = suite.compare(suite.header(path), run, strict=False)
+                    if row["got"] == "accepted" and row["expected"]["verdict"] == "refused" and self.left() > 60:
+                        # Alone it is called with more elements than 32 bits count, whether it is an offer or not.
+                        run = self.verify(suite.HERE / f"{original}.py", path, entry)
+                        row = suite.compare(suite.header(path), run, strict=False)
+                    rows[f"{original}/{path.stem}"] = row
                     if row["wrong"]:
                         print(f"FAIL {original}/{path.stem:32} {row['wrong']}: {row['reason'][:150]!r}", row["failed"], str(row["evidence"])[:600], flush=True)
         total = len(list(suite.candidates()))

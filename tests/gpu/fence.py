@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks on a real GPU that CUDA, torch and Triton work behind the fence, and what they need there.
 
-    fence.py --module _worker.abi3.so [--python PYTHON]
+    fence.py [--module _worker.abi3.so] [--python PYTHON]
 
-The module is what the binary unpacks to `~/.cache/warpsmith/worker`. Needs torch and Triton in the interpreter. Ends with
+The module is what the binary unpacks to `~/.cache/warpsmith/worker`, the newest unless one is named. Needs torch and Triton in the interpreter. Ends with
 status 1 when something is not as it should be; lines that begin with `    ` are there to be read.
 """
 
@@ -239,9 +239,12 @@ def one_by_one(options):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--module", type=pathlib.Path, required=True)
+    parser.add_argument("--module", type=pathlib.Path)
     parser.add_argument("--python", default=sys.executable)
     options = parser.parse_args()
+    if options.module is None:
+        cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache")
+        options.module = max((cache / "warpsmith/worker").glob("*.so"), key=lambda path: path.stat().st_mtime)
     options.module = options.module.resolve()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="fence-"))
     one_by_one(options)

@@ -17,11 +17,17 @@ fn says_what_it_is_and_what_it_can() {
     assert_eq!(capabilities["textDocumentSync"]["openClose"], true);
     assert_eq!(
         capabilities["codeActionProvider"]["codeActionKinds"],
-        json!(["quickfix", "refactor.rewrite", "warpsmith.inspect"])
+        json!(["quickfix", "refactor.rewrite", "warpsmith.inspect", "warpsmith.record"])
     );
     assert_eq!(
         capabilities["executeCommandProvider"]["commands"],
-        json!(["warpsmith.optimize", "warpsmith.cancel", "warpsmith.resources", "warpsmith.inspect"])
+        json!([
+            "warpsmith.optimize",
+            "warpsmith.cancel",
+            "warpsmith.resources",
+            "warpsmith.inspect",
+            "warpsmith.record"
+        ])
     );
     assert_eq!(
         capabilities["notebookDocumentSync"]["notebookSelector"],

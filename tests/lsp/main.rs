@@ -20,5 +20,6 @@ mod names;
 mod notebooks;
 mod optimize;
 mod ordering;
+mod record;
 mod resources;
 mod settings;

@@ -71,7 +71,7 @@ fn parameters_of_another_shape_are_refused() {
     client.notify("textDocument/didChange", json!([]));
     let (code, message) = client.request_error("workspace/executeCommand", json!({ "command": "rm -rf" }));
     assert_eq!((code, message.as_str()), (-32602, "there is no command `rm -rf`"));
-    for command in ["warpsmith.optimize", "warpsmith.cancel"] {
+    for command in ["warpsmith.optimize", "warpsmith.cancel", "warpsmith.record"] {
         for arguments in [json!([]), json!([1]), json!([{ "uri": 3 }])] {
             let params = json!({ "command": command, "arguments": arguments });
             let (code, _) = client.request_error("workspace/executeCommand", params);

@@ -66,7 +66,13 @@ fn found(request: &Request) -> Outcome {
     };
     let text = apply_edits(&request.text, &edits);
     let offer = Offer { edits, text, change: "BLOCK 64 → 128".to_owned(), speedup };
-    Outcome { kernel: "scale".to_owned(), evaluated: 7, offer: Some(offer), summary: "1.83× faster".to_owned() }
+    Outcome {
+        kernel: "scale".to_owned(),
+        evaluated: 7,
+        remembered: 0,
+        offer: Some(offer),
+        summary: "1.83× faster".to_owned(),
+    }
 }
 
 /// What [`found`] makes of a text.
@@ -285,7 +291,7 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
             std::thread::yield_now();
         }
         let summary = "nothing is faster".to_owned();
-        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 3, offer: None, summary })
+        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 3, remembered: 0, offer: None, summary })
     };
     let mut client = setup().tools(tools(Arc::new(search))).start();
     let document = open(&mut client);
@@ -304,21 +310,37 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
 
 #[test]
 fn a_search_asks_before_it_runs_the_users_program() {
-    let run = json!({ "title": "Run" });
-    for (choice, expected) in [(run, true), (json!({ "title": "Don't run" }), false), (Value::Null, false)] {
+    let run = json!({ "title": "Run it once" });
+    for (choice, expected) in [(run, true), (json!({ "title": "Cancel" }), false), (Value::Null, false)] {
         let search = |_: &Request, observer: &dyn Observer| {
             let summary = format!("confirmed: {}", observer.confirm("Run `python train.py`?"));
-            Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, offer: None, summary })
+            Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, remembered: 0, offer: None, summary })
         };
         let mut client = Setup::new().full().tools(tools(Arc::new(search))).start();
         let document = open(&mut client);
         start(&mut client, &document);
         let question = client.server_message("window/showMessageRequest");
         assert_eq!(question["params"]["message"], "Run `python train.py`?");
-        assert_eq!(question["params"]["actions"], json!([{ "title": "Run" }, { "title": "Don't run" }]));
+        assert_eq!(question["params"]["actions"], json!([{ "title": "Run it once" }, { "title": "Cancel" }]));
         client.reply(&question, choice);
         assert_eq!(client.notification("window/showMessage")["message"], format!("confirmed: {expected}"));
     }
+    // A client that cannot ask, or does not want to: nothing is run.
+    let search = |_: &Request, observer: &dyn Observer| {
+        assert!(!observer.confirm("Run it?"));
+        Err(OptimizeError::Declined("nothing was run; record a call".to_owned()))
+    };
+    let mut client = setup().tools(tools(Arc::new(search))).start();
+    let document = open(&mut client);
+    let job = start(&mut client, &document);
+    accept_progress(&mut client, &job);
+    let question = client.server_message("window/showMessageRequest");
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32601, "message": "what?" } }));
+    assert_eq!(end_of_progress(&mut client).0.as_deref(), Some("nothing was run"));
+    let message = client.notification("window/showMessage");
+    let text = "`scale` was not optimized: nothing was run; record a call";
+    assert_eq!(message, json!({ "type": 3, "message": text }));
+    client.assert_silent();
     // A job that is stopped waits no longer for the answer.
     let search = |_: &Request, observer: &dyn Observer| {
         assert!(!observer.confirm("Run it?"));
@@ -411,4 +433,20 @@ fn without_a_device_the_reason_is_shown() {
         assert!(Instant::now() < deadline);
     }
     assert_eq!(action(&mut client, &document, "import triton"), Value::Null);
+}
+
+/// Where candidates are judged elsewhere, this machine needs no device.
+#[test]
+fn an_evaluator_elsewhere_does_without_a_device_here() {
+    let missing = || Devices::Missing("no GPU here".to_owned());
+    let search = |request: &Request, _: &dyn Observer| {
+        let summary = format!("judged by {:?}", request.settings.evaluator.command);
+        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, remembered: 0, offer: None, summary })
+    };
+    let tools = Tools { devices: Arc::new(missing), ..tools(Arc::new(search)) };
+    let options = json!({ "settings": { "select": ["L002"], "evaluator": { "command": ["gpubox"] } } });
+    let mut client = Setup::new().full().options(options).tools(tools).start();
+    let document = open(&mut client);
+    start(&mut client, &document);
+    assert_eq!(client.notification("window/showMessage")["message"], "judged by [\"gpubox\"]");
 }

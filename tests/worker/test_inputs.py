@@ -202,5 +202,21 @@ class Widened(unittest.TestCase):
         self.assertEqual(inputs.widened(torch.zeros(2, dtype=torch.complex64), torch.float32).dtype, torch.complex64)
 
 
+class Coarse(unittest.TestCase):
+    def test_ten_bits_are_left(self):
+        x = torch.cat([contents(4096), torch.tensor([0.0, -0.0, math.inf, -math.inf, math.nan, 3.4028235e38, 1e-40])])
+        for rounds in (False, True):
+            made = x.clone()
+            inputs.coarsen(made, rounds)
+            few = torch.where(made.isfinite() & (made.abs() < 3e38), made, 0.0)
+            self.assertTrue(bool((few.view(torch.int32) & 0x1FFF == 0).all()))
+            self.assertTrue(torch.equal(made.isfinite(), x.isfinite()) and bool(made[-3].isnan()))
+            error = (made[:4096] - x[:4096]).abs() / x[:4096].abs()
+            self.assertTrue(2.0**-12 < float(error.max()) <= 2.0 ** (-11 if rounds else -10))
+            again = made.clone()
+            inputs.coarsen(again, rounds)
+            self.assertTrue(torch.equal(again.view(torch.int32), made.view(torch.int32)))
+
+
 if __name__ == "__main__":
     unittest.main()

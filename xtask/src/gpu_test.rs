@@ -1,4 +1,5 @@
-//! `cargo xtask gpu-test`: optimizing on a real GPU, from the command line and from Neovim.
+//! `cargo xtask gpu-test`: optimizing on a real GPU, from the command line and from Neovim; the fence around candidates; and
+//! the judge, by its suite and in figures.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,6 +8,9 @@ use anyhow::ensure;
 
 use crate::process::{self, cargo, say};
 use crate::python;
+
+/// Packages whose kernels are judged against themselves.
+const PUBLISHED: [&str; 2] = ["liger-kernel==0.8.5", "fla-core==0.6.0"];
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let interpreter = python::interpreter()?;
@@ -22,18 +26,39 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     if !nvim.join("complete").exists() {
         process::run(Command::new("bash").arg(root.join("tests/neovim/install.sh")).arg(&nvim).arg("forky"))?;
     }
-    say("On the GPU");
-    let results = root.join("target/gpu-results.json");
+    say("Published kernels");
+    let packages = root.join("target/published");
     process::run(
         Command::new(&interpreter)
-            .arg(root.join("tests/gpu/run.py"))
-            .arg("--warpsmith")
-            .arg(root.join("target/release/warpsmith"))
-            .arg("--nvim")
-            .arg(nvim.join("nvim"))
-            .arg("--out")
-            .arg(&results),
+            .args(["-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:"])
+            .args(PUBLISHED)
+            .arg("--dest")
+            .arg(&packages),
     )?;
-    say(&format!("Results in {}: keep those that count in docs/results/", results.display()));
+    let wheels = std::fs::read_dir(&packages)?.flatten().map(|entry| entry.path());
+    let wheels: Vec<_> = wheels.filter(|path| path.extension().is_some_and(|extension| extension == "whl")).collect();
+    let script = |name: &str| {
+        let mut command = Command::new(&interpreter);
+        command.arg(root.join("tests/gpu").join(name));
+        command
+    };
+    let (warpsmith, results) = (root.join("target/release/warpsmith"), root.join("target/gpu-results.json"));
+    let judged = root.join("target/gpu-evaluation.json");
+    say("On the GPU");
+    let mut failed = Vec::new();
+    let mut optimizing = script("run.py");
+    optimizing.arg("--warpsmith").arg(&warpsmith).arg("--nvim").arg(nvim.join("nvim")).arg("--out").arg(&results);
+    let mut judging = script("evaluation.py");
+    judging.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--out").arg(&judged);
+    judging.args(["--seconds", "5400", "--packages"]).args(&wheels);
+    for (what, mut command) in [("optimizing", optimizing), ("the fence", script("fence.py")), ("judging", judging)] {
+        // Each says something, whatever the others do.
+        if let Err(error) = process::run(&mut command) {
+            say(&format!("{what}: {error}"));
+            failed.push(what);
+        }
+    }
+    say(&format!("Results in {} and {}: keep those that count in docs/results/", results.display(), judged.display()));
+    ensure!(failed.is_empty(), "not as it should be: {}", failed.join(", "));
     Ok(())
 }

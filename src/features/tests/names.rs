@@ -108,6 +108,16 @@ fn all_places_of_a_name_are_found() {
     assert_eq!(places("range(0, n|)"), (4, 1));
 }
 
+/// While it is typed a number can end right before a name.
+#[test]
+fn a_name_right_behind_a_number_is_a_place() {
+    let text = FLOW.replace("BLOCK=64)", "BLOCK=64flow[n]");
+    let source = Source::parse(text.as_str());
+    let module = Module::build(&source);
+    let (symbol, span) = names::at(&source, &module, text.find("64flow").unwrap() + 2).unwrap();
+    assert!(names::occurrences(&source, &module, symbol).iter().any(|place| place.span == span));
+}
+
 #[test]
 fn the_outline_has_kernels_configurations_and_launches() {
     fn names(entries: &[Entry]) -> Vec<String> {

@@ -20,6 +20,7 @@ pub(crate) struct Setup {
     tools: Option<Tools>,
     files: Vec<(String, String)>,
     hears_of_missing_triton: bool,
+    fake_device: bool,
 }
 
 impl Setup {
@@ -34,6 +35,7 @@ impl Setup {
             tools: None,
             files: Vec::new(),
             hears_of_missing_triton: false,
+            fake_device: false,
         }
     }
 
@@ -112,6 +114,12 @@ impl Setup {
         self
     }
 
+    /// Runs the server with a simulated device, in a process of its own.
+    pub(crate) fn fake_device(mut self) -> Self {
+        self.fake_device = true;
+        self
+    }
+
     /// Writes a file into the workspace's folder.
     pub(crate) fn file(mut self, name: &str, text: &str) -> Self {
         self.files.push((name.to_owned(), text.to_owned()));
@@ -149,7 +157,7 @@ impl Setup {
         let (messages, inbox) = mpsc::channel();
         let transport = match self.tools {
             Some(tools) => Transport::in_process(tools, messages),
-            None => Transport::spawn(folder.path(), messages),
+            None => Transport::spawn(folder.path(), self.fake_device, messages),
         };
         Client {
             transport: Some(transport),

@@ -17,8 +17,9 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    pub(super) fn spawn(folder: &Path, messages: mpsc::Sender<Value>) -> Self {
+    pub(super) fn spawn(folder: &Path, fake_device: bool, messages: mpsc::Sender<Value>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_warpsmith"))
+            .envs(fake_device.then_some(("WARPSMITH_FAKE_DEVICE", "toy")))
             .arg("serve")
             .current_dir(folder)
             .env("WARPSMITH_LOG", "info")

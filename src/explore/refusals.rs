@@ -1,0 +1,188 @@
+//! Candidates that earlier searches saw refused, so that nobody judges them again.
+//!
+//! What is kept is only what lies in the text itself ([`Outcome::lasts`]), under a key of everything that the verdict depends
+//! on. Candidates that were accepted are not kept: a speedup is worth nothing unless it is measured now, that takes loading,
+//! compiling and calling them all the same, and what the search accepts is checked with contents that are drawn afresh.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::Request;
+use crate::evaluate::{Evaluator, Outcome, Reason, Verdict};
+use crate::protocol::{Environment, Source, Workload};
+use crate::store::Store;
+use crate::syntax::normal_form;
+use crate::workload;
+
+/// Milliseconds after which a refusal counts no more: packages outside of the workspace are not among what it is kept under.
+const LASTS: i64 = 30 * 24 * 3600 * 1000;
+/// Characters of evidence that are kept.
+const EVIDENCE: usize = 600;
+/// Bytes of Python files in a workspace above which nothing is kept: reading them all would take longer than it saves.
+const MOST_AROUND: u64 = 32 << 20;
+
+/// Refusals of a workspace, for one original and one call.
+pub(super) struct Refusals {
+    /// `None` where nothing is to be kept.
+    case: Option<String>,
+    store: Option<Store>,
+}
+
+/// A refusal as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    reason: Reason,
+    evidence: String,
+    /// Milliseconds since 1970.
+    at: i64,
+}
+
+impl Refusals {
+    pub(super) fn of(request: &Request, workload: &Workload) -> Self {
+        let case = if request.settings.optimize.remember { case(request, workload) } else { None };
+        let store = case.as_ref().and_then(|_| workload::existing(&request.workspace));
+        Self { case, store }
+    }
+
+    /// Why a candidate was refused, if it was.
+    pub(super) fn find(&self, evaluator: &Evaluator, text: &str) -> Option<(Reason, String)> {
+        let key = self.key(evaluator, text)?;
+        let found = self.store.as_ref()?.evaluation(&key);
+        let found = found.inspect_err(|error| tracing::warn!(%error, "no refusals are known")).ok()??;
+        // What another release wrote may not be readable.
+        let Kept { reason, evidence, at } = serde_json::from_str(&found).ok()?;
+        (now() - at < LASTS).then_some((reason, evidence))
+    }
+
+    /// Keeps a verdict, if it is one that lasts.
+    pub(super) fn keep(&mut self, request: &Request, evaluator: &Evaluator, text: &str, verdict: &Verdict) {
+        let Outcome::Refused { reason, evidence, .. } = &verdict.outcome else { return };
+        if !verdict.outcome.lasts() {
+            return;
+        }
+        let Some(key) = self.key(evaluator, text) else { return };
+        let evidence: String = evidence.chars().take(EVIDENCE).collect();
+        let kept = serde_json::to_string(&Kept { reason: *reason, evidence, at: now() });
+        if self.store.is_none() {
+            self.store = workload::store(&request.workspace).ok();
+        }
+        if let (Some(store), Ok(kept)) = (&mut self.store, kept)
+            && let Err(error) = store.keep_evaluation(&key, &kept)
+        {
+            tracing::warn!(%error, "a refusal is not kept");
+        }
+    }
+
+    /// The key of a candidate; the other end of a link may be another machine after it broke, so it is asked each time.
+    fn key(&self, evaluator: &Evaluator, text: &str) -> Option<[u8; 32]> {
+        key(self.case.as_ref()?, &evaluator.judge_version(), &evaluator.environment(), text)
+    }
+}
+
+fn key(case: &str, judge: &str, environment: &Environment, text: &str) -> Option<[u8; 32]> {
+    let parts = serde_json::to_vec(&(case, judge, environment, normal_form(text))).ok()?;
+    Some(*blake3::hash(&parts).as_bytes())
+}
+
+/// Everything but the candidate and where it is judged: the original, the call, and what both may import.
+fn case(request: &Request, workload: &Workload) -> Option<String> {
+    let mut call = workload.clone();
+    (call.count, call.environment) = (0, Environment::default());
+    if call.source != Source::Launch {
+        // What was launched when it was recorded says nothing about the call.
+        call.launches.clear();
+    }
+    let around = around(&request.workspace, &request.file)?;
+    let parts = serde_json::to_vec(&(normal_form(&request.text), call, around)).ok()?;
+    Some(blake3::hash(&parts).to_hex().to_string())
+}
+
+/// The Python files of the workspace without `file`, whose text counts as the editor has it.
+fn around(workspace: &Path, file: &Path) -> Option<Vec<(String, String)>> {
+    let (mut found, mut size) = (Vec::new(), 0);
+    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
+    let walk = ignore::WalkBuilder::new(workspace).sort_by_file_path(|a, b| a.cmp(b)).build().flatten();
+    for path in walk.map(ignore::DirEntry::into_path).filter(|path| path.extension().is_some_and(|it| it == "py")) {
+        size += path.metadata().map_or(0, |metadata| metadata.len());
+        if size > MOST_AROUND {
+            return None;
+        }
+        if path.canonicalize().is_ok_and(|path| path == file) {
+            continue;
+        }
+        let text = std::fs::read(&path).unwrap_or_default();
+        found.push((path.to_string_lossy().into_owned(), blake3::hash(&text).to_hex().to_string()));
+    }
+    Some(found)
+}
+
+fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.ok().and_then(|since| i64::try_from(since.as_millis()).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    const TEXT: &str = "import helper\n\n\ndef f(x):\n    return helper.g(x)\n";
+
+    fn request(folder: &Path, text: &str) -> Request {
+        Request {
+            file: folder.join("f.py"),
+            text: text.to_owned(),
+            kernel: None,
+            workspace: folder.to_owned(),
+            python: "python".into(),
+            settings: Settings::default(),
+        }
+    }
+
+    /// A verdict holds for as long as nothing that it depends on is another.
+    #[test]
+    fn a_case_is_told_by_the_original_the_call_and_what_lies_around() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("f.py", TEXT);
+        write("helper.py", "def g(x): return x\n");
+        let call = Workload { entry: "f".to_owned(), count: 3, ..Workload::default() };
+        let of = |text: &str, call: &Workload| case(&request(folder.path(), text), call).unwrap();
+        let first = of(TEXT, &call);
+        // How often it was seen, on which device it was recorded, and what does not count in the text.
+        let mut same = Workload { count: 9, ..call.clone() };
+        same.environment.device = "H200".to_owned();
+        assert_eq!(of(&format!("# a comment\n{TEXT}"), &same), first);
+        write("f.py", "other = 'text on the disk'\n");
+        write("notes.txt", "no Python");
+        assert_eq!(of(TEXT, &call), first);
+        let other = Workload { args: vec![crate::protocol::Value::Int(1)], ..call.clone() };
+        assert_ne!(of(TEXT, &other), first);
+        assert_ne!(of(&TEXT.replace("g(x)", "g(x, x)"), &call), first);
+        write("helper.py", "def g(x): return x + 1\n");
+        assert_ne!(of(TEXT, &call), first);
+    }
+
+    #[test]
+    fn a_key_is_told_by_judge_device_versions_and_candidate() {
+        let here = Environment { device: "H200".to_owned(), triton: "3.6.0".to_owned(), ..Environment::default() };
+        let with = |change: &dyn Fn(&mut Environment)| {
+            let mut other = here.clone();
+            change(&mut other);
+            key("case", "1", &other, TEXT)
+        };
+        let keys = [
+            key("case", "1", &here, TEXT),
+            key("other", "1", &here, TEXT),
+            key("case", "2", &here, TEXT),
+            key("case", "1", &here, "x = 1\n"),
+            with(&|it| "A100".clone_into(&mut it.device)),
+            with(&|it| "3.7.0".clone_into(&mut it.triton)),
+            with(&|it| "2.12".clone_into(&mut it.torch)),
+            with(&|it| "13.1".clone_into(&mut it.driver)),
+        ];
+        assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());
+        assert_eq!(key("case", "1", &here, &format!("{TEXT}# end\n")), keys[0]);
+    }
+}
