@@ -37,6 +37,17 @@ pub enum Of<'a> {
     Kernel(&'a str),
 }
 
+impl Of<'_> {
+    /// What a program without such a call calls, in words.
+    fn missing(self) -> String {
+        match self {
+            Of::File => "no function that launches a kernel".to_owned(),
+            Of::Entry(name) => format!("no such function as `{name}` that launches a kernel"),
+            Of::Kernel(name) => format!("no function that launches `{name}`"),
+        }
+    }
+}
+
 /// Why no call can be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unusable {
@@ -72,9 +83,9 @@ pub enum NoCall {
     /// There is none, and the user's file may not be run.
     #[error("nothing was run: no call of it is recorded yet; {ADVICE}")]
     Declined,
-    /// Running the file made none.
-    #[error("`{0}` ran and called nothing that launches the kernel from a function; {ADVICE}")]
-    NotMade(String),
+    /// Running the file made none: what would have been one.
+    #[error("`{0}` ran and called {1}; {ADVICE}")]
+    NotMade(String, String),
     /// The file failed.
     #[error("`{0}` failed:\n{1}")]
     Failed(String, String),
@@ -151,7 +162,7 @@ impl Sought<'_> {
         })?;
         self.find().map_err(|why| match why {
             Unusable::Obstacle(what) => NoCall::Obstacle(what),
-            Unusable::NotRecorded if recorded.status == Some(0) => NoCall::NotMade(shown),
+            Unusable::NotRecorded if recorded.status == Some(0) => NoCall::NotMade(shown, self.of.missing()),
             Unusable::NotRecorded => NoCall::Failed(shown, recorded.tail()),
         })
     }
