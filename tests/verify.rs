@@ -189,7 +189,7 @@ const KERNELS: &[(&str, &str, &str, Edit<'_>)] = &[
     ("mutates", "output", "argument 0", (OUT, "    tl.store(out + at, y, mask=mask)\n    tl.store(x + at, 1.0, mask=mask)\n")),
     ("lies", "tampering", "Tensor.data_ptr", (OUT, "    tl.store(out + at, y, mask=mask)\n\nclass Lies:\n    def __init__(self, kernel):\n        self.kernel = kernel\n    def __getitem__(self, grid):\n        def call(**given):\n            self.kernel[grid](**given)\n            kind = next(kind for kind in type(given['x']).__mro__ if kind.__name__ == 'Tensor')\n            plain = kind.data_ptr\n            kind.data_ptr = lambda self: plain(self)\n        return call\nscale_kernel = Lies(scale_kernel)\n")),
     ("patched", "tampering", "triton", ("\n@triton.jit", "\ntriton.jit, plain = (lambda f: plain(f)), triton.jit\n@triton.jit")),
-    ("rounded", "output", "60 of 60", (".to(tl.float32) * 2.0", ".to(tl.float32) * 2.002")),
+    ("rounded", "output", "of 60 elements differ", (".to(tl.float32) * 2.0", ".to(tl.float32) * 2.002")),
     ("sizes", "overrun", "sizes 60 → 59", ("mask = at < n\n", "mask = at < 60\n")),
     ("unwritten", "output", "1 of 60", (OUT, "    tl.store(out + at, y, mask=mask & (at != 7))\n")),
     ("values", "values", "a few NaN", (OUT, "    tl.store(out + at, tl.where(y == y, y, 0.0), mask=mask)\n")),

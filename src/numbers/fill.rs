@@ -291,6 +291,20 @@ impl<'a> Area<'a> {
         });
     }
 
+    /// Leaves 10 bits of mantissa of each number of 32 bits: the nearest such number, or the next towards zero.
+    pub fn coarsen(&mut self, rounds: bool) {
+        const CUT: u64 = 13;
+        let element = self.element;
+        if element.name != "float32" {
+            return;
+        }
+        let half = if rounds { 1 << (CUT - 1) } else { 0 };
+        self.each(&mut Chance::new(0), |_, _, bits| {
+            let made = (bits + half) >> CUT << CUT;
+            if element.decode(bits).is_finite() && element.decode(made).is_finite() { made } else { bits }
+        });
+    }
+
     fn sort(&mut self) {
         let (element, width) = (self.element, self.width());
         for (start, step) in self.rows() {

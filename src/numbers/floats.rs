@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::panic::resume_unwind;
 
-use super::{Element, MOST_THREADS};
+use super::{MOST_THREADS, Run};
 
 /// How much more than the original a candidate may be off. See `floats.py` on this and what follows.
 pub const FACTOR: f64 = 8.0;
@@ -22,43 +22,6 @@ const CHUNK: usize = 1 << 21;
 const SAMPLE: usize = 1 << 16;
 /// Elements that are looked at together, in whole rows.
 const PART: usize = 1 << 14;
-
-/// The elements of a result.
-#[derive(Clone, Copy, Debug)]
-pub struct Run<'a> {
-    /// Their type.
-    pub element: Element,
-    /// All their bytes, in order.
-    pub bytes: &'a [u8],
-}
-
-impl Run<'_> {
-    /// How many there are.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.bytes.len() / self.element.size
-    }
-
-    /// The bits of one.
-    #[must_use]
-    pub fn bits(&self, at: usize) -> u64 {
-        self.element.read(self.bytes, at * self.element.size)
-    }
-
-    /// The number that one is.
-    #[must_use]
-    pub fn value(&self, at: usize) -> f64 {
-        self.element.decode(self.bits(at))
-    }
-
-    fn part(&self, range: Range<usize>) -> &[u8] {
-        &self.bytes[range.start * self.element.size..range.end * self.element.size]
-    }
-
-    fn values(&self, from: usize, count: usize) -> Vec<f64> {
-        (from..from + count).map(|at| self.value(at)).collect()
-    }
-}
 
 /// A result of floats in all runs.
 #[derive(Debug)]

@@ -5,6 +5,7 @@
 mod element;
 mod fill;
 mod floats;
+mod run;
 mod spread;
 
 /// Threads at once, where there are many elements.
@@ -12,5 +13,6 @@ const MOST_THREADS: usize = 8;
 
 pub use element::{Element, Kind};
 pub use fill::{Area, Chance};
-pub use floats::{ARITHMETIC, FACTOR, Floats, Run, Scales, Wrong};
+pub use floats::{ARITHMETIC, FACTOR, Floats, Scales, Wrong};
+pub use run::Run;
 pub use spread::Spread;

@@ -133,6 +133,25 @@ class Agreement(unittest.TestCase):
                 self.check(comparer, (dtype, shape))
         self.assertGreater(min(self.seen.values()), 300, self.seen)
 
+    def test_what_an_original_is_good_for(self):
+        ones, thirds = torch.ones(3, 5), torch.full((3, 5), 1 / 3)
+        for result, wide, fields in [
+            (ones, ones, (True, False, True)),
+            (thirds, thirds, (True, False, False)),
+            (thirds, thirds.double() + 1e-9, (False, True, False)),
+            (ones * 2**22, ones * 2**22, (True, False, False)),
+            (ones.half(), ones, (True, False, True)),
+        ]:
+            for path in ("result", "argument 0"):
+                comparer = Comparer(self.folder)
+                slots = [comparer.keep(self.leaves(run, path)) for run in (result, wide)]
+                comparer.ask("Stand", original=slots[0], reference=slots[1], jittered=[], dense=None)
+                self.check(comparer, (path, fields))
+                is_exact, is_finer, is_whole = fields
+                told = {"is_exact": is_exact, "is_finer": is_finer and path == "result", "is_whole": is_whole}
+                standing = comparer.answers()[-1][1]["Standing"]
+                self.assertEqual({name: standing[name] for name in told}, told, (path, result, wide))
+
     def test_results_of_other_forms(self):
         comparer = Comparer(self.folder)
         x = torch.randn(4, 6)

@@ -144,3 +144,21 @@ fn a_jitter_is_one_unit_in_the_last_place() {
         assert!((150..250).contains(&moved), "{name}: {moved}");
     }
 }
+
+#[test]
+fn coarse_numbers_have_ten_bits_of_mantissa() {
+    let plain = [1.0, 1.0 + 2.0_f64.powi(-11), -1.0 - 2.0_f64.powi(-11), -1.0 - 2.0_f64.powi(-12), 0.0, f64::INFINITY];
+    let odd = [f64::from(f32::MAX), 2.0_f64.powi(-149)];
+    let all: Vec<f64> = plain.into_iter().chain(odd).collect();
+    let of = |name: &str, rounds: bool| {
+        filled(name, &dense(&[all.len() as i64]), &|area, _| {
+            area.values(all.iter().copied());
+            area.coarsen(rounds);
+        })
+    };
+    let (up, cut) = (1.0 + 2.0_f64.powi(-10), 2.0_f64.powi(128) - 2.0_f64.powi(117));
+    assert_eq!(of("float32", false), [1.0, 1.0, -1.0, -1.0, 0.0, f64::INFINITY, cut, 0.0]);
+    // What would be rounded to infinity stays.
+    assert_eq!(of("float32", true), [1.0, up, -up, -1.0, 0.0, f64::INFINITY, odd[0], 0.0]);
+    assert_eq!(of("float64", true), all);
+}

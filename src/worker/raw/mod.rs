@@ -4,6 +4,7 @@
 
 mod compare;
 mod device;
+mod leaf;
 mod memory;
 mod tensor;
 
@@ -70,6 +71,7 @@ pub(super) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     module.add_function(wrap_pyfunction!(fill_values, &module)?)?;
     module.add_function(wrap_pyfunction!(apply, &module)?)?;
     module.add_function(wrap_pyfunction!(jitter, &module)?)?;
+    module.add_function(wrap_pyfunction!(coarsen, &module)?)?;
     module.add_function(wrap_pyfunction!(settle, &module)?)?;
     module.add_function(wrap_pyfunction!(overrun, &module)?)?;
     module.add_function(wrap_pyfunction!(refill, &module)?)?;
@@ -206,6 +208,12 @@ fn apply(
 #[pyfunction]
 fn jitter(flat: &Bound<'_, Tensor>, seed: u64) -> PyResult<()> {
     flat.get().change(|area| area.jitter(seed))?;
+    Ok(())
+}
+
+#[pyfunction]
+fn coarsen(flat: &Bound<'_, Tensor>, rounds: bool) -> PyResult<()> {
+    flat.get().change(|area| area.coarsen(rounds))?;
     Ok(())
 }
 
