@@ -15,10 +15,10 @@ use super::process::Runner;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
+use crate::protocol::Workload;
 use crate::protocol::runner::{
     Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest,
 };
-use crate::protocol::{Source, Workload};
 
 /// A call of a candidate that is compiled may take so long, or so many times what the original takes.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -257,7 +257,10 @@ impl Case<'_> {
         // An original that cannot be loaded is no fault of the candidate's.
         let tampered = self.baseline.original.tampered(self.bench)?;
         let limit = self.bench.limits.load;
-        let workload = self.baseline.original.workload.clone();
+        let workload = self.workload(task);
+        if workload != self.baseline.original.workload {
+            self.notes.push(format!("it is launched as its own comment says: {}", title(&workload)));
+        }
         match self.runner.load(&task.candidate, &task.folder, &workload, true, limit)? {
             Ok(found) => self.tampering(&found, &tampered),
             Err(raised) if raised.is_memory => Err(raised.into()),
@@ -362,18 +365,6 @@ impl Case<'_> {
         };
         let found = self.differences(&ask)?;
         refuse(&found, results, reason, name).map_err(|stop| self.of_launch(stop))
-    }
-
-    /// A launch by itself returns nothing: its arguments are its results.
-    fn of_launch(&self, stop: Stop) -> Stop {
-        match stop {
-            Stop::Refused(Reason::Mutation, evidence, line)
-                if self.baseline.original.workload.source == Source::Launch =>
-            {
-                Stop::Refused(Reason::Output, evidence, line)
-            }
-            other => other,
-        }
     }
 
     pub(super) fn tampering(&self, found: &[String], original: &[String]) -> Result<(), Stop> {
