@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""Judges kernels by themselves on a real GPU, where there is no torch and where there is one.
+"""Judges and optimizes kernels by themselves on a real GPU, where there is no torch and where there is one.
 
-    raw.py --warpsmith BINARY [--python PYTHON] [--only without|with] [--jobs 4] [--seconds 540]
+    raw.py --warpsmith BINARY [--python PYTHON] [--only without|with] [--parts add,slow] [--seconds 85]
 
-That there is none is brought about by a module `torch` on PYTHONPATH that raises ImportError: everything else of the interpreter
-stays as it is, and Triton asks for torch by importing it, as we do. Standard library only. Ends with status 1 when a verdict is
-not as expected.
+A line for each case: whether it is as expected, the verdict, how long it took and what was measured. That there is no torch is
+brought about by a module `torch` on PYTHONPATH that raises ImportError: everything else of the interpreter stays as it is, and
+Triton asks for torch by importing it, as we do. Several originals are judged at once; what is timed has the device alone
+nevertheless. What is not done in time has failed. Standard library only. Ends with status 1 when a case is not as expected.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
@@ -21,7 +23,7 @@ import time
 HEAD = "import triton\nimport triton.language as tl\n\n"
 
 # A kernel: its text, and candidates by name: the reason of the refusal (alternatives with |), what is replaced, by what.
-ADD = HEAD + """# warpsmith: workload entry=add[cdiv(n,BLOCK)] x=f16[4000037] y=f16[4000037] out=f16[4000037] n=4000037 BLOCK=1024
+ADD = HEAD + """# warpsmith: workload entry=add[cdiv(n,BLOCK)] x=f16[300007] y=f16[300007] out=f16[300007] n=300007 BLOCK=1024
 
 @triton.jit
 def add(x, y, out, n, BLOCK: tl.constexpr):
@@ -53,12 +55,14 @@ add = Copy()
 ADDS = {
     "same": ("accepted", "mask = at < n", "mask = at < n"),
     "swapped": ("accepted", "tl.load(x + at, mask=mask) + tl.load(y + at, mask=mask)", "tl.load(y + at, mask=mask) + tl.load(x + at, mask=mask)"),
+    "other_block": ("accepted", "BLOCK=1024", "BLOCK=256 num_warps=2"),
+    "other_grid": ("output", "entry=add[cdiv(n,BLOCK)]", "entry=add[n//BLOCK]"),
     "wrong": ("output", "mask=mask) + tl.load", "mask=mask) - tl.load"),
-    "one_wrong": ("output", "tl.load(x + at, mask=mask) +", "tl.where(at == 4000000, 0.0, tl.load(x + at, mask=mask)) +"),
+    "one_wrong": ("output", "tl.load(x + at, mask=mask) +", "tl.where(at == 300000, 0.0, tl.load(x + at, mask=mask)) +"),
     "beyond": ("overrun", "mask = at < n", "mask = at < n + 64"),
     "before": ("overrun", STORE, STORE + "    tl.store(x - 1 - at, 1.0, mask=at < 8)\n"),
     "far_beyond": ("run|died|overrun", STORE, STORE + "    tl.store(out + (1 << 40) + at, 1.0, mask=mask)\n"),
-    "sizes": ("overrun|sizes|run", "mask = at < n", "mask = at < 4000037"),
+    "sizes": ("overrun|sizes|run", "mask = at < n", "mask = at < 300007"),
     "unwritten": ("output", "mask = at < n", "mask = (at < n) & (at != 12345)"),
     "values": ("values", STORE, STORE.replace("tl.load(x + at, mask=mask) +", "tl.minimum(tl.load(x + at, mask=mask), 100.0) +")),
     "mutates": ("output", STORE, STORE + "    tl.store(y + at, 1.0, mask=mask)\n"),
@@ -69,7 +73,7 @@ ADDS = {
     "endless": ("time|died", HEAD, HEAD + "while True: pass\n"),
 }
 
-SLOW = HEAD + """# warpsmith: workload entry=scale[cdiv(n,BLOCK)] x=f32[4194304] out=f32[4194304] n=4194304 BLOCK=1024
+SLOW = HEAD + """# warpsmith: workload entry=scale[cdiv(n,BLOCK)] x=f32[1048576] out=f32[1048576] n=1048576 BLOCK=1024
 
 @triton.jit
 def scale(x, out, n, BLOCK: tl.constexpr):
@@ -84,7 +88,7 @@ FAST = """    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
 """
 SLOWS = {"faster": ("faster", LOOP, FAST), "no_faster": ("accepted", "* 3.0", "* 3.0 ")}
 
-SOFTMAX = HEAD + """# warpsmith: workload entry=softmax[rows] x=f32[1024,1000] out=f32[1024,1000] rows=1024 columns=1000 BLOCK=2048
+SOFTMAX = HEAD + """# warpsmith: workload entry=softmax[rows] x=f32[256,1000] out=f32[256,1000] rows=256 columns=1000 BLOCK=2048
 
 @triton.jit
 def softmax(x, out, rows, columns, BLOCK: tl.constexpr):
@@ -101,7 +105,7 @@ SOFTMAXES = {
     "half": ("output", "e / tl.sum(e, 0)", "(e / tl.sum(e, 0)).to(tl.float16).to(tl.float32)"),
 }
 
-MATMUL = HEAD + """# warpsmith: workload entry=matmul[cdiv(n,64),cdiv(n,64)] a=f16[512,512] b=f16[512,512] c=f32[512,512] n=512
+MATMUL = HEAD + """# warpsmith: workload entry=matmul[cdiv(n,64),cdiv(n,64)] a=f16[256,256] b=f16[256,256] c=f32[256,256] n=256
 
 @triton.jit
 def matmul(a, b, c, n):
@@ -134,7 +138,7 @@ SUMS = {
     "race": ("output|race", "    tl.atomic_add(calls, 1)\n", "    tl.store(calls, tl.load(calls) + 1)\n"),
 }
 
-TUNED = HEAD + """# warpsmith: workload entry=scale[cdiv(n,BLOCK)] x=f32[2000003] out=f32[2000003] n=2000003
+TUNED = HEAD + """# warpsmith: workload entry=scale[cdiv(n,BLOCK)] x=f32[200003] out=f32[200003] n=200003
 
 @triton.autotune(configs=[triton.Config({"BLOCK": 256}, num_warps=2), triton.Config({"BLOCK": 2048}, num_warps=8)], key=["n"])
 @triton.jit
@@ -152,84 +156,136 @@ ALL = {
     "add": (ADD, ADDS), "slow": (SLOW, SLOWS), "softmax": (SOFTMAX, SOFTMAXES), "matmul": (MATMUL, MATMULS), "sum": (SUM, SUMS),
     "tuned": (TUNED, TUNEDS),
 }
+# Where there is torch the judge is the one that others test: two are enough.
+WITH_TORCH = ("add", "tuned")
+# What is optimized, and how long.
+OPTIMIZED, BUDGET = "slow", 20
 
 
 class Session:
     def __init__(self, options):
-        self.options, self.failed = options, 0
-        self.until = time.monotonic() + options.seconds
+        self.options, self.failed, self.passed = options, 0, 0
+        self.since = time.monotonic()
+
+    def left(self):
+        return self.options.seconds - (time.monotonic() - self.since)
 
     def check(self, name, passed, seen):
         self.failed += not passed
-        print("ok  " if passed else "FAIL", name, "-", seen, flush=True)
+        self.passed += passed
+        print("ok  " if passed else "FAIL", name, "-", " ".join(seen.split()), flush=True)
 
-    def judge(self, name, text, candidates, has_torch):
+    def run(self, files, has_torch, *command):
+        """What a command prints, as far as it comes, and what it says beside."""
         folder = pathlib.Path(tempfile.mkdtemp(prefix="warpsmith-raw-"))
         try:
-            for made in (".git", "candidates", "first"):
-                (folder / made).mkdir()
-            if not has_torch:
-                (folder / "first/torch.py").write_text("raise ImportError('there is none')\n")
-            (folder / "original.py").write_text(text)
-            for candidate, (_, old, new) in candidates.items():
-                assert text.count(old) == 1, (name, candidate)
-                (folder / f"candidates/{candidate}.py").write_text(text.replace(old, new))
+            (folder / ".git").mkdir()
+            hidden = {} if has_torch else {"first/torch.py": "raise ImportError('there is none')\n"}
+            settings = f"python = {json.dumps(self.options.python)}\n[evaluator.limits]\nload = 10\n"
+            for name, text in {**files, **hidden, "warpsmith.toml": settings}.items():
+                (folder / name).parent.mkdir(exist_ok=True)
+                (folder / name).write_text(text)
             environment = {**os.environ, "PYTHONPATH": str(folder / "first")}
-            command = [self.options.warpsmith, "verify", "original.py", "candidates", "--batch", "--json", "--python", self.options.python]
-            command += ["--jobs", str(self.options.jobs)]
-            ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=max(self.until - time.monotonic(), 1))
-            return {pathlib.Path(answer["candidate"]).stem: answer for answer in map(json.loads, ran.stdout.splitlines())}, ran.stderr
-        except subprocess.TimeoutExpired as late:
-            return {}, f"late: {late}"
+            with (folder / "out").open("w") as out, (folder / "err").open("w") as err:
+                ran = subprocess.Popen([self.options.warpsmith, *command], cwd=folder, env=environment, stdout=out, stderr=err)
+                late = ""
+                try:
+                    ran.wait(max(self.left(), 1))
+                except subprocess.TimeoutExpired:
+                    late = "the time was up; "
+                    ran.terminate()
+                    try:
+                        ran.wait(5)
+                    except subprocess.TimeoutExpired:
+                        ran.kill()
+                        ran.wait()
+            return (folder / "out").read_text(), late + (folder / "err").read_text()[-600:]
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def part(self, name, has_torch):
+    def judge(self, name, has_torch):
         text, candidates = ALL[name]
+        files = {"original.py": text}
+        for candidate, (_, old, new) in candidates.items():
+            assert text.count(old) == 1, (name, candidate)
+            files[f"candidates/{candidate}.py"] = text.replace(old, new)
         since = time.monotonic()
-        answers, errors = self.judge(name, text, candidates, has_torch)
+        jobs = str(self.options.jobs)
+        told, errors = self.run(files, has_torch, "verify", "original.py", "candidates", "--batch", "--json", "--jobs", jobs)
+        answers = [json.loads(line) for line in told.splitlines(keepends=True) if line.endswith("\n")]
+        return name, has_torch, {pathlib.Path(it["candidate"]).stem: it for it in answers}, errors, time.monotonic() - since
+
+    def told(self, name, has_torch, answers, errors, seconds):
         where = "with torch" if has_torch else "without"
-        print(f"     {name}, {where}: {len(answers)} verdicts in {time.monotonic() - since:.0f} s", flush=True)
-        for candidate, (expected, _, _) in candidates.items():
+        for candidate, (expected, _, _) in ALL[name][1].items():
             answer = answers.get(candidate)
             if answer is None:
-                self.check(f"{name}/{candidate}, {where}", False, errors[-600:])
+                self.check(f"{name}/{candidate}, {where}", False, f"no verdict: {errors}")
                 continue
             said = answer["reason"] or answer["verdict"]
             is_right = said == "accepted" and answer["speedup"] > 1.2 if expected == "faster" else said in expected.split("|")
-            noted = any("there is no torch" in note for note in answer["notes"])
             if said == "accepted":
-                is_right = is_right and noted != has_torch
+                is_right = is_right and any("there is no torch" in note for note in answer["notes"]) != has_torch
             seen = f"{said}, {answer['seconds']:.1f} s"
             if answer["speedup"]:
                 seen += f", {answer['speedup']:.3f} ({answer['interval'][0]:.3f} to {answer['interval'][1]:.3f}), {answer['objection'] or 'an offer'}"
             if answer["evidence"]:
                 seen += f": {answer['evidence'][-300:]!r}"
             if not is_right:
-                seen += f" instead of {expected}; {answer['checks']} {answer['stages']}"
+                seen += f" instead of {expected}; {answer['checks']} {answer['stages']} {answer['notes']}"
             self.check(f"{name}/{candidate}, {where}", is_right, seen)
-            if said == "accepted" and candidate in ("same", "faster"):
-                measured = answer["measured"][0]
-                print(f"         stages {answer['stages']}, warm {measured['warm']}, wall {measured['wall']}", flush=True)
+        self.stages(name, where, answers, seconds)
+
+    def stages(self, name, where, answers, seconds):
+        """Where the time goes: of all verdicts together."""
+        sums = {}
+        for answer in answers.values():
+            for stage, took in answer["stages"]:
+                sums[stage] = sums.get(stage, 0.0) + took
+        shown = ", ".join(f"{stage} {took:.1f}" for stage, took in sorted(sums.items(), key=lambda it: -it[1])[:6])
+        print(f"     {name}, {where}: {len(answers)} verdicts in {seconds:.0f} s; stages of all, in s: {shown}", flush=True)
+
+    def optimize(self):
+        text = ALL[OPTIMIZED][0]
+        told, errors = self.run({"original.py": text}, False, "optimize", "original.py", "--budget", f"{BUDGET}s", "--json")
+        return told, errors
+
+    def optimized(self, told, errors):
+        try:
+            outcome = json.loads(told)
+        except ValueError:
+            return self.check("optimize, without", False, f"{told} {errors}")
+        diff = outcome["diff"] or ""
+        changed = [line for line in diff.splitlines() if line.startswith("+") and not line.startswith("+++")]
+        is_comment = all(line.startswith("+# warpsmith: workload ") for line in changed)
+        self.check("optimize, without", outcome["evaluated"] > 2 and is_comment, outcome["summary"])
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--warpsmith", required=True)
-    parser.add_argument("--python", default=sys.executable)
+    parser.add_argument("--python", default=sys.executable, help="one with Triton and torch")
     parser.add_argument("--only", choices=("without", "with"))
-    parser.add_argument("--parts", default=",".join(ALL))
-    parser.add_argument("--jobs", type=int, default=4)
-    parser.add_argument("--seconds", type=float, default=540.0)
+    parser.add_argument("--parts", help=f"some of {','.join(ALL)}, and optimize")
+    parser.add_argument("--jobs", type=int, default=4, help="candidates at once, of each original")
+    parser.add_argument("--parallel", type=int, default=4, help="originals at once")
+    parser.add_argument("--seconds", type=float, default=85.0)
     options = parser.parse_args()
     options.warpsmith = str(pathlib.Path(options.warpsmith).resolve())
     options.python = str(pathlib.Path(options.python).absolute())
+    parts = options.parts.split(",") if options.parts else [*ALL, "optimize"]
+    jobs = [(part, False) for part in parts if part in ALL and options.only != "with"]
+    jobs += [(part, True) for part in parts if part in (ALL if options.parts else WITH_TORCH) and options.only != "without"]
     session = Session(options)
-    for has_torch in (False, True):
-        if options.only in (None, "with" if has_torch else "without"):
-            for part in options.parts.split(","):
-                session.part(part, has_torch)
-    print(f"{session.failed} failed" if session.failed else "all as expected", flush=True)
+    with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
+        judging = [pool.submit(session.judge, *job) for job in jobs]
+        optimizing = [pool.submit(session.optimize)] if "optimize" in parts and options.only != "with" else []
+        for done in concurrent.futures.as_completed(judging):
+            session.told(*done.result())
+        for done in optimizing:
+            session.optimized(*done.result())
+    took = f"in {time.monotonic() - session.since:.0f} s"
+    print(f"{session.passed} as expected, {session.failed} not, {took}", flush=True)
     return 1 if session.failed else 0
 
 
