@@ -266,6 +266,13 @@ fn what_cannot_be_optimized_is_said_plainly() {
         assert_eq!(ran.status.code(), Some(2));
         assert!(text(&ran.stderr).contains(reason), "{}", text(&ran.stderr));
     }
+    // Where there is no torch nothing can be recorded.
+    std::fs::create_dir(project.path("first")).unwrap();
+    std::fs::write(project.path("first/torch.py"), "raise ImportError('none here')\n").unwrap();
+    let ran = project.command(&["optimize", "scale.py"]).env("PYTHONPATH", project.path("first")).output().unwrap();
+    let told = text(&ran.stderr);
+    assert!(told.contains("recording takes torch (ImportError: none here); a kernel can be described"), "{told}");
+    assert!(!told.contains("Traceback"), "{told}");
     let broken =
         Project::new(&[("scale.py", &SCALE.replace("scale(torch.ones(300))", "raise ValueError('broken here')"))]);
     let ran = broken.run(&["optimize", "scale.py"]);

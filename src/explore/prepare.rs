@@ -29,10 +29,11 @@ pub(super) fn select_kernel(module: &Module, request: &Request) -> Result<String
     }
 }
 
-/// What is wrong with a comment that might have launched one.
+/// What is wrong with a comment that might have launched one, or that one might.
 fn unread(request: &Request) -> String {
-    let read = workloads_of_comments(&request.file, &request.text);
-    read.err().map_or_else(String::new, |why| format!("; {why}"))
+    let why = workloads_of_comments(&request.file, &request.text).err();
+    let comment = "a comment can: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
+    format!("; {}", why.unwrap_or_else(|| comment.to_owned()))
 }
 
 /// The call that the kernel is measured with: the most frequent of those that launch it. Recorded now, after asking, when

@@ -159,7 +159,7 @@ ALL = {
 # Where there is torch the judge is the one that others test: two are enough.
 WITH_TORCH = ("add", "tuned")
 # What is optimized, and how long.
-OPTIMIZED, BUDGET = "slow", 20
+OPTIMIZED, BUDGET = "slow", 25
 
 
 class Session:
@@ -278,8 +278,8 @@ def main():
     jobs += [(part, True) for part in parts if part in (ALL if options.parts else WITH_TORCH) and options.only != "without"]
     session = Session(options)
     with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
-        judging = [pool.submit(session.judge, *job) for job in jobs]
         optimizing = [pool.submit(session.optimize)] if "optimize" in parts and options.only != "with" else []
+        judging = [pool.submit(session.judge, *job) for job in jobs]
         for done in concurrent.futures.as_completed(judging):
             session.told(*done.result())
         for done in optimizing:
