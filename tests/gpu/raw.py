@@ -274,8 +274,9 @@ def main():
     options.warpsmith = str(pathlib.Path(options.warpsmith).resolve())
     options.python = str(pathlib.Path(options.python).absolute())
     parts = options.parts.split(",") if options.parts else [*ALL, "optimize"]
-    jobs = [(part, False) for part in parts if part in ALL and options.only != "with"]
-    jobs += [(part, True) for part in parts if part in (ALL if options.parts else WITH_TORCH) and options.only != "without"]
+    # Those with torch first: it takes long to import.
+    jobs = [(part, True) for part in parts if part in (ALL if options.parts else WITH_TORCH) and options.only != "without"]
+    jobs += [(part, False) for part in parts if part in ALL and options.only != "with"]
     session = Session(options)
     with concurrent.futures.ThreadPoolExecutor(options.parallel) as pool:
         optimizing = [pool.submit(session.optimize)] if "optimize" in parts and options.only != "with" else []
