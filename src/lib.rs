@@ -4,6 +4,8 @@
 //! the features ([`rules`], [`features`], [`explore`], …) build on it; [`server`] alone knows LSP and [`worker`] alone knows Python.
 
 pub mod fence;
+#[cfg(any(feature = "worker", test))]
+pub mod numbers;
 pub mod protocol;
 
 #[cfg(feature = "server")]

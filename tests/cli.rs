@@ -249,12 +249,20 @@ fn the_doctor_says_what_is_missing() {
     let facts: Value = serde_json::from_str(&fake.out).unwrap();
     assert_eq!(facts["devices"][0]["name"], "Toy (simulated)");
     assert_eq!(facts["promises"][0]["state"], "works");
-    assert_eq!(facts["promises"][1]["state"], "missing", "torch is");
+    let optimizing = &facts["promises"][1];
+    assert_eq!(optimizing["state"], "works", "for kernels by themselves");
+    assert!(optimizing["detail"].as_str().unwrap().starts_with("kernels that a comment launches"), "{optimizing}");
+    assert!(optimizing["remedies"][0].as_str().unwrap().contains("functions"), "{optimizing}");
     assert_eq!(facts["promises"][2]["state"], "off");
     let compiling = &facts["promises"][3];
     assert_eq!((&compiling["name"], &compiling["state"]), (&"Compiling".into(), &"missing".into()));
     assert!(compiling["detail"].as_str().unwrap().contains("cannot start"), "{compiling}");
     assert_eq!(folder.run(&["doctor", "--model"]).code, 1, "asked for, and there is none");
+    folder.write(".venv/lib/python3.12/site-packages/torch/__init__.py", b"");
+    let fake = folder.run_with(&["doctor"], |command| {
+        command.env("WARPSMITH_FAKE_DEVICE", "Toy");
+    });
+    assert!(fake.out.contains("Optimizing      works: on Toy") && !fake.out.contains("install torch"), "{}", fake.out);
     folder.write("warpsmith.toml", b"colour = 1");
     let ran = folder.run(&["doctor"]);
     assert!(ran.code == 0 && ran.out.contains("unknown key `colour`"), "{}", ran.out);

@@ -218,11 +218,47 @@ fn a_candidate_that_was_refused_is_not_judged_again() {
     assert_eq!((all, remembered), (10, 0));
 }
 
+/// A kernel that nothing in its file launches but a comment, where there is no torch.
+#[test]
+fn a_kernel_by_itself_is_optimized_in_its_comment() {
+    let kernel = "
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=scale_kernel[cdiv(n,BLOCK)] x=f32[300] out=f32[300] n=300 BLOCK=16
+
+@triton.jit
+def scale_kernel(x, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(x + at, mask=at < n) * 2.0, mask=at < n)
+";
+    let project = Project::new(&[("scale.py", kernel)]);
+    std::fs::create_dir(project.path("first")).unwrap();
+    std::fs::write(project.path("first/torch.py"), "raise ImportError('none here')\n").unwrap();
+    let mut command = project.command(&["optimize", "scale.py", "--budget", "40s", "--apply"]);
+    let ran = command.env("PYTHONPATH", project.path("first")).output().unwrap();
+    let shown = text(&ran.stdout);
+    assert!(ran.status.success(), "{shown}{}", text(&ran.stderr));
+    assert!(shown.contains("BLOCK 16 → ") && shown.contains("The comment is changed"), "{shown}");
+    assert!(shown.contains("no torch"), "{shown}");
+    let after = std::fs::read_to_string(project.path("scale.py")).unwrap();
+    let (said, rest) = after.split_once(" BLOCK=").unwrap();
+    let block: i64 = rest.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(block > 16 && kernel.starts_with(said), "fewer programs are faster on the simulated device: {after}");
+    assert!(after.ends_with(kernel.split_once("BLOCK=16\n").unwrap().1), "{after}");
+}
+
 #[test]
 fn what_cannot_be_optimized_is_said_plainly() {
-    let project = Project::new(&[("scale.py", SCALE), ("empty.py", "x = 1\n")]);
+    let unread = "@triton.jit\ndef k(x): pass\n# warpsmith: workload entry=k[n/2] x=f32[8]\n";
+    let unread = format!("import triton\n{unread}");
+    let tuned = unread.replace("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit").replace("n/2", "1");
+    let project =
+        Project::new(&[("scale.py", SCALE), ("empty.py", "x = 1\n"), ("unread.py", &unread), ("tuned.py", &tuned)]);
     for (args, reason) in [
         (&["optimize", "empty.py"][..], "launches no kernel"),
+        (&["optimize", "unread.py"][..], "unread.py:4: a grid is made of"),
+        (&["optimize", "tuned.py"][..], "leaves nothing to turn"),
         (&["optimize", "scale.py", "--kernel", "other"][..], "no kernel `other`"),
         (&["optimize", "missing.py"][..], "cannot be read"),
     ] {
@@ -230,6 +266,13 @@ fn what_cannot_be_optimized_is_said_plainly() {
         assert_eq!(ran.status.code(), Some(2));
         assert!(text(&ran.stderr).contains(reason), "{}", text(&ran.stderr));
     }
+    // Where there is no torch nothing can be recorded.
+    std::fs::create_dir(project.path("first")).unwrap();
+    std::fs::write(project.path("first/torch.py"), "raise ImportError('none here')\n").unwrap();
+    let ran = project.command(&["optimize", "scale.py"]).env("PYTHONPATH", project.path("first")).output().unwrap();
+    let told = text(&ran.stderr);
+    assert!(told.contains("recording takes torch (ImportError: none here); a kernel can be described"), "{told}");
+    assert!(!told.contains("Traceback"), "{told}");
     let broken =
         Project::new(&[("scale.py", &SCALE.replace("scale(torch.ones(300))", "raise ValueError('broken here')"))]);
     let ran = broken.run(&["optimize", "scale.py"]);

@@ -6,6 +6,8 @@
 
 #[path = "common/judging.rs"]
 mod judging;
+#[path = "verify/launches.rs"]
+mod launches;
 
 use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 

@@ -229,7 +229,9 @@ impl Case<'_> {
             let is_offer = Claim::of(&measured).is_some_and(|claim| claim.objection.is_none());
             self.measured.push(measured);
             self.lap("time", since);
-            if (is_offer || self.effort.beyond) && self.effort.thorough {
+            // Without torch contents are made on the host: so many do not fit there.
+            let has_torch = !self.bench.environment().torch.is_empty();
+            if (is_offer || self.effort.beyond) && self.effort.thorough && has_torch {
                 let since = Instant::now();
                 self.beyond()?;
                 self.lap("beyond", since);
@@ -254,10 +256,14 @@ impl Case<'_> {
     }
 
     fn load(&mut self, task: &Task) -> Result<(), Stop> {
+        let workload = self.workload(task);
+        if workload != self.baseline.original.workload {
+            self.notes.push(format!("it is launched as its own comment says: {}", title(&workload)));
+        }
         let (bench, limit, original) = (self.bench, self.bench.limits.load, &self.baseline.original);
         let (tampered, loaded) = std::thread::scope(|scope| {
             let tampered = scope.spawn(|| original.tampered(bench));
-            let loaded = self.runner.load(&task.candidate, &task.folder, &original.workload, true, limit);
+            let loaded = self.runner.load(&task.candidate, &task.folder, &workload, true, limit);
             (tampered.join(), loaded)
         });
         // An original that cannot be loaded is no fault of the candidate's.
@@ -342,7 +348,7 @@ impl Case<'_> {
             exact: known.is_exact,
             level: None,
         })?;
-        refuse(&found, results, trial.reason, name)
+        refuse(&found, results, trial.reason, name).map_err(|stop| self.of_launch(stop))
     }
 
     /// Compares results on inputs for which nothing but the original's own results is known.
@@ -354,7 +360,7 @@ impl Case<'_> {
         (reason, name): (Reason, &str),
     ) -> Result<(), Stop> {
         let found = self.differences(&level.by_level(original, candidate))?;
-        refuse(&found, results, reason, name)
+        refuse(&found, results, reason, name).map_err(|stop| self.of_launch(stop))
     }
 
     pub(super) fn tampering(&self, found: &[String], original: &[String]) -> Result<(), Stop> {

@@ -9,6 +9,7 @@ mod devices;
 mod figures;
 mod floor;
 mod judge;
+mod launched;
 mod measure;
 mod notes;
 mod operators;

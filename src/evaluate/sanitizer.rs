@@ -188,7 +188,7 @@ impl Case<'_> {
             fence: self.fence.clone(),
             file: task.candidate.clone(),
             folder: task.folder.clone(),
-            workload: self.baseline.original.workload.clone(),
+            workload: self.workload(task),
             inputs: self.baseline.trials[0].inputs.clone(),
             is_candidate: true,
         };

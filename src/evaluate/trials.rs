@@ -45,17 +45,21 @@ pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
     let specs = workload.specs();
     let ranks = specs.iter().filter(|spec| spec.shape.len() > 1).count();
     let has_vector = specs.iter().any(|spec| spec.shape.len() == 1);
-    let is_other = |layout: Layout| match layout {
+    let is_launch = workload.source == Source::Launch;
+    let is_fit = |layout: Layout| match layout {
+        Layout::Shifted => true,
+        _ if is_launch => false,
         Layout::Mixed => ranks > 1,
         Layout::Gapped => has_vector,
         _ => true,
     };
-    for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| is_other(*layout)) {
+    for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| is_fit(*layout)) {
         let inputs = Inputs { seed: at(3), layout: *layout, ..Inputs::default() };
         // A stride of 1 is another kernel than one of many, an address at a multiple of 16 another than one that is not.
         all.push(Trial { specializes: true, ..Trial::new(format!("tensors {name}"), Reason::Layout, inputs) });
     }
-    for (name, resize) in sizes(workload) {
+    let sizes = if workload.is_resizable() { sizes(workload) } else { Vec::new() };
+    for (name, resize) in sizes {
         let inputs = Inputs { seed: at(4), resize, ..Inputs::default() };
         all.push(Trial { specializes: true, ..Trial::new(name, Reason::Sizes, inputs) });
     }

@@ -6,6 +6,7 @@ use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument, walk_statemen
 use crate::kernel::{Host, Kernel, Launch, Module};
 use crate::rules::Edit;
 use crate::syntax::Span;
+use crate::workload::Numbers;
 
 /// Launch options that are tried, with their default on NVIDIA devices.
 const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16]), ("num_stages", 3, &[1, 2, 3, 4, 5, 6])];
@@ -27,6 +28,8 @@ enum Place {
     Literals(Vec<Span>),
     /// A keyword to be added at these places.
     Keyword(Vec<usize>),
+    /// ` NAME=NUMBER` to be added there.
+    Word(usize),
 }
 
 /// One value per knob.
@@ -55,18 +58,38 @@ pub(super) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> 
     knobs
 }
 
+/// The knobs of a launch that a comment describes: they stand in the comment.
+pub(super) fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -> Vec<Knob> {
+    if kernel.autotune.is_some() {
+        return Vec::new();
+    }
+    let given = |name: &str| numbers.given.iter().find(|(known, ..)| known == name);
+    let tiles = kernel.params.iter().filter(|param| param.constexpr).filter_map(|param| {
+        let (name, current, span) = given(&param.name)?;
+        let place = Place::Literals(vec![*span]);
+        Some(Knob { name: name.clone(), current: *current, choices: tiles(*current)?, place })
+    });
+    let options = OPTIONS.iter().map(|&(name, default, choices)| {
+        let place = given(name).map_or(Place::Word(numbers.end), |(_, _, span)| Place::Literals(vec![*span]));
+        let current = given(name).map_or(default, |(_, current, _)| *current);
+        Knob { name: name.to_owned(), current, choices: choices.to_vec(), place }
+    });
+    tiles.chain(options).collect()
+}
+
+/// Powers of two only: other constants are rarely tile sizes, and `arange` takes no others.
+fn tiles(current: i64) -> Option<Vec<i64>> {
+    let is_tile = current >= 2 && current.count_ones() == 1;
+    is_tile.then(|| (0..=10).map(|bits| 1_i64 << bits).filter(|size| TILES.contains(size)).collect())
+}
+
 fn tile_knob(module: &Module, launches: &[&Launch], name: &str, position: usize) -> Option<Knob> {
     let literals = launches
         .iter()
         .map(|launch| literal(module, launch, argument(&launch.args, name, Some(position))?))
         .collect::<Option<Vec<_>>>()?;
     let current = same(&literals)?;
-    // Powers of two only: other constants are rarely tile sizes, and `arange` takes no others.
-    if current < 2 || current.count_ones() != 1 {
-        return None;
-    }
-    let choices = (0..=10).map(|bits| 1_i64 << bits).filter(|size| TILES.contains(size)).collect();
-    Some(Knob { name: name.to_owned(), current, choices, place: place(literals) })
+    Some(Knob { name: name.to_owned(), current, choices: tiles(current)?, place: place(literals) })
 }
 
 fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, choices: &[i64]) -> Option<Knob> {
@@ -157,6 +180,10 @@ pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
     for (knob, &value) in knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value) {
         match &knob.place {
             Place::Literals(spans) => edits.extend(spans.iter().map(|&span| (span, value.to_string()))),
+            Place::Word(end) => {
+                let text = edits.entry(Span::new(*end, *end)).or_default();
+                text.push_str(&format!(" {}={value}", knob.name));
+            }
             Place::Keyword(ends) => {
                 for &end in ends {
                     // Several keywords may go to one place.
@@ -177,8 +204,11 @@ pub(super) fn describe(knobs: &[Knob], setting: &Setting) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::Path;
+
     use crate::rules::apply_edits;
     use crate::syntax::Source;
+    use crate::workload::{launch_of_candidate, numbers_of_comment, workloads_of_comments};
 
     fn turned(text: &str, values: &[(&str, i64)]) -> (Vec<String>, String) {
         let module = Module::build(&Source::parse(text));
@@ -200,6 +230,22 @@ mod tests {
         let (knobs, new) = turned(&text, &[("B", 128), ("num_warps", 8), ("num_stages", 2)]);
         assert_eq!(knobs, ["B=64", "num_warps=4", "num_stages=3"]);
         assert!(new.ends_with("        x, 7, 128, H=80, num_warps=8, num_stages=2,\n    )\n"), "{new}");
+    }
+
+    #[test]
+    fn numbers_of_a_comment_are_turned_there() {
+        let comment = "# warpsmith: workload entry=k[1] x=f16[8] n=8 B=64 H=80 num_warps=2";
+        let text = format!("{HEAD}{comment}\ndef run(x):\n    k[(1,)](x, 7, 32, 80)\n");
+        let module = Module::build(&Source::parse(text.as_str()));
+        let workload = workloads_of_comments(Path::new("/f.py"), &text).unwrap().remove(0);
+        let knobs = knobs_of_comment(&module.kernels[0], &numbers_of_comment(&text, &workload).unwrap());
+        let shown: Vec<String> = knobs.iter().map(|knob| format!("{}={}", knob.name, knob.current)).collect();
+        assert_eq!(shown, ["B=64", "num_warps=2", "num_stages=3"]);
+        let new = apply_edits(&text, &edits(&knobs, &vec![128, 8, 1]));
+        assert_eq!(new, text.replace("B=64", "B=128").replace("num_warps=2", "num_warps=8 num_stages=1"));
+        // What is turned is what a candidate is launched with.
+        let own = launch_of_candidate(&workload, &text, &new);
+        assert_eq!(own.kwargs.last(), Some(&("num_stages".to_owned(), crate::protocol::Value::Int(1))));
     }
 
     #[test]

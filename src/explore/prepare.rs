@@ -4,8 +4,8 @@ use super::run::failed;
 use super::{Observer, OptimizeError, Progress, Request};
 use crate::evaluate::devices;
 use crate::kernel::Module;
-use crate::protocol::Workload;
-use crate::workload::{NoCall, Of, Running, Sought};
+use crate::protocol::{Source, Workload};
+use crate::workload::{NoCall, Of, Running, Sought, workloads_of_comments};
 
 /// The kernel asked for, or the only one that the file launches.
 pub(super) fn select_kernel(module: &Module, request: &Request) -> Result<String, OptimizeError> {
@@ -18,12 +18,22 @@ pub(super) fn select_kernel(module: &Module, request: &Request) -> Result<String
         };
     }
     let mut launched: Vec<&str> = module.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
-    launched.retain(|name| module.launches_of(name).next().is_some());
+    // A comment that cannot be read is told of when its call is looked for.
+    let said = workloads_of_comments(&request.file, &request.text).unwrap_or_default();
+    let is_said = |name: &str| said.iter().any(|one| one.source == Source::Launch && one.entry == name);
+    launched.retain(|name| module.launches_of(name).next().is_some() || is_said(name));
     match launched.as_slice() {
-        [] => Err(failed(format!("{} launches no kernel of its own", request.file.display()))),
+        [] => Err(failed(format!("{} launches no kernel of its own{}", request.file.display(), unread(request)))),
         [only] => Ok((*only).to_owned()),
         several => Err(failed(format!("several kernels ({}); name one with --kernel", several.join(", ")))),
     }
+}
+
+/// What is wrong with a comment that might have launched one, or that one might.
+fn unread(request: &Request) -> String {
+    let why = workloads_of_comments(&request.file, &request.text).err();
+    let comment = "a comment can: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
+    format!("; {}", why.unwrap_or_else(|| comment.to_owned()))
 }
 
 /// The call that the kernel is measured with: the most frequent of those that launch it. Recorded now, after asking, when

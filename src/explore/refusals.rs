@@ -28,6 +28,8 @@ pub(super) struct Refusals {
     /// `None` where nothing is to be kept.
     case: Option<String>,
     store: Option<Store>,
+    /// A launch that a comment describes, and the original: candidates say in comments how they are launched.
+    launch: Option<(Workload, String)>,
 }
 
 /// A refusal as it is kept.
@@ -43,7 +45,8 @@ impl Refusals {
     pub(super) fn of(request: &Request, workload: &Workload) -> Self {
         let case = if request.settings.optimize.remember { case(request, workload) } else { None };
         let store = case.as_ref().and_then(|_| workload::existing(&request.workspace));
-        Self { case, store }
+        let launch = (workload.source == Source::Launch).then(|| (workload.clone(), request.text.clone()));
+        Self { case, store, launch }
     }
 
     /// Why a candidate was refused, if it was.
@@ -77,12 +80,22 @@ impl Refusals {
 
     /// The key of a candidate; the other end of a link may be another machine after it broke, so it is asked each time.
     fn key(&self, evaluator: &Evaluator, text: &str) -> Option<[u8; 32]> {
-        key(self.case.as_ref()?, &evaluator.judge_version(), &evaluator.environment(), text)
+        key(self.case.as_ref()?, &evaluator.judge_version(), &evaluator.environment(), &self.candidate(text))
+    }
+
+    /// A candidate as far as it counts.
+    fn candidate(&self, text: &str) -> String {
+        let mut candidate = normal_form(text);
+        if let Some((workload, original)) = &self.launch {
+            let own = workload::launch_of_candidate(workload, original, text);
+            candidate.push_str(&format!("\n{:?}{:?}", own.kwargs, own.launches));
+        }
+        candidate
     }
 }
 
-fn key(case: &str, judge: &str, environment: &Environment, text: &str) -> Option<[u8; 32]> {
-    let parts = serde_json::to_vec(&(case, judge, environment, normal_form(text))).ok()?;
+fn key(case: &str, judge: &str, environment: &Environment, candidate: &str) -> Option<[u8; 32]> {
+    let parts = serde_json::to_vec(&(case, judge, environment, candidate)).ok()?;
     Some(*blake3::hash(&parts).as_bytes())
 }
 
@@ -179,6 +192,22 @@ mod tests {
             with(&|it| "13.1".clone_into(&mut it.driver)),
         ];
         assert_eq!(keys.iter().collect::<std::collections::HashSet<_>>().len(), keys.len());
-        assert_eq!(key("case", "1", &here, &format!("{TEXT}# end\n")), keys[0]);
+    }
+
+    #[test]
+    fn comments_count_only_where_they_launch_the_kernel() {
+        let comment = "# warpsmith: workload entry=k[1] x=f16[8] BLOCK=8";
+        let text = format!("{comment}\ndef k(x, BLOCK: tl.constexpr): ...\n");
+        let workload = workload::workloads_of_comments(Path::new("/f.py"), &text).unwrap().remove(0);
+        let of = |workload: Option<Workload>| {
+            let launch = workload.map(|workload| (workload, text.clone()));
+            Refusals { case: None, store: None, launch }
+        };
+        let (end, other) = (format!("{text}# end\n"), text.replace("=8\n", "=16\n"));
+        assert_ne!(text, other);
+        assert_eq!(of(None).candidate(&text), of(None).candidate(&other));
+        let launched = of(Some(workload));
+        assert_eq!(launched.candidate(&text), launched.candidate(&end));
+        assert_ne!(launched.candidate(&text), launched.candidate(&other));
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::knobs::{Knob, Setting, describe, edits, knobs};
+use super::knobs::{Knob, Setting, describe, edits, knobs, knobs_of_comment};
 use super::prepare::{call, select_kernel};
 use super::refusals::Refusals;
 use super::search::Search;
@@ -17,10 +17,10 @@ use crate::evaluate::{
     is_stand_in, title,
 };
 use crate::kernel::Module;
-use crate::protocol::Workload;
+use crate::protocol::{Source, Workload};
 use crate::rules::apply_edits;
-use crate::syntax::Source;
-use crate::workload::last_lines;
+use crate::syntax;
+use crate::workload::{last_lines, numbers_of_comment};
 
 /// Share of the budget after which nothing new is proposed; the rest confirms the best.
 const SEARCH_SHARE: f64 = 0.7;
@@ -35,6 +35,10 @@ const CONFIRM_PAIRS: usize = 188;
 const CONFIRMED: usize = 3;
 /// How often a wait looks whether it goes on.
 const GLANCE: Duration = Duration::from_millis(50);
+
+/// What to do where a launch was recorded: its numbers are in no text.
+const DESCRIBE: &str = "launch it from a function and record that, or remove the recording (`warpsmith workloads rm`) and describe \
+the launch in a comment: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
 
 struct Run<'a> {
     request: &'a Request,
@@ -61,12 +65,20 @@ struct Run<'a> {
 pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
     let evaluator = &request.settings.evaluator;
     can_judge(&evaluator.command).map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
-    let module = Module::build(&Source::parse(request.text.as_str()));
+    let module = Module::build(&syntax::Source::parse(request.text.as_str()));
     let kernel = select_kernel(&module, request)?;
     let workload = call(request, observer, &kernel)?;
     let definition =
         module.kernel(&kernel).ok_or_else(|| failed("the kernel is defined twice or under a condition"))?;
-    let knobs = knobs(&module, definition, &workload.entry);
+    let knobs = if workload.source == Source::Launch {
+        // Nothing that is launched elsewhere in the file is measured.
+        let numbers = numbers_of_comment(&request.text, &workload).ok_or_else(|| {
+            failed(format!("`{kernel}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}"))
+        })?;
+        knobs_of_comment(definition, &numbers)
+    } else {
+        knobs(&module, definition, &workload.entry)
+    };
     if knobs.is_empty() {
         return Err(failed(
             "the launch leaves nothing to turn: its options and tile sizes are computed, or the kernel is autotuned",
@@ -290,11 +302,12 @@ impl Run<'_> {
 
     fn conditions(&self) -> String {
         let environment = self.bench.environment();
+        let torch = Some(&environment.torch).filter(|torch| !torch.is_empty());
         format!(
-            "{}, Triton {}, torch {}; {}; cold L2, interleaved",
+            "{}, Triton {}, {}; {}; cold L2, interleaved",
             environment.device,
             environment.triton,
-            environment.torch,
+            torch.map_or_else(|| "no torch".to_owned(), |torch| format!("torch {torch}")),
             title(&self.workload)
         )
     }
@@ -309,8 +322,13 @@ impl Run<'_> {
         let summary = match &offer {
             Some(offer) => {
                 let Speedup { before_ms, after_ms, .. } = offer.speedup;
+                let by_comment = if self.workload.source == Source::Launch {
+                    " The comment is changed; launches elsewhere are not."
+                } else {
+                    ""
+                };
                 format!(
-                    "`{}` is {} ({before_ms:.3} → {after_ms:.3} ms): {}. {} candidates{}.",
+                    "`{}` is {} ({before_ms:.3} → {after_ms:.3} ms): {}. {} candidates{}.{by_comment}",
                     self.kernel,
                     offer.speedup.label(),
                     offer.change,

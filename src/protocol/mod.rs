@@ -2,6 +2,7 @@
 //!
 //! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
 
+mod grid;
 pub mod passing;
 mod probing;
 mod results;
@@ -13,6 +14,7 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub use grid::Grid;
 pub use workload::{
     Data, EntryPoint, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,
 };
@@ -47,7 +49,7 @@ pub fn is_simulated() -> bool {
 pub struct Environment {
     /// Python's version.
     pub python: String,
-    /// Torch's version.
+    /// Torch's version; empty where there is no torch.
     pub torch: String,
     /// Triton's version.
     pub triton: String,

@@ -24,6 +24,12 @@ pub struct Workload {
     pub mutated: Vec<usize>,
     /// The launches inside, in order.
     pub launches: Vec<LaunchRecord>,
+    /// The grid of a launch, as expressions of its arguments ([`super::Grid`]); empty where it is a number or there is none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub grid: Vec<String>,
+    /// Keyword arguments of a launch that a kernel is compiled with: they mean no size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constants: Vec<String>,
     /// How often a call of these shapes was seen.
     pub count: u64,
     /// Where it was recorded.
@@ -43,8 +49,8 @@ pub enum Source {
     /// A recorded call of a function.
     #[default]
     Recorded,
-    /// A recorded launch of a kernel that no recordable function makes: the kernel is launched with the grid of the only
-    /// element of [`Workload::launches`].
+    /// A launch of a kernel by itself, recorded since no recordable function makes it, or described by a comment: the kernel is
+    /// launched with [`Workload::grid`], else with the grid of the only element of [`Workload::launches`].
     Launch,
     /// A comment in the file.
     Comment,
@@ -307,10 +313,14 @@ impl Workload {
         devices.any(|index| index != first).then(|| "its tensors lie on several GPUs".to_owned())
     }
 
-    /// Whether sizes can be replaced: the grid of a launch is a number, and what makes the inputs of a model is code.
+    /// Whether sizes can be replaced: the grid of a launch may be a number, and what makes the inputs of a model is code.
     #[must_use]
     pub fn is_resizable(&self) -> bool {
-        matches!(self.source, Source::Recorded | Source::Comment)
+        match self.source {
+            Source::Recorded | Source::Comment => true,
+            Source::Launch => !self.grid.is_empty(),
+            Source::KernelBench => false,
+        }
     }
 
     /// The kernels launched, each once, in order of first appearance.

@@ -1,13 +1,14 @@
-//! One recorded call by itself, without a judge: for tests, and for people who look into a workload.
+//! One recorded call, or comparison, by itself, without a judge: for tests, and for people who look into a workload.
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use super::failed;
+use super::launch::callable;
 use super::models::load;
-use super::replay::{Replay, callable};
+use super::replay::Replay;
 use crate::protocol::Workload;
-use crate::protocol::runner::Inputs;
+use crate::protocol::runner::{ComparerRequest, Inputs};
 
 /// Makes a call again that is given as JSON, in the file at `path`. Returns what it returned, its tensor arguments, and
 /// which of them it wrote beyond.
@@ -30,4 +31,20 @@ pub(super) fn replay<'py>(
     let out = entry.call(arguments.args.clone(), Some(&arguments.kwargs))?;
     let overrun = arguments.overrun()?;
     (out, arguments.tensors, overrun).into_pyobject(py)
+}
+
+/// What a comparer answers to requests, all of them as JSON: one that uses torch, or the other.
+#[pyfunction]
+pub(super) fn compare(py: Python<'_>, requests: Vec<String>, with_torch: bool) -> PyResult<Vec<String>> {
+    let mut with = with_torch.then(|| super::comparer::Comparer::new(py, "cpu")).transpose()?;
+    let mut without = super::raw::Comparer::default();
+    let mut answer = |request: &String| -> PyResult<String> {
+        let request: ComparerRequest = serde_json::from_str(request).map_err(failed)?;
+        let reply = match &mut with {
+            Some(comparer) => comparer.answer(request)?,
+            None => without.reply(request),
+        };
+        serde_json::to_string(&reply).map_err(failed)
+    };
+    requests.iter().map(&mut answer).collect()
 }

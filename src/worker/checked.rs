@@ -5,9 +5,9 @@ use std::process::Command;
 
 use pyo3::prelude::*;
 
-use super::failed;
 use super::runner::{Runner, warm};
 use super::sandbox::{Readable, enter};
+use super::{failed, raw};
 use crate::protocol::is_simulated;
 use crate::protocol::runner::{Alone, Watched};
 
@@ -22,7 +22,9 @@ pub(super) fn become_checker(watched: &Watched) -> PyErr {
 #[pyfunction]
 pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
     let job: Alone = serde_json::from_slice(&std::fs::read(path)?).map_err(failed)?;
-    for module in ["torch", "triton.language", "triton.runtime", "triton.compiler"] {
+    // Torch, too, where it is there.
+    raw::missing_torch(py)?;
+    for module in ["triton.language", "triton.runtime", "triton.compiler"] {
         py.import(module)?;
     }
     let readable = Readable::of(py)?;

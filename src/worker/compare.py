@@ -87,7 +87,8 @@ def floats_of(leaf, at, count, reference, jittered, rounding):
 
 def standing(original, reference=None, jittered=(), dense=None):
     """What a run is good for: whether it agrees with the one at a higher precision, and with the one on dense copies of its
-    inputs, where there are such; whether it equals the first; whether that one holds results that the original's type does not; and whether all results are whole numbers."""
+    inputs, where there are such; whether it equals the first; whether that one holds results that the original's type does not;
+    and whether all results and arguments are whole numbers."""
     rounding = arithmetic_of(original)
     credible, exact, finer, whole = True, reference is not None, False, True
     for at, leaf in enumerate(original):
@@ -98,10 +99,10 @@ def standing(original, reference=None, jittered=(), dense=None):
         if r is not None:
             credible = credible and bool(floats.believed)
         exact = exact and r is not None and bool((r.double() == leaf.data.double()).all())
-        if leaf.path.startswith("argument"):
-            continue
-        finer = finer or (r is not None and any(bool(is_finer(o, r).any()) for o, r in chunks(leaf.data, r)))
+        # Arguments may be where the results are.
         whole = whole and all(bool(is_whole(o).all()) for (o,) in chunks(leaf.data))
+        if not leaf.path.startswith("argument"):
+            finer = finer or (r is not None and any(bool(is_finer(o, r).any()) for o, r in chunks(leaf.data, r)))
     if dense is not None:
         credible = credible and len(dense) == len(original) and agree(original, dense, reference, jittered, rounding)
     return credible, exact, finer, whole

@@ -1,18 +1,17 @@
 //! The comparer: holds results that runners have given, and says how they differ. Nothing of the user's runs in it.
-#![expect(unsafe_code, reason = "memory of the device and of tensors is copied by address")]
+#![expect(unsafe_code, reason = "the CUDA driver interface is C")]
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
 use std::os::unix::net::UnixStream;
 
 use cudarc::driver::sys;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::buffers::{Buffers, Source};
 use super::timing::check;
-use super::{compare, describe, failed};
-use crate::protocol::runner::{Buffer, ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
+use super::{compare, describe, failed, raw};
+use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 
 /// Serves the judge until it closes the stream.
@@ -24,14 +23,16 @@ pub(super) fn run(py: Python<'_>, stream: UnixStream) {
 }
 
 fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
+    if raw::is_raw(py) {
+        return raw::serve(py, stream);
+    }
     let simulated = is_simulated();
     let device = if simulated { "cpu" } else { "cuda" };
-    let torch = py.import("torch")?;
+    let mut comparer = Comparer::new(py, device)?;
     if !simulated {
         // Makes torch's context the current one of this thread.
-        torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
+        comparer.torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
     }
-    let mut comparer = Comparer { py, torch, device, slots: HashMap::new(), mapped: HashMap::new() };
     while let Some(request) = read_frame(&mut stream)? {
         let reply = comparer.answer(request).unwrap_or_else(|error| {
             let is_memory = error.get_type(py).name().is_ok_and(|name| name == "OutOfMemoryError");
@@ -42,17 +43,20 @@ fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
     Ok(())
 }
 
-struct Comparer<'py> {
+pub(super) struct Comparer<'py> {
     py: Python<'py>,
     torch: Bound<'py, PyModule>,
     device: &'static str,
     slots: HashMap<u32, Bound<'py, PyList>>,
-    /// By the number of a runner: its buffer, opened. Opening takes milliseconds.
-    mapped: HashMap<u64, Mapped>,
+    buffers: Buffers,
 }
 
 impl<'py> Comparer<'py> {
-    fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
+    pub(super) fn new(py: Python<'py>, device: &'static str) -> PyResult<Self> {
+        Ok(Self { py, torch: py.import("torch")?, device, slots: HashMap::new(), buffers: Buffers::default() })
+    }
+
+    pub(super) fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
         let module = compare(self.py)?;
         match request {
             ComparerRequest::Keep { slot, owner, results } => {
@@ -61,7 +65,7 @@ impl<'py> Comparer<'py> {
                 Ok(ComparerReply::Done)
             }
             ComparerRequest::Leave { owners } => {
-                owners.iter().for_each(|owner| drop(self.mapped.remove(owner)));
+                self.buffers.leave(&owners);
                 Ok(ComparerReply::Done)
             }
             ComparerRequest::Drop { slots } => {
@@ -129,7 +133,7 @@ impl<'py> Comparer<'py> {
     /// Results as the comparing functions take them, with copies of their bytes.
     fn leaves(&mut self, owner: u64, results: &Exported) -> PyResult<Bound<'py, PyList>> {
         let leaf = compare(self.py)?.getattr("Leaf")?;
-        let mut source = results.buffer.as_ref().map(|buffer| self.open(owner, buffer)).transpose()?;
+        let mut source = results.buffer.as_ref().map(|buffer| self.buffers.open(owner, buffer)).transpose()?;
         let leaves = PyList::empty(self.py);
         for Leaf { path, value } in &results.leaves {
             let (meta, data) = match value {
@@ -151,29 +155,6 @@ impl<'py> Comparer<'py> {
         Ok(leaves)
     }
 
-    /// Finds what a runner gives; its buffer stays open until it gives another or leaves.
-    fn open(&mut self, owner: u64, buffer: &Buffer) -> PyResult<Source> {
-        match buffer {
-            Buffer::Device { handle, size } => {
-                let handle: [u8; 64] = handle.as_slice().try_into().map_err(failed)?;
-                if self.mapped.iter().any(|(other, mapped)| *other != owner && mapped.handle == handle) {
-                    return Err(failed("a runner gives the memory of another for its own"));
-                }
-                let known = self.mapped.get(&owner).filter(|mapped| mapped.handle == handle && mapped.size == *size);
-                let address = match known {
-                    Some(mapped) => mapped.address,
-                    None => {
-                        self.mapped.remove(&owner);
-                        let mapped = Mapped::open(handle, *size)?;
-                        self.mapped.entry(owner).insert_entry(mapped).get().address
-                    }
-                };
-                Ok(Source::Device { address, size: *size })
-            }
-            Buffer::File { path, .. } => Ok(Source::File(File::open(path)?)),
-        }
-    }
-
     fn tensor(&self, source: &mut Source, dtype: &str, shape: &[i64], at: u64) -> PyResult<Bound<'py, PyAny>> {
         let options = PyDict::new(self.py);
         options.set_item("dtype", self.torch.getattr(dtype)?)?;
@@ -183,68 +164,5 @@ impl<'py> Comparer<'py> {
         let bytes = count * tensor.call_method0("element_size")?.extract::<usize>()?;
         source.copy(at, tensor.call_method0("data_ptr")?.extract()?, bytes)?;
         Ok(tensor)
-    }
-}
-
-/// A buffer of a runner, opened in this process.
-struct Mapped {
-    handle: [u8; 64],
-    address: sys::CUdeviceptr,
-    size: u64,
-}
-
-impl Mapped {
-    fn open(handle: [u8; 64], size: u64) -> PyResult<Self> {
-        let (mut address, mut start, mut whole) = (0, 0, 0);
-        let lazily = sys::CUipcMem_flags::CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS as u32;
-        let reserved = handle.map(u8::cast_signed);
-        // SAFETY: the pointers are to live locals; a handle that is none is refused by the driver.
-        let range = unsafe {
-            check(sys::cuIpcOpenMemHandle_v2(&raw mut address, sys::CUipcMemHandle { reserved }, lazily))?;
-            sys::cuMemGetAddressRange_v2(&raw mut start, &raw mut whole, address)
-        };
-        let mapped = Self { handle, address, size };
-        // What a runner says of its size is not believed where the driver knows it.
-        if range == sys::CUresult::CUDA_SUCCESS && address - start + size > whole as u64 {
-            return Err(failed("a runner gives less memory than it says"));
-        }
-        Ok(mapped)
-    }
-}
-
-impl Drop for Mapped {
-    fn drop(&mut self) {
-        // SAFETY: opened once, closed once. That it cannot be closed would cost address space alone.
-        unsafe { sys::cuIpcCloseMemHandle(self.address) };
-    }
-}
-
-/// Where the bytes of results are.
-enum Source {
-    Device { address: sys::CUdeviceptr, size: u64 },
-    File(File),
-}
-
-impl Source {
-    /// Copies bytes to a tensor's memory.
-    fn copy(&mut self, at: u64, to: usize, bytes: usize) -> PyResult<()> {
-        if bytes == 0 {
-            return Ok(());
-        }
-        match self {
-            Self::Device { address, size } => {
-                if at.checked_add(bytes as u64).is_none_or(|end| end > *size) {
-                    return Err(failed("results end before their last tensor"));
-                }
-                // SAFETY: the source was checked to have so many bytes; the tensor has been made for them.
-                unsafe { check(sys::cuMemcpyDtoDAsync_v2(to as u64, *address + at, bytes, std::ptr::null_mut())) }
-            }
-            Self::File(file) => {
-                file.seek(SeekFrom::Start(at))?;
-                // SAFETY: a tensor on the host that was made for so many bytes.
-                let memory = unsafe { std::slice::from_raw_parts_mut(to as *mut u8, bytes) };
-                Ok(file.read_exact(memory)?)
-            }
-        }
     }
 }

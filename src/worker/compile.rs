@@ -7,7 +7,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use super::launch::launch_record;
 use super::replay::Replay;
-use super::shim;
+use super::{raw, shim};
 use crate::protocol::runner::Inputs;
 use crate::protocol::{LaunchRecord, Value};
 
@@ -51,8 +51,9 @@ pub(super) fn simulated_ms() -> f64 {
 }
 
 fn is_interpreted(function: &Bound<'_, PyAny>) -> PyResult<bool> {
-    let interpreted = function.py().import("triton.runtime.interpreter")?.getattr("InterpretedFunction")?;
-    function.is_instance(&interpreted)
+    // Which takes numpy. Who has none interprets nothing.
+    let Ok(interpreter) = function.py().import("triton.runtime.interpreter") else { return Ok(false) };
+    function.is_instance(&interpreter.getattr("InterpretedFunction")?)
 }
 
 /// Hooks under the launches, until dropped by [`Self::remove`].
@@ -67,7 +68,11 @@ impl<'py> Hooks<'py> {
         for (module, class) in
             [("triton.runtime.jit", "JITFunction"), ("triton.runtime.interpreter", "InterpretedFunction")]
         {
-            let class = py.import(module)?.getattr(class)?;
+            let class = match py.import(module) {
+                Ok(module) => module.getattr(class)?,
+                Err(_) if module.ends_with("interpreter") => continue,
+                Err(error) => return Err(error),
+            };
             let original = patch.call1((&class, "run", &hook))?;
             hooks.0.push((class, "run", original));
         }
@@ -146,7 +151,8 @@ fn on_tune(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResult
 /// A tensor becomes something with its dtype and an aligned address; everything else stays.
 fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = value.py();
-    if !value.is_instance(&py.import("torch")?.getattr("Tensor")?)? {
+    // Ours have an address without having memory.
+    if raw::is_raw(py) || !value.is_instance(&py.import("torch")?.getattr("Tensor")?)? {
         return Ok(value.clone());
     }
     // Fake tensors have no address: what torch allocates is aligned, an offset into it may not be.
@@ -165,6 +171,12 @@ pub(super) fn compile_ahead(
     inputs: &Inputs,
     entry: &Bound<'_, PyAny>,
 ) -> PyResult<bool> {
+    if raw::is_raw(py) {
+        let run = || replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
+        let ran = raw::hollow(run);
+        let tunes = watch(|watch| std::mem::take(&mut watch.tunes));
+        return ran.map(|_| tunes);
+    }
     let mode = py.import("torch._subclasses.fake_tensor")?.getattr("FakeTensorMode")?;
     let options = PyDict::new(py);
     options.set_item("allow_non_fake_inputs", true)?;

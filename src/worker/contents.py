@@ -87,6 +87,14 @@ def _generator_for(view, generators):
     return generators[view.device.type]
 
 
+def generators(devices, seed):
+    """Chance for each device, by its name."""
+    found = {}
+    for device in devices:
+        found[device.split(":")[0]] = torch.Generator(device).manual_seed(seed)
+    return found
+
+
 def fill_normal(view, mean, std, low, high, zeros, infinite, kind, generators):
     """Floats like the recorded ones."""
     view = core(view)
@@ -130,7 +138,7 @@ def fill_range(view, low, high, is_sorted, zeros, generators):
     expected = 1.0 / (high - low + 1) if low <= 0 <= high else 0.0
     if zeros > 2.0 * expected:
         made.masked_fill_(torch.rand(shape, **options) < zeros, 0)
-    elif low == 0 and high == 1:
+    elif low == 0 and high == 1 and zeros > 0.0:
         made = (torch.rand(shape, **options) >= zeros).long()
     if is_sorted and shape:
         made = made.sort(-1).values

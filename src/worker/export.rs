@@ -9,9 +9,9 @@ use cudarc::driver::sys;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-use super::failed;
 use super::replay::Arguments;
 use super::timing::check;
+use super::{failed, raw};
 use crate::protocol::runner::{Buffer, Exported, Leaf, LeafValue};
 
 /// Tensors begin at multiples of so many bytes.
@@ -46,7 +46,8 @@ pub(super) struct Exporter<'py> {
 
 impl<'py> Exporter<'py> {
     pub(super) fn new(py: Python<'py>, outlet: Outlet) -> PyResult<Self> {
-        Ok(Self { tensor: py.import("torch")?.getattr("Tensor")?, outlet, tail: None })
+        let tensor = if raw::is_raw(py) { raw::tensor_class(py) } else { py.import("torch")?.getattr("Tensor")? };
+        Ok(Self { tensor, outlet, tail: None })
     }
 
     /// Describes results of several calls and puts their bytes where the comparer finds them.

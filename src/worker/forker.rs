@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
-use super::describe;
 use super::keeper::{self, Ended};
 use super::sandbox::Readable;
+use super::{describe, raw};
 use crate::fence::{Kernel, proc};
 use crate::protocol::passing::receive;
 use crate::protocol::runner::{End, ForkerReply, ForkerRequest, Role};
@@ -169,12 +169,13 @@ fn set_close_on_exec(fd: i32) {
 fn environment(py: Python<'_>) -> PyResult<Environment> {
     let version = |module: &str| -> PyResult<String> { py.import(module)?.getattr("__version__")?.extract() };
     let python: String = py.import("platform")?.call_method0("python_version")?.extract()?;
-    let (torch, triton) = (version("torch")?, version("triton")?);
+    let is_raw = raw::missing_torch(py)?.is_some();
+    let torch = if is_raw { String::new() } else { version("torch")? };
+    let triton = version("triton")?;
     // Imported now, so that no child pays for them.
-    for warm in
-        ["triton.language", "triton.runtime", "triton.compiler", "torch._subclasses.fake_tensor", "torch._dynamo"]
-    {
-        py.import(warm)?;
+    let of_torch: &[&str] = if is_raw { &[] } else { &["torch._subclasses.fake_tensor", "torch._dynamo"] };
+    for warm in ["triton.language", "triton.runtime", "triton.compiler"].iter().chain(of_torch) {
+        py.import(*warm)?;
     }
     // Triton's hash of its own files, 0.4 s for each process that compiles; it stands elsewhere in older versions.
     for module in ["triton.runtime.cache", "triton.compiler.compiler"] {

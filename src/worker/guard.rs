@@ -32,6 +32,7 @@ const MODULES: &[&str] = &[
     "_warpsmith_contents",
     "_warpsmith_inputs",
     "_warpsmith_poison",
+    "_warpsmith_raw",
     "_warpsmith_shim",
 ];
 
@@ -41,8 +42,28 @@ const CLASSES: &[(&str, &str)] = &[
     ("torch.cuda", "Event"),
     ("torch.cuda", "Stream"),
     ("torch.autograd", "Function"),
+    ("_warpsmith_raw", "Memory"),
+    ("_warpsmith_raw", "Tensor"),
     ("triton.compiler.compiler", "CompiledKernel"),
     ("triton.runtime.jit", "JITFunction"),
+];
+
+/// What is asked of tensors to give results away. Torch's own come from classes below: another one would stand in front of them.
+const ASKED: &[&str] = &[
+    "contiguous",
+    "copy_",
+    "data_ptr",
+    "detach",
+    "device",
+    "dtype",
+    "element_size",
+    "numel",
+    "requires_grad",
+    "resolve_conj",
+    "resolve_neg",
+    "shape",
+    "stride",
+    "untyped_storage",
 ];
 
 /// Expressions for settings of the whole process that change what is computed or how it is measured.
@@ -67,6 +88,8 @@ type Named<'py> = (String, Bound<'py, PyMapping>, Bound<'py, PyAny>, Bound<'py, 
 /// What there was before.
 pub(super) struct Guard<'py> {
     names: Vec<Named<'py>>,
+    /// [`ASKED`], with the class and what it has for the name.
+    asked: Vec<(&'static str, Bound<'py, PyAny>, Bound<'py, PyAny>)>,
     overrides: Option<Bound<'py, PySet>>,
     overridden: usize,
     settings: Vec<(&'static str, Bound<'py, PyAny>, String)>,
@@ -96,10 +119,18 @@ impl<'py> Guard<'py> {
                     .for_each(|it| it.1 = live.clone());
             }
         }
+        let mut asked = Vec::new();
+        if let Ok(class) = py.import("torch").and_then(|torch| torch.getattr("Tensor")) {
+            for name in ASKED {
+                asked.push((*name, class.clone(), class.getattr(*name)?));
+            }
+        }
         let overrides = py.import("torch.library").and_then(|library| library.getattr("_impls"));
         let overrides = overrides.ok().and_then(|set| set.cast_into::<PySet>().ok());
         let globals = PyDict::new(py);
-        globals.set_item("torch", py.import("torch")?)?;
+        if let Ok(torch) = py.import("torch") {
+            globals.set_item("torch", torch)?;
+        }
         let mut settings = Vec::new();
         for setting in SETTINGS {
             let code = format!("lambda: {setting}");
@@ -109,7 +140,7 @@ impl<'py> Guard<'py> {
             }
         }
         let overridden = aten(overrides.as_ref());
-        Ok(Self { names, overrides, overridden, settings })
+        Ok(Self { names, asked, overrides, overridden, settings })
     }
 
     /// What is another now, in words.
@@ -118,6 +149,12 @@ impl<'py> Guard<'py> {
             |(_, members, name, value): &&Named<'py>| members.get_item(name).map_or(true, |now| !now.is(value));
         let mut changed: Vec<String> =
             self.names.iter().filter(is_other).map(|(name, ..)| format!("`{name}` was replaced")).collect();
+        for (name, class, before) in &self.asked {
+            let what = format!("`torch.Tensor.{name}` was replaced");
+            if class.getattr(*name).map_or(true, |now| !now.is(before)) && !changed.contains(&what) {
+                changed.push(what);
+            }
+        }
         if aten(self.overrides.as_ref()) > self.overridden {
             changed.push("an operator of torch was given another implementation".to_owned());
         }

@@ -163,8 +163,8 @@ impl Book {
             launches: call.launches,
             count: 1,
             environment: self.environment.clone(),
-            gradients: false,
             blocked: call.blocked,
+            ..Workload::default()
         };
         let covers = workload.obstacle().is_none();
         let plain = Kept { path: self.next_file(&workload.entry), workload };

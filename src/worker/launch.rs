@@ -5,9 +5,10 @@ use std::cell::Cell;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use super::shim;
+use super::models::model;
 use super::values::{describe_plain, dtype_name};
-use crate::protocol::{LaunchRecord, Value};
+use super::{failed, shim};
+use crate::protocol::{Grid, LaunchRecord, Source, Value, Workload};
 
 thread_local! {
     /// Autotuners that are trying configurations on this thread: their launches are no work of the program's.
@@ -73,6 +74,74 @@ pub(super) fn patch_launches(
     })?;
     patch.call1((tuners.getattr("Autotuner")?, "_bench", trial))?;
     Ok(())
+}
+
+/// What is to be called: the entry of `module`, which is the loaded file of the original or of a candidate.
+pub(super) fn callable<'py>(
+    py: Python<'py>,
+    module: &Bound<'py, PyAny>,
+    workload: &Workload,
+    device: &str,
+    is_candidate: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    match workload.source {
+        Source::KernelBench => model(py, module, workload, device, is_candidate),
+        Source::Launch => launcher(resolve(module, &workload.entry)?, workload),
+        Source::Recorded | Source::Comment => {
+            let entry = resolve(module, &workload.entry)?;
+            if let Ok(getter) = entry.getattr("fget") {
+                return Ok(getter);
+            }
+            // A class method was recorded with its class among the arguments, an autograd function without.
+            let is_apply = workload.entry.ends_with(".apply") || workload.source == Source::Comment;
+            let class = entry.getattr("__self__").is_ok_and(|of| of.is_instance_of::<pyo3::types::PyType>());
+            if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
+        }
+    }
+}
+
+/// What a module holds under a path.
+pub(super) fn resolve<'py>(module: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+    path.split('.').try_fold(module.clone(), |object, name| object.getattr(name))
+}
+
+/// What launches a kernel by itself, with the grid of the workload. Like any launch it returns nothing.
+pub(super) fn launcher<'py>(kernel: Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
+    let py = kernel.py();
+    let grid = workload.grid.iter().map(|one| Grid::parse(one)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let fixed = workload.launches.first().filter(|_| grid.is_empty()).map(|launch| PyTuple::new(py, &launch.grid));
+    let fixed = fixed.transpose()?.map(|numbers| kernel.get_item(numbers)).transpose()?.map(Bound::unbind);
+    let kernel = kernel.unbind();
+    let call = move |args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
+        let py = args.py();
+        let launch = match &fixed {
+            Some(launch) => launch.bind(py).clone(),
+            None => kernel.bind(py).get_item(grid_of(py, &grid, kwargs)?)?,
+        };
+        launch.call(args, kwargs).map(drop)
+    };
+    Ok(PyCFunction::new_closure(py, None, None, call)?.into_any())
+}
+
+/// A grid as Triton takes it: numbers, or a function of what a tuner chooses where that is among its names.
+fn grid_of<'py>(py: Python<'py>, grid: &[Grid], known: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    let known = known.map_or_else(|| Ok(PyDict::new(py)), |known| known.copy())?;
+    if let Some(numbers) = numbers(grid, &[known.as_any()]) {
+        return Ok(PyTuple::new(py, numbers)?.into_any());
+    }
+    let (grid, known) = (grid.to_vec(), known.unbind());
+    let call = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyTuple>> {
+        let numbers = numbers(&grid, &[known.bind(args.py()).as_any(), &args.get_item(0)?]);
+        let numbers = numbers.ok_or_else(|| failed("the grid names what is no number among the arguments"))?;
+        Ok(PyTuple::new(args.py(), numbers)?.unbind())
+    };
+    Ok(PyCFunction::new_closure(py, None, None, call)?.into_any())
+}
+
+/// A grid whose names are looked up in these, one after the other.
+fn numbers(grid: &[Grid], known: &[&Bound<'_, PyAny>]) -> Option<Vec<i64>> {
+    let of = |name: &str| known.iter().find_map(|known| known.get_item(name).ok()?.extract().ok());
+    grid.iter().map(|one| one.value(&of)).collect()
 }
 
 /// What is kept of a launch.

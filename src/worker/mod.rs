@@ -4,6 +4,7 @@
 //! never writes to standard output.
 
 mod again;
+mod buffers;
 mod checked;
 mod comparer;
 mod compile;
@@ -15,6 +16,7 @@ mod kept;
 mod launch;
 mod models;
 mod probe;
+mod raw;
 mod record;
 mod recorder;
 mod replay;
@@ -78,6 +80,8 @@ fn describe(py: Python<'_>, error: &PyErr) -> String {
 
 #[pymodule]
 mod _worker {
+    #[pymodule_export]
+    use super::again::compare;
     #[pymodule_export]
     use super::again::replay;
     #[pymodule_export]

@@ -27,6 +27,9 @@ fn needs(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 impl<'py> Runner<'py, '_> {
     /// Calls the entry with other contents in one part of one argument at a time, and sees whether the results are others.
     pub(super) fn probe(&self, wanted: &Probe) -> PyResult<Option<Vec<Touched>>> {
+        if self.replay.torch.is_none() {
+            return Ok(None);
+        }
         let deadline = Instant::now() + Duration::from_millis(wanted.milliseconds);
         let mut all: Vec<Touched> = Vec::new();
         for inputs in &wanted.inputs {
@@ -129,14 +132,11 @@ impl<'py> Runner<'py, '_> {
 
     /// Bytes that the device reads and writes in a second when it copies.
     pub(super) fn copy_rate(&mut self) -> PyResult<Option<f64>> {
-        if self.simulated {
-            return Ok(None);
-        }
+        let Some(torch) = self.replay.torch.clone().filter(|_| !self.simulated) else { return Ok(None) };
         if self.timer.is_none() {
             self.timer = Some(Timer::new(false)?);
         }
         let Some(timer) = &self.timer else { return Ok(None) };
-        let torch = &self.replay.torch;
         let options = PyDict::new(self.py);
         options.set_item("dtype", torch.getattr("uint8")?)?;
         options.set_item("device", self.replay.device)?;

@@ -4,11 +4,12 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 
+use pyo3::exceptions::PySystemExit;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use super::recorder::{install, save_counts};
-use super::{failed, shim};
+use super::{failed, raw, shim};
 use crate::protocol::{EntryPoint, Environment, RECORD_ENV, RecordConfig};
 
 /// Runs `SCRIPT ARGS…` or `-m MODULE ARGS…` as `python` would, with its launching functions recorded.
@@ -17,6 +18,11 @@ use crate::protocol::{EntryPoint, Environment, RECORD_ENV, RecordConfig};
 /// number.
 #[pyfunction]
 pub(super) fn run_recorded(py: Python<'_>, argv: Vec<String>) -> PyResult<()> {
+    if let Some(why) = raw::missing_torch(py)? {
+        let instead = "`# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
+        let told = format!("recording takes torch ({why}); a kernel can be described in a comment: {instead}");
+        return Err(PySystemExit::new_err(told));
+    }
     let path = std::env::var_os(RECORD_ENV).ok_or_else(|| failed("not started by `warpsmith record`"))?;
     let config: RecordConfig = serde_json::from_slice(&fs::read(path)?).map_err(failed)?;
     let entries = config.entries.clone();

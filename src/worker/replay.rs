@@ -5,11 +5,12 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyString, PyTuple};
 
-use super::failed;
-use super::models::{model, model_inputs};
+use super::launch::resolve;
+use super::models::model_inputs;
 use super::values::{Described, bounds, contents};
+use super::{failed, raw};
 use crate::protocol::runner::{Inputs, Reuse, Values};
 use crate::protocol::sizes::{Placed, Sizes};
 use crate::protocol::{Data, Reference, Source, TensorSpec, Value, Workload, is_float};
@@ -36,45 +37,14 @@ struct Storage<'py> {
 /// Makes arguments on a device.
 pub(super) struct Replay<'py, 'a> {
     pub(super) py: Python<'py>,
-    pub(super) torch: Bound<'py, PyModule>,
+    /// Where there is one.
+    pub(super) torch: Option<Bound<'py, PyModule>>,
     /// The file that is going to be called.
     module: Bound<'py, PyAny>,
     /// With the arguments, wherever they come from.
     pub(super) workload: Cow<'a, Workload>,
     /// `cuda` tensors are made here: `cuda`, or `cpu` when the device is simulated.
     pub(super) device: &'a str,
-}
-
-/// What is to be called: the entry of `module`, which is the loaded file of the original or of a candidate.
-pub(super) fn callable<'py>(
-    py: Python<'py>,
-    module: &Bound<'py, PyAny>,
-    workload: &Workload,
-    device: &str,
-    is_candidate: bool,
-) -> PyResult<Bound<'py, PyAny>> {
-    match workload.source {
-        Source::KernelBench => model(py, module, workload, device, is_candidate),
-        Source::Launch => {
-            let kernel = resolve(module, &workload.entry)?;
-            let grid = workload.launches.first().map(|launch| launch.grid.as_slice()).unwrap_or_default();
-            kernel.get_item(PyTuple::new(py, grid)?)
-        }
-        Source::Recorded | Source::Comment => {
-            let entry = resolve(module, &workload.entry)?;
-            if let Ok(getter) = entry.getattr("fget") {
-                return Ok(getter);
-            }
-            // A class method was recorded with its class among the arguments, an autograd function without.
-            let is_apply = workload.entry.ends_with(".apply") || workload.source == Source::Comment;
-            let class = entry.getattr("__self__").is_ok_and(|of| of.is_instance_of::<pyo3::types::PyType>());
-            if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
-        }
-    }
-}
-
-fn resolve<'py>(module: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
-    path.split('.').try_fold(module.clone(), |object, name| object.getattr(name))
 }
 
 impl<'py, 'a> Replay<'py, 'a> {
@@ -85,7 +55,10 @@ impl<'py, 'a> Replay<'py, 'a> {
         workload: &'a Workload,
         device: &'a str,
     ) -> PyResult<Self> {
-        let torch = py.import("torch")?;
+        let torch = if raw::is_raw(py) { None } else { Some(py.import("torch")?) };
+        if torch.is_none() && workload.source != Source::Launch {
+            return Err(raw::wants_torch(py, "a call of a function"));
+        }
         let mut workload = Cow::Borrowed(workload);
         if workload.source == Source::KernelBench {
             let inputs = model_inputs(py, module, &workload, 0)?;
@@ -104,15 +77,20 @@ impl<'py, 'a> Replay<'py, 'a> {
         let mut making = Making::new(self, &sizes, inputs)?;
         making.fill()?;
         let storages = making.finish()?;
+        if self.torch.is_none() {
+            let settle = contents(self.py)?.getattr("settle")?;
+            storages.values().try_for_each(|storage| settle.call1((&storage.whole,)).map(drop))?;
+        }
         self.bind(storages, &sizes, inputs)
     }
 
-    fn dtype(&self, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        self.torch.getattr(name)
+    fn item_size(&self, name: &str) -> PyResult<i64> {
+        if self.torch.is_none() { raw::item_size(name) } else { dtype(self.py, name)?.getattr("itemsize")?.extract() }
     }
 
-    fn item_size(&self, dtype: &str) -> PyResult<i64> {
-        self.dtype(dtype)?.getattr("itemsize")?.extract()
+    /// Torch, for what cannot be without.
+    fn torch_for(&self, what: &str) -> PyResult<&Bound<'py, PyModule>> {
+        self.torch.as_ref().ok_or_else(|| raw::wants_torch(self.py, what))
     }
 
     fn device_of(&self, spec: &TensorSpec) -> &str {
@@ -129,7 +107,7 @@ impl<'py, 'a> Replay<'py, 'a> {
         let view = contents(self.py)?.getattr("view")?;
         let shape = PyTuple::new(self.py, &placed.shape)?;
         let stride = PyTuple::new(self.py, &placed.stride)?;
-        view.call1((&storage.whole, self.dtype(dtype)?, shape, stride, placed.offset))
+        view.call1((&storage.whole, self::dtype(self.py, dtype)?, shape, stride, placed.offset))
     }
 
     fn bind(
@@ -142,7 +120,10 @@ impl<'py, 'a> Replay<'py, 'a> {
         let args = self.workload.args.iter().map(|value| binding.value(value)).collect::<PyResult<Vec<_>>>()?;
         let kwargs = PyDict::new(self.py);
         for (name, value) in &self.workload.kwargs {
-            kwargs.set_item(name, binding.value(value)?)?;
+            match value {
+                Value::Int(constant) if self.workload.constants.contains(name) => kwargs.set_item(name, constant)?,
+                _ => kwargs.set_item(name, binding.value(value)?)?,
+            }
         }
         let tensors = binding.tensors.into_iter().collect::<Option<Vec<_>>>();
         let tensors = tensors.ok_or_else(|| failed("a tensor is missing"))?;
@@ -186,7 +167,7 @@ impl<'py> Arguments<'py> {
         for storage in self.storages.values() {
             let overrun = contents(storage.whole.py())?.getattr("overrun")?;
             let argument = storage.first;
-            let dtype = storage.whole.py().import("torch")?.getattr(storage.dtype.as_str())?;
+            let dtype = dtype(storage.whole.py(), &storage.dtype)?;
             let bytes: i64 = overrun.call1((&storage.whole, storage.size, dtype, argument))?.extract()?;
             if bytes != 0 {
                 let (bytes, place) = (bytes.abs(), if bytes > 0 { "behind the end" } else { "before the beginning" });
@@ -226,16 +207,12 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             if let Entry::Vacant(free) = storages.entry(spec.storage) {
                 let size = bytes[&spec.storage];
                 let guarded = contents(replay.py)?.getattr("guarded")?;
-                let whole = guarded.call1((size, replay.device_of(spec), replay.dtype(&spec.dtype)?, spec.id))?;
+                let whole = guarded.call1((size, replay.device_of(spec), dtype(replay.py, &spec.dtype)?, spec.id))?;
                 free.insert(Storage { whole, size, dtype: spec.dtype.clone(), first: spec.id });
             }
         }
-        let generators = PyDict::new(replay.py);
-        for device in ["cpu", replay.device] {
-            let generator = replay.torch.getattr("Generator")?.call1((device,))?;
-            generator.call_method1("manual_seed", (inputs.seed & 0x7fff_ffff_ffff,))?;
-            generators.set_item(device.split(':').next(), generator)?;
-        }
+        let make = contents(replay.py)?.getattr("generators")?;
+        let generators = make.call1((["cpu", replay.device], inputs.seed & 0x7fff_ffff_ffff))?.cast_into()?;
         Ok(Self { replay, sizes, inputs, specs, storages, generators })
     }
 
@@ -347,7 +324,12 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             let narrow = replay.flat(storage)?;
             let size = storage.size / replay.item_size(&storage.dtype)? * replay.item_size(wide)?;
             let guarded = contents(replay.py)?.getattr("guarded")?;
-            let whole = guarded.call1((size, narrow.getattr("device")?, replay.dtype(wide)?, storage.first))?;
+            let whole = guarded.call1((
+                size,
+                narrow.getattr("device")?.getattr("type")?,
+                dtype(replay.py, wide)?,
+                storage.first,
+            ))?;
             *storage = Storage { whole, size, dtype: wide.clone(), first: storage.first };
             let flat = replay.flat(storage)?;
             flat.call_method1("copy_", (narrow,))?;
@@ -359,7 +341,15 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
 
 /// The Python half of values and jitter.
 pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    if raw::is_raw(py) {
+        return raw::module(py);
+    }
     super::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
+}
+
+/// An element type as tensors are made with it.
+fn dtype<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    if raw::is_raw(py) { Ok(PyString::new(py, name).into_any()) } else { py.import("torch")?.getattr(name) }
 }
 
 /// Whether a type is a float type narrower than `wide`.
@@ -399,11 +389,11 @@ impl<'py> Binding<'_, 'py, '_> {
             Value::Str(value) => value.into_pyobject(py)?.into_any(),
             Value::Dtype(name) => {
                 let wide = self.inputs.widen.as_ref().filter(|wide| is_widened(name, wide));
-                self.replay.dtype(wide.unwrap_or(name))?
+                self.replay.torch_for("an element type")?.getattr(wide.unwrap_or(name).as_str())?
             }
             Value::Device(name) => {
                 let name = if name.starts_with("cuda") { self.replay.device } else { name };
-                self.replay.torch.call_method1("device", (name,))?
+                self.replay.torch_for("a device")?.call_method1("device", (name,))?
             }
             Value::List(items) => PyList::new(py, self.items(items)?)?.into_any(),
             Value::Tuple(items) => PyTuple::new(py, self.items(items)?)?.into_any(),
@@ -472,13 +462,15 @@ impl<'py> Binding<'_, 'py, '_> {
         let mut tensor = self.replay.view(storage, dtype, &self.sizes.place(spec))?;
         if self.inputs.dense {
             let kwargs = PyDict::new(self.replay.py);
-            kwargs.set_item("memory_format", self.replay.torch.getattr("contiguous_format")?)?;
+            if let Some(torch) = &self.replay.torch {
+                kwargs.set_item("memory_format", torch.getattr("contiguous_format")?)?;
+            }
             tensor = tensor.call_method("clone", (), Some(&kwargs))?;
         }
-        if spec.is_parameter {
-            let parameter = self.replay.torch.getattr("nn")?.getattr("Parameter")?;
+        if let Some(torch) = self.replay.torch.as_ref().filter(|_| spec.is_parameter) {
+            let parameter = torch.getattr("nn")?.getattr("Parameter")?;
             tensor = parameter.call1((tensor, spec.requires_grad))?;
-        } else if spec.requires_grad {
+        } else if spec.requires_grad && self.replay.torch.is_some() {
             tensor.call_method1("requires_grad_", (true,))?;
         }
         self.tensors[spec.id] = Some(tensor.clone());

@@ -11,10 +11,11 @@ use pyo3::types::PyDict;
 use super::compile::{Hooks, Mode, compile_ahead, take_launches};
 use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
+use super::launch::callable;
 use super::models::load_as;
-use super::replay::{Arguments, Replay, callable};
-use super::timing::{Span, Timer};
-use super::{describe, failed, poison, shim};
+use super::replay::{Arguments, Replay};
+use super::timing::{Span, Timer, synchronize};
+use super::{describe, failed, poison, raw, shim};
 use crate::protocol::runner::{
     Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing,
 };
@@ -37,8 +38,11 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
     let Some(RunnerRequest::Load { file, folder, workload, is_candidate }) = read_frame(&mut stream)? else {
         return Ok(());
     };
-    for ours in [shim, poison, super::replay::helpers, super::values::contents] {
+    for ours in [shim, super::replay::helpers, super::values::contents] {
         ours(py)?;
+    }
+    if !raw::is_raw(py) {
+        poison(py)?;
     }
     if workload.source == Source::KernelBench {
         // It says what candidates are called with.
@@ -78,6 +82,9 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
 pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     if is_simulated() {
         return Ok(());
+    }
+    if raw::is_raw(py) {
+        return raw::start(py, true);
     }
     let (torch, cuda) = (py.import("torch")?, py.import("torch.cuda")?);
     torch.call_method1("zeros", (1,))?.call_method0("cuda")?;
@@ -126,7 +133,6 @@ impl<'py, 'a> Runner<'py, 'a> {
         let outlet =
             if simulated { Outlet::File(fence.scratch.clone()) } else { Outlet::Device { address: 0, size: 0 } };
         let exporter = Exporter::new(py, outlet)?;
-        poison(py)?;
         py.import("sys")?.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
@@ -153,10 +159,11 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     pub(super) fn synchronize(&self) -> PyResult<()> {
-        if !self.simulated {
-            self.replay.torch.getattr("cuda")?.call_method0("synchronize")?;
+        match &self.replay.torch {
+            _ if self.simulated => Ok(()),
+            Some(torch) => torch.getattr("cuda")?.call_method0("synchronize").map(drop),
+            None => synchronize(),
         }
-        Ok(())
     }
 
     /// Arguments, those of the call before with new contents if so wanted.
@@ -185,8 +192,10 @@ impl<'py, 'a> Runner<'py, 'a> {
         };
         let hooks = mode.map(|mode| Hooks::install(self.py, mode)).transpose()?;
         let seen = PyDict::new(self.py);
-        let watching = call.watch.then(|| shim(self.py)?.getattr("watch_mode")?.call1((&seen,))).transpose()?;
-        let poisoning = call.poison.then(|| self.poisoning()).transpose()?;
+        let has_torch = self.replay.torch.is_some();
+        let watching =
+            (call.watch && has_torch).then(|| shim(self.py)?.getattr("watch_mode")?.call1((&seen,))).transpose()?;
+        let poisoning = (call.poison && has_torch).then(|| self.poisoning()).transpose()?;
         let modes: Vec<_> = watching.iter().chain(&poisoning).collect();
         let outcome = within(&modes, || {
             let out = self.invoke(&arguments)?;
@@ -251,10 +260,10 @@ impl<'py, 'a> Runner<'py, 'a> {
     fn release(&mut self) -> PyResult<()> {
         (self.last, self.kept) = (None, Vec::new());
         self.py.import("gc")?.call_method0("collect")?;
-        if !self.simulated {
-            self.replay.torch.getattr("cuda")?.call_method0("empty_cache")?;
+        match &self.replay.torch {
+            Some(torch) if !self.simulated => torch.getattr("cuda")?.call_method0("empty_cache").map(drop),
+            _ => Ok(()),
         }
-        Ok(())
     }
 
     fn make_room(&mut self, room: u64) -> PyResult<()> {
@@ -262,8 +271,9 @@ impl<'py, 'a> Runner<'py, 'a> {
         if self.simulated {
             return Ok(());
         }
-        let free: u64 =
-            self.replay.torch.getattr("cuda")?.call_method1("mem_get_info", (0,))?.get_item(0)?.extract()?;
+        // What takes torch is not asked of those that have none.
+        let Some(torch) = &self.replay.torch else { return Ok(()) };
+        let free: u64 = torch.getattr("cuda")?.call_method1("mem_get_info", (0,))?.get_item(0)?.extract()?;
         if free >= room {
             Ok(())
         } else {
@@ -272,10 +282,11 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     fn device_memory(&self) -> PyResult<u64> {
-        if self.simulated {
-            return Ok(0);
+        match &self.replay.torch {
+            _ if self.simulated => Ok(0),
+            Some(torch) => torch.getattr("cuda")?.call_method0("max_memory_allocated")?.extract(),
+            None => Ok(raw::most_taken()),
         }
-        self.replay.torch.getattr("cuda")?.call_method0("max_memory_allocated")?.extract()
     }
 
     fn measure(&mut self, timing: &Timing, guard: &Guard<'py>) -> PyResult<RunnerReply> {

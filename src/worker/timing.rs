@@ -29,6 +29,12 @@ pub(super) enum Span {
     Known(f64),
 }
 
+/// Waits for everything on the device.
+pub(super) fn synchronize() -> PyResult<()> {
+    // SAFETY: no pointers.
+    unsafe { check(sys::cuCtxSynchronize()) }
+}
+
 /// CUDA events and a buffer to flush the L2 cache with.
 pub(super) struct CudaTimer {
     buffer: sys::CUdeviceptr,
@@ -43,17 +49,17 @@ const LONGEST: f64 = 60.0;
 const TIMED: usize = 8;
 
 pub(super) fn check(result: sys::CUresult) -> PyResult<()> {
-    if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA driver: {result:?}"))) }
+    if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA error: {result:?}"))) }
 }
 
 impl Timer {
-    /// For the device that torch uses, whose context must be current.
+    /// For the device whose context is current.
     pub(super) fn new(simulated: bool) -> PyResult<Self> {
         if simulated {
             return Ok(Self::Simulated);
         }
         let (mut device, mut l2, mut buffer) = (0, 0, 0);
-        // SAFETY: torch has made its context current on this thread; every pointer is to a live local.
+        // SAFETY: a context is current on this thread; every pointer is to a live local.
         unsafe {
             check(sys::cuCtxGetDevice(&raw mut device))?;
             let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
@@ -107,8 +113,7 @@ impl Timer {
     /// Waits for everything on the device.
     pub(super) fn synchronize(&self) -> PyResult<()> {
         match self {
-            // SAFETY: no pointers.
-            Self::Cuda(_) => unsafe { check(sys::cuCtxSynchronize()) },
+            Self::Cuda(_) => synchronize(),
             Self::Simulated => Ok(()),
         }
     }

@@ -9,8 +9,11 @@ use super::failed;
 use super::types::Types;
 use crate::protocol::{Data, Reference, TensorSpec, Value};
 
-/// The Python half: what tensors hold.
+/// The Python half, or what stands in for it without torch: what tensors hold.
 pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    if super::raw::is_raw(py) {
+        return super::raw::module(py);
+    }
     super::helper(py, "_warpsmith_contents", include_str!("contents.py"))
 }
 
@@ -314,7 +317,10 @@ fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>
 
 /// Scalars, strings, dtypes, devices; `None` for what holds other values or cannot be kept.
 pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
-    let types = Types::get(value.py())?;
+    // Without torch there are none of its types.
+    let is_of = |of: fn(&Types) -> &Py<PyType>| -> PyResult<bool> {
+        Ok(!super::raw::is_raw(value.py()) && value.get_type().is(of(Types::get(value.py())?)))
+    };
     Ok(if value.is_none() {
         Some(Value::None)
     } else if let Ok(value) = value.cast_exact::<PyBool>() {
@@ -327,9 +333,9 @@ pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>
         Some(Value::Complex(vec![value.getattr("real")?.extract()?, value.getattr("imag")?.extract()?]))
     } else if value.is_exact_instance_of::<PyString>() {
         Some(Value::Str(value.extract()?))
-    } else if value.get_type().is(&types.dtype) {
+    } else if is_of(|types| &types.dtype)? {
         Some(Value::Dtype(dtype_name(value)?))
-    } else if value.get_type().is(&types.device) {
+    } else if is_of(|types| &types.device)? {
         Some(Value::Device(value.str()?.to_string()))
     } else {
         None

@@ -11,7 +11,7 @@ use crate::store::Limits;
 
 /// What to do about a call that is missing.
 const ADVICE: &str = "record a call with `warpsmith record -- COMMAND`, or describe one in a comment: \
-                      `# warpsmith: workload entry=f x=f16[4096,4096]`";
+                      `# warpsmith: workload entry=f x=f16[4096,4096]`, or `entry=kernel[grid]` for a kernel by itself";
 
 /// The calls that are sought.
 #[derive(Clone, Copy, Debug)]

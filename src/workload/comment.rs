@@ -1,9 +1,12 @@
-//! `# warpsmith: workload entry=f x=f16[4096,4096] n=4096`: a call that nobody recorded.
+//! `# warpsmith: workload entry=f x=f16[4096,4096] n=4096`: a call that nobody recorded. With `entry=f[cdiv(n,BLOCK)]` it is the
+//! launch of a kernel.
 
 use std::path::Path;
 
+use super::signature::{Param, parameters};
 use crate::protocol::sizes::contiguous;
-use crate::protocol::{Data, Source, TensorSpec, Value, Workload, is_float};
+use crate::protocol::{Data, Grid, LaunchRecord, Source, TensorSpec, Value, Workload, is_float};
+use crate::syntax::Span;
 
 /// What begins such a comment, behind the `#`.
 const MARK: &str = "warpsmith: workload";
@@ -30,38 +33,66 @@ const TYPES: &[(&str, &str)] = &[
 /// # Errors
 /// Which comment cannot be read and why.
 pub fn workloads_of_comments(file: &Path, text: &str) -> Result<Vec<Workload>, String> {
-    let mut found = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        let Some(body) = line.trim().strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix(MARK)) else {
+    Ok(comments(file, text)?.into_iter().map(|(_, workload)| workload).collect())
+}
+
+/// [`workloads_of_comments`], with the lines that say so, without the blanks around.
+pub(super) fn comments(file: &Path, text: &str) -> Result<Vec<(Span, Workload)>, String> {
+    let (mut found, mut start) = (Vec::new(), 0);
+    for (at, line) in text.split_inclusive('\n').enumerate() {
+        let begin = start + line.len() - line.trim_start().len();
+        start += line.len();
+        let line = line.trim();
+        let Some(body) = line.strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix(MARK)) else {
             continue;
         };
         let place = |error| format!("{}:{}: {error}", file.display(), at + 1);
-        found.push(workload(file, body).map_err(place)?);
+        found.push((Span::new(begin, begin + line.len()), workload(file, text, body).map_err(place)?));
     }
     Ok(found)
 }
 
-fn workload(file: &Path, body: &str) -> Result<Workload, String> {
+/// What a comment says besides arguments. Where the function has a parameter of the name, it is an argument behind `entry=`.
+const OURS: &[&str] = &["entry", "count", "gradients"];
+
+fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {
     let mut workload = Workload { source: Source::Comment, file: file.to_owned(), count: 1, ..Workload::default() };
     let mut tensors = 0;
+    let mut params = None;
     for pair in pairs(body)? {
-        let Some((name, text)) = pair.split_once('=') else {
+        let Some((name, given)) = pair.split_once('=') else {
             return Err(format!("`{pair}` is no `NAME=VALUE`"));
         };
+        let is_ours = OURS.contains(&name) && {
+            let takes = |params: &Option<Vec<Param>>| params.iter().flatten().any(|param| param.name == name);
+            workload.entry.is_empty() || !takes(params.get_or_insert_with(|| parameters_of(text, &workload.entry)))
+        };
         match name {
-            "entry" => text.clone_into(&mut workload.entry),
-            "count" => {
-                workload.count = text.parse().map_err(|_| format!("`count={text}` is no number of calls"))?;
+            "entry" if is_ours && !workload.entry.is_empty() => return Err("`entry` is given twice".to_owned()),
+            "entry" if is_ours => given.clone_into(&mut workload.entry),
+            "count" if is_ours => {
+                workload.count = given.parse().map_err(|_| format!("`count={given}` is no number of calls"))?;
             }
-            "gradients" => workload.gradients = boolean(text).ok_or("`gradients` is `True` or `False`")?,
+            "gradients" if is_ours => {
+                workload.gradients = boolean(given).ok_or("`gradients` is `True` or `False`")?;
+            }
             _ if !is_name(name) => return Err(format!("`{name}` is no name of a parameter")),
             _ if workload.kwargs.iter().any(|(known, _)| known == name) => {
                 return Err(format!("`{name}` is given twice"));
             }
             _ => {
-                let value = value(text, &mut tensors).map_err(|why| format!("`{name}={text}`: {why}"))?;
+                let value = value(given, &mut tensors).map_err(|why| format!("`{name}={given}`: {why}"))?;
                 workload.kwargs.push((name.to_owned(), value));
             }
+        }
+    }
+    if let Some((kernel, grid)) = workload.entry.split_once('[') {
+        let (kernel, grid) = (kernel.to_owned(), grid.to_owned());
+        launch(&mut workload, kernel, &grid)?;
+        if let Some(params) = parameters(text, &workload.entry) {
+            let is_constant = |name: &String| params.iter().all(|param| param.name != *name || param.is_constant);
+            let names = workload.kwargs.iter().map(|(name, _)| name);
+            workload.constants = names.filter(|name| is_constant(name)).cloned().collect();
         }
     }
     if workload.entry.is_empty() {
@@ -75,6 +106,38 @@ fn workload(file: &Path, body: &str) -> Result<Workload, String> {
         workload.args = std::mem::take(&mut workload.kwargs).into_iter().map(|(_, value)| value).collect();
     }
     Ok(workload)
+}
+
+fn parameters_of(text: &str, entry: &str) -> Option<Vec<Param>> {
+    parameters(text, entry.split('[').next().unwrap_or(entry))
+}
+
+/// `entry=f[4,cdiv(n,BLOCK)]`: the kernel `f` is launched with this grid.
+fn launch(workload: &mut Workload, kernel: String, grid: &str) -> Result<(), String> {
+    let inner = grid.strip_suffix(']').ok_or("nothing stands behind the grid of a launch")?;
+    let grid: Vec<String> = items(inner).into_iter().map(str::to_owned).collect();
+    if !(1..=3).contains(&grid.len()) {
+        return Err(format!("a grid has one to three numbers, not {}", grid.len()));
+    }
+    if workload.gradients {
+        return Err("a launch has no gradients".to_owned());
+    }
+    let parsed = grid.iter().map(|one| Grid::parse(one)).collect::<Result<Vec<_>, _>>()?;
+    let of = |wanted: &str| {
+        workload.kwargs.iter().find_map(|(name, value)| match value {
+            Value::Int(value) if name == wanted => Some(*value),
+            _ => None,
+        })
+    };
+    // What a tuner chooses is not known here.
+    let numbers = parsed.iter().map(|one| one.value(&of)).collect::<Option<Vec<_>>>();
+    workload.launches =
+        vec![LaunchRecord { kernel: kernel.clone(), grid: numbers.unwrap_or_default(), ..LaunchRecord::default() }];
+    if !parsed.iter().all(|one| matches!(one, Grid::Number(_))) {
+        workload.grid = grid;
+    }
+    (workload.source, workload.entry) = (Source::Launch, kernel);
+    Ok(())
 }
 
 /// What stands between blanks, outside of brackets and quotes.
@@ -265,6 +328,53 @@ mod tests {
         assert_eq!(found.len(), 2);
         assert!(found[1].gradients && found[1].kwargs.is_empty());
         assert!(spec(&found[1].args[0]).requires_grad && !spec(&found[1].args[1]).requires_grad);
+    }
+
+    #[test]
+    fn a_parameter_may_have_the_name_of_what_else_a_comment_says() {
+        let call = |line: &str| {
+            let text = format!(
+                "# warpsmith: workload {line}\n@triton.jit\ndef k(x, count, entry, gradients): ...\ndef f(x): ...\n"
+            );
+            Ok::<_, String>(workloads_of_comments(Path::new("/f.py"), &text)?.remove(0))
+        };
+        let given = call("count=3 entry=k[cdiv(count,4)] x=f16[8] count=8 entry=2 gradients=i32[1]").unwrap();
+        let names: Vec<&str> = given.kwargs.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!((given.count, given.entry.as_str(), names), (3, "k", vec!["x", "count", "entry", "gradients"]));
+        assert_eq!((given.launches[0].grid.as_slice(), given.gradients), (&[2][..], false));
+        assert_eq!(call("entry=k x=f16[8] count=8").unwrap().count, 1);
+        // Of others it is what it always is, wherever it stands.
+        assert_eq!(call("entry=f x=f16[8] count=8").unwrap().count, 8);
+        assert_eq!(call("entry=imported.f x=f16[8] count=8").unwrap().count, 8);
+        assert!(call("entry=f x=f16[8] entry=g").unwrap_err().contains("`entry` is given twice"));
+        assert!(call("entry=k count=1 count=2").unwrap_err().contains("`count` is given twice"));
+    }
+
+    #[test]
+    fn a_kernel_with_a_grid_is_launched() {
+        let call = |entry: &str| read(&format!("# warpsmith: workload entry={entry} x=f16[4096] n=4096 BLOCK=1024"));
+        let one = |entry: &str| call(entry).unwrap().remove(0);
+        let numbers = one("k[4, 1]");
+        assert_eq!((numbers.source, numbers.entry.as_str()), (Source::Launch, "k"));
+        assert_eq!((numbers.launches[0].grid.as_slice(), numbers.is_resizable()), (&[4, 1][..], false));
+        let expressions = one("k[cdiv(n, BLOCK), 2]");
+        assert_eq!((expressions.launches[0].grid.as_slice(), expressions.is_resizable()), (&[4, 2][..], true));
+        assert_eq!(expressions.grid, ["cdiv(n,BLOCK)", "2"]);
+        assert_eq!(one("k[cdiv(n,CHOSEN)]").launches[0].grid, [0_i64; 0]);
+        // What is compiled in does not follow a size that it equals.
+        let text = "# warpsmith: workload entry=k[1] x=f16[8] n=8 BLOCK=8 OTHER_BLOCK=8 num_warps=8\ndef k(x, n, OTHER_BLOCK, BLOCK : tl.constexpr = 8): ...\n";
+        assert_eq!(workloads_of_comments(Path::new("/f.py"), text).unwrap()[0].constants, ["BLOCK", "num_warps"]);
+        for (entry, words) in [
+            ("k[]", "not 0"),
+            ("k[1,2,3,4]", "not 4"),
+            ("k[n/2]", "`/2`"),
+            ("k[1]x", "behind the grid"),
+            ("[1]", "missing"),
+        ] {
+            let error = call(entry).unwrap_err();
+            assert!(error.contains(words), "{entry}: {error}");
+        }
+        assert!(call("k[1] gradients=True").unwrap_err().contains("gradients"));
     }
 
     #[test]

@@ -10,7 +10,9 @@ mod kernel_bench;
 mod launches;
 mod reach;
 mod record;
+mod signature;
 mod spool;
+mod turned;
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -19,6 +21,7 @@ pub use calls::{NoCall, Of, Running, Sought, Unusable};
 pub use comment::workloads_of_comments;
 pub use launches::{Seen, of_file, run_of};
 pub use record::{Recorded, RecordingError, ToRecord, describe, last_lines, record};
+pub use turned::{Numbers, launch_of_candidate, numbers_of_comment};
 
 pub use crate::store::Run;
 use crate::store::{Store, StoreError};

@@ -71,6 +71,7 @@ impl Project {
         std::fs::write(self.path(name), text).unwrap();
     }
 
+    /// Modules in the folder `first` come before those that are installed.
     pub(crate) fn verify(&self, args: &[&str]) -> Output {
         self.verify_with(&[], args)
     }
@@ -88,6 +89,7 @@ impl Project {
             .args(args)
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .env("PYTHONPATH", self.path("first"))
             .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap());
         command
     }

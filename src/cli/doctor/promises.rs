@@ -75,20 +75,26 @@ fn optimizing(facts: &Facts) -> Promise {
             if python.triton.is_none() {
                 remedies.push(format!("Triton: {} -m pip install triton", python.executable.display()));
             }
-            if !python.torch {
-                remedies.push(format!("torch: {} -m pip install torch", python.executable.display()));
-            }
         }
     }
+    // Kernels by themselves are judged without.
+    let torch = facts.python.as_ref().filter(|python| python.exists && !python.torch).map(|python| {
+        let what = "to judge functions that launch kernels, too, torch";
+        format!("{what}: {} -m pip install torch", python.executable.display())
+    });
+    let alone = if torch.is_some() { "kernels that a comment launches by themselves, " } else { "" };
     let simulated = facts.devices.iter().any(crate::evaluate::Device::is_simulated);
     let (state, detail) = match facts.devices.first() {
         Some(device) if remedies.is_empty() && simulated => (
             State::Works,
-            format!("on {}, a stand-in for tests: its times are simulated and mean nothing", device.name),
+            format!("{alone}on {}, a stand-in for tests: its times are simulated and mean nothing", device.name),
         ),
-        Some(device) if remedies.is_empty() => (State::Works, format!("on {}; {}", device.name, sanitizer(facts))),
+        Some(device) if remedies.is_empty() => {
+            (State::Works, format!("{alone}on {}; {}", device.name, sanitizer(facts)))
+        }
         _ => (State::Missing, "kernels cannot be run and measured here; it needs".to_owned()),
     };
+    remedies.extend(torch);
     Promise { name: "Optimizing", state, detail, remedies }
 }
 

@@ -1,0 +1,189 @@
+//! Grids of launches as comments give them: `cdiv(n, BLOCK)`.
+
+/// What a grid may be made with, for people.
+const KNOWN: &str = "numbers, arguments, `+ - * // %`, `cdiv`, `min` and `max`";
+
+/// One dimension of a grid, as an expression of arguments.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Grid {
+    /// A number.
+    Number(i64),
+    /// An argument of the launch, or what a tuner chooses.
+    Name(String),
+    /// An operator or a function with what it is given.
+    Of(Operator, Box<[Self; 2]>),
+}
+
+/// What makes one number of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operator {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `//`
+    Divide,
+    /// `%`
+    Remainder,
+    /// `cdiv`: divided, rounded up.
+    DivideUp,
+    /// `min`
+    Least,
+    /// `max`
+    Greatest,
+}
+
+impl Grid {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut parser = Parser { rest: text.trim(), depth: 0 };
+        let grid = parser.sum()?;
+        if parser.rest.is_empty() { Ok(grid) } else { Err(parser.stuck()) }
+    }
+
+    /// Its value where names have those that `of` gives; `None` where one has none, or there is no result.
+    pub fn value(&self, of: &dyn Fn(&str) -> Option<i64>) -> Option<i64> {
+        let (operator, both) = match self {
+            Self::Number(number) => return Some(*number),
+            Self::Name(name) => return of(name),
+            Self::Of(operator, both) => (operator, both),
+        };
+        let (a, b) = (both[0].value(of)?, both[1].value(of)?);
+        let floor = |a: i64, b: i64| Some(a.checked_div_euclid(b)?).filter(|_| b > 0);
+        match operator {
+            Operator::Add => a.checked_add(b),
+            Operator::Subtract => a.checked_sub(b),
+            Operator::Multiply => a.checked_mul(b),
+            Operator::Divide => floor(a, b),
+            Operator::Remainder => a.checked_rem_euclid(b).filter(|_| b > 0),
+            Operator::DivideUp => floor(a.checked_add(b)?.checked_sub(1)?, b),
+            Operator::Least => Some(a.min(b)),
+            Operator::Greatest => Some(a.max(b)),
+        }
+    }
+}
+
+struct Parser<'a> {
+    rest: &'a str,
+    depth: usize,
+}
+
+impl Parser<'_> {
+    fn take(&mut self, token: &str) -> bool {
+        let Some(rest) = self.rest.strip_prefix(token) else { return false };
+        self.rest = rest.trim_start();
+        true
+    }
+
+    fn stuck(&self) -> String {
+        format!("a grid is made of {KNOWN}, not of `{}`", self.rest)
+    }
+
+    fn sum(&mut self) -> Result<Grid, String> {
+        let mut sum = self.product()?;
+        loop {
+            let operator = match () {
+                () if self.take("+") => Operator::Add,
+                () if self.take("-") => Operator::Subtract,
+                () => return Ok(sum),
+            };
+            sum = Grid::Of(operator, Box::new([sum, self.product()?]));
+        }
+    }
+
+    fn product(&mut self) -> Result<Grid, String> {
+        let mut product = self.atom()?;
+        loop {
+            let operator = match () {
+                () if self.take("*") => Operator::Multiply,
+                () if self.take("//") => Operator::Divide,
+                () if self.take("%") => Operator::Remainder,
+                () => return Ok(product),
+            };
+            product = Grid::Of(operator, Box::new([product, self.atom()?]));
+        }
+    }
+
+    fn atom(&mut self) -> Result<Grid, String> {
+        const DEEPEST: usize = 32;
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err("a grid is simpler than this".to_owned());
+        }
+        if self.take("(") {
+            let inner = self.sum()?;
+            self.depth -= 1;
+            return if self.take(")") { Ok(inner) } else { Err(self.stuck()) };
+        }
+        let end = self.rest.find(|c: char| c != '_' && c != '.' && !c.is_alphanumeric()).unwrap_or(self.rest.len());
+        let word = self.rest[..end].to_owned();
+        if word.is_empty() {
+            return Err(self.stuck());
+        }
+        let is_number = word.starts_with(|c: char| c.is_ascii_digit());
+        let operator = match word.as_str() {
+            "cdiv" | "triton.cdiv" => Some(Operator::DivideUp),
+            "min" => Some(Operator::Least),
+            "max" => Some(Operator::Greatest),
+            _ if word.contains('.') => return Err(self.stuck()),
+            _ => None,
+        };
+        self.rest = self.rest[end..].trim_start();
+        let grid = match operator {
+            _ if is_number => Grid::Number(word.parse().map_err(|_| format!("`{word}` is no number"))?),
+            None => Grid::Name(word),
+            Some(operator) => {
+                let opened = self.take("(");
+                let first = self.sum()?;
+                let parted = self.take(",");
+                let second = self.sum()?;
+                if !(opened && parted && self.take(")")) {
+                    return Err(format!("`{word}` takes two numbers: `{word}(n,BLOCK)`"));
+                }
+                Grid::Of(operator, Box::new([first, second]))
+            }
+        };
+        self.depth -= 1;
+        Ok(grid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grids_are_numbers_made_of_arguments() {
+        let of = |name: &str| match name {
+            "n" => Some(4097),
+            "BLOCK" => Some(1024),
+            "zero" => Some(0),
+            _ => None,
+        };
+        for (text, expected) in [
+            ("7", Some(7)),
+            ("cdiv(n, BLOCK)", Some(5)),
+            ("triton.cdiv(n,BLOCK)*2 - 1", Some(9)),
+            ("1 + 2 * (n - 97) // 1000", Some(9)),
+            ("min(cdiv(n,BLOCK),3) % 2", Some(1)),
+            ("max(zero,1)", Some(1)),
+            ("n // zero", None),
+            ("n % zero", None),
+            ("cdiv(n,zero)", None),
+            ("n * 9223372036854775807", None),
+            ("cdiv(n,CHOSEN)", None),
+        ] {
+            assert_eq!(Grid::parse(text).unwrap().value(&of), expected, "{text}");
+        }
+        for text in ["", "n +", "cdiv(n)", "cdiv n,2", "x.shape", "f(n)", "n n", "(n", "99999999999999999999", "n / 2"]
+        {
+            assert!(Grid::parse(text).is_err(), "{text}");
+        }
+        assert!(Grid::parse(&"(".repeat(99)).unwrap_err().contains("simpler"));
+    }
+}
