@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Try the recorded call only, no other values, sizes or layouts
     #[arg(long)]
     quick: bool,
-    /// So many candidates at once [default: the processor cores of the machine that judges, for each GPU]
+    /// So many candidates at once [default: the processor cores of the machine that judges, at most 16 for each GPU]
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<usize>,
     /// A Python with Triton (default: the project's)
@@ -111,7 +111,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 
 /// Judges all, several at once, and writes each verdict as it comes. Returns the exit status of each.
 fn judge_all(args: &Args, bench: &Evaluator, tasks: &[Task], out: &mut impl Write) -> anyhow::Result<Vec<u8>> {
-    let jobs = args.jobs.unwrap_or(bench.cores() * bench.devices()).clamp(1, tasks.len().max(1));
+    let jobs = args.jobs.unwrap_or(bench.at_once()).clamp(1, tasks.len().max(1));
     let (next, (sender, verdicts)) = (&AtomicUsize::new(0), channel());
     std::thread::scope(|scope| {
         for _ in 0..jobs {

@@ -14,6 +14,9 @@ use crate::python::ForkerError;
 /// Counts up when the checks change: what was refused by others is judged again.
 const JUDGE: u32 = 1;
 
+/// More candidates on one device wait for it longer than they take themselves.
+const MOST_ON_A_DEVICE: usize = 16;
+
 /// Where candidates are judged. Used from several threads at once.
 pub struct Evaluator(Place);
 
@@ -71,6 +74,12 @@ impl Evaluator {
             Place::Here(_) => std::thread::available_parallelism().map_or(1, usize::from),
             Place::There(remote) => remote.hello().cores.max(1),
         }
+    }
+
+    /// How many candidates are best judged at once: each takes a core for its compiler, and each device serves a few.
+    #[must_use]
+    pub fn at_once(&self) -> usize {
+        self.cores().min(MOST_ON_A_DEVICE * self.devices()).max(self.devices())
     }
 
     /// How many devices there are.

@@ -142,7 +142,7 @@ impl Run<'_> {
     /// Keeps the device busy until the search's share of the budget is spent or nothing is left to try.
     fn search(&mut self, original: &Path, search: &mut Search<'_>) -> Result<(), OptimizeError> {
         let parallel = match self.request.settings.optimize.parallel {
-            0 => self.bench.cores().min(16),
+            0 => self.bench.at_once(),
             set => set,
         };
         let bench = Arc::clone(&self.bench);

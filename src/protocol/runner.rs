@@ -231,21 +231,6 @@ pub enum RunnerRequest {
     Copy,
 }
 
-impl RunnerRequest {
-    /// For the log.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Load { .. } => "load",
-            Self::Compile(_) => "compile",
-            Self::Run(_) => "run",
-            Self::Measure(_) => "measure",
-            Self::Probe(_) => "probe",
-            Self::Copy => "copy",
-        }
-    }
-}
-
 /// One call of the entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Call {
@@ -443,22 +428,6 @@ pub enum ComparerRequest {
         /// Where.
         slot: u32,
     },
-}
-
-impl ComparerRequest {
-    /// For the log.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Keep { .. } => "keep",
-            Self::Leave { .. } => "leave",
-            Self::Drop { .. } => "drop",
-            Self::Compare { .. } => "compare",
-            Self::Stand { .. } => "stand",
-            Self::Changed { .. } => "changed",
-            Self::Unwritten { .. } => "unwritten",
-        }
-    }
 }
 
 /// What the comparer says.

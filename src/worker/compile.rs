@@ -7,7 +7,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use super::launch::launch_record;
 use super::replay::Replay;
-use super::{raw, shim};
+use super::{failed, raw, shim};
 use crate::protocol::runner::Inputs;
 use crate::protocol::{LaunchRecord, Value};
 
@@ -30,11 +30,13 @@ struct Watch {
     simulated_ms: f64,
     /// Whether an autotuner was met.
     tunes: bool,
+    /// What a kernel needs that the device does not have, in words.
+    excess: Option<String>,
 }
 
 /// The child process judges one candidate on one thread: its state is global.
 static WATCH: Mutex<Watch> =
-    Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0, tunes: false });
+    Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0, tunes: false, excess: None });
 
 fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
     use_it(&mut WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -123,7 +125,10 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
                 quiet.set_item(name, stand_in(&value)?)?;
             }
             quiet.set_item("warmup", true)?;
-            run(&args, &quiet)
+            let compiled = run(&args, &quiet)?;
+            let excess = excess(compiled.bind(py)).ok().flatten();
+            watch(|watch| watch.excess = watch.excess.take().or(excess));
+            Ok(compiled)
         }
         Mode::Watch => {
             let out = run(&args, &kwargs)?;
@@ -144,8 +149,21 @@ fn on_tune(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResult
     if kwargs.contains("warmup")? {
         kwargs.del_item("warmup")?;
     }
+    let before = watch(|watch| watch.excess.take());
     tuner.getattr("warmup")?.call(call.get_item(2)?.cast_into::<PyTuple>()?, Some(&kwargs))?;
+    // Variants that do not fit are passed over.
+    watch(|watch| watch.excess = before);
     Ok(call.py().None())
+}
+
+/// By how much a compiled kernel takes more shared memory than a program can have. Triton says so when it launches it.
+fn excess(compiled: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let needs: i64 = compiled.getattr("metadata")?.getattr("shared")?.extract()?;
+    let driver = compiled.py().import("triton.runtime")?.getattr("driver")?.getattr("active")?;
+    let device = driver.call_method0("get_current_device")?;
+    let properties = driver.getattr("utils")?.call_method1("get_device_properties", (device,))?;
+    let most: i64 = properties.get_item("max_shared_mem")?.extract()?;
+    Ok((needs > most).then(|| format!("out of resource: {needs} bytes of shared memory, the device has {most}")))
 }
 
 /// A tensor becomes something with its dtype and an aligned address; everything else stays.
@@ -194,8 +212,11 @@ pub(super) fn compile_ahead(
         Ok(())
     });
     mode.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
-    let tunes = watch(|watch| std::mem::take(&mut watch.tunes));
-    ran.map(|()| tunes)
+    let (tunes, excess) = watch(|watch| (std::mem::take(&mut watch.tunes), watch.excess.take()));
+    match (ran, excess) {
+        (Ok(()), Some(excess)) => Err(failed(excess)),
+        (ran, _) => ran.map(|()| tunes),
+    }
 }
 
 /// The simulated device's time for a launch, in milliseconds: a fixed cost for the launch and for each program, and a

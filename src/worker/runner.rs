@@ -69,11 +69,10 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
             RunnerRequest::Copy => runner.copy_rate().map(RunnerReply::Copied),
         };
         let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(raised(py, &error, &file)));
-        if large {
-            // Others need the memory; an error keeps what it went through.
-            runner.release()?;
-        }
+        // Others need the memory; an error keeps what it went through. After some errors there is nothing to be given back.
+        let released = if large { runner.release() } else { Ok(()) };
         say(&mut stream, reply)?;
+        released?;
     }
     Ok(())
 }
