@@ -6,6 +6,8 @@
 
 #[path = "common/judging.rs"]
 mod judging;
+#[path = "verify/ahead.rs"]
+mod ahead;
 #[path = "verify/launches.rs"]
 mod launches;
 

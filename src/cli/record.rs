@@ -27,7 +27,16 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let python = Environment::of_project(&loaded, &folder).map_or_else(|| "python3".into(), |found| found.python);
     let device = devices().name().unwrap_or_default();
     let limits = loaded.settings.workloads.limits();
-    let to_record = ToRecord { workspace, folder, command: args.command.clone(), python, device, quiet: false, limits };
+    let to_record = ToRecord {
+        workspace,
+        folder,
+        command: args.command.clone(),
+        python,
+        device,
+        quiet: false,
+        limits,
+        entry: None,
+    };
     let recorded = workload::record(&to_record, &|| true)?;
     for workload in &recorded.workloads {
         writeln!(out, "recorded {}", workload::describe(workload))?;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::baseline::{Baseline, Known, Ready, Undecided};
+use super::baseline::{Baseline, Ready, Undecided};
 use super::bench::{Bench, RESTARTED, Shared, project};
 use super::claim::Claim;
 use super::notes::notes;
@@ -20,8 +20,7 @@ use crate::protocol::runner::{
     Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest,
 };
 
-/// A call of a candidate that is compiled may take so long, or so many times what the original takes.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// A call may take so many times what the original takes.
 const TIMES_SLOWER: u32 = 20;
 
 /// What is said where tensors without contents, as compiling ahead uses, are met later.
@@ -85,11 +84,15 @@ pub(super) struct Case<'a> {
     pub(super) fence: Fence,
     pub(super) effort: Effort,
     /// How long a call may take that is no slower than others.
-    patience: Duration,
+    pub(super) patience: Duration,
     /// How long the original takes at most, as far as is known.
     pub(super) took: Duration,
     /// Chooses which timed calls are compared.
     pub(super) dice: u64,
+    /// So many timed calls were asked for: each has inputs of its own.
+    pub(super) timed: u64,
+    /// Whether its calls, or the original's, are launched no faster than the device runs them.
+    pub(super) is_host_bound: bool,
     /// What the original replaces as well, when it is timed.
     pub(super) usual: Vec<String>,
     pub(super) checks: Vec<Check>,
@@ -161,10 +164,13 @@ impl Bench {
         let (usual, checks, notes, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
         let (patience, took) = (self.limits.call, Duration::ZERO);
+        let (timed, is_host_bound) = (0, false);
         let mut case = Case {
             patience,
             took,
             dice,
+            timed,
+            is_host_bound,
             bench: self,
             baseline,
             runner,
@@ -214,7 +220,7 @@ impl Case<'_> {
         self.lap("load", since);
         let since = Instant::now();
         if compiles_ahead {
-            self.compile()?;
+            self.compile(task)?;
         }
         self.lap("compile", since);
         let since = Instant::now();
@@ -273,34 +279,6 @@ impl Case<'_> {
             Err(raised) if raised.is_memory => Err(raised.into()),
             Err(Raised { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
         }
-    }
-
-    /// Compiles for everything that will be called, beside others that use the device.
-    fn compile(&mut self) -> Result<(), Stop> {
-        let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
-        if self.effort.thorough {
-            self.baseline.prepare(self.bench)?;
-        }
-        let mut is_all = true;
-        for at in (0..count).filter(|&at| self.baseline.trials[at].specializes) {
-            // What the original refuses is not asked of the candidate.
-            let Known::Ready(_) = self.baseline.known(self.bench, at)? else { continue };
-            let inputs = self.baseline.trials[at].inputs.clone();
-            match self.runner.ask(&RunnerRequest::Compile(inputs), self.bench.limits.compile)? {
-                RunnerReply::Compiled { notes, tunes } => {
-                    is_all &= notes.is_empty() && !tunes;
-                    // The recorded call will say it; compiling what does not fit the device takes long.
-                    if at == 0 && notes.iter().any(|note| note.contains("out of resource")) {
-                        break;
-                    }
-                }
-                other => return Err(strange(other)),
-            }
-        }
-        if is_all {
-            self.patience = self.patience.min(PATIENCE);
-        }
-        Ok(())
     }
 
     /// How long a call may take: not long, where nothing is left to be compiled, for others wait for the device.

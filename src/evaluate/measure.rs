@@ -21,6 +21,15 @@ const BLOCK_BYTES: u64 = 8 << 30;
 /// Back-to-back calls for the warm figure, and calls with a wait after each.
 const WARM: usize = 20;
 const SYNCED: usize = 5;
+/// So many blocks before the timed ones: the memory that is taken from the driver for the first ones is used again by the
+/// others. Taking it stops the device, for long where others start beside.
+const GROWING: usize = 5;
+/// A process holds the inputs and results of about so many blocks.
+const HELD: usize = 5;
+/// Processes that wait to be timed may each hold so many bytes of the device.
+const BESIDE_OTHERS: u64 = 4 << 30;
+/// A block for which the device did not wait until it was queued is asked for again so many times.
+const AGAIN: usize = 2;
 /// Clock and events are held against each other so many times before they are said to disagree.
 const LOOKS: usize = 3;
 /// A call by the clock may take so many milliseconds longer than by the device's events, and this much in proportion:
@@ -48,6 +57,7 @@ struct Checked {
 struct Timed {
     milliseconds: Vec<f64>,
     walls: Vec<f64>,
+    outran: bool,
     results: Vec<Exported>,
 }
 
@@ -60,8 +70,16 @@ impl Case<'_> {
         let baseline = self.baseline.clone();
         let needs = baseline.needs(self.bench)?;
         let mut checked = Vec::new();
+        let is_small = level.ran.results.rough_bytes() * (BLOCK * HELD) as u64 <= BESIDE_OTHERS;
+        if is_small {
+            let _shared = self.shared();
+            self.grow(None, &level)?;
+        }
         let measured = {
             let _exclusive = self.bench.exclusive()?;
+            if !is_small {
+                self.grow(None, &level)?;
+            }
             let mut running = baseline.original.process(self.bench)?;
             let Some(mut original) = running.take() else {
                 return Err(Stop::Undecided("the original's process is gone".to_owned()));
@@ -94,7 +112,7 @@ impl Case<'_> {
         let rate = self.copy_rate(original);
         let clocks = super::devices::clock(&self.bench.uuid);
         let mut pairs = Vec::new();
-        self.warm_up(original)?;
+        self.warm_up(original, level)?;
         self.pairs(original, level, self.effort.rough, &mut pairs, checked)?;
         let mut measured = Measured {
             workload: self.title(),
@@ -132,7 +150,7 @@ impl Case<'_> {
         let reply = runner.unwrap_or(&mut self.runner).ask(&RunnerRequest::Measure(timing.clone()), limit);
         let passed = if is_simulated() { f64::INFINITY } else { since.elapsed().as_secs_f64() * 1000.0 };
         match reply {
-            Ok(RunnerReply::Measured { milliseconds, walls, results, tampered }) => {
+            Ok(RunnerReply::Measured { milliseconds, walls, outran, results, tampered }) => {
                 if let Err(what) = possible(timing, &milliseconds, &walls, passed) {
                     return Err(match is_original {
                         true => Stop::Undecided(format!("the original's times cannot be: {what}")),
@@ -144,7 +162,7 @@ impl Case<'_> {
                 } else {
                     self.tampering(&tampered, &self.usual)?;
                 }
-                Ok(Timed { milliseconds, walls, results })
+                Ok(Timed { milliseconds, walls, outran, results })
             }
             Ok(RunnerReply::Raised(raised)) if is_original => {
                 Err(Stop::Undecided(format!("the original fails when timed: {}", raised.text)))
@@ -166,11 +184,34 @@ impl Case<'_> {
         })
     }
 
-    fn warm_up(&mut self, original: &mut Runner) -> Result<(), Stop> {
+    /// Has a process take the memory that it needs for the blocks to come.
+    fn grow(&mut self, mut runner: Option<&mut Runner>, level: &Ready) -> Result<(), Stop> {
+        let size = block(&level.ran.results);
+        for _ in 0..if is_simulated() { 0 } else { GROWING } {
+            let inputs = self.fresh(size);
+            let timing = Timing { inputs, calls: size, cold: true, ..self.timing() };
+            self.ask(runner.as_deref_mut(), &timing)?;
+        }
+        Ok(())
+    }
+
+    fn warm_up(&mut self, original: &mut Runner, level: &Ready) -> Result<(), Stop> {
+        let baseline = self.baseline.clone();
+        let mut grown = lock(&baseline.original.grown);
+        if *grown != Some(original.number) {
+            self.grow(Some(original), level)?;
+            *grown = Some(original.number);
+        }
         let timing = Timing { inputs: vec![self.inputs(1)], calls: 3, ..self.timing() };
         self.ask(Some(original), &timing)?;
         self.ask(None, &timing)?;
         Ok(())
+    }
+
+    /// Inputs that no call has had.
+    fn fresh(&mut self, count: usize) -> Vec<Inputs> {
+        self.timed += count as u64;
+        (0..count as u64).map(|at| self.inputs(1000 + self.timed - at)).collect()
     }
 
     fn timing(&self) -> Timing {
@@ -188,29 +229,52 @@ impl Case<'_> {
     ) -> Result<(), Stop> {
         let size = block(&level.ran.results).min(count.max(1));
         for at in 0..count.div_ceil(size) {
-            let from = pairs.len() as u64;
-            let inputs = (0..size as u64).map(|at| self.inputs(1000 + from + at)).collect();
-            let export = at == 0 || self.chance() < SHARE_CHECKED;
-            let timing = Timing { inputs, calls: size, cold: true, export, ..self.timing() };
             let is_original_first = (pairs.len() / size).is_multiple_of(2);
-            let (mut one, mut other) = (None, None);
-            for is_original in [is_original_first, !is_original_first] {
-                let timed = self.ask(is_original.then_some(&mut *original), &timing)?;
-                let owner = if is_original { original.number } else { self.runner.number };
-                let slots =
-                    timed.results.iter().map(|results| self.keep(owner, results)).collect::<Result<Vec<_>, _>>()?;
-                *(if is_original { &mut one } else { &mut other }) = Some((timed, slots));
-            }
-            let (Some((one, mine)), Some((other, theirs))) = (one, other) else { continue };
-            if export && other.results.len() != size {
-                return Err(Stop::Refused(Reason::Pipe, "it answers for fewer calls than were asked".to_owned(), None));
-            }
-            for ((original, candidate), results) in mine.into_iter().zip(theirs).zip(other.results) {
-                checked.push(Checked { original, candidate, results });
+            let mut again = if self.is_host_bound { 0 } else { AGAIN };
+            let (one, other) = loop {
+                let export = at == 0 || self.chance() < SHARE_CHECKED;
+                let (one, other) = self.block_of_both(original, size, (export, is_original_first), checked)?;
+                if !(one.outran || other.outran) || again == 0 {
+                    break (one, other);
+                }
+                again -= 1;
+            };
+            if (one.outran || other.outran) && !self.is_host_bound {
+                self.is_host_bound = true;
+                let what = "the device waits for the host between launches: the times hold what launching takes";
+                self.notes.push(what.to_owned());
             }
             pairs.extend(one.milliseconds.into_iter().zip(other.milliseconds));
         }
         Ok(())
+    }
+
+    /// One block of each version, on the same inputs.
+    fn block_of_both(
+        &mut self,
+        original: &mut Runner,
+        size: usize,
+        (export, is_original_first): (bool, bool),
+        checked: &mut Vec<Checked>,
+    ) -> Result<(Timed, Timed), Stop> {
+        let inputs = self.fresh(size);
+        let timing = Timing { inputs, calls: size, cold: true, export, ..self.timing() };
+        let mut asked = |case: &mut Self, is_original: bool| -> Result<_, Stop> {
+            let timed = case.ask(is_original.then_some(&mut *original), &timing)?;
+            let owner = if is_original { original.number } else { case.runner.number };
+            let slots = timed.results.iter().map(|results| case.keep(owner, results)).collect::<Result<Vec<_>, _>>()?;
+            Ok((timed, slots))
+        };
+        let first = asked(self, is_original_first)?;
+        let second = asked(self, !is_original_first)?;
+        let ((one, mine), (mut other, theirs)) = if is_original_first { (first, second) } else { (second, first) };
+        if export && other.results.len() != size {
+            return Err(Stop::Refused(Reason::Pipe, "it answers for fewer calls than were asked".to_owned(), None));
+        }
+        for ((original, candidate), results) in mine.into_iter().zip(theirs).zip(std::mem::take(&mut other.results)) {
+            checked.push(Checked { original, candidate, results });
+        }
+        Ok((one, other))
     }
 
     /// A number between 0 and 1 that no candidate can foresee.

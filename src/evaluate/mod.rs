@@ -1,5 +1,6 @@
 //! Whether a candidate is right, and whether it is faster.
 
+mod ahead;
 mod baseline;
 mod bench;
 mod beyond;

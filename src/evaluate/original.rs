@@ -2,7 +2,6 @@
 //! anything else.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -10,12 +9,7 @@ use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
 use super::process::{Gone, Runner};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Inputs, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched};
-
-/// So many processes compile an original at the most.
-const MOST_COMPILING: usize = 12;
-/// Seconds that one compilation takes, roughly: a process of its own that takes longer to load does not pay.
-const COMPILING: f64 = 0.3;
+use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched};
 
 /// The original with one workload.
 pub(super) struct Original {
@@ -26,7 +20,9 @@ pub(super) struct Original {
     /// What it replaces or sets when it is loaded.
     tampered: Mutex<Vec<String>>,
     /// How long its file takes to load.
-    loading: Mutex<Duration>,
+    pub(super) loading: Mutex<Duration>,
+    /// The number of the process that has taken the memory that timed calls need.
+    pub(super) grown: Mutex<Option<u64>>,
 }
 
 impl Original {
@@ -38,6 +34,7 @@ impl Original {
             runner: Mutex::new(None),
             tampered: Mutex::default(),
             loading: Mutex::default(),
+            grown: Mutex::default(),
         }
     }
 
@@ -105,31 +102,6 @@ impl Original {
         }
     }
 
-    /// Compiles for inputs in processes of their own: what they compile is kept. That one fails says nothing.
-    pub(super) fn compile(&self, bench: &Bench, inputs: &[Inputs]) -> Result<(), Undecided> {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let loading = lock(&self.loading).as_secs_f64();
-        let worth = (inputs.len() as f64 * COMPILING / loading.max(COMPILING)).ceil() as usize;
-        let processes = cores.min(MOST_COMPILING).min(worth);
-        if processes < 2 {
-            return Ok(());
-        }
-        let next = &AtomicUsize::new(0);
-        let compile = || -> Result<(), Undecided> {
-            let mut runner = self.start(bench)?;
-            while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if runner.ask(&RunnerRequest::Compile(inputs.clone()), bench.limits.compile).is_err() {
-                    break;
-                }
-            }
-            Ok(())
-        };
-        std::thread::scope(|scope| {
-            let started: Vec<_> = (0..processes).map(|_| scope.spawn(compile)).collect();
-            started.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
-        })
-    }
-
     /// The file, and the folder of the user's.
     pub(super) fn place(&self) -> (&Path, &Path) {
         (&self.file, &self.folder)
@@ -171,7 +143,7 @@ impl Original {
         Ok(running)
     }
 
-    fn start(&self, bench: &Bench) -> Result<Runner, Undecided> {
+    pub(super) fn start(&self, bench: &Bench) -> Result<Runner, Undecided> {
         let readable = vec![project(&self.folder), self.file.clone()];
         let mut runner = Runner::start(&bench.forker, bench.fence("original", true, readable)?, &bench.ties)?;
         let since = Instant::now();

@@ -318,6 +318,8 @@ pub enum RunnerReply {
         milliseconds: Vec<f64>,
         /// Milliseconds of each call by the clock of the process, with [`Timing::synced`].
         walls: Vec<f64>,
+        /// Whether the device came to the first call before all were queued: then their times may hold what the host took.
+        outran: bool,
         /// Results, for each of the inputs, when they were asked for.
         results: Vec<Exported>,
         /// As in [`Ran`].

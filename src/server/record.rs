@@ -182,7 +182,7 @@ impl Owner {
         };
         let device = self.devices.as_ref().and_then(|devices| devices.name().ok()).unwrap_or_default();
         let (workspace, limits) = (self.root_of(unit), resolved.settings.workloads.limits());
-        Ok((ToRecord { workspace, folder, command, python, device, quiet: true, limits }, shown))
+        Ok((ToRecord { workspace, folder, command, python, device, quiet: true, limits, entry: None }, shown))
     }
 
     /// A program has ended: says what was recorded.

@@ -301,22 +301,17 @@ impl<'py, 'a> Runner<'py, 'a> {
         if let Some(hooks) = hooks {
             hooks.remove()?;
         }
-        let (milliseconds, walls, outs) = outcome?;
+        let Timed { milliseconds, walls, outran, outs } = outcome?;
         let left = sets.into_iter().zip(outs);
         let results: Vec<_> = left.map(|(arguments, (out, gradients))| Results { out, arguments, gradients }).collect();
         let exported = if timing.export { self.exporter.export(&results, true)? } else { Vec::new() };
         self.kept.insert(0, results.into_iter().map(|one| one.arguments).collect());
         self.kept.truncate(KEPT);
         let tampered = guard.changed();
-        Ok(RunnerReply::Measured { milliseconds, walls, results: exported, tampered })
+        Ok(RunnerReply::Measured { milliseconds, walls, outran, results: exported, tampered })
     }
 
-    #[expect(clippy::type_complexity, reason = "it is taken apart at once by the one caller")]
-    fn timed(
-        &self,
-        timing: &Timing,
-        sets: &[Arguments<'py>],
-    ) -> PyResult<(Vec<f64>, Vec<f64>, Vec<(Bound<'py, PyAny>, Vec<(usize, Bound<'py, PyAny>)>)>)> {
+    fn timed(&self, timing: &Timing, sets: &[Arguments<'py>]) -> PyResult<Timed<'py>> {
         let timer = self.timer.as_ref().ok_or_else(|| failed("there is no timer"))?;
         let calls = timing.calls.max(sets.len());
         let (mut spans, mut walls) = (Vec::with_capacity(calls), Vec::new());
@@ -351,18 +346,29 @@ impl<'py, 'a> Runner<'py, 'a> {
             outs[at % sets.len()] = left;
             spans.push(span);
         }
+        let outran = !timing.synced && spans.first().is_some_and(Span::is_begun);
         if !timing.synced {
-            // A call that waits for the device seems to take longer than it does.
+            // A call that waits for the device seems to take longer than it does; one that memory is taken for does.
             let each = begun.elapsed().as_secs_f64() * 1000.0 / calls as f64;
-            self.launching.set(Some(self.launching.get().unwrap_or(each).min(each)));
+            let least = self.launching.get().unwrap_or(each).min(each);
+            self.launching.set(Some(if outran { each } else { least }));
         }
         timer.synchronize()?;
         let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
         if self.simulated && timing.synced {
             walls.clone_from(&milliseconds);
         }
-        Ok((milliseconds, walls, outs.into_iter().flatten().collect()))
+        Ok(Timed { milliseconds, walls, outran, outs: outs.into_iter().flatten().collect() })
     }
+}
+
+/// What timed calls gave: see [`RunnerReply::Measured`].
+struct Timed<'py> {
+    milliseconds: Vec<f64>,
+    walls: Vec<f64>,
+    outran: bool,
+    /// What the last call on each set returned, and its gradients by the number of the argument.
+    outs: Vec<(Bound<'py, PyAny>, Vec<(usize, Bound<'py, PyAny>)>)>,
 }
 
 /// Runs `work` inside context managers.

@@ -127,6 +127,15 @@ impl CudaTimer {
 }
 
 impl Span {
+    /// Whether the device has come to it.
+    pub(super) fn is_begun(&self) -> bool {
+        match self {
+            Self::Known(_) => false,
+            // SAFETY: an event that was recorded and is not destroyed yet.
+            Self::Events(start, _) => unsafe { sys::cuEventQuery(*start) == sys::CUresult::CUDA_SUCCESS },
+        }
+    }
+
     /// The time in milliseconds; the device must have been waited for.
     pub(super) fn milliseconds(self) -> PyResult<f64> {
         match self {

@@ -147,6 +147,7 @@ impl Sought<'_> {
             return Err(if (running.going)() { NoCall::Declined } else { NoCall::Cancelled });
         }
         let file = fs::canonicalize(self.file).unwrap_or_else(|_| self.file.to_owned());
+        let entry = if let Of::Entry(name) = self.of { Some((file.clone(), name.to_owned())) } else { None };
         let to_record = ToRecord {
             workspace: self.workspace.to_owned(),
             folder: file.parent().unwrap_or(Path::new(".")).to_owned(),
@@ -155,6 +156,7 @@ impl Sought<'_> {
             device,
             quiet: true,
             limits: running.limits,
+            entry,
         };
         let recorded = record(&to_record, running.going).map_err(|error| match error {
             RecordingError::Cancelled => NoCall::Cancelled,

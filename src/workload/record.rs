@@ -12,7 +12,7 @@ use crate::kernel::{Host, Module};
 use crate::protocol::{EntryPoint, RecordConfig, Workload};
 use crate::python::{RecordError, record_command};
 use crate::store::{Limits, Recording, StoreError};
-use crate::syntax::Source;
+use crate::syntax::{Source, each_node, field};
 
 /// What a recording found.
 #[derive(Debug)]
@@ -78,6 +78,8 @@ pub struct ToRecord {
     pub quiet: bool,
     /// How much is kept.
     pub limits: Limits,
+    /// A file and a function of it that is wanted, though it may hold no launch itself: it calls one that does.
+    pub entry: Option<(PathBuf, String)>,
 }
 
 /// Runs a command and records the calls of every function of the workspace that launches kernels. `going` is asked now and
@@ -87,8 +89,13 @@ pub struct ToRecord {
 /// [`RecordingError`] when the command cannot run. A command that fails keeps what was recorded until then.
 pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, RecordingError> {
     let workspace = &fs::canonicalize(&what.workspace)?;
-    let (entries, has_launches) = entry_points(workspace);
-    if !has_launches {
+    let (mut entries, has_launches) = entry_points(workspace);
+    if let Some((file, name)) = &what.entry {
+        let wanted = functions(file).into_iter().filter(|point| point.qualname == *name);
+        let wanted = wanted.filter(|point| !entries.iter().any(|it| it.file == point.file && it.line == point.line));
+        entries.extend(wanted.collect::<Vec<_>>());
+    }
+    if !has_launches && what.entry.is_none() {
         return Err(RecordingError::NoEntries(workspace.clone()));
     }
     let spool = Spool::new(&state_folder(workspace)?)?;
@@ -166,6 +173,22 @@ fn entry_points(workspace: &Path) -> (Vec<EntryPoint>, bool) {
         has_launches |= launches;
     }
     (entries, has_launches)
+}
+
+/// All functions of a file.
+fn functions(path: &Path) -> Vec<EntryPoint> {
+    let Ok(text) = fs::read_to_string(path) else { return Vec::new() };
+    let source = Source::parse(text);
+    let mut bodies = Vec::new();
+    for root in source.roots() {
+        each_node(root, &mut |node| {
+            if node.kind() == "function_definition" {
+                bodies.extend(field(node, "body").map(|body| body.start_byte()));
+            }
+        });
+    }
+    let hosts = bodies.into_iter().filter_map(|at| Module::function_around(&source, at));
+    hosts.map(|host| EntryPoint { file: path.to_owned(), qualname: host.qualname, line: host.line + 1 }).collect()
 }
 
 fn entries_of(path: &Path) -> (Vec<EntryPoint>, bool) {

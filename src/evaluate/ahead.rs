@@ -1,0 +1,142 @@
+//! Compiling ahead of the calls, by several processes where that pays.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use super::baseline::{Known, Undecided};
+use super::bench::{Bench, lock};
+use super::judge::{Case, Task};
+use super::original::Original;
+use super::process::Runner;
+use super::stop::{Stop, strange};
+use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest};
+
+/// So many processes compile an original at the most.
+const MOST: usize = 12;
+/// Beside a candidate so many more, for others are compiled at the same time.
+const MOST_BESIDE: usize = 4;
+/// A candidate that compiles faster for a call is compiled by its own process alone.
+const SLOW: Duration = Duration::from_secs(2);
+/// A call of a candidate that is compiled may take so long, or as long as [`Case::limit`] says.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How many processes pay, each of which takes `loading` before it compiles for some of so many inputs, `each` at a time.
+fn worth(inputs: usize, each: Duration, loading: Duration, most: usize) -> usize {
+    const LEAST: f64 = 0.05;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let all = each.as_secs_f64() * inputs as f64;
+    ((all / loading.as_secs_f64().max(LEAST)) as usize).min(most).min(cores).min(inputs)
+}
+
+/// Compiles in so many processes of their own: what they compile is kept for whoever shares their folder of kernels. That one
+/// fails says nothing.
+fn beside(
+    start: &(dyn Fn() -> Result<Runner, Undecided> + Sync),
+    inputs: &[Inputs],
+    processes: usize,
+    limit: Duration,
+) -> Result<(), Undecided> {
+    let next = &AtomicUsize::new(0);
+    let compile = || -> Result<(), Undecided> {
+        let mut runner = start()?;
+        while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            if runner.ask(&RunnerRequest::Compile(inputs.clone()), limit).is_err() {
+                break;
+            }
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..processes).map(|_| scope.spawn(compile)).collect();
+        started.into_iter().try_for_each(|thread| thread.join().unwrap_or(Ok(())))
+    })
+}
+
+impl Original {
+    /// Compiles for inputs, the first of which its own process takes: it shows how long one takes.
+    pub(super) fn compile(&self, bench: &Bench, inputs: &[Inputs]) -> Result<(), Undecided> {
+        let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
+        let limit = bench.limits.compile;
+        let each = {
+            let mut running = self.process(bench)?;
+            let Some(mut runner) = running.take() else { return Ok(()) };
+            let since = Instant::now();
+            if runner.ask(&RunnerRequest::Compile(first.clone()), limit).is_ok() {
+                *running = Some(runner);
+            }
+            since.elapsed()
+        };
+        let processes = worth(rest.len(), each, *lock(&self.loading), MOST);
+        if processes < 2 { Ok(()) } else { beside(&|| self.start(bench), rest, processes, limit) }
+    }
+}
+
+impl Case<'_> {
+    /// Compiles for everything that will be called, beside others that use the device.
+    pub(super) fn compile(&mut self, task: &Task) -> Result<(), Stop> {
+        let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
+        if self.effort.thorough {
+            self.baseline.prepare(self.bench)?;
+        }
+        let mut is_all = true;
+        for at in (0..count).filter(|&at| self.baseline.trials[at].specializes) {
+            // What the original refuses is not asked of the candidate.
+            let Known::Ready(_) = self.baseline.known(self.bench, at)? else { continue };
+            let (inputs, since) = (self.baseline.trials[at].inputs.clone(), Instant::now());
+            match self.runner.ask(&RunnerRequest::Compile(inputs), self.bench.limits.compile)? {
+                RunnerReply::Compiled { notes, tunes } => {
+                    is_all &= notes.is_empty() && !tunes;
+                    // The recorded call will say it; compiling what does not fit the device takes long.
+                    if at == 0 && notes.iter().any(|note| note.contains("out of resource")) {
+                        break;
+                    }
+                }
+                other => return Err(strange(other)),
+            }
+            if at == 0 && count > 1 && since.elapsed() > SLOW {
+                self.compile_beside(task, since.elapsed())?;
+            }
+        }
+        if is_all {
+            self.patience = self.patience.min(PATIENCE);
+        }
+        Ok(())
+    }
+
+    /// Compiles for all trials but the first in further processes with the candidate's folder of kernels.
+    fn compile_beside(&self, task: &Task, each: Duration) -> Result<(), Stop> {
+        let (bench, workload, fence) = (self.bench, self.workload(task), &self.fence);
+        let mut rest = Vec::new();
+        for (at, trial) in self.baseline.trials.iter().enumerate().skip(1).filter(|(_, trial)| trial.specializes) {
+            if let Known::Ready(_) = self.baseline.known(bench, at)? {
+                rest.push(trial.inputs.clone());
+            }
+        }
+        let start = || -> Result<Runner, Undecided> {
+            let mut runner = Runner::start(&bench.forker, fence.clone(), &bench.ties)?;
+            let loaded = runner.load(&task.candidate, &task.folder, &workload, true, bench.limits.load);
+            // That it cannot be loaded a second time shows later, if it matters.
+            if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided("it is not loaded twice".to_owned())) }
+        };
+        let processes = worth(rest.len(), each, *lock(&self.baseline.original.loading), MOST_BESIDE);
+        if processes > 1 {
+            let _ = beside(&start, &rest, processes, bench.limits.compile);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_that_take_longer_to_load_than_to_compile_do_not_pay() {
+        let worth =
+            |inputs, each, loading| worth(inputs, Duration::from_secs_f64(each), Duration::from_secs_f64(loading), 2);
+        assert_eq!(worth(20, 0.3, 6.1), 0);
+        assert_eq!(worth(1, 9.0, 0.1), 1);
+        assert_eq!(worth(20, 9.0, 6.0), 2.min(std::thread::available_parallelism().unwrap().get()));
+        assert_eq!(worth(0, 9.0, 0.0), 0);
+    }
+}

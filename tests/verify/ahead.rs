@@ -1,0 +1,51 @@
+//! What happens before the first call: the call that is wanted is recorded, and slow candidates are compiled beside themselves.
+
+use crate::judging::{Project, SCALE, text};
+
+/// Calls what launches, in another file.
+const CALLER: &str = "\
+import torch
+
+from ops import scale
+
+
+def entry(x):
+    return scale(x) + 0
+
+
+if __name__ == '__main__':
+    entry(torch.ones(5, 12))
+";
+
+#[test]
+fn a_function_that_calls_what_launches_is_recorded_when_it_is_named() {
+    let project = Project::new(CALLER, &[]);
+    project.write("ops.py", &SCALE.replace("# warpsmith: workload entry=scale x=f32[5,12]", ""));
+    project.write("wrong.py", &CALLER.replace("+ 0", "+ 1"));
+    for (candidate, verdict) in [("original.py", "accepted"), ("wrong.py", "refused (output)")] {
+        let ran = project.verify(&[candidate, "--entry", "entry", "--quick"]);
+        assert!(text(&ran.stdout).contains(verdict), "{}{}", text(&ran.stdout), text(&ran.stderr));
+    }
+    let ran = project.verify(&["original.py", "--entry", "gone", "--quick"]);
+    assert!(text(&ran.stderr).contains("called no such function as `gone`"), "{}", text(&ran.stderr));
+    // A file that fails is not said to have called nothing.
+    project.write("original.py", &CALLER.replace("    entry(torch", "    raise ValueError('broken')\n    entry(torch"));
+    let ran = project.verify(&["original.py", "--entry", "other", "--quick"]);
+    assert!(text(&ran.stderr).contains("failed:") && text(&ran.stderr).contains("broken"), "{}", text(&ran.stderr));
+}
+
+#[test]
+fn what_takes_long_to_compile_is_compiled_by_several_processes() {
+    let slow = "    if type(x).__name__ == 'FakeTensor': time.sleep(2.1)\n    return out\n";
+    let project = Project::new(SCALE, &[]);
+    project.write("slow.py", &SCALE.replace("    return out\n", slow));
+    let ran = project.verify_with(&[("WARPSMITH_LOG", "warpsmith=debug")], &["slow.py"]);
+    assert!(text(&ran.stdout).contains("accepted"), "{}{}", text(&ran.stdout), text(&ran.stderr));
+    let loads = |process: &str| {
+        let (name, request) = (format!("process=\"{process}"), "request=\"Load\"");
+        text(&ran.stderr).lines().filter(|line| line.contains(&name) && line.contains(request)).count()
+    };
+    let cores = std::thread::available_parallelism().unwrap().get();
+    assert_eq!(loads("candidate"), 1 + if cores > 1 { cores.min(4) } else { 0 }, "{}", text(&ran.stderr));
+    assert_eq!(loads("original"), 1);
+}
