@@ -41,7 +41,7 @@ while head := worker.stdout.read(4):
     sys.stdout.buffer.flush()
 "#;
 
-/// A worker on a machine with three cores and two GPUs. Counts how many candidates it is given before it answers.
+/// A worker on a machine with six cores and two GPUs. Counts how many candidates it is given before it answers.
 const COUNTING: &str = r#"
 import json, os, select
 def say(message):
@@ -56,7 +56,7 @@ def read(size):
         body += os.read(0, size - len(body))
     return body
 environment = dict(python="", torch="", triton="", device="", driver="")
-say({"Ready": dict(protocol=PROTOCOL, environment=environment, cores=3, devices=2, judge="")})
+say({"Ready": dict(protocol=PROTOCOL, environment=environment, cores=6, devices=2, judge="")})
 waiting, most = [], 0
 while True:
     if waiting and not select.select([0], [], [], 1.5)[0]:
@@ -124,6 +124,9 @@ fn verdicts_are_the_same_elsewhere() {
     let (there, code) = project.batch(&["--quick"]);
     assert_eq!((verdicts(&there), code), (verdicts(&here), Some(1)));
     assert_eq!((&there[2].0["offer"], &there[2].0["speedup"]), (&true.into(), &here[2].0["speedup"]));
+    let ran = project.command(&["doctor", "--evaluator"]).output().unwrap();
+    let words = "Optimizing      works: on toy (simulated), Triton ";
+    assert!(ran.status.success() && text(&ran.stdout).contains(words), "{}", text(&ran.stdout));
 }
 
 #[test]
@@ -172,7 +175,13 @@ fn what_is_no_worker_is_told_plainly() {
         let shown = text(&[ran.stdout, ran.stderr].concat());
         assert_eq!(ran.status.code(), Some(2), "{command:?}: {shown}");
         assert!(shown.contains(words) && shown.contains(command[0]), "{command:?}: {shown}");
+        let ran = project.command(&["doctor", "--evaluator"]).output().unwrap();
+        let shown = text(&ran.stdout);
+        assert_eq!(ran.status.code(), Some(1), "{command:?}: {shown}");
+        assert!(shown.contains("leads to nothing that judges") && shown.contains(words), "{command:?}: {shown}");
     }
+    let ran = project.command(&["doctor"]).output().unwrap();
+    assert!(text(&ran.stdout).contains("set, not asked: through "), "{}", text(&ran.stdout));
 }
 
 /// The cores of this machine do not matter for how many are judged at once.

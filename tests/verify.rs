@@ -4,10 +4,10 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
-#[path = "common/judging.rs"]
-mod judging;
 #[path = "verify/ahead.rs"]
 mod ahead;
+#[path = "common/judging.rs"]
+mod judging;
 #[path = "verify/launches.rs"]
 mod launches;
 

@@ -240,7 +240,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         out: &Bound<'py, PyAny>,
         arguments: &Arguments<'py>,
         given: &Inputs,
-    ) -> PyResult<Vec<(usize, Bound<'py, PyAny>)>> {
+    ) -> PyResult<Gradients<'py>> {
         let layout = if given.layout == Layout::Transposed && !given.dense { "transposed" } else { "dense" };
         let wants = |tensor: &Bound<'py, PyAny>| tensor.getattr("requires_grad")?.extract::<bool>();
         let mut wanted = Vec::new();
@@ -367,9 +367,12 @@ struct Timed<'py> {
     milliseconds: Vec<f64>,
     walls: Vec<f64>,
     outran: bool,
-    /// What the last call on each set returned, and its gradients by the number of the argument.
-    outs: Vec<(Bound<'py, PyAny>, Vec<(usize, Bound<'py, PyAny>)>)>,
+    /// What the last call on each set returned, and its gradients.
+    outs: Vec<(Bound<'py, PyAny>, Gradients<'py>)>,
 }
+
+/// By the number of the argument.
+type Gradients<'py> = Vec<(usize, Bound<'py, PyAny>)>;
 
 /// Runs `work` inside context managers.
 pub(super) fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {

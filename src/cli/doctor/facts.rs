@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::compiler::CompilerFacts;
+use super::evaluator::EvaluatorFacts;
 use super::model::ModelFacts;
 use crate::api::{Certainty, Target};
 use crate::evaluate::{self, Device, Devices, Drivers};
@@ -31,6 +32,8 @@ pub(super) struct Facts {
     pub(super) no_device: Option<String>,
     pub(super) drivers: Drivers,
     pub(super) model: ModelFacts,
+    /// Where kernels are judged, if not here.
+    pub(super) evaluator: Option<EvaluatorFacts>,
     /// Whether Triton itself can be asked about kernels, once that was tried.
     pub(super) compiler: Option<CompilerFacts>,
     pub(super) false_alarms: FalseAlarmFacts,
@@ -100,6 +103,7 @@ impl Facts {
             no_device,
             drivers: evaluate::drivers(),
             model: ModelFacts::of(&loaded.settings.model),
+            evaluator: EvaluatorFacts::of(&loaded.settings.evaluator.command),
             compiler: None,
             false_alarms: FalseAlarmFacts::gather(),
             unfenced: Kernel::running().missing(),

@@ -1,6 +1,7 @@
 //! `warpsmith doctor`: what works on this machine, what is missing and how to get it.
 
 mod compiler;
+mod evaluator;
 mod facts;
 mod model;
 mod promises;
@@ -21,6 +22,9 @@ pub(super) struct Args {
     /// Ask the language model of the settings whether it answers
     #[arg(long)]
     model: bool,
+    /// Start `evaluator.command` of the settings and ask what it leads to
+    #[arg(long)]
+    evaluator: bool,
 }
 
 #[derive(serde::Serialize)]
@@ -41,9 +45,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     if args.model {
         facts.model.answer = Some(model::ask(&loaded.settings.model));
     }
+    if let (true, Some(found)) = (args.evaluator, &mut facts.evaluator) {
+        found.answer = Some(evaluator::ask(&loaded.settings.evaluator.command));
+    }
     facts.compiler = Some(compiler::examine(&loaded.settings.compiler, facts.python.as_ref()));
     let promises = promises::of(&facts);
-    let refused = facts.model.answer.as_ref().is_some_and(|answer| !answer.good);
+    let is_away = facts.evaluator.as_ref().is_some_and(|found| matches!(found.answer, Some(Err(_))));
+    let refused = is_away || facts.model.answer.as_ref().is_some_and(|answer| !answer.good);
     let examination = Examination { facts, promises };
     if args.json {
         serde_json::to_writer_pretty(&mut *out, &examination)?;

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::compiler;
+use super::evaluator::EvaluatorFacts;
 use super::facts::Facts;
 
 /// One of the promises.
@@ -62,6 +63,9 @@ fn checking(facts: &Facts) -> Promise {
 }
 
 fn optimizing(facts: &Facts) -> Promise {
+    if let Some(found) = &facts.evaluator {
+        return optimizing_elsewhere(found);
+    }
     let mut remedies = Vec::new();
     if let Some(why) = &facts.no_device {
         remedies.push(format!("a CUDA device: {why}"));
@@ -95,6 +99,21 @@ fn optimizing(facts: &Facts) -> Promise {
         _ => (State::Missing, "kernels cannot be run and measured here; it needs".to_owned()),
     };
     remedies.extend(torch);
+    Promise { name: "Optimizing", state, detail, remedies }
+}
+
+fn optimizing_elsewhere(EvaluatorFacts { command, answer }: &EvaluatorFacts) -> Promise {
+    let (state, detail, remedies) = match answer {
+        Some(Ok(there)) => (State::Works, format!("on {there}, through `{command}`"), vec![]),
+        Some(Err(why)) => {
+            (State::Missing, format!("`{command}` leads to nothing that judges; it needs"), vec![why.clone()])
+        }
+        None => (
+            State::Set,
+            format!("through `{command}`"),
+            vec!["`warpsmith doctor --evaluator` starts it and asks what is there".to_owned()],
+        ),
+    };
     Promise { name: "Optimizing", state, detail, remedies }
 }
 
