@@ -1,5 +1,5 @@
 //! `cargo xtask gpu-test`: optimizing on a real GPU, from the command line and from Neovim; the fence around candidates; and
-//! the judge, by its suite and in figures.
+//! the judge, by its suite and in figures, with torch and without.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,8 +9,8 @@ use anyhow::ensure;
 use crate::process::{self, cargo, say};
 use crate::python;
 
-/// Packages whose kernels are judged against themselves.
-const PUBLISHED: [&str; 2] = ["liger-kernel==0.8.5", "fla-core==0.6.0"];
+/// Packages whose kernels are judged against themselves, and what they import.
+const PUBLISHED: [&str; 4] = ["liger-kernel==0.8.5", "fla-core==0.6.0", "einops==0.8.2", "packaging==26.0"];
 
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let interpreter = python::interpreter()?;
@@ -51,7 +51,15 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let mut judging = script("evaluation.py");
     judging.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--out").arg(&judged);
     judging.args(["--seconds", "5400", "--packages"]).args(&wheels);
-    for (what, mut command) in [("optimizing", optimizing), ("the fence", script("fence.py")), ("judging", judging)] {
+    let mut launches = script("raw.py");
+    launches.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
+    let all = [
+        ("optimizing", optimizing),
+        ("the fence", script("fence.py")),
+        ("kernels by themselves", launches),
+        ("judging", judging),
+    ];
+    for (what, mut command) in all {
         // Each says something, whatever the others do.
         if let Err(error) = process::run(&mut command) {
             say(&format!("{what}: {error}"));
