@@ -20,6 +20,27 @@ def scale(x_ptr, n, BLOCK: tl.constexpr):
     tl.store(x_ptr + offsets, factor, mask=offsets < n)
 "#;
 
+/// A file with a kernel that is launched when it is run.
+const RUNS_ITSELF: &str = r#"import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < n)
+    tl.store(x_ptr + at, x * 2, mask=at < n)
+
+
+def double(x):
+    scale[(1,)](x, x.numel(), BLOCK=16)
+
+
+if __name__ == "__main__":
+    double(torch.ones(9))
+"#;
+
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -57,6 +78,10 @@ fn neovim(suite: &str) -> Option<PathBuf> {
 
 /// Runs a script of `tests/neovim/` with the plugin, the server, and further arguments; returns what it said.
 fn run(neovim: &Path, script: &str, home: &Path, arguments: &[&Path]) -> String {
+    run_with(neovim, script, home, arguments, &[])
+}
+
+fn run_with(neovim: &Path, script: &str, home: &Path, arguments: &[&Path], variables: &[(&str, &str)]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new(neovim)
         .args(["--headless", "--clean", "-l"])
@@ -69,6 +94,7 @@ fn run(neovim: &Path, script: &str, home: &Path, arguments: &[&Path]) -> String 
         .env("XDG_DATA_HOME", home)
         .env("XDG_STATE_HOME", home)
         .env("XDG_CACHE_HOME", home)
+        .envs(variables.iter().copied())
         .output()
         .unwrap();
     let said = said(&output);
@@ -138,6 +164,22 @@ fn neovim_opens_what_the_compiler_makes_of_a_kernel() {
         std::fs::write(&file, FILE.replace("é = \"😀\"; factor = tl.float32(n)", "factor = n")).unwrap();
         let said = run(&neovim, "inspect.lua", folder.path(), &[&file]);
         assert!(said.contains("ok scale.ptx // ptx of `scale`, by Triton 3."), "{said}");
+    }
+}
+
+/// `:WarpsmithRecord` runs the file and keeps its calls.
+#[test]
+fn neovim_records_a_workload() {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    for suite in ["forky", "trixie"] {
+        let Some(neovim) = neovim(suite) else { return };
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("warpsmith.toml"), format!("python = '{python}'\n")).unwrap();
+        let file = folder.path().join("scale.py");
+        std::fs::write(&file, RUNS_ITSELF).unwrap();
+        let simulated = [("WARPSMITH_FAKE_DEVICE", "toy")];
+        let said = run_with(&neovim, "record.lua", folder.path(), &[&file], &simulated);
+        assert!(said.contains("ok Recorded double in scale.py: 1 call, launches scale"), "{said}");
     }
 }
 

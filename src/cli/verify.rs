@@ -86,8 +86,10 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let environment = Environment::of_project(&loaded, &folder);
     let python = environment.context("no Python was found; name one by --python")?.python;
     let (evaluator, limits) = (&loaded.settings.evaluator, loaded.settings.workloads.limits());
-    let workloads = workloads(args, &loaded.project(&folder), &original, &python, limits)?;
-    let bench = Evaluator::start(&python, &evaluator.command, &evaluator.limits.limits(), &|| true)?;
+    let within = (&*evaluator.command, &evaluator.limits.limits());
+    let (bench, workloads) = Evaluator::start_beside(&python, within, &|| true, || -> anyhow::Result<_> {
+        Ok(workloads(args, &loaded.project(&folder), &original, &python, limits)?)
+    })?;
     // Both take long.
     let is_one = !args.batch && args.repeat <= 1;
     let effort = Effort { thorough: !args.quick, sanitizer: is_one, beyond: is_one, ..Effort::default() };

@@ -1,7 +1,7 @@
 //! Where candidates are judged: on every device of this machine, or on another machine.
 
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::bench::{Bench, Limits};
 use super::judge::Task;
@@ -107,6 +107,29 @@ impl Evaluator {
             Place::Here(_) => format!("{} {PROTOCOL} {JUDGE}", env!("CARGO_PKG_VERSION")),
             Place::There(remote) => remote.hello().judge,
         }
+    }
+
+    /// Starts while something else is done that takes as long, such as recording a call; given up when that fails. `waiting` is
+    /// asked now and then whether to go on.
+    ///
+    /// # Errors
+    /// Those of `meanwhile` first, then those of [`Self::start`].
+    pub fn start_beside<T, E: From<ForkerError>>(
+        python: &Path,
+        (command, limits): (&[String], &Limits),
+        waiting: &(dyn Fn() -> bool + Sync),
+        meanwhile: impl FnOnce() -> Result<T, E>,
+    ) -> Result<(Self, T), E> {
+        let is_wanted = AtomicBool::new(true);
+        let waiting = || is_wanted.load(Ordering::Relaxed) && waiting();
+        std::thread::scope(|scope| {
+            let started = scope.spawn(|| Self::start(python, command, limits, &waiting));
+            let done = meanwhile();
+            is_wanted.store(done.is_ok(), Ordering::Relaxed);
+            let broke = |_| Err(ForkerError::Unfit("the thread that starts processes broke off".to_owned()));
+            let started = started.join().unwrap_or_else(broke);
+            done.and_then(|done| Ok((started?, done)))
+        })
     }
 
     /// What is told to the other end of a link.

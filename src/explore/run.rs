@@ -67,27 +67,16 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     can_judge(&evaluator.command).map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
     let module = Module::build(&syntax::Source::parse(request.text.as_str()));
     let kernel = select_kernel(&module, request)?;
-    let workload = call(request, observer, &kernel)?;
-    let definition =
-        module.kernel(&kernel).ok_or_else(|| failed("the kernel is defined twice or under a condition"))?;
-    let knobs = if workload.source == Source::Launch {
-        // Nothing that is launched elsewhere in the file is measured.
-        let numbers = numbers_of_comment(&request.text, &workload).ok_or_else(|| {
-            failed(format!("`{kernel}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}"))
-        })?;
-        knobs_of_comment(definition, &numbers)
-    } else {
-        knobs(&module, definition, &workload.entry)
-    };
-    if knobs.is_empty() {
-        return Err(failed(
-            "the launch leaves nothing to turn: its options and tile sizes are computed, or the kernel is autotuned",
-        ));
-    }
-    observer.progress(&Progress { message: "starting Python".to_owned(), fraction: 0.0, best: None });
     let waiting = || !observer.cancelled();
-    let bench = Evaluator::start(&request.python, &evaluator.command, &evaluator.limits.limits(), &waiting)
-        .map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error.into() })?;
+    let within = (&*evaluator.command, &evaluator.limits.limits());
+    let started = Evaluator::start_beside(&request.python, within, &waiting, || {
+        let workload = call(request, observer, &kernel)?;
+        let knobs = all_knobs(request, &module, &kernel, &workload)?;
+        observer.progress(&Progress { message: "starting Python".to_owned(), fraction: 0.0, best: None });
+        Ok((workload, knobs))
+    });
+    let stopped = |error| if observer.cancelled() { OptimizeError::Cancelled } else { error };
+    let (bench, (workload, knobs)) = started.map_err(stopped)?;
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
     let refusals = Refusals::of(request, &workload);
     let run = Run {
@@ -109,6 +98,31 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         best: None,
     };
     run.go()
+}
+
+/// What can be turned in how the kernel is launched; at least one thing.
+fn all_knobs(
+    request: &Request,
+    module: &Module,
+    kernel: &str,
+    workload: &Workload,
+) -> Result<Vec<Knob>, OptimizeError> {
+    let definition = module.kernel(kernel).ok_or_else(|| failed("the kernel is defined twice or under a condition"))?;
+    let knobs = if workload.source == Source::Launch {
+        // Nothing that is launched elsewhere in the file is measured.
+        let numbers = numbers_of_comment(&request.text, workload).ok_or_else(|| {
+            failed(format!("`{kernel}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}"))
+        })?;
+        knobs_of_comment(definition, &numbers)
+    } else {
+        knobs(module, definition, &workload.entry)
+    };
+    if knobs.is_empty() {
+        return Err(failed(
+            "the launch leaves nothing to turn: its options and tile sizes are computed, or the kernel is autotuned",
+        ));
+    }
+    Ok(knobs)
 }
 
 pub(super) fn failed(message: impl Into<String>) -> OptimizeError {

@@ -17,4 +17,7 @@ end, {
     end, warpsmith.stages)
   end,
 })
-vim.api.nvim_create_user_command("WarpsmithStop", warpsmith.stop, { desc = "Stop optimizing" })
+vim.api.nvim_create_user_command("WarpsmithRecord", function(command)
+  warpsmith.record(command.bang)
+end, { desc = "Run the file, or with ! what was run for it last, and record its calls of kernels", bang = true })
+vim.api.nvim_create_user_command("WarpsmithStop", warpsmith.stop, { desc = "Stop optimizing and recording" })

@@ -49,19 +49,29 @@ end
 --- What can be shown of a kernel.
 M.stages = { "ttir", "ttgir", "llir", "ptx", "sass", "amdgcn" }
 
---- Opens what the compiler makes of the kernel under the cursor: `stage` is one of `M.stages`.
-function M.inspect(stage)
+--- Sends a command about the cursor to the buffer's server; says so where it refuses.
+local function ask(command, options)
   local client = vim.lsp.get_clients({ bufnr = 0, name = "warpsmith" })[1]
   if not client then
     return vim.notify("Warpsmith does not run in this buffer", vim.log.levels.WARN)
   end
   local at = vim.lsp.util.make_position_params(0, client.offset_encoding)
-  local argument = { uri = at.textDocument.uri, position = at.position, stage = stage or "ttgir" }
-  execute(client, "warpsmith.inspect", argument, function(err)
+  local argument = vim.tbl_extend("error", options, { uri = at.textDocument.uri, position = at.position })
+  execute(client, command, argument, function(err)
     if err then
       vim.notify(err.message, vim.log.levels.ERROR)
     end
   end)
+end
+
+--- Opens what the compiler makes of the kernel under the cursor: `stage` is one of `M.stages`.
+function M.inspect(stage)
+  ask("warpsmith.inspect", { stage = stage or "ttgir" })
+end
+
+--- Runs the file, or with `again` the command that recorded calls of it last, and keeps the calls that launch kernels.
+function M.record(again)
+  ask("warpsmith.record", { again = again or false })
 end
 
 --- The searches that run, by their progress token, which is also the job's name.
