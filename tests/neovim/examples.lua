@@ -1,21 +1,10 @@
 -- nvim --headless --clean -l examples.lua PLUGIN SERVER FOLDER
 -- Opens every example as a user would; prints each finding as "FILE LINE CODE"; then mends one by its quick fix.
 local plugin, server, folder = unpack(arg)
+local common = dofile(vim.fs.dirname(arg[0]) .. "/common.lua")
+local wait_for = common.wait_for
 
-local function fail(text)
-  io.stderr:write("FAIL " .. text .. "\n")
-  vim.cmd("cquit 1")
-end
-
-local function wait_for(what, condition)
-  if not vim.wait(30000, condition, 10) then
-    fail("no " .. what .. ": " .. vim.inspect(vim.diagnostic.get(0)))
-  end
-end
-
-vim.opt.runtimepath:prepend(plugin)
-vim.cmd("filetype plugin on")
-vim.cmd("runtime! plugin/warpsmith.lua")
+common.load(plugin)
 vim.lsp.config("warpsmith", { cmd = { server, "serve" } })
 vim.lsp.enable("warpsmith")
 

@@ -1,23 +1,12 @@
 -- nvim --headless --clean -l inspect.lua PLUGIN SERVER FILE
 -- Opens FILE, puts the cursor into its kernel, and has its PTX opened.
 local plugin, server, file = unpack(arg)
+local common = dofile(vim.fs.dirname(arg[0]) .. "/common.lua")
+local wait_for = common.wait_for
 
-local function wait_for(what, condition)
-  if not vim.wait(60000, condition, 10) then
-    io.stderr:write("FAIL no " .. what .. " in " .. vim.api.nvim_buf_get_name(0) .. "\n")
-    vim.cmd("cquit 1")
-  end
-end
-
-vim.opt.runtimepath:prepend(plugin)
-vim.cmd("filetype plugin on")
-vim.cmd("runtime! plugin/warpsmith.lua")
+common.load(plugin)
 require("warpsmith").setup({ cmd = { server, "serve" } })
-vim.cmd.edit(file)
-wait_for("client", function()
-  local client = vim.lsp.get_clients({ bufnr = 0, name = "warpsmith" })[1]
-  return client and client.initialized
-end)
+common.open(file)
 
 local told
 vim.notify = function(message)

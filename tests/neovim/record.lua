@@ -1,17 +1,10 @@
 -- nvim --headless --clean -l record.lua PLUGIN SERVER FILE
 -- Opens FILE, which runs itself, and has its calls recorded.
 local plugin, server, file = unpack(arg)
+local common = dofile(vim.fs.dirname(arg[0]) .. "/common.lua")
+local wait_for = common.wait_for
 
-local function wait_for(what, condition)
-  if not vim.wait(60000, condition, 10) then
-    io.stderr:write("FAIL no " .. what .. " in " .. vim.api.nvim_buf_get_name(0) .. "\n")
-    vim.cmd("cquit 1")
-  end
-end
-
-vim.opt.runtimepath:prepend(plugin)
-vim.cmd("filetype plugin on")
-vim.cmd("runtime! plugin/warpsmith.lua")
+common.load(plugin)
 local told = {}
 vim.notify = function(message)
   told[#told + 1] = message
@@ -28,11 +21,7 @@ local function is_told(words)
 end
 
 require("warpsmith").setup({ cmd = { server, "serve" } })
-vim.cmd.edit(file)
-wait_for("client", function()
-  local client = vim.lsp.get_clients({ bufnr = 0, name = "warpsmith" })[1]
-  return client and client.initialized
-end)
+common.open(file)
 vim.cmd("WarpsmithRecord!")
 wait_for("reason", is_told("no command is known that recorded calls of this file"))
 -- Devices are looked for at the start: until then it is refused, and once it runs a second time is.

@@ -1,25 +1,14 @@
 -- nvim --headless --clean -l session.lua PLUGIN SERVER FILE enable|setup
 -- Opens FILE as a user would, and applies the quick fix. Ends with status 1 and a reason when something is not as it should.
 local plugin, server, file, way = unpack(arg)
-
-local function fail(text)
-  io.stderr:write("FAIL " .. text .. "\n")
-  vim.cmd("cquit 1")
-end
-
-local function wait_for(what, condition)
-  if not vim.wait(30000, condition, 10) then
-    fail("no " .. what .. ": " .. vim.inspect(vim.diagnostic.get(0)))
-  end
-end
+local common = dofile(vim.fs.dirname(arg[0]) .. "/common.lua")
+local wait_for = common.wait_for
 
 local function line(number)
   return vim.api.nvim_buf_get_lines(0, number - 1, number, true)[1]
 end
 
-vim.opt.runtimepath:prepend(plugin)
-vim.cmd("filetype plugin on")
-vim.cmd("runtime! plugin/warpsmith.lua")
+common.load(plugin)
 local config = { cmd = { server, "serve" }, settings = { warpsmith = { select = { "L002" } } } }
 if way == "enable" then
   assert(vim.fn.has("nvim-0.11") == 1, "too old for vim.lsp.enable")
@@ -29,11 +18,7 @@ else
   require("warpsmith").setup(config)
 end
 
-vim.cmd.edit(file)
-wait_for("client", function()
-  local client = vim.lsp.get_clients({ bufnr = 0, name = "warpsmith" })[1]
-  return client and client.initialized
-end)
+common.open(file)
 local client = vim.lsp.get_clients({ bufnr = 0 })[1]
 -- Neovim 0.10 offers no other than UTF-16.
 local encoding = vim.fn.has("nvim-0.11") == 1 and "utf-8" or "utf-16"
