@@ -22,17 +22,19 @@ end
 
 require("warpsmith").setup({ cmd = { server, "serve" } })
 common.open(file)
-vim.cmd("WarpsmithRecord!")
-wait_for("reason", is_told("no command is known that recorded calls of this file"))
 -- Devices are looked for at the start: until then it is refused, and once it runs a second time is.
-local asked = 0
-wait_for("recording", function()
-  if vim.uv.now() - asked > 1000 then
-    asked = vim.uv.now()
-    vim.cmd("WarpsmithRecord")
-  end
-  return is_told("Recorded ")()
-end)
+local function ask_until(command, words)
+  local asked = 0
+  wait_for(words, function()
+    if vim.uv.now() - asked > 1000 then
+      asked = vim.uv.now()
+      vim.cmd(command)
+    end
+    return is_told(words)()
+  end)
+end
+ask_until("WarpsmithRecord!", "no command is known that recorded calls of this file")
+ask_until("WarpsmithRecord", "Recorded ")
 for _, message in ipairs(told) do
   if message:find("Recorded ", 1, true) then
     io.stdout:write("ok " .. message .. "\n")
