@@ -188,8 +188,7 @@ impl Case<'_> {
     fn grow(&mut self, mut runner: Option<&mut Runner>, level: &Ready) -> Result<(), Stop> {
         let size = block(&level.ran.results);
         for _ in 0..if is_simulated() { 0 } else { GROWING } {
-            let inputs = self.fresh(size);
-            let timing = Timing { inputs, calls: size, cold: true, ..self.timing() };
+            let timing = self.block(size);
             self.ask(runner.as_deref_mut(), &timing)?;
         }
         Ok(())
@@ -208,10 +207,11 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Inputs that no call has had.
-    fn fresh(&mut self, count: usize) -> Vec<Inputs> {
-        self.timed += count as u64;
-        (0..count as u64).map(|at| self.inputs(1000 + self.timed - at)).collect()
+    /// A block of calls with a cold cache, on inputs that no call has had.
+    fn block(&mut self, size: usize) -> Timing {
+        self.timed += size as u64;
+        let inputs = (0..size as u64).map(|at| self.inputs(1000 + self.timed - at)).collect();
+        Timing { inputs, calls: size, cold: true, ..self.timing() }
     }
 
     fn timing(&self) -> Timing {
@@ -257,8 +257,7 @@ impl Case<'_> {
         (export, is_original_first): (bool, bool),
         checked: &mut Vec<Checked>,
     ) -> Result<(Timed, Timed), Stop> {
-        let inputs = self.fresh(size);
-        let timing = Timing { inputs, calls: size, cold: true, export, ..self.timing() };
+        let timing = Timing { export, ..self.block(size) };
         let mut asked = |case: &mut Self, is_original: bool| -> Result<_, Stop> {
             let timed = case.ask(is_original.then_some(&mut *original), &timing)?;
             let owner = if is_original { original.number } else { case.runner.number };

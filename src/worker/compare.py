@@ -42,9 +42,7 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
     for at, (one, other) in enumerate(zip(original, candidate)):
         wrong = shape_difference(one, other)
         if wrong is None:
-            against = leaf_at(reference, at, len(original))
-            moved = [leaf_at(leaves, at, len(original)) for leaves in jittered or ()]
-            moved = [leaf for leaf in moved if leaf is not None]
+            against, moved = runs_at(reference, jittered, at, len(original))
             if one.meta[0] == "plain":
                 wrong = plain_difference(one, other, against, moved)
             else:
@@ -80,8 +78,9 @@ def floats_of(leaf, at, count, reference, jittered, rounding):
     o = leaf.data
     if o is None or o.numel() == 0 or not is_float(o.dtype):
         return None
-    r = contents(leaf_at(reference, at, count), o)
-    js = [data for data in (contents(leaf_at(leaves, at, count), o) for leaves in jittered or ()) if data is not None]
+    against, moved = runs_at(reference, jittered, at, count)
+    r = contents(against, o)
+    js = [data for data in (contents(leaf, o) for leaf in moved) if data is not None]
     return Floats(leaf, o, o, r, js, rounding, False)
 
 
@@ -128,9 +127,7 @@ def agree(original, dense, reference, jittered, rounding):
             continue
         if one.data.shape != other.data.shape or one.data.dtype != other.data.dtype:
             return False
-        against = leaf_at(reference, at, len(original))
-        moved = [leaf_at(leaves, at, len(original)) for leaves in jittered or ()]
-        moved = [leaf for leaf in moved if leaf is not None]
+        against, moved = runs_at(reference, jittered, at, len(original))
         if tensor_difference(one, other, against, moved, rounding, True, False, None) is not None:
             return False
     return True
@@ -198,6 +195,12 @@ def shape_difference(one, other):
 
 def leaf_at(leaves, at, count):
     return leaves[at] if leaves is not None and len(leaves) == count else None
+
+
+def runs_at(reference, jittered, at, count):
+    """A leaf in the run at a higher precision, `None` without one, and in the runs on moved inputs that have it."""
+    moved = (leaf_at(leaves, at, count) for leaves in jittered or ())
+    return leaf_at(reference, at, count), [leaf for leaf in moved if leaf is not None]
 
 
 def arithmetic_of(leaves):

@@ -188,7 +188,7 @@ fn functions(path: &Path) -> Vec<EntryPoint> {
         });
     }
     let hosts = bodies.into_iter().filter_map(|at| Module::function_around(&source, at));
-    hosts.map(|host| EntryPoint { file: path.to_owned(), qualname: host.qualname, line: host.line + 1 }).collect()
+    hosts.map(|host| point(path, host)).collect()
 }
 
 fn entries_of(path: &Path) -> (Vec<EntryPoint>, bool) {
@@ -205,6 +205,9 @@ fn entries_of(path: &Path) -> (Vec<EntryPoint>, bool) {
     for (at, _) in source.text().match_indices(".apply(") {
         hosts.extend(Module::function_around(&source, at).filter(|host| hosts.iter().all(|it| it.line != host.line)));
     }
-    let point = |host: Host| EntryPoint { file: path.to_owned(), qualname: host.qualname, line: host.line + 1 };
-    (hosts.into_iter().map(point).collect(), has_launches)
+    (hosts.into_iter().map(|host| point(path, host)).collect(), has_launches)
+}
+
+fn point(path: &Path, host: Host) -> EntryPoint {
+    EntryPoint { file: path.to_owned(), qualname: host.qualname, line: host.line + 1 }
 }

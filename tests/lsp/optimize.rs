@@ -6,34 +6,19 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use warpsmith::evaluate::{Device, Devices};
+use warpsmith::evaluate::Devices;
 use warpsmith::explore::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
-use warpsmith::python::environment::{Environment, Origin};
 use warpsmith::rules::{Edit, apply_edits};
 use warpsmith::server::Tools;
 use warpsmith::syntax::Span;
 
-use crate::harness::{BAD, Client, Document, Setup};
+use crate::harness::{BAD, Client, Document, Setup, machine};
 
 type Search = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
 
 /// A machine with a GPU, a Python, and this search.
 fn tools(search: Arc<Search>) -> Tools {
-    let device = Device { name: "Test GPU".to_owned(), capability: (9, 0), uuid: String::new() };
-    let environment = Environment {
-        python: PathBuf::from("python-of-the-test"),
-        origin: Origin::Path,
-        site_packages: Vec::new(),
-        triton: None,
-        release: false,
-        installed: None,
-    };
-    Tools {
-        optimize: search,
-        devices: Arc::new(move || Devices::Found(vec![device.clone()])),
-        environment: Arc::new(move |_| Some(environment.clone())),
-        ..Tools::default()
-    }
+    Tools { optimize: search, ..machine() }
 }
 
 /// A search that is let go by the test, and then finds a launch with larger blocks.

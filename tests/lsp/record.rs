@@ -5,14 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use warpsmith::evaluate::{Device, Devices};
 use warpsmith::protocol::{LaunchRecord, Workload};
-use warpsmith::python::environment::{Environment, Origin};
 use warpsmith::server::Tools;
 use warpsmith::store::{Limits, Recording};
 use warpsmith::workload::{Recorded, RecordingError, ToRecord};
 
-use crate::harness::{BAD, Client, Document, Setup};
+use crate::harness::{BAD, Client, Document, Setup, machine};
 
 type Record = dyn Fn(&ToRecord, &dyn Fn() -> bool) -> Result<Recorded, RecordingError> + Send + Sync;
 
@@ -42,21 +40,7 @@ if __name__ == "__main__":
 "#;
 
 fn tools(record: Arc<Record>) -> Tools {
-    let device = Device { name: "Test GPU".to_owned(), capability: (9, 0), uuid: String::new() };
-    let environment = Environment {
-        python: PathBuf::from("python-of-the-test"),
-        origin: Origin::Path,
-        site_packages: Vec::new(),
-        triton: None,
-        release: false,
-        installed: None,
-    };
-    Tools {
-        record,
-        devices: Arc::new(move || Devices::Found(vec![device.clone()])),
-        environment: Arc::new(move |_| Some(environment.clone())),
-        ..Tools::default()
-    }
+    Tools { record, ..machine() }
 }
 
 fn setup() -> Setup {

@@ -6,11 +6,14 @@ mod transport;
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
+use warpsmith::evaluate::{Device, Devices};
+use warpsmith::python::environment::{Environment, Origin};
+use warpsmith::server::Tools;
 
 pub(crate) use document::Document;
 pub(crate) use setup::Setup;
@@ -361,4 +364,22 @@ impl Drop for Client {
 /// The codes of diagnostics, in their order.
 pub(crate) fn codes(diagnostics: &[Value]) -> Vec<&str> {
     diagnostics.iter().map(|item| item["code"].as_str().unwrap()).collect()
+}
+
+/// A machine with a GPU and a Python. Neither is ever used.
+pub(crate) fn machine() -> Tools {
+    let device = Device { name: "Test GPU".to_owned(), capability: (9, 0), uuid: String::new() };
+    let environment = Environment {
+        python: PathBuf::from("python-of-the-test"),
+        origin: Origin::Path,
+        site_packages: Vec::new(),
+        triton: None,
+        release: false,
+        installed: None,
+    };
+    Tools {
+        devices: Arc::new(move || Devices::Found(vec![device.clone()])),
+        environment: Arc::new(move |_| Some(environment.clone())),
+        ..Tools::default()
+    }
 }
