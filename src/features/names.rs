@@ -154,13 +154,15 @@ pub fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<
     };
     let text = source.text();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    // In broken text a name may begin in the middle of a word: a parser that recovers has skipped the rest.
+    let has_words = !source.has_error();
     let mut found = Vec::new();
     for at in memchr::memmem::find_iter(text.as_bytes(), name) {
         let span = Span::new(at, at + name.len());
         // A number may end right before a name: `64scale`.
-        if text[..span.start].ends_with(|c: char| is_part(c) && !c.is_numeric())
-            || text[span.end..].starts_with(is_part)
-        {
+        let is_inside = text[..span.start].ends_with(|c: char| is_part(c) && !c.is_numeric())
+            || text[span.end..].starts_with(is_part);
+        if has_words && is_inside {
             continue;
         }
         let Some(node) = source.node_at(span) else { continue };

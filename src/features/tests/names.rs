@@ -118,6 +118,19 @@ fn a_name_right_behind_a_number_is_a_place() {
     assert!(names::occurrences(&source, &module, symbol).iter().any(|place| place.span == span));
 }
 
+/// The parser skips what it cannot read, and goes on in the middle of a word.
+#[test]
+fn a_name_behind_what_was_skipped_is_a_place() {
+    let text = "import triton\nimport triton.language as tl\n\nLIMIT = # \n\n@triton.jit\ndef helper(a, b=1):\n    return a + b\n\n\
+                @triton.jit\ndef scale(x_ptr, n, BLO\\nstexpr):\n    offsets = tl.arange(0, BLOCK)\n    \
+                x = tl.load(x_ptr + offsets, mask=offsets < n)\n    hel(x, grid):\n    scale[grid](x, 3, BLOCK=64)\n\n\
+                @triton.jit\ndef after(y):\n    return helper(y)\n";
+    let source = Source::parse(text);
+    let module = Module::build(&source);
+    let (symbol, span) = names::at(&source, &module, text.find("stexpr").unwrap()).unwrap();
+    assert!(names::occurrences(&source, &module, symbol).iter().any(|place| place.span == span));
+}
+
 #[test]
 fn the_outline_has_kernels_configurations_and_launches() {
     fn names(entries: &[Entry]) -> Vec<String> {
