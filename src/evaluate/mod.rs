@@ -16,6 +16,7 @@ mod notes;
 mod operators;
 mod original;
 mod pool;
+mod possible;
 mod process;
 mod remote;
 mod sanitizer;
