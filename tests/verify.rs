@@ -10,6 +10,8 @@ mod ahead;
 mod judging;
 #[path = "verify/launches.rs"]
 mod launches;
+#[path = "verify/scout.rs"]
+mod scout;
 
 use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 

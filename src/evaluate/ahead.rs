@@ -3,12 +3,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::baseline::{Known, Undecided};
+use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, lock};
 use super::judge::{Case, Task};
 use super::original::Original;
+use super::precision::WIDE;
 use super::process::Runner;
 use super::stop::{Stop, strange};
+use crate::protocol::is_simulated;
 use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest};
 
 /// So many processes compile an original at the most.
@@ -28,18 +30,21 @@ fn worth(inputs: usize, each: Duration, loading: Duration, most: usize) -> usize
     ((all / loading.as_secs_f64().max(LEAST)) as usize).min(most).min(cores).min(inputs)
 }
 
+/// Asked now and then whether to go on.
+type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
+
 /// Compiles in so many processes of their own: what they compile is kept for whoever shares their folder of kernels. That one
 /// fails says nothing.
 fn beside(
     start: &(dyn Fn() -> Result<Runner, Undecided> + Sync),
     inputs: &[Inputs],
     processes: usize,
-    limit: Duration,
+    (limit, wanted): (Duration, Wanted),
 ) -> Result<(), Undecided> {
     let next = &AtomicUsize::new(0);
     let compile = || -> Result<(), Undecided> {
         let mut runner = start()?;
-        while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)) {
+        while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| wanted()) {
             if runner.ask(&RunnerRequest::Compile(inputs.clone()), limit).is_err() {
                 break;
             }
@@ -52,9 +57,37 @@ fn beside(
     })
 }
 
+impl Baseline {
+    /// Has the original compiled for a trial and those like it, by several processes at once where that pays: one after the other
+    /// each would be met by a call for which candidates wait. First for the recorded call, which all candidates begin with,
+    /// then for the rest.
+    pub(super) fn prepare(&self, bench: &Bench, at: usize, wanted: Wanted) -> Result<(), Undecided> {
+        if is_simulated() || !self.trials[at].specializes {
+            return Ok(());
+        }
+        let mut prepared = lock(&self.prepared);
+        let parts = [&self.trials[..1], &self.trials[1..]];
+        let missing = parts.iter().take(1 + at.min(1)).skip(*prepared);
+        for part in missing {
+            let widened = |inputs: &Inputs, to: Option<&str>| Inputs { widen: to.map(str::to_owned), ..inputs.clone() };
+            let inputs: Vec<Inputs> = part
+                .iter()
+                .filter(|trial| trial.specializes)
+                .flat_map(|trial| [None, Some(WIDE[0]), Some(WIDE[1])].map(|to| widened(&trial.inputs, to)))
+                .collect();
+            self.original.compile(bench, &inputs, wanted)?;
+            if !wanted() {
+                break;
+            }
+            *prepared += 1;
+        }
+        Ok(())
+    }
+}
+
 impl Original {
     /// Compiles for inputs, the first of which its own process takes: it shows how long one takes.
-    pub(super) fn compile(&self, bench: &Bench, inputs: &[Inputs]) -> Result<(), Undecided> {
+    fn compile(&self, bench: &Bench, inputs: &[Inputs], wanted: Wanted) -> Result<(), Undecided> {
         let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
         let limit = bench.limits.compile;
         let each = {
@@ -67,7 +100,7 @@ impl Original {
             since.elapsed()
         };
         let processes = worth(rest.len(), each, *lock(&self.loading), MOST);
-        if processes < 2 { Ok(()) } else { beside(&|| self.start(bench), rest, processes, limit) }
+        if processes < 2 { Ok(()) } else { beside(&|| self.start(bench), rest, processes, (limit, wanted)) }
     }
 }
 
@@ -75,13 +108,12 @@ impl Case<'_> {
     /// Compiles for everything that will be called, beside others that use the device.
     pub(super) fn compile(&mut self, task: &Task) -> Result<(), Stop> {
         let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
-        if self.effort.thorough {
-            self.baseline.prepare(self.bench)?;
-        }
         let mut is_all = true;
         for at in (0..count).filter(|&at| self.baseline.trials[at].specializes) {
             // What the original refuses is not asked of the candidate.
-            let Known::Ready(_) = self.baseline.known(self.bench, at)? else { continue };
+            if !self.baseline.takes(self.bench, at)? {
+                continue;
+            }
             let (inputs, since) = (self.baseline.trials[at].inputs.clone(), Instant::now());
             match self.runner.ask(&RunnerRequest::Compile(inputs), self.bench.limits.compile)? {
                 RunnerReply::Compiled { notes, tunes } => {
@@ -108,7 +140,7 @@ impl Case<'_> {
         let (bench, workload, fence) = (self.bench, self.workload(task), &self.fence);
         let mut rest = Vec::new();
         for (at, trial) in self.baseline.trials.iter().enumerate().skip(1).filter(|(_, trial)| trial.specializes) {
-            if let Known::Ready(_) = self.baseline.known(bench, at)? {
+            if self.baseline.takes(bench, at)? {
                 rest.push(trial.inputs.clone());
             }
         }
@@ -120,7 +152,7 @@ impl Case<'_> {
         };
         let processes = worth(rest.len(), each, *lock(&self.baseline.original.loading), MOST_BESIDE);
         if processes > 1 {
-            let _ = beside(&start, &rest, processes, bench.limits.compile);
+            let _ = beside(&start, &rest, processes, (bench.limits.compile, &|| true));
         }
         Ok(())
     }

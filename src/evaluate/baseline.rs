@@ -8,15 +8,13 @@ use std::time::{Duration, Instant};
 use super::bench::{Bench, lock, lock_first};
 use super::beyond::Large;
 use super::devices::memory;
-use super::floor::{Needs, width};
+use super::floor::Needs;
 use super::original::Original;
-use super::sanitizer::{Found, Tool};
+use super::sanitizer::{self, Tool};
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
-use crate::protocol::runner::{
-    Call, Coarse, ComparerReply, ComparerRequest, Exported, Inputs, Leaf, LeafValue, Ran, Reuse, Values,
-};
-use crate::protocol::{Workload, is_float, is_simulated};
+use crate::protocol::Workload;
+use crate::protocol::runner::{Call, Coarse, ComparerReply, ComparerRequest, Inputs, Ran, Reuse, Values};
 
 /// Runs of the original on inputs moved by their rounding error.
 const JITTERED: u64 = 2;
@@ -25,16 +23,11 @@ const SHARE_KEPT: u64 = 4;
 /// Bytes of results that are kept where the device does not tell how much memory it has.
 const KEPT: u64 = 4 << 30;
 
-/// Types of which a run of the original may be more exact.
-const WIDE: [&str; 2] = ["float64", "float32"];
-/// So many arguments are tried with fewer bits.
-const SINGLES: usize = 8;
-
 /// The original with one workload.
 pub(super) struct Baseline {
     pub(super) original: Original,
     pub(super) trials: Vec<Trial>,
-    known: Mutex<Vec<Option<Known>>>,
+    known: Vec<Mutex<Found>>,
     habits: Mutex<Option<Arc<Habits>>>,
     pub(super) needs: Mutex<Option<Needs>>,
     /// A large call, or why there is none.
@@ -44,9 +37,22 @@ pub(super) struct Baseline {
     /// In which type its own arithmetic is done when its inputs are given in it, as far as that is known.
     follows: Mutex<Option<&'static str>>,
     /// What a checker of memory finds in it.
-    pub(super) checked: Mutex<BTreeMap<Tool, Found>>,
+    pub(super) checked: Mutex<BTreeMap<Tool, sanitizer::Found>>,
     kept: Mutex<u64>,
-    is_prepared: Mutex<bool>,
+    /// How many parts of the trials are compiled ahead.
+    pub(super) prepared: Mutex<usize>,
+    /// Had by the thread that finds out what candidates will ask.
+    pub(super) scout: Mutex<()>,
+}
+
+/// What was found out about a trial.
+#[derive(Default)]
+enum Found {
+    #[default]
+    Nothing,
+    /// The original takes it; its results were too large to be kept.
+    Takes,
+    Known(Known),
 }
 
 /// What is known of the original on a trial.
@@ -75,6 +81,11 @@ pub(super) struct Ready {
 }
 
 impl Ready {
+    /// All results that the comparer has of it.
+    pub(super) fn slots(&self) -> Vec<u32> {
+        [self.original].into_iter().chain(self.reference).chain(self.jittered.iter().copied()).collect()
+    }
+
     /// Asks whether results on inputs for which nothing else is known agree, by what is known here.
     pub(super) fn by_level(&self, original: u32, candidate: u32) -> ComparerRequest {
         ComparerRequest::Compare {
@@ -119,24 +130,47 @@ impl<E: std::error::Error> From<E> for Undecided {
 impl Baseline {
     pub(super) fn new(file: &Path, folder: &Path, workload: Workload, seed: u64) -> Self {
         let trials = trials(&workload, seed);
-        let known = Mutex::new(trials.iter().map(|_| None).collect());
+        let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload);
-        let (habits, needs, large, coarse, follows, checked, kept, is_prepared) = Default::default();
-        Self { original, trials, known, habits, needs, large, coarse, follows, checked, kept, is_prepared }
+        let (habits, needs, large, coarse, follows, checked, kept, prepared, scout) = Default::default();
+        Self { original, trials, known, habits, needs, large, coarse, follows, checked, kept, prepared, scout }
     }
 
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for
     /// the device with a lock taken.
     pub(super) fn known(&self, bench: &Bench, at: usize) -> Result<Known, Undecided> {
-        let mut all = lock_first(&self.known);
-        if let Some(known) = &all[at] {
-            return Ok(known.clone());
+        let mut found = lock_first(&self.known[at]);
+        match &*found {
+            Found::Known(known) => Ok(known.clone()),
+            _ => self.find(bench, at, &mut found),
         }
-        let is_first = at == 0;
-        let first = match all.first() {
-            Some(Some(Known::Ready(first))) => first.unwritten.clone(),
-            _ => Vec::new(),
+    }
+
+    /// Whether the original takes a trial, as [`Self::known`]; for whoever does not want its results.
+    pub(super) fn takes(&self, bench: &Bench, at: usize) -> Result<bool, Undecided> {
+        let mut found = lock_first(&self.known[at]);
+        let known = match &*found {
+            Found::Takes => return Ok(true),
+            Found::Known(known) => known.clone(),
+            Found::Nothing => self.find(bench, at, &mut found)?,
         };
+        let Known::Ready(ready) = known else { return Ok(false) };
+        if !ready.is_kept {
+            bench.drop_slots(ready.slots())?;
+        }
+        Ok(true)
+    }
+
+    fn find(&self, bench: &Bench, at: usize, found: &mut Found) -> Result<Known, Undecided> {
+        let is_first = at == 0;
+        let first = match is_first {
+            true => Vec::new(),
+            false => match self.known(bench, 0)? {
+                Known::Ready(first) => first.unwritten.clone(),
+                Known::Skipped(_) => Vec::new(),
+            },
+        };
+        self.prepare(bench, at, &|| true)?;
         let mut known = {
             let _shared = bench.shared();
             self.find_out(bench, &self.trials[at], &first)?
@@ -148,6 +182,7 @@ impl Baseline {
             Known::Ready(ready) => ready.ran.results.rough_bytes() * 6,
             Known::Skipped(_) => 0,
         };
+        *found = Found::Takes;
         let most = memory().map_or(KEPT, |memory| memory.size / SHARE_KEPT);
         let mut kept = lock(&self.kept);
         if is_first || *kept + bytes <= most {
@@ -157,25 +192,9 @@ impl Baseline {
             {
                 ready.is_kept = true;
             }
-            all[at] = Some(known.clone());
+            *found = Found::Known(known.clone());
         }
         Ok(known)
-    }
-
-    /// Has the original compiled for all trials, by several processes at once: one after the other each would be met by a call
-    /// for which the first candidate waits.
-    pub(super) fn prepare(&self, bench: &Bench) -> Result<(), Undecided> {
-        let mut is_prepared = lock(&self.is_prepared);
-        if *is_prepared || is_simulated() {
-            return Ok(());
-        }
-        let trials = self.trials.iter().filter(|trial| trial.specializes);
-        let wide = |inputs: &Inputs, wide: Option<&str>| Inputs { widen: wide.map(str::to_owned), ..inputs.clone() };
-        let all: Vec<Inputs> =
-            trials.flat_map(|trial| [None, Some(WIDE[0]), Some(WIDE[1])].map(|to| wide(&trial.inputs, to))).collect();
-        self.original.compile(bench, &all)?;
-        *is_prepared = true;
-        Ok(())
     }
 
     /// For whoever uses the device.
@@ -223,58 +242,6 @@ impl Baseline {
         };
         let slots = Slots { original, reference, jittered, dense };
         self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), slots)
-    }
-
-    /// A run at a higher precision, and at which.
-    fn reference(&self, bench: &Bench, trial: &Trial, ran: &Ran) -> Result<Option<(&'static str, u32)>, Undecided> {
-        // What nothing is wider in would be the same run again.
-        for wide in WIDE.iter().filter(|wide| is_widened(&ran.results, wide)) {
-            let widened = Inputs { widen: Some((*wide).to_owned()), ..trial.inputs.clone() };
-            if let Ok((wider, slot)) = self.original.run(bench, &Call { poison: false, ..self.call(widened, false) })? {
-                if is_alike(&wider.results, &ran.results) {
-                    return Ok(Some((wide, slot)));
-                }
-                bench.drop_slots(vec![slot])?;
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether it calculates in the wider type of its inputs. One that does not equals its run on them without being exact.
-    fn follows(&self, bench: &Bench, trial: &Trial, wide: &str, original: u32) -> Result<bool, Undecided> {
-        let finer = Inputs { widen: Some(wide.to_owned()), jitter: Some(1), ..trial.inputs.clone() };
-        let Ok((_, slot)) = self.original.run(bench, &Call { poison: false, ..self.call(finer, false) })? else {
-            return Ok(false);
-        };
-        let ask = ComparerRequest::Stand { original, reference: Some(slot), jittered: Vec::new(), dense: None };
-        let standing = bench.compare(|comparer| Ok(comparer.ask(&ask)?))?;
-        bench.drop_slots(vec![slot])?;
-        Ok(matches!(standing, ComparerReply::Standing { is_finer: true, .. }))
-    }
-
-    /// The arguments of which it takes the upper bits alone: its results are the same, bit by bit, without the others. That is so
-    /// of products in tf32. Candidates that take all bits would be more exact than the original, and nobody could say so.
-    fn find_coarse(&self, bench: &Bench, trial: &Trial, ran: &Ran, original: u32) -> Result<Option<Coarse>, Undecided> {
-        for rounds in [false, true] {
-            let mut tensors = Vec::new();
-            for (at, path) in singles(&ran.results, &self.original.workload.mutated) {
-                let coarse = Coarse { tensors: vec![at], rounds };
-                let call = self.call(Inputs { coarse, ..trial.inputs.clone() }, false);
-                let Ok((_, other)) = self.original.run(bench, &call)? else { continue };
-                let ask = ComparerRequest::Changed { one: original, other };
-                let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
-                bench.drop_slots(vec![other])?;
-                // It was another argument, and led to nothing else.
-                let is_other = found.iter().any(|one| one.path == path);
-                if is_other && found.iter().all(|one| one.path == path) {
-                    tensors.push(at);
-                }
-            }
-            if !tensors.is_empty() {
-                return Ok(Some(Coarse { tensors, rounds }));
-            }
-        }
-        Ok(None)
     }
 
     fn stand(
@@ -328,15 +295,17 @@ impl Baseline {
             return Ok(Arc::clone(habits));
         }
         let _shared = bench.shared();
-        let [first, second] = self.sequence();
-        let overwrites = match (self.original.run(bench, &first)?, self.original.run(bench, &second)?) {
-            (Ok((_, one)), Ok((_, other))) => {
+        let overwrites = match self.original.run_in_turn(bench, &self.sequence())?.as_slice() {
+            &[one, other] => {
                 let ask = ComparerRequest::Changed { one, other };
                 let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
                 bench.drop_slots(vec![one, other])?;
                 found.iter().any(|one| one.path.starts_with("result"))
             }
-            _ => true,
+            slots => {
+                bench.drop_slots(slots.to_vec())?;
+                true
+            }
         };
         let call = self.sequence()[0].clone();
         let both = (self.original.run(bench, &call)?, self.original.run(bench, &Call { ghost: true, ..call })?);
@@ -351,8 +320,12 @@ impl Baseline {
         };
         let mut partly = Vec::new();
         for reuse in [Reuse::Middle, Reuse::Few] {
-            if let Some(slot) = self.original.run_after(bench, &self.sequence_with(reuse))? {
-                partly.push((reuse, slot));
+            match self.original.run_in_turn(bench, &self.sequence_with(reuse))?.as_slice() {
+                &[before, slot] => {
+                    bench.drop_slots(vec![before])?;
+                    partly.push((reuse, slot));
+                }
+                slots => bench.drop_slots(slots.to_vec())?,
             }
         }
         Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, partly }))))
@@ -388,36 +361,4 @@ impl Baseline {
             ..Call::default()
         }
     }
-}
-
-/// Whether an argument has floats narrower than these.
-fn is_widened(results: &Exported, wide: &str) -> bool {
-    results.leaves.iter().any(|leaf| match &leaf.value {
-        LeafValue::Tensor { dtype, .. } if leaf.path.starts_with("argument") => {
-            is_float(dtype) && width(dtype) < width(wide)
-        }
-        _ => false,
-    })
-}
-
-/// Arguments in single precision that the call leaves alone, by number and path.
-fn singles(results: &Exported, mutated: &[usize]) -> Vec<(usize, String)> {
-    let single = |leaf: &Leaf| match &leaf.value {
-        LeafValue::Tensor { dtype, .. } if dtype == "float32" => {
-            let at: usize = leaf.path.strip_prefix("argument ")?.parse().ok()?;
-            (!mutated.contains(&at)).then(|| (at, leaf.path.clone()))
-        }
-        _ => None,
-    };
-    results.leaves.iter().filter_map(single).take(SINGLES).collect()
-}
-
-/// Whether results have the same leaves and shapes.
-fn is_alike(one: &Exported, other: &Exported) -> bool {
-    let shape = |value: &LeafValue| match value {
-        LeafValue::Tensor { shape, .. } => Some(shape.clone()),
-        LeafValue::Plain { .. } => None,
-    };
-    let is_same = |(a, b): (&Leaf, &Leaf)| shape(&a.value) == shape(&b.value);
-    one.leaves.len() == other.leaves.len() && one.leaves.iter().zip(&other.leaves).all(is_same)
 }

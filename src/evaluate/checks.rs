@@ -4,6 +4,7 @@ use super::baseline::{Habits, Known, Ready};
 use super::judge::Case;
 use super::operators;
 use super::stop::{Stop, as_a, in_trial};
+use super::trials::Trial;
 use super::verdict::Reason;
 use crate::protocol::Source;
 use crate::protocol::runner::{Call, ComparerRequest, Ran, Reuse};
@@ -25,15 +26,11 @@ impl Case<'_> {
         };
         let habits = self.baseline.habits(self.bench)?;
         self.took = known.took.max(other.took);
-        let _shared = self.shared();
         let trial = self.baseline.trials[0].clone();
         let call = self.baseline.call(trial.inputs.clone(), false);
-        let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
-        self.compare(&known, (slot, &ran.results), &trial, &trial.name)?;
-        self.passed(&trial.name, "agrees with the original on fresh inputs, within rounding");
-        self.written(&known, slot)?;
-        self.behaviour(&known.ran, &ran)?;
+        let slot = self.first_call(&known, &trial, &call)?;
         for _ in 0..REPEATED {
+            let _shared = self.shared();
             let (again, other) = self.run(&call)?;
             self.compare(&known, (other, &again.results), &trial, "a repeated call").map_err(as_a(Reason::Race))?;
             self.bench.drop_slots(vec![other])?;
@@ -41,8 +38,20 @@ impl Case<'_> {
         self.passed("repeated calls", format!("{REPEATED} more runs on equal inputs agree with the original"));
         self.kept_results(&habits)?;
         self.ghost(&habits, &call, slot)?;
-        self.bench.drop_slots(vec![slot])?;
-        self.reused(&known, &other, &habits)
+        self.reused(&other)?;
+        self.partly_reused(&known, &habits)
+    }
+
+    // Each step uses the device anew: who wants it alone waits for a step, not for all.
+
+    fn first_call(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<u32, Stop> {
+        let _shared = self.shared();
+        let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
+        self.compare(known, (slot, &ran.results), trial, &trial.name)?;
+        self.passed(&trial.name, "agrees with the original on fresh inputs, within rounding");
+        self.written(known, slot)?;
+        self.behaviour(&known.ran, &ran)?;
+        Ok(slot)
     }
 
     fn written(&mut self, known: &Ready, slot: u32) -> Result<(), Stop> {
@@ -105,6 +114,7 @@ impl Case<'_> {
         if habits.overwrites || self.baseline.original.workload.source == Source::Launch {
             return Ok(());
         }
+        let _shared = self.shared();
         let [first, second] = self.baseline.sequence();
         let (_, one) = self.run(&first)?;
         let (_, other) = self.run(&second)?;
@@ -118,19 +128,20 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// With the kernels replaced by nothing the results must be others.
+    /// With the kernels replaced by nothing the results must be others than those in `slot`, which are forgotten.
     fn ghost(&mut self, habits: &Habits, call: &Call, slot: u32) -> Result<(), Stop> {
+        let _shared = self.shared();
         if !habits.needs_kernels {
-            return Ok(());
+            return Ok(self.bench.drop_slots(vec![slot])?);
         }
         let other = match self.run(&Call { ghost: true, ..call.clone() }) {
             Ok((_, other)) => other,
             // What reads back what its kernels compute may fail without them.
-            Err(Stop::Refused(Reason::Run, ..)) => return Ok(()),
+            Err(Stop::Refused(Reason::Run, ..)) => return Ok(self.bench.drop_slots(vec![slot])?),
             Err(stop) => return Err(stop),
         };
         let found = self.differences(&ComparerRequest::Changed { one: slot, other })?;
-        self.bench.drop_slots(vec![other])?;
+        self.bench.drop_slots(vec![slot, other])?;
         if found.is_empty() {
             let what = "with its kernels replaced by nothing the results are the same: they do not compute them";
             return Err(Stop::Refused(Reason::NoKernel, what.to_owned(), None));
@@ -139,16 +150,22 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// The same tensors with new contents: everywhere; in the middle alone, which a fingerprint of corners does not see; in a few
-    /// places, which a sample does not see.
-    fn reused(&mut self, level: &Ready, known: &Ready, habits: &Habits) -> Result<(), Stop> {
+    /// The same tensors with new contents everywhere.
+    fn reused(&mut self, known: &Ready) -> Result<(), Stop> {
+        let _shared = self.shared();
         let trial = self.baseline.trials[1].clone();
         let all = Call { reuse: Reuse::All, ..self.baseline.call(trial.inputs.clone(), false) };
         let (ran, slot) = self.run(&all)?;
         self.compare(known, (slot, &ran.results), &trial, "the same tensors with new contents")
             .map_err(as_a(Reason::Stale))?;
-        self.bench.drop_slots(vec![slot])?;
+        Ok(self.bench.drop_slots(vec![slot])?)
+    }
+
+    /// The same, with new contents in the middle alone, which a fingerprint of corners does not see; in a few places, which a sample
+    /// does not see.
+    fn partly_reused(&mut self, level: &Ready, habits: &Habits) -> Result<(), Stop> {
         for &(reuse, expected) in &habits.partly {
+            let _shared = self.shared();
             let [first, second] = self.baseline.sequence_with(reuse);
             let (_, before) = self.run(&first)?;
             let (ran, slot) = self.run(&second)?;
@@ -188,7 +205,7 @@ impl Case<'_> {
             }
             let mut slots = vec![slot];
             if !known.is_kept {
-                slots.extend([known.original].into_iter().chain(known.reference).chain(known.jittered.clone()));
+                slots.extend(known.slots());
             }
             self.bench.drop_slots(slots)?;
             tried += 1;

@@ -12,6 +12,7 @@ use super::bench::{Bench, RESTARTED, Shared, project};
 use super::claim::Claim;
 use super::notes::notes;
 use super::process::{Comparer, Runner};
+use super::scout::scouted;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
@@ -215,6 +216,14 @@ impl<'a> Case<'a> {
 
 impl Case<'_> {
     fn judge(&mut self, task: &Task, compiles_ahead: bool) -> Result<(), Stop> {
+        if !self.effort.thorough {
+            return self.stage_by_stage(task, compiles_ahead);
+        }
+        let (baseline, bench) = (Arc::clone(&self.baseline), self.bench);
+        scouted(&baseline, bench, || self.stage_by_stage(task, compiles_ahead))
+    }
+
+    fn stage_by_stage(&mut self, task: &Task, compiles_ahead: bool) -> Result<(), Stop> {
         let since = Instant::now();
         self.load(task)?;
         self.lap("load", since);

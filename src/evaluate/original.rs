@@ -55,20 +55,18 @@ impl Original {
         self.run_in(&mut running, bench, call, limit)
     }
 
-    /// Runs it several times, one right after the other in one process; the number of the last results, if it takes all.
-    pub(super) fn run_after(&self, bench: &Bench, calls: &[Call]) -> Result<Option<u32>, Undecided> {
+    /// Runs it several times, one right after the other in one process; the numbers of the results, up to the first call that
+    /// it refuses.
+    pub(super) fn run_in_turn(&self, bench: &Bench, calls: &[Call]) -> Result<Vec<u32>, Undecided> {
         let mut running = self.process(bench)?;
-        let mut last = None;
+        let mut slots = Vec::new();
         for call in calls {
-            if let Some(slot) = last.take() {
-                bench.drop_slots(vec![slot])?;
-            }
             match self.run_in(&mut running, bench, call, bench.limits.call)? {
-                Ok((_, slot)) => last = Some(slot),
-                Err(_) => return Ok(None),
+                Ok((_, slot)) => slots.push(slot),
+                Err(_) => break,
             }
         }
-        Ok(last)
+        Ok(slots)
     }
 
     fn run_in(

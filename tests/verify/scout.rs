@@ -1,0 +1,25 @@
+//! What is known of the original does not depend on who asks first, nor on how many ask.
+
+use crate::judging::{Edit, Project, SCALE, text};
+
+const SAME: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 4\n");
+const OTHER: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 2\n");
+const BROKEN: Edit<'_> = ("import torch\n", "import nowhere\n");
+
+#[test]
+fn what_the_original_does_is_found_out_once() {
+    let runs = |candidates: &[(&str, Edit<'_>)]| {
+        let project = Project::new(SCALE, candidates);
+        let ran = project
+            .verify_with(&[("WARPSMITH_LOG", "warpsmith=debug")], &["candidates", "--batch", "--json", "--jobs", "3"]);
+        let (verdicts, log) = (text(&ran.stdout), text(&ran.stderr));
+        let accepted = verdicts.lines().filter(|line| line.contains("\"verdict\":\"accepted\"")).count();
+        let is_run = |line: &&str| line.contains("process=\"original") && line.contains("request=\"Run\"");
+        (accepted, log.lines().filter(is_run).count())
+    };
+    let (_, of_one) = runs(&[("same", SAME)]);
+    // The one that is refused at once may leave what it began to the others.
+    let (accepted, of_three) = runs(&[("a_broken", BROKEN), ("other", OTHER), ("same", SAME)]);
+    assert_eq!((accepted, of_three), (2, of_one));
+    assert!(of_one > 20, "{of_one}");
+}
