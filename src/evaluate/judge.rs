@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,10 @@ use crate::protocol::runner::{
 
 /// A call may take so many times what the original takes.
 const TIMES_SLOWER: u32 = 20;
+
+/// The original may begin to load so much earlier than candidates: a device starts one process after the other, and all of them
+/// wait for what is found out about it.
+const HEAD_START: Duration = Duration::from_millis(500);
 
 /// What is said where tensors without contents, as compiling ahead uses, are met later.
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
@@ -277,7 +282,14 @@ impl Case<'_> {
         }
         let (bench, limit, original) = (self.bench, self.bench.limits.load, &self.baseline.original);
         let (tampered, loaded) = std::thread::scope(|scope| {
-            let tampered = scope.spawn(|| original.tampered(bench));
+            let (loaded, is_loaded) = channel();
+            let tampered = scope.spawn(move || {
+                let tampered = original.tampered(bench);
+                // Who waits no more needs no answer.
+                let _ = loaded.send(());
+                tampered
+            });
+            let _ = is_loaded.recv_timeout(HEAD_START);
             let loaded = self.runner.load(&task.candidate, &task.folder, &workload, true, limit);
             (tampered.join(), loaded)
         });
