@@ -58,7 +58,7 @@ pub struct Effort {
     pub beyond: bool,
     /// Pairs of timings at first; 0 for none.
     pub rough: usize,
-    /// Further pairs, when the rough ratio is above [`Self::contender`]; fewer where they could not make it an offer.
+    /// Further pairs, when the ratio may be above [`Self::contender`], by the rough ones; fewer where they could not make it an offer.
     pub full: usize,
     /// The ratio, original over candidate, above which all pairs are measured.
     pub contender: f64,

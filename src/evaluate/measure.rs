@@ -9,7 +9,7 @@ use super::floor::{self, Needs};
 use super::judge::Case;
 use super::possible::possible;
 use super::process::Runner;
-use super::statistics::{Z_999, median, ratio};
+use super::statistics::{Z_95, Z_999, median, ratio};
 use super::stop::{Stop, strange};
 use super::verdict::{Measured, Reason};
 use crate::clock;
@@ -121,8 +121,7 @@ impl Case<'_> {
             at: clock::now().as_secs(),
             ..Measured::default()
         };
-        let is_contender = median(pairs.iter().map(|(one, other)| one / other)) > self.effort.contender;
-        if self.effort.full > 0 && is_contender {
+        if self.effort.full > 0 && is_contender(&pairs, self.effort.contender) {
             let mut left = self.effort.full;
             while left > 0 && !is_hopeless(&pairs) {
                 self.pairs(original, level, left.min(LOOK), &mut pairs, checked)?;
@@ -335,6 +334,13 @@ impl Case<'_> {
     }
 }
 
+/// Whether the ratio may be above `least`, by what is certain of it: what disturbs some of the first pairs is no reason to leave a
+/// candidate.
+fn is_contender(pairs: &[(f64, f64)], least: f64) -> bool {
+    let median = || median(pairs.iter().map(|(one, other)| one / other));
+    ratio(pairs, Z_95).map_or_else(median, |ratio| ratio.high) > least
+}
+
 /// Whether further pairs would not make it an offer: it is certainly less faster than that takes. To stop for a win instead would
 /// win by chance more often than is said; to stop here never wins.
 fn is_hopeless(pairs: &[(f64, f64)]) -> bool {
@@ -351,6 +357,17 @@ fn block(results: &Exported) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_candidate_is_not_left_for_some_disturbed_pairs() {
+        let pairs = |disturbed: usize, of: usize| -> Vec<(f64, f64)> {
+            (0..of).map(|at| (1.0, if at < disturbed { 300.0 } else { 1.0 })).collect()
+        };
+        assert!(is_contender(&pairs(0, 12), 0.9) && is_contender(&pairs(8, 12), 0.9));
+        assert!(!is_contender(&pairs(12, 12), 0.9) && !is_contender(&[(0.8, 1.0); 12], 0.9));
+        // Too few for an interval.
+        assert!(is_contender(&pairs(1, 4), 0.9) && !is_contender(&pairs(3, 4), 0.9));
+    }
 
     #[test]
     fn only_what_cannot_be_an_offer_is_left_early() {
