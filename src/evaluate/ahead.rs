@@ -146,6 +146,7 @@ impl Case<'_> {
         }
         let start = || -> Result<Runner, Undecided> {
             let mut runner = Runner::start(&bench.forker, fence.clone(), &bench.ties)?;
+            bench.wait_for_quiet();
             let loaded = runner.load(&task.candidate, &task.folder, &workload, true, bench.limits.load);
             // That it cannot be loaded a second time shows later, if it matters.
             if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided("it is not loaded twice".to_owned())) }

@@ -247,6 +247,15 @@ impl Bench {
         Shared { _bench: bench, _machine: file, _place: place, _held: held }
     }
 
+    /// Waits while somebody has the device alone. A process that starts on a device takes memory, which stops it for whoever is
+    /// timed. Not for whoever has a lock that who is timed may want.
+    pub(super) fn wait_for_quiet(&self) {
+        debug_assert!(!holds_device(), "a thread that uses the device waits for it");
+        let _bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
+        // Without the file there is only this process to wait for.
+        let _ = self.machine().and_then(|file| file.lock_shared());
+    }
+
     fn machine(&self) -> std::io::Result<File> {
         File::options().create(true).truncate(false).write(true).open(&self.lock)
     }

@@ -290,6 +290,7 @@ impl Case<'_> {
                 tampered
             });
             let _ = is_loaded.recv_timeout(HEAD_START);
+            bench.wait_for_quiet();
             let loaded = self.runner.load(&task.candidate, &task.folder, &workload, true, limit);
             (tampered.join(), loaded)
         });
