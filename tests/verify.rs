@@ -12,6 +12,8 @@ mod judging;
 mod launches;
 #[path = "verify/scout.rs"]
 mod scout;
+#[path = "verify/trials.rs"]
+mod trials;
 
 use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 

@@ -58,7 +58,7 @@ enum Found {
 /// What is known of the original on a trial.
 #[derive(Clone)]
 pub(super) enum Known {
-    /// It says nothing: why.
+    /// It says nothing: why; empty where another one says more.
     Skipped(String),
     /// Candidates are compared with this.
     Ready(Arc<Ready>),
@@ -162,6 +162,13 @@ impl Baseline {
     }
 
     fn find(&self, bench: &Bench, at: usize, found: &mut Found) -> Result<Known, Undecided> {
+        for &better in &self.trials[at].unless {
+            if self.takes(bench, better)? {
+                let known = Known::Skipped(String::new());
+                *found = Found::Known(known.clone());
+                return Ok(known);
+            }
+        }
         let is_first = at == 0;
         let first = match is_first {
             true => Vec::new(),
@@ -275,7 +282,7 @@ impl Baseline {
         if may_fail && ran.overrun.is_some() {
             return skip(bench, "the original writes beside its arguments");
         }
-        if matches!(trial.reason, Reason::Sizes | Reason::Layout) {
+        if trial.is_unheard_of() {
             if unwritten.iter().any(|path| !first.contains(path)) {
                 return skip(bench, "the original leaves results unwritten");
             }

@@ -36,9 +36,12 @@ impl Case<'_> {
             self.bench.drop_slots(vec![other])?;
         }
         self.passed("repeated calls", format!("{REPEATED} more runs on equal inputs agree with the original"));
+        // Before it is looked for what is kept: what is wrong on these contents is not.
+        self.other_call(&other, 1)?;
         self.kept_results(&habits)?;
         self.ghost(&habits, &call, slot)?;
         self.reused(&other)?;
+        self.forget(&other)?;
         self.partly_reused(&known, &habits)
     }
 
@@ -96,16 +99,28 @@ impl Case<'_> {
             );
             return Ok(());
         }
-        let most = operators::elements(&original.results);
-        match operators::added(&original.operators, &candidate.operators, most) {
-            Err(what) => return refused(Reason::Fallback, what),
-            Ok(notes) => self.notes.extend(notes),
-        }
+        self.fallback(original, candidate)?;
         self.passed(
             "no fallback",
             "the device's work is done by kernels of Triton's, and by torch only as in the original",
         );
         Ok(())
+    }
+
+    /// What torch does on the device beyond what it does for the original.
+    pub(super) fn fallback(&mut self, original: &Ran, candidate: &Ran) -> Result<(), Stop> {
+        let most = operators::elements(&original.results);
+        match operators::added(&original.operators, &candidate.operators, most) {
+            Err(what) => Err(Stop::Refused(Reason::Fallback, what, None)),
+            Ok(notes) => {
+                for note in notes {
+                    if !self.notes.contains(&note) {
+                        self.notes.push(note);
+                    }
+                }
+                Ok(())
+            }
+        }
     }
 
     /// The results of a call must still be there after the next.
@@ -185,30 +200,21 @@ impl Case<'_> {
 
     /// Other values, layouts and sizes, as far as the original takes them.
     pub(super) fn other_calls(&mut self) -> Result<(), Stop> {
-        let (mut tried, mut skipped) = (0, Vec::new());
-        for at in 1..self.baseline.trials.len() {
-            let trial = self.baseline.trials[at].clone();
-            let known = match self.baseline.known(self.bench, at)? {
-                Known::Ready(known) => known,
-                Known::Skipped(why) => {
-                    skipped.push(format!("{}: {why}", trial.name));
-                    continue;
+        let (mut tried, mut skipped, mut sizes) = (1, Vec::new(), 0);
+        for at in 2..self.baseline.trials.len() {
+            match self.baseline.known(self.bench, at)? {
+                Known::Ready(known) => {
+                    self.other_call(&known, at)?;
+                    self.forget(&known)?;
+                    tried += 1;
+                    sizes += usize::from(self.baseline.trials[at].reason == Reason::Sizes);
                 }
-            };
-            self.took = self.took.max(known.took);
-            let _shared = self.shared();
-            let call = self.baseline.call(trial.inputs.clone(), false);
-            let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
-            self.compare(&known, (slot, &ran.results), &trial, &trial.name)?;
-            if let Some(what) = ran.overrun.as_ref().filter(|_| known.ran.overrun.is_none()) {
-                return Err(Stop::Refused(Reason::Overrun, format!("{}: {what}", trial.name), None));
+                Known::Skipped(why) if why.is_empty() => {}
+                Known::Skipped(why) => skipped.push(format!("{}: {why}", self.baseline.trials[at].name)),
             }
-            let mut slots = vec![slot];
-            if !known.is_kept {
-                slots.extend(known.slots());
-            }
-            self.bench.drop_slots(slots)?;
-            tried += 1;
+        }
+        if sizes == 0 && self.baseline.original.workload.is_resizable() {
+            self.notes.push("no other sizes were tried: the original takes none of those that were made up".to_owned());
         }
         self.passed(
             "other calls",
@@ -218,5 +224,29 @@ impl Case<'_> {
             self.passed("passed over", skipped.join("; "));
         }
         Ok(())
+    }
+
+    /// Results that do not stay for the next candidate.
+    fn forget(&self, known: &Ready) -> Result<(), Stop> {
+        if !known.is_kept {
+            self.bench.drop_slots(known.slots())?;
+        }
+        Ok(())
+    }
+
+    fn other_call(&mut self, known: &Ready, at: usize) -> Result<(), Stop> {
+        let trial = self.baseline.trials[at].clone();
+        self.took = self.took.max(known.took);
+        // Who looks whether memory is filled beforehand shall not know when times are taken.
+        let poison = !known.unwritten.is_empty() || self.chance() < 0.5;
+        let _shared = self.shared();
+        let call = Call { watch: true, poison, ..self.baseline.call(trial.inputs.clone(), false) };
+        let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
+        self.compare(known, (slot, &ran.results), &trial, &trial.name)?;
+        if let Some(what) = ran.overrun.as_ref().filter(|_| known.ran.overrun.is_none()) {
+            return Err(Stop::Refused(Reason::Overrun, format!("{}: {what}", trial.name), None));
+        }
+        self.fallback(&known.ran, &ran).map_err(|stop| in_trial(stop, &trial.name))?;
+        Ok(self.bench.drop_slots(vec![slot])?)
     }
 }

@@ -14,7 +14,7 @@ use super::stop::{Stop, strange};
 use super::verdict::{Measured, Reason};
 use crate::clock;
 use crate::protocol::is_simulated;
-use crate::protocol::runner::{Exported, Inputs, RunnerReply, RunnerRequest, Timing};
+use crate::protocol::runner::{Call, Exported, Inputs, RunnerReply, RunnerRequest, Timing};
 
 /// So many calls of each version come one after the other, each on inputs of its own, before it is the other's turn.
 const BLOCK: usize = 4;
@@ -97,9 +97,20 @@ impl Case<'_> {
             self.compare_by_level((*original, *candidate), results, &level, (Reason::Output, "a timed call"))?;
             self.bench.drop_slots(vec![*original, *candidate])?;
         }
+        self.afterwards(&level)?;
         let what = format!("the results of {} timed calls, chosen at random, agree with the original's", checked.len());
         self.passed("timed calls", what);
         Ok(measured)
+    }
+
+    /// Once more as before it was timed: what it has become meanwhile, it may have been when it was timed.
+    fn afterwards(&mut self, level: &Ready) -> Result<(), Stop> {
+        let trial = self.baseline.trials[0].clone();
+        let call = Call { watch: true, ..self.baseline.call(trial.inputs.clone(), false) };
+        let (ran, slot) = self.run(&call)?;
+        self.compare(level, (slot, &ran.results), &trial, "a call after the timed ones")?;
+        self.bench.drop_slots(vec![slot])?;
+        self.fallback(&level.ran, &ran)
     }
 
     fn measure(
@@ -143,7 +154,7 @@ impl Case<'_> {
 
     fn inputs(&self, at: u64) -> Inputs {
         let seed = self.bench.seed.wrapping_mul(0x2545_f491).wrapping_add(at.wrapping_mul(0x9e37)) & 0x7fff_ffff;
-        self.baseline.inputs(Inputs { seed, ..Inputs::default() })
+        self.baseline.inputs(Inputs { seed, varied: true, ..Inputs::default() })
     }
 
     fn ask(&mut self, runner: Option<&mut Runner>, timing: &Timing) -> Result<Timed, Stop> {
@@ -280,7 +291,7 @@ impl Case<'_> {
     }
 
     /// A number between 0 and 1 that no candidate can foresee.
-    fn chance(&mut self) -> f64 {
+    pub(super) fn chance(&mut self) -> f64 {
         self.dice = self.dice.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.dice >> 11) as f64 / (1_u64 << 53) as f64
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use super::verdict::Reason;
 use crate::protocol::runner::{Inputs, Layout, Values};
+use crate::protocol::sizes::Sizes;
 use crate::protocol::{Data, Source, Value, Workload};
 
 /// Sizes that vary alone, at most.
@@ -20,27 +21,39 @@ pub(super) struct Trial {
     pub(super) inputs: Inputs,
     /// Whether the kernels have to be compiled for it anew.
     pub(super) specializes: bool,
+    /// It is left out when the original takes one of these trials, which say more.
+    pub(super) unless: Vec<usize>,
 }
 
 impl Trial {
     fn new(name: impl Into<String>, reason: Reason, inputs: Inputs) -> Self {
-        Self { name: name.into(), reason, inputs, specializes: false }
+        Self { name: name.into(), reason, inputs, specializes: false, unless: Vec::new() }
+    }
+
+    /// Whether nobody may ever have called the original so: what it does there counts only if it is credible.
+    pub(super) fn is_unheard_of(&self) -> bool {
+        matches!(self.reason, Reason::Sizes | Reason::Layout) || !self.inputs.others.is_empty()
     }
 }
 
 /// The trials of a workload, the first of which is its recorded call. `seed` is not known to whoever proposes.
 pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
     let at = |at: u64| seed.wrapping_add(at.wrapping_mul(0x9e37_79b9)) & 0x7fff_ffff;
-    let plain = |seed| Inputs { seed, ..Inputs::default() };
+    let plain = |seed| Inputs { seed, varied: true, ..Inputs::default() };
     let mut all = vec![
-        Trial { specializes: true, ..Trial::new("the recorded call", Reason::Output, plain(at(0))) },
+        Trial {
+            specializes: true,
+            ..Trial::new("the recorded call", Reason::Output, Inputs { varied: false, ..plain(at(0)) })
+        },
         Trial::new("the recorded call, other contents", Reason::Output, plain(at(1))),
     ];
-    if holds_floats(workload) {
-        for (values, name) in VALUES {
-            let inputs = Inputs { seed: at(2), values: *values, ..Inputs::default() };
-            all.push(Trial::new(format!("inputs: {name}"), Reason::Values, inputs));
-        }
+    let (floats, indices) = (holds_floats(workload), Sizes::new(workload, &Inputs::default()).has_indices());
+    for (values, name) in VALUES.iter().filter(|(values, _)| floats || indices && *values == Values::Skewed) {
+        all.push(Trial::new(format!("inputs: {name}"), Reason::Values, Inputs { values: *values, ..plain(at(2)) }));
+    }
+    for (name, others) in numbers(workload) {
+        let inputs = Inputs { others, ..plain(at(5)) };
+        all.push(Trial { specializes: true, ..Trial::new(name, Reason::Values, inputs) });
     }
     let specs = workload.specs();
     let ranks = specs.iter().filter(|spec| spec.shape.len() > 1).count();
@@ -54,14 +67,23 @@ pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
         _ => true,
     };
     for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| is_fit(*layout)) {
-        let inputs = Inputs { seed: at(3), layout: *layout, ..Inputs::default() };
+        let inputs = Inputs { layout: *layout, ..plain(at(3)) };
         // A stride of 1 is another kernel than one of many, an address at a multiple of 16 another than one that is not.
         all.push(Trial { specializes: true, ..Trial::new(format!("tensors {name}"), Reason::Layout, inputs) });
     }
-    let sizes = if workload.is_resizable() { sizes(workload) } else { Vec::new() };
-    for (name, resize) in sizes {
-        let inputs = Inputs { seed: at(4), resize, ..Inputs::default() };
-        all.push(Trial { specializes: true, ..Trial::new(name, Reason::Sizes, inputs) });
+    let (sizes, multiples) = if workload.is_resizable() { sizes(workload) } else { Default::default() };
+    let first = all.len();
+    let trial = |resize: Vec<(i64, i64)>| {
+        let words: Vec<String> = resize.iter().map(|(old, new)| format!("{old} → {new}")).collect();
+        let name = format!("sizes {}", words.join(", "));
+        Trial { specializes: true, ..Trial::new(name, Reason::Sizes, Inputs { resize, ..plain(at(4)) }) }
+    };
+    all.extend(sizes.into_iter().map(trial));
+    let ordinary = first..all.len();
+    for (old, new) in multiples {
+        let is_of = |trial: &Trial| trial.inputs.resize.iter().any(|&(of, to)| of == old && to > 1);
+        let unless = ordinary.clone().filter(|&at| is_of(&all[at])).collect();
+        all.push(Trial { unless, ..trial(vec![(old, new)]) });
     }
     all
 }
@@ -96,18 +118,74 @@ fn holds_floats(workload: &Workload) -> bool {
     holds
 }
 
+/// Other numbers than the recorded ones, for those that are no sizes: all floats at once; each switch, each integer, and each list of
+/// parts of a size alone, since they may choose another way through the code.
+fn numbers(workload: &Workload) -> Vec<(String, Vec<(usize, Value)>)> {
+    if !matches!(workload.source, Source::Recorded | Source::Comment) {
+        return Vec::new();
+    }
+    let plain = Inputs::default();
+    let sizes = Sizes::new(workload, &plain);
+    let (mut floats, mut alone) = (Vec::new(), Vec::new());
+    for (at, value) in workload.values().enumerate() {
+        match value {
+            // Probabilities stay some, signs stay.
+            Value::Float(old) if old.is_finite() && *old != 0.0 => {
+                let new = 0.7 * old + 0.11 * old.signum();
+                // Three digits, for people.
+                floats.push((at, value, Value::Float(format!("{new:.2e}").parse().unwrap_or(new))));
+            }
+            Value::Bool(old) => alone.push((at, value, Value::Bool(!old))),
+            // Half of a power of two divides what that divides.
+            Value::Int(old) if *old > 1 && !sizes.is_size(*old) => {
+                let new = if old.count_ones() == 1 { old / 2 } else { old - 1 };
+                alone.push((at, value, Value::Int(new)));
+            }
+            Value::List(items) => {
+                alone.extend(turned(items, &sizes).map(|turned| (at, value, Value::List(turned))));
+            }
+            Value::Tuple(items) => {
+                alone.extend(turned(items, &sizes).map(|turned| (at, value, Value::Tuple(turned))));
+            }
+            _ => {}
+        }
+    }
+    alone.truncate(VARIED);
+    let all = [floats].into_iter().chain(alone.into_iter().map(|one| vec![one])).filter(|one| !one.is_empty());
+    let named = all.map(|one: Vec<(usize, &Value, Value)>| {
+        let words: Vec<String> = one.iter().map(|(_, old, new)| format!("{} → {}", text(old), text(new))).collect();
+        (format!("numbers {}", words.join(", ")), one.into_iter().map(|(at, _, new)| (at, new)).collect())
+    });
+    named.collect()
+}
+
+/// Integers that add up to a size, in another order, or moved among themselves where they are equal.
+fn turned(items: &[Value], sizes: &Sizes<'_>) -> Option<Vec<Value>> {
+    let number = |item: &Value| if let Value::Int(value) = item { Some(*value) } else { None };
+    let mut numbers = items.iter().map(number).collect::<Option<Vec<i64>>>()?;
+    let last = numbers.len().checked_sub(1).filter(|&last| last > 0)?;
+    if !sizes.is_size(numbers.iter().sum()) {
+        return None;
+    }
+    if numbers.iter().all(|&number| number == numbers[0]) {
+        (numbers[0], numbers[last]) = (numbers[0] - 1, numbers[last] + 1);
+    } else {
+        numbers.rotate_left(1);
+    }
+    Some(numbers.into_iter().map(Value::Int).collect())
+}
+
 /// Other sizes: each of the greatest alone, and all together. Equal sizes vary together, with the integer arguments
-/// that equal them.
-fn sizes(workload: &Workload) -> Vec<(String, Vec<(i64, i64)>)> {
+/// that equal them. And multiples, for where the original takes none of those.
+fn sizes(workload: &Workload) -> (Vec<Vec<(i64, i64)>>, Vec<(i64, i64)>) {
     let mut sizes = BTreeSet::new();
     workload.values().for_each(|value| value.tensors(&mut |spec| sizes.extend(&spec.shape)));
     sizes.retain(|&size| size > 1);
     let greatest: Vec<i64> = sizes.iter().rev().take(VARIED).copied().collect();
-    let mut all: Vec<(String, Vec<(i64, i64)>)> = Vec::new();
+    let mut all: Vec<Vec<(i64, i64)>> = Vec::new();
     let mut add = |resize: Vec<(i64, i64)>| {
-        let words: Vec<String> = resize.iter().map(|(old, new)| format!("{old} → {new}")).collect();
         if !resize.is_empty() {
-            all.push((format!("sizes {}", words.join(", ")), resize));
+            all.push(resize);
         }
     };
     let change = |size: i64, new: i64| if new == size { Vec::new() } else { vec![(size, new)] };
@@ -126,7 +204,9 @@ fn sizes(workload: &Workload) -> Vec<(String, Vec<(i64, i64)>)> {
     if let Some(&size) = greatest.first() {
         add(vec![(size, 0)]);
     }
-    all
+    // What 8 groups or heads divide, they mostly divide still.
+    let quarters = greatest.iter().filter(|&size| size % 4 == 0);
+    (all, quarters.flat_map(|&size| [(size, size / 4 * 3), (size, size / 2 * 3)]).collect())
 }
 
 /// The greatest prime below `size`, at least 2.
@@ -144,29 +224,80 @@ pub(super) fn means_nan(inputs: &Inputs) -> bool {
 /// `softmax(float32[4096,1000], 1000)`
 #[must_use]
 pub fn title(workload: &Workload) -> String {
-    fn text(value: &Value) -> String {
-        match value {
-            Value::Tensor(spec) => {
-                let shape: Vec<String> = spec.shape.iter().map(i64::to_string).collect();
-                format!("{}[{}]", spec.dtype, shape.join(","))
-            }
-            Value::None => "None".to_owned(),
-            Value::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
-            Value::Int(value) => value.to_string(),
-            Value::Float(value) => value.to_string(),
-            Value::Str(value) => format!("{value:?}"),
-            Value::Dtype(name) | Value::Device(name) => name.clone(),
-            _ => "…".to_owned(),
-        }
-    }
     let mut all: Vec<String> = workload.args.iter().map(text).collect();
     all.extend(workload.kwargs.iter().map(|(name, value)| format!("{name}={}", text(value))));
     format!("{}({})", workload.entry, all.join(", "))
 }
 
+fn text(value: &Value) -> String {
+    match value {
+        Value::Tensor(spec) => {
+            let shape: Vec<String> = spec.shape.iter().map(i64::to_string).collect();
+            format!("{}[{}]", spec.dtype, shape.join(","))
+        }
+        Value::None => "None".to_owned(),
+        Value::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::Str(value) => format!("{value:?}"),
+        Value::Dtype(name) | Value::Device(name) => name.clone(),
+        Value::List(items) | Value::Tuple(items) if items.iter().all(|item| matches!(item, Value::Int(_))) => {
+            format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", "))
+        }
+        _ => "…".to_owned(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::TensorSpec;
+
+    fn called(args: Vec<Value>) -> Workload {
+        let spec = TensorSpec {
+            shape: vec![64, 12],
+            stride: vec![12, 1],
+            dtype: "float32".to_owned(),
+            ..TensorSpec::default()
+        };
+        let args = [Value::Tensor(spec)].into_iter().chain(args).collect();
+        Workload { source: Source::Recorded, args, ..Workload::default() }
+    }
+
+    #[test]
+    fn numbers_that_are_no_sizes_become_others() {
+        let parts = |parts: &[i64]| Value::List(parts.iter().copied().map(Value::Int).collect());
+        let given = vec![
+            Value::Float(1e-5),
+            Value::Int(64),
+            Value::Int(768),
+            Value::Int(8),
+            Value::Bool(true),
+            parts(&[40, 24]),
+            parts(&[6, 6]),
+            parts(&[3, 5]),
+            Value::Int(1),
+            Value::Float(0.0),
+        ];
+        let names: Vec<String> = numbers(&called(given)).into_iter().map(|(name, _)| name).collect();
+        let expected = [
+            "numbers 0.00001 → 0.11",
+            "numbers 8 → 4",
+            "numbers True → False",
+            "numbers [40, 24] → [24, 40]",
+            "numbers [6, 6] → [5, 7]",
+        ];
+        assert_eq!(names, expected);
+    }
+
+    #[test]
+    fn multiples_are_for_originals_that_take_nothing_else() {
+        let all = trials(&called(Vec::new()), 7);
+        let at = |name: &str| all.iter().position(|trial| trial.name == name).unwrap();
+        let (multiple, better) = (at("sizes 64 → 48"), at("sizes 64 → 61"));
+        assert!(all[multiple].unless.contains(&better) && !all[multiple].unless.contains(&at("sizes 64 → 1")));
+        assert!(all.iter().take(multiple).all(|trial| trial.unless.is_empty()));
+    }
 
     #[test]
     fn primes_are_found() {

@@ -2,6 +2,7 @@
 //!
 //! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
 
+mod fresh;
 mod grid;
 pub mod passing;
 mod probing;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
-use super::{Environment, LaunchRecord, Workload};
+use super::{Environment, LaunchRecord, Value, Workload};
 
 /// What the judge asks of a forker. A socket travels with [`Self::Spawn`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -132,8 +132,12 @@ pub struct Inputs {
     pub seed: u64,
     /// Sizes to replace in shapes and integer arguments, old and new.
     pub resize: Vec<(i64, i64)>,
+    /// Arguments that are others, by their number in [`Workload::values`].
+    pub others: Vec<(usize, Value)>,
     /// What float tensors hold.
     pub values: Values,
+    /// Tensors whose recorded contents are kept hold others, made of those.
+    pub varied: bool,
     /// How tensors lie in memory.
     pub layout: Layout,
     /// Float tensors are widened to this type, `float64` or `float32`, with the values that the narrow ones have.

@@ -1,7 +1,7 @@
 //! A recorded call with other sizes and in other layouts: what shapes, strides, integers and index tensors become.
 
-use super::runner::{Inputs, Layout};
-use super::workload::{Data, Kind, Source, TensorSpec, Value, Workload};
+use super::runner::{Inputs, Layout, Values};
+use super::workload::{Source, TensorSpec, Value, Workload};
 
 /// Elements by which the rows of [`Layout::Sliced`] are longer: an aligned number in every type.
 const PADDING: i64 = 16;
@@ -41,12 +41,15 @@ impl Placed {
 /// The sizes of a call and what becomes of them.
 #[derive(Debug)]
 pub struct Sizes<'a> {
-    specs: Vec<&'a TensorSpec>,
+    pub(super) specs: Vec<&'a TensorSpec>,
     integers: Vec<i64>,
     mutated: &'a [usize],
     source: Source,
-    resize: &'a [(i64, i64)],
+    pub(super) resize: &'a [(i64, i64)],
     layout: Layout,
+    /// Of contents that are others than the recorded ones.
+    pub(super) varied: Option<u64>,
+    pub(super) is_skewed: bool,
 }
 
 impl<'a> Sizes<'a> {
@@ -62,6 +65,8 @@ impl<'a> Sizes<'a> {
             source: workload.source,
             resize: if workload.is_resizable() { &inputs.resize } else { &[] },
             layout: inputs.layout,
+            varied: inputs.varied.then_some(inputs.seed),
+            is_skewed: inputs.values == Values::Skewed,
         }
     }
 
@@ -178,6 +183,17 @@ impl<'a> Sizes<'a> {
         if replaced != value || self.resize.is_empty() || value < 2 {
             return replaced;
         }
+        // What may mean two things stays.
+        if let [one] = self.meanings(value)[..] { one } else { value }
+    }
+
+    /// Whether an integer argument is a size, a stride, or a product of sizes; as far as can be told, for most are none but equal one.
+    #[must_use]
+    pub fn is_size(&self, value: i64) -> bool {
+        !self.meanings(value).is_empty()
+    }
+
+    fn meanings(&self, value: i64) -> Vec<i64> {
         let mut meanings: Vec<i64> = Vec::new();
         for spec in &self.specs {
             let placed = self.resized(spec);
@@ -200,61 +216,7 @@ impl<'a> Sizes<'a> {
                 }
             }
         }
-        // What may mean two things stays.
-        if let [one] = meanings[..] { one } else { value }
-    }
-
-    /// What the elements become: values that are kept as long as there are as many, and indices that stay inside.
-    #[must_use]
-    pub fn data(&self, spec: &TensorSpec, placed: &Placed) -> Data {
-        let recorded = Placed { shape: spec.shape.clone(), stride: spec.stride.clone(), offset: spec.offset };
-        let is_same = placed.shape == spec.shape && placed.distinct() == recorded.distinct();
-        match &spec.data {
-            Data::Integers(values) => {
-                let is_sorted = values.is_sorted();
-                let (low, high) = (values.iter().min().copied(), values.iter().max().copied());
-                let (low, high) = (low.unwrap_or(0), high.unwrap_or(0));
-                if is_same {
-                    return Data::Integers(self.kept_inside(values, is_sorted, high));
-                }
-                let high = self.bound(high, is_sorted);
-                Data::Range { low: low.min(high), high, sorted: is_sorted && values.len() > 2, zeros: 0.0 }
-            }
-            Data::Range { low, high, sorted, zeros } => {
-                let high = self.bound(*high, *sorted);
-                Data::Range { low: (*low).min(high), high, sorted: *sorted, zeros: *zeros }
-            }
-            Data::Floats(values) if !is_same => statistics(values),
-            other => other.clone(),
-        }
-    }
-
-    /// The replaced size that `high` may be an index into (or, of sorted values, the end of), old and new.
-    fn indexed(&self, high: i64, is_sorted: bool) -> Option<(i64, i64)> {
-        let ends = self.resize.iter().find(|(old, new)| is_sorted && *old == high && old != new);
-        let inside = self.resize.iter().filter(|(old, new)| high < *old && high >= *new && *new > 0);
-        ends.or_else(|| inside.min_by_key(|(old, _)| *old)).copied()
-    }
-
-    fn bound(&self, high: i64, is_sorted: bool) -> i64 {
-        match self.indexed(high, is_sorted) {
-            Some((old, new)) if old == high => new,
-            Some((_, new)) => new - 1,
-            None => high,
-        }
-    }
-
-    /// Ends of sequences keep their order, and the last one is the new length; other indices wrap around.
-    fn kept_inside(&self, values: &[i64], is_sorted: bool, high: i64) -> Vec<i64> {
-        match self.indexed(high, is_sorted) {
-            Some((old, new)) if old == high => {
-                let scaled = |value: i64| i64::try_from(i128::from(value) * i128::from(new) / i128::from(old));
-                values.iter().map(|&value| scaled(value).unwrap_or(value)).collect()
-            }
-            Some((_, new)) if is_sorted => values.iter().map(|&value| value.min(new - 1)).collect(),
-            Some((_, new)) => values.iter().map(|&value| if value >= new { value % new } else { value }).collect(),
-            None => values.to_vec(),
-        }
+        meanings
     }
 }
 
@@ -275,25 +237,9 @@ pub fn contiguous(shape: &[i64]) -> Vec<i64> {
     stride
 }
 
-/// Floats like these, when there have to be more or less of them.
-fn statistics(values: &[f64]) -> Data {
-    let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-    if finite.is_empty() {
-        return Data::default();
-    }
-    let count = finite.len() as f64;
-    let mean = finite.iter().sum::<f64>() / count;
-    let std = (finite.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
-    let low = finite.iter().copied().fold(f64::INFINITY, f64::min);
-    let high = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let share =
-        |is: &dyn Fn(f64) -> bool| values.iter().filter(|value| is(**value)).count() as f64 / values.len() as f64;
-    let infinite = share(&|value| value == f64::NEG_INFINITY);
-    Data::Normal { mean, std, low, high, zeros: share(&|value| value == 0.0), infinite, kind: Kind::General }
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::workload::Data;
     use super::*;
 
     fn tensor(id: usize, storage: usize, shape: &[i64], stride: &[i64], offset: i64) -> TensorSpec {

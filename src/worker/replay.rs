@@ -117,12 +117,15 @@ impl<'py, 'a> Replay<'py, 'a> {
         inputs: &Inputs,
     ) -> PyResult<Arguments<'py>> {
         let mut binding = Binding { replay: self, storages: &storages, sizes, inputs, tensors: Vec::new() };
-        let args = self.workload.args.iter().map(|value| binding.value(value)).collect::<PyResult<Vec<_>>>()?;
+        let other = |at: usize| inputs.others.iter().find(|(of, _)| *of == at).map(|(_, value)| value);
+        let (given, named) = (&self.workload.args, &self.workload.kwargs);
+        let args = given.iter().enumerate().map(|(at, value)| binding.value(other(at).unwrap_or(value)));
+        let args = args.collect::<PyResult<Vec<_>>>()?;
         let kwargs = PyDict::new(self.py);
-        for (name, value) in &self.workload.kwargs {
-            match value {
+        for (at, (name, value)) in named.iter().enumerate() {
+            match other(given.len() + at).unwrap_or(value) {
                 Value::Int(constant) if self.workload.constants.contains(name) => kwargs.set_item(name, constant)?,
-                _ => kwargs.set_item(name, binding.value(value)?)?,
+                value => kwargs.set_item(name, binding.value(value)?)?,
             }
         }
         let tensors = binding.tensors.into_iter().collect::<Option<Vec<_>>>();

@@ -1,0 +1,61 @@
+//! Calls that nobody has recorded: other numbers, other sizes, other contents; and what torch does in them.
+
+use crate::judging::{Edit, FASTER, Project};
+
+/// Groups of columns with a number each; columns that groups do not divide are refused, as many originals do.
+const GROUPS: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=shift x=f32[5,16] factor=3.0 groups=4 negated=False
+
+@triton.jit
+def shift_kernel(x_ptr, out_ptr, stride, step, columns, width, factor, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < columns
+    x = tl.load(x_ptr + row * stride + at * step, mask=mask)
+    tl.store(out_ptr + row * columns + at, x * factor + at // width, mask=mask)
+
+def shift(x, factor, groups, negated):
+    BLOCK = 4
+    rows, columns = x.shape
+    if columns % groups:
+        raise ValueError("groups of equal width")
+    width = columns // groups
+    factor = -factor if negated else factor
+    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    grid = (rows, triton.cdiv(columns, BLOCK))
+    shift_kernel[grid](x, out, x.stride(0), x.stride(1), columns, width, factor, BLOCK=BLOCK)
+    return out
+"#;
+
+const RETURN: &str = "    return out\n";
+/// Right, and on more elements than are bookkeeping.
+const IN_TORCH: &str = "        torch.ones(5000).sin()\n        out = x * factor + torch.arange(columns) // width\n";
+
+#[test]
+fn calls_that_nobody_recorded_show_what_is_fixed_and_what_torch_does() {
+    let other_sizes = format!("    if columns != 16:\n{IN_TORCH}    return out\n");
+    let later = format!("    CALLS.append(1)\n    if len(CALLS) > 60:\n{IN_TORCH}    return out\nCALLS = []\n");
+    let unfilled = format!("    if not torch.empty(8).isnan().all():\n{IN_TORCH}    return out\n");
+    let refused: &[(&str, &str, &str, Edit<'_>)] = &[
+        ("factor", "values", "numbers 3 → 2.21", ("columns, width, factor, BLOCK=B", "columns, width, 3.0, BLOCK=B")),
+        ("groups", "values", "numbers 4 → 2", ("columns // groups", "columns // 4")),
+        ("negated", "values", "numbers False → True", ("-factor if negated else factor", "factor")),
+        ("columns", "sizes", "sizes 16 → 12", ("triton.cdiv(columns, BLOCK))", "4 if columns == 16 else 2)")),
+        ("other_sizes", "fallback", "aten::sin", (RETURN, &other_sizes)),
+        ("later", "fallback", "aten::sin", (RETURN, &later)),
+        ("unfilled", "fallback", "aten::sin", (RETURN, &unfilled)),
+    ];
+    let all: Vec<_> = refused.iter().map(|(name, _, _, edit)| (*name, *edit)).chain([("z_right", FASTER)]).collect();
+    let (reports, _) = Project::new(GROUPS, &all).batch(&["--jobs", "2"]);
+    assert_eq!(reports.len(), all.len());
+    for report in reports {
+        let evidence = report.0["evidence"].as_str().unwrap_or_default();
+        let expected = refused.iter().find(|(name, ..)| *name == report.name());
+        let (said, words) = expected.map_or(("accepted", ""), |(_, said, words, _)| (*said, *words));
+        assert!(report.said() == said && evidence.contains(words), "{}: {} {evidence}", report.name(), report.said());
+    }
+}
