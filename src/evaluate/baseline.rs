@@ -106,6 +106,8 @@ pub(super) struct Habits {
     pub(super) overwrites: bool,
     /// With its kernels replaced by nothing its results are others.
     pub(super) needs_kernels: bool,
+    /// What its kernels compute shows in none of its results, whatever it is called with.
+    pub(super) is_unseen: bool,
     /// Its results on tensors some of whose contents are new, as far as it takes them.
     pub(super) partly: Vec<(Reuse, u32)>,
 }
@@ -314,17 +316,14 @@ impl Baseline {
                 true
             }
         };
-        let call = self.sequence()[0].clone();
-        let both = (self.original.run(bench, &call)?, self.original.run(bench, &Call { ghost: true, ..call })?);
-        let needs_kernels = match both {
-            (Ok((_, one)), Ok((_, other))) => {
-                let ask = ComparerRequest::Changed { one, other };
-                let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
-                bench.drop_slots(vec![one, other])?;
-                !found.is_empty()
-            }
-            _ => false,
+        let needs_kernels = self.needs_kernels(bench, &self.trials[0])?;
+        let is_unseen = needs_kernels == Some(false) && {
+            // Other contents may show what these do not.
+            let others = self.trials.iter().filter(|trial| trial.reason == Reason::Values);
+            let mut others = others.map(|trial| self.needs_kernels(bench, trial));
+            others.all(|needs| matches!(needs, Ok(None | Some(false))))
         };
+        let needs_kernels = needs_kernels == Some(true);
         let mut partly = Vec::new();
         for reuse in [Reuse::Middle, Reuse::Few] {
             match self.original.run_in_turn(bench, &self.sequence_with(reuse))?.as_slice() {
@@ -335,7 +334,24 @@ impl Baseline {
                 slots => bench.drop_slots(slots.to_vec())?,
             }
         }
-        Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, partly }))))
+        Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, is_unseen, partly }))))
+    }
+
+    /// Whether its results are others when its kernels are replaced by nothing; `None` if it launches none, or fails.
+    fn needs_kernels(&self, bench: &Bench, trial: &Trial) -> Result<Option<bool>, Undecided> {
+        let call = self.call(trial.inputs.clone(), false);
+        let Ok((ran, one)) = self.original.run(bench, &Call { watch: true, ..call.clone() })? else { return Ok(None) };
+        let mut slots = vec![one];
+        let mut needs = None;
+        if !ran.launches.is_empty()
+            && let Ok((_, other)) = self.original.run(bench, &Call { ghost: true, ..call })?
+        {
+            slots.push(other);
+            let ask = ComparerRequest::Changed { one, other };
+            needs = Some(!bench.compare(|comparer| Ok(comparer.differences(&ask)?))?.is_empty());
+        }
+        bench.drop_slots(slots)?;
+        Ok(needs)
     }
 
     /// Two calls: the recorded one, and another, after which the results of the first are looked at again.

@@ -17,6 +17,10 @@ const WITHOUT_TORCH: &str = "there is no torch: memory that a candidate allocate
 watched; arguments that it must write hold random contents before the call; what must be read is not counted, and no call beyond 32 \
 bits is tried";
 
+/// What is said where there is nothing to compare.
+const UNSEEN: &str = "what the original's kernels compute shows neither in what the function returns nor in its arguments, so \
+nothing can be compared: name a function that returns it (`--entry`), or describe a call of one by a comment";
+
 impl Case<'_> {
     /// The recorded call: its results, what else it does, whether it is the kernels that do it.
     pub(super) fn recorded_call(&mut self) -> Result<(), Stop> {
@@ -25,6 +29,9 @@ impl Case<'_> {
             _ => return Err(Stop::Undecided("the original refuses the recorded call".to_owned())),
         };
         let habits = self.baseline.habits(self.bench)?;
+        if habits.is_unseen {
+            return Err(Stop::Undecided(UNSEEN.to_owned()));
+        }
         self.took = known.took.max(other.took);
         let trial = self.baseline.trials[0].clone();
         let call = self.baseline.call(trial.inputs.clone(), false);

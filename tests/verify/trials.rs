@@ -1,6 +1,6 @@
 //! Calls that nobody has recorded: other numbers, other sizes, other contents; and what torch does in them.
 
-use crate::judging::{Edit, FASTER, Project};
+use crate::judging::{Edit, FASTER, Project, text};
 
 /// Groups of columns with a number each; columns that groups do not divide are refused, as many originals do.
 const GROUPS: &str = r#"
@@ -58,4 +58,13 @@ fn calls_that_nobody_recorded_show_what_is_fixed_and_what_torch_does() {
         let (said, words) = expected.map_or(("accepted", ""), |(_, said, words, _)| (*said, *words));
         assert!(report.said() == said && evidence.contains(words), "{}: {} {evidence}", report.name(), report.said());
     }
+}
+
+#[test]
+fn nothing_is_said_where_what_kernels_compute_shows_nowhere() {
+    let hidden = GROUPS.replace("    return out\n", "    global LAST\n    LAST = out\n");
+    let project = Project::new(&hidden, &[("wrong", ("x * factor", "x + factor"))]);
+    let ran = project.verify(&["candidates/wrong.py", "--quick"]);
+    let said = text(&ran.stdout) + &text(&ran.stderr);
+    assert!(ran.status.code() == Some(2) && said.contains("shows neither in what the function returns"), "{said}");
 }
