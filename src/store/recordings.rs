@@ -260,12 +260,15 @@ fn prune(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> 
         ),
         [limits.shapes],
     )?;
+    let size = i64::try_from(limits.size).unwrap_or(i64::MAX);
+    // What alone is too large must not take the rest with it.
+    transaction.execute("DELETE FROM workloads WHERE size > ?1", [size])?;
     transaction.execute(
         &format!(
             "DELETE FROM workloads WHERE id IN (SELECT id FROM (
                 SELECT id, sum(size) OVER ({order} ROWS UNBOUNDED PRECEDING) AS total FROM workloads) WHERE total > ?1)"
         ),
-        [i64::try_from(limits.size).unwrap_or(i64::MAX)],
+        [size],
     )?;
     remove_empty(transaction)
 }
@@ -412,6 +415,18 @@ mod tests {
         let recordings: i64 =
             store.connection.query_row("SELECT count(*) FROM recordings", [], |row| row.get(0)).unwrap();
         assert_eq!(recordings, 2);
+    }
+
+    #[test]
+    fn what_alone_is_too_large_leaves_the_rest() {
+        let (_folder, mut store) = store();
+        let data = crate::protocol::Data::Integers(vec![1; 10_000]);
+        let big =
+            Workload { args: vec![Value::Tensor(TensorSpec { data, ..TensorSpec::default() })], ..call("big", 8, 9) };
+        store.keep_recording(&Recording::now(""), &[call("f", 8, 1)], LIMITS).unwrap();
+        let limits = Limits { size: 10_000, ..LIMITS };
+        store.keep_recording(&Recording::now(""), &[big, call("g", 8, 1)], limits).unwrap();
+        assert_eq!(listed(&store), [("g".to_owned(), 8, 1), ("f".to_owned(), 8, 1)]);
     }
 
     /// Bounded is the file, not only what is in it.

@@ -31,6 +31,8 @@ pub(super) enum Known {
         /// Whether it can be run again.
         covers: bool,
     },
+    /// It launched nothing so far. If it does now, calls like it are to be recorded again.
+    Fruitless,
 }
 
 /// What was seen of a new call.
@@ -127,12 +129,13 @@ impl Book {
             let is_full = kept >= self.config.distinct;
             match alike.last() {
                 Some(&last) if is_full || alike.len() >= ALIKE => last,
-                _ if is_full || (kept == 0 && fruitless >= FRUITLESS) => return nothing,
+                _ if is_full => return nothing,
+                _ if kept == 0 && fruitless >= FRUITLESS => return Known::Fruitless,
                 _ => return Known::New,
             }
         };
         let number = self.next_call();
-        let Some(Some(seen)) = self.seen.get_mut(&key) else { return nothing };
+        let Some(Some(seen)) = self.seen.get_mut(&key) else { return Known::Fruitless };
         let tag = (wants_gradient && seen.gradient.is_none()).then_some((key, number));
         let counted = match &mut seen.gradient {
             Some((_, gradient)) if wants_gradient => gradient,
@@ -171,6 +174,11 @@ impl Book {
         plain.save();
         self.seen.insert(key, Some(Seen { plain, gradient: None, late: HashSet::new(), covers }));
         self.alike.entry((key.entry, shapes)).or_default().push(key);
+    }
+
+    /// An entry that launched nothing does: its calls are looked at again.
+    pub(super) fn look_again(&mut self, entry: usize) {
+        self.seen.retain(|key, seen| key.entry != entry || seen.is_some());
     }
 
     fn next_file(&mut self, entry: &str) -> PathBuf {

@@ -44,6 +44,8 @@ struct Active {
     launches: Option<Vec<LaunchRecord>>,
     /// Whether the call can be run again, so that launches inside need no workload of their own.
     covers: bool,
+    /// The entry, if none of its calls launched anything so far.
+    fruitless: Option<usize>,
 }
 
 fn stack<T>(use_it: impl FnOnce(&mut Stack) -> T) -> T {
@@ -107,7 +109,10 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
                 }
                 out
             };
-            inside(Active { tag, launches: None, covers }, tagged).0
+            inside(Active { tag, launches: None, covers, fruitless: None }, tagged).0
+        }
+        Some(Known::Fruitless) => {
+            inside(Active { tag: None, launches: None, covers: false, fruitless: Some(entry) }, run).0
         }
         None => run(),
     }
@@ -130,7 +135,7 @@ fn record(
     let copies = described.copies().ok().flatten();
     let number = book(|book| book.next_call()).unwrap_or(0);
     let tag = wants_gradient.then_some((key, number));
-    let active = Active { tag, launches: Some(Vec::new()), covers: described.is_complete() };
+    let active = Active { tag, launches: Some(Vec::new()), covers: described.is_complete(), fruitless: None };
     let (out, launches) = inside(active, || {
         let out = run();
         if let Ok(out) = &out {
@@ -193,7 +198,7 @@ fn on_backward(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         .collect();
     let launches = (!wanted.is_empty()).then(Vec::new);
     let run = || function.call1(args).map(Bound::unbind);
-    let (out, launches) = inside(Active { tag: None, launches, covers: true }, run);
+    let (out, launches) = inside(Active { tag: None, launches, covers: true, fruitless: None }, run);
     let out = out?;
     for (key, call) in wanted {
         book(|book| book.gradient(key, call, &launches));
@@ -234,10 +239,15 @@ fn on_kernel(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
 
 /// Runs a launch; one that no call covers is a workload of its own.
 fn launched(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
-    let is_bare = stack(|stack| {
+    let (is_bare, fruitless) = stack(|stack| {
         stack.depth += 1;
-        stack.depth == 1 && !stack.calls.iter().any(|call| call.covers)
+        let is_bare = stack.depth == 1 && !stack.calls.iter().any(|call| call.covers);
+        let fruitless: Vec<usize> = stack.calls.iter_mut().filter_map(|call| call.fruitless.take()).collect();
+        (is_bare, fruitless)
     });
+    for entry in fruitless {
+        book(|book| book.look_again(entry));
+    }
     let out = if is_bare { launch_alone(call, run) } else { run() };
     stack(|stack| stack.depth -= 1);
     out
