@@ -57,6 +57,23 @@ class Types(unittest.TestCase):
         moved = [leaf("result[1]", torch.zeros(2))]
         self.assertIn("stands where", compare.compare(x, moved)[0]["what"])
 
+    def test_strides_that_lead_nowhere_are_none(self):
+        for shape, one_way, other_way, is_same in [
+            ((4, 1), (1, 1), (1, 4), True),
+            ((1, 4), (4, 1), (9, 1), True),
+            ((1,), (1,), (0,), True),
+            ((3, 0), (1, 1), (7, 9), True),
+            ((4, 2), (2, 1), (1, 4), False),
+            ((4, 1), (1, 1), (2, 1), False),
+        ]:
+            both = []
+            for strides in (one_way, other_way):
+                leaves = one(torch.zeros(shape))
+                leaves[0].meta = (*leaves[0].meta[:4], strides, False, None)
+                both.append(leaves)
+            for found in (compare.compare(*both), compare.changed(*both)):
+                self.assertEqual(["strides" in wrong["what"] for wrong in found], [] if is_same else [True])
+
     def test_plain_values(self):
         def accepted(kind, a, b, *runs):
             runs = [[plain(kind, text)] for text in runs]
@@ -101,6 +118,18 @@ class Exact(unittest.TestCase):
         far[7] += 50
         self.assertEqual(against(x, far, jittered=[moved])[0]["count"], 1)
 
+    def test_choices_between_two_are_like_integers(self):
+        x = torch.arange(100) % 2 == 0
+        moved, other, one_more = x.clone(), x.clone(), x.clone()
+        moved[3] ^= True
+        other[[5, 9, 30]] ^= True
+        one_more[5:14] ^= True
+        self.assertEqual(against(x, other, jittered=[moved]), [])
+        self.assertEqual(against(x, other)[0]["count"], 3)
+        self.assertEqual(against(x, other, x)[0]["count"], 3)
+        self.assertEqual(against(x, other, jittered=[moved], exact=True)[0]["count"], 3)
+        self.assertEqual(against(x, one_more, jittered=[moved])[0]["count"], 9)
+
     def test_exact_floats(self):
         for dtype in [*FLOATS, torch.complex64]:
             x = torch.tensor([0.0, 3.0, NAN, INF]).to(dtype)
@@ -118,6 +147,18 @@ class Exact(unittest.TestCase):
         other = torch.arange(1, 9, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
         self.assertEqual(against(packed, packed.clone()), [])
         self.assertEqual(against(packed, other)[0]["count"], 8)
+
+
+class Standing(unittest.TestCase):
+    def test_of_every_type(self):
+        # A run at a higher precision may give its results in the same type.
+        for dtype in [*FLOATS, *COMPLEX, *BYTES[:4]]:
+            x = torch.tensor([0.5, 1, 2, 4]).to(dtype)
+            # Credible, equal, not finer.
+            self.assertEqual(compare.standing(one(x), one(x.clone()))[:3], (True, True, False), dtype)
+            if not dtype.is_complex:
+                wide = torch.tensor([0.5, 1, 2, 4 + 2.0**-40], dtype=torch.float64)
+                self.assertEqual(compare.standing(one(x), one(wide))[2], dtype is not torch.float64, dtype)
 
 
 class Bounds(unittest.TestCase):

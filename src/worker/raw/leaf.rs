@@ -74,7 +74,7 @@ pub(super) fn shape_difference(one: &Leaf, other: &Leaf) -> Option<Difference> {
             ("dtype", dtype.clone()),
             ("device", device.clone()),
             ("shape", format!("{shape:?}")),
-            ("strides", format!("{stride:?}")),
+            ("strides", layout(shape, stride)),
             ("requires_grad", requires_grad.to_string()),
             ("shared argument", format!("{shares:?}")),
         ],
@@ -85,6 +85,16 @@ pub(super) fn shape_difference(one: &Leaf, other: &Leaf) -> Option<Difference> {
         .map(|((name, original), (_, candidate))| format!("{name} {candidate} instead of {original}"))
         .collect();
     (!wrong.is_empty()).then(|| difference(other, wrong.join(", "), false))
+}
+
+/// The strides that lead to different elements.
+fn layout(shape: &[i64], stride: &[i64]) -> String {
+    if shape.contains(&0) {
+        return String::new();
+    }
+    let strides =
+        shape.iter().zip(stride).map(|(&size, &stride)| if size > 1 { stride.to_string() } else { "any".to_owned() });
+    format!("({})", strides.collect::<Vec<_>>().join(", "))
 }
 
 /// Which leaves are not the same bit by bit; NaN equals NaN.
