@@ -16,6 +16,10 @@ def plain(kind, text):
     return compare.Leaf("result", ("plain", kind, text))
 
 
+def container(path, kind, stands_for=None):
+    return compare.Leaf(path, ("container", kind, stands_for))
+
+
 def one(tensor, **options):
     return [leaf("result", tensor, **options)]
 
@@ -73,6 +77,48 @@ class Types(unittest.TestCase):
                 both.append(leaves)
             for found in (compare.compare(*both), compare.changed(*both)):
                 self.assertEqual(["strides" in wrong["what"] for wrong in found], [] if is_same else [True])
+
+    def test_containers_are_values_as_well(self):
+        def found(a, b):
+            x = leaf("result[0]", torch.zeros(2))
+            both = [container("result", *a), x], [container("result", *b), x]
+            self.assertEqual(bool(compare.compare(*both)), bool(compare.changed(*both)))
+            return [wrong["what"] for wrong in compare.compare(*both)]
+
+        pair, size = ("named tuple Pair(a, b)", "tuple"), ("Size (a tuple)", "tuple")
+        self.assertEqual(found(("tuple",), ("tuple",)), [])
+        self.assertEqual(found(("tuple",), ("list",)), ["a list instead of a tuple"])
+        self.assertEqual(found(pair, ("tuple",)), ["a tuple instead of a named tuple Pair(a, b)"])
+        self.assertEqual(found(pair, pair), [])
+        self.assertEqual(found(pair, size), ["a Size (a tuple) instead of a named tuple Pair(a, b)"])
+        # Whoever takes a tuple takes these.
+        self.assertEqual(found(("tuple",), size), [])
+        self.assertEqual(found(("list",), size), ["a Size (a tuple) instead of a list"])
+        self.assertEqual(len(found(("tuple",), ("Lazy (a tuple) with its own __iter__",))), 1)
+
+    def test_another_container_is_told_before_what_is_in_it(self):
+        x = [leaf("result", torch.zeros(2)), leaf("argument 0", torch.zeros(3))]
+        y = [container("result", "tuple"), leaf("result[0]", torch.zeros(2)), leaf("result[1]", torch.zeros(2)), x[1]]
+        (found,) = compare.compare(x, y)
+        self.assertEqual((found["path"], found["what"]), ("result", "a tuple instead of a torch.Tensor"))
+        (found,) = compare.compare(y, x)
+        self.assertEqual((found["path"], found["what"]), ("result", "a torch.Tensor instead of a tuple"))
+        (found,) = compare.compare(y, [*y[:2], y[3]])
+        self.assertEqual((found["path"], found["what"]), ("result", "2 values instead of 3"))
+
+    def test_values_are_found_by_their_paths(self):
+        def leaves(*names):
+            return [container("result", "dict"), *(leaf(f"result[{name}]", torch.full((2,), float(name))) for name in names)]
+
+        for function in (compare.compare, compare.changed):
+            self.assertEqual(function(leaves(1, 2, 3), leaves(3, 1, 2)), [])
+            (found,) = function(leaves(1, 2, 3), leaves(3, 4, 1))
+            self.assertEqual((found["path"], found["what"]), ("result[4]", "stands where the original has result[2]"))
+            other = leaves(3, 1, 2)
+            other[1].data += 1
+            self.assertEqual([wrong["path"] for wrong in function(leaves(1, 2, 3), other)], ["result[3]"])
+            # Keys that print alike.
+            self.assertEqual(function(leaves(1, 1), leaves(1, 1)), [])
 
     def test_plain_values(self):
         def accepted(kind, a, b, *runs):

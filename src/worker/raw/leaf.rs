@@ -27,7 +27,7 @@ impl Leaf {
     pub(super) fn shape(&self) -> &[i64] {
         match &self.value {
             LeafValue::Tensor { shape, .. } => shape,
-            LeafValue::Plain { .. } => &[],
+            LeafValue::Container { .. } | LeafValue::Plain { .. } => &[],
         }
     }
 }
@@ -68,7 +68,8 @@ pub(super) fn shape_difference(one: &Leaf, other: &Leaf) -> Option<Difference> {
         return Some(difference(other, "has contents on one side only".to_owned(), false));
     }
     let fields = |leaf: &Leaf| match &leaf.value {
-        LeafValue::Plain { class, .. } => vec![("type", class.clone())],
+        // What a launch returns is nothing.
+        LeafValue::Plain { class, .. } | LeafValue::Container { class, .. } => vec![("type", class.clone())],
         LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, .. } => vec![
             ("type", class.clone()),
             ("dtype", dtype.clone()),
