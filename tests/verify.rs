@@ -6,6 +6,8 @@
 
 #[path = "verify/ahead.rs"]
 mod ahead;
+#[path = "verify/forms.rs"]
+mod forms;
 #[path = "common/judging.rs"]
 mod judging;
 #[path = "verify/launches.rs"]
@@ -41,7 +43,8 @@ const REFUSED: &[(&str, &str, &str, Edit<'_>)] = &[
     ("half", "form", "float16", (RETURN, "    return out.half()\n")),
     ("transposed", "form", "stride", (RETURN, "    return out.t().contiguous().t()\n")),
     ("shape", "form", "shape", (RETURN, "    return out[None]\n")),
-    ("tuple", "output", "", (RETURN, "    return out, 1\n")),
+    ("tuple", "form", "a tuple instead of a torch.Tensor", (RETURN, "    return out, 1\n")),
+    ("unwritten", "unwritten", "5 of 60 elements were never written", (STORE, "    tl.store(out_ptr + row * columns + at, y, mask=mask & (at != 11))\n")),
     ("mutates", "mutation", "argument 0", (RETURN, "    x.zero_()\n    return out\n")),
     ("overrun", "overrun", "behind the end", (STORE, "    tl.store(out_ptr + row * columns + at, y, mask=mask)\n    tl.store(x_ptr + 5 * stride + row, 1.0)\n")),
     ("underrun", "overrun", "before the beginning", (STORE, "    tl.store(out_ptr + row * columns + at, y, mask=mask)\n    tl.store(x_ptr - 1 - row, 1.0)\n")),

@@ -57,7 +57,15 @@ impl Case<'_> {
     fn first_call(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<u32, Stop> {
         let _shared = self.shared();
         let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
-        self.compare(known, (slot, &ran.results), trial, &trial.name)?;
+        if let Err(stop) = self.compare(known, (slot, &ran.results), trial, &trial.name) {
+            // What was never written tells more than that it is wrong.
+            return Err(match stop {
+                Stop::Refused(Reason::Output | Reason::Gradient | Reason::Mutation, ..) => {
+                    self.unwritten(known, slot)?.unwrap_or(stop)
+                }
+                other => other,
+            });
+        }
         self.passed(&trial.name, "agrees with the original on fresh inputs, within rounding");
         self.written(known, slot)?;
         self.behaviour(&known.ran, &ran)?;
@@ -69,15 +77,21 @@ impl Case<'_> {
             self.notes.push(WITHOUT_TORCH.to_owned());
             return Ok(());
         }
-        let found = self.differences(&ComparerRequest::Unwritten { slot })?;
-        if let Some(one) = found.iter().find(|one| !known.unwritten.contains(&one.path)) {
-            return Err(Stop::Refused(Reason::Unwritten, format!("{}: {}", one.path, one.what), None));
+        if let Some(stop) = self.unwritten(known, slot)? {
+            return Err(stop);
         }
         self.passed(
             "everything is written",
             "what torch leaves unwritten was filled beforehand; nothing of that is left",
         );
         Ok(())
+    }
+
+    /// A refusal for what is left of the fill, where the original leaves nothing of it.
+    fn unwritten(&self, known: &Ready, slot: u32) -> Result<Option<Stop>, Stop> {
+        let found = self.differences(&ComparerRequest::Unwritten { slot })?;
+        let first = found.iter().find(|one| !known.unwritten.contains(&one.path));
+        Ok(first.map(|one| Stop::Refused(Reason::Unwritten, format!("{}: {}", one.path, one.what), None)))
     }
 
     /// What the process did beside computing.

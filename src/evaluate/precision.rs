@@ -103,7 +103,7 @@ fn singles(results: &Exported, mutated: &[usize]) -> Vec<(usize, String)> {
 fn is_alike(one: &Exported, other: &Exported) -> bool {
     let shape = |value: &LeafValue| match value {
         LeafValue::Tensor { shape, .. } => Some(shape.clone()),
-        LeafValue::Plain { .. } => None,
+        LeafValue::Container { .. } | LeafValue::Plain { .. } => None,
     };
     let is_same = |(a, b): (&Leaf, &Leaf)| shape(&a.value) == shape(&b.value);
     one.leaves.len() == other.leaves.len() && one.leaves.iter().zip(&other.leaves).all(is_same)

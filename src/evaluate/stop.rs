@@ -80,13 +80,13 @@ pub(super) fn in_trial(stop: Stop, name: &str) -> Stop {
 pub(super) fn refuse(found: &[Difference], results: &Exported, reason: Reason, name: &str) -> Result<(), Stop> {
     let Some(first) = found.first() else { return Ok(()) };
     let more = if found.len() > 1 { format!(" (and {} more results differ)", found.len() - 1) } else { String::new() };
-    let is_tensor = |path: &str| {
-        results.leaves.iter().any(|leaf| leaf.path == path && matches!(leaf.value, LeafValue::Tensor { .. }))
+    let has_form = |path: &str| {
+        results.leaves.iter().any(|leaf| leaf.path == path && !matches!(leaf.value, LeafValue::Plain { .. }))
     };
     let reason = match reason {
         Reason::Output if first.path.starts_with("argument") && first.is_value => Reason::Mutation,
         Reason::Output if first.path.starts_with("gradient") => Reason::Gradient,
-        Reason::Output if !first.is_value && is_tensor(&first.path) => Reason::Form,
+        Reason::Output if !first.is_value && has_form(&first.path) => Reason::Form,
         other => other,
     };
     Err(Stop::Refused(reason, format!("{name}: {}: {}{more}", first.path, first.what), None))

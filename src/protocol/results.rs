@@ -45,6 +45,13 @@ pub enum LeafValue {
         /// Byte in the buffer at which its elements begin; they lie one behind the other, in the order of the shape.
         at: u64,
     },
+    /// What holds other values, which follow with their own ways: `result[0]`, `result['x']`, `result.mean`.
+    Container {
+        /// What it is: `tuple`, `named tuple Pair(first, second)`. Classes go by their names, whichever file they are from.
+        class: String,
+        /// The type of Python's own that it is another name for: nothing is read from it otherwise than from that one.
+        stands_for: Option<String>,
+    },
     /// Anything else: its type and how it prints.
     Plain {
         /// The type.
@@ -60,7 +67,7 @@ impl LeafValue {
     pub fn elements(&self) -> u64 {
         match self {
             Self::Tensor { shape, .. } => shape.iter().product::<i64>().unsigned_abs(),
-            Self::Plain { .. } => 0,
+            Self::Container { .. } | Self::Plain { .. } => 0,
         }
     }
 }

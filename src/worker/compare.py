@@ -9,7 +9,10 @@ from _warpsmith_poison import BITS, poisoned, real
 
 
 class Leaf:
-    """A value inside results: where, its type and layout, and its elements as a contiguous tensor."""
+    """A value inside results: where, its type and layout, and its elements as a contiguous tensor.
+
+    Its `meta` has `FIELDS` for a tensor, `"plain"`, type and text for another value, `"container"`, type and the type that it can
+    stand for of what holds values."""
 
     __slots__ = ("path", "meta", "data", "learned")
 
@@ -35,14 +38,17 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
     """What is not the same in the candidate's leaves as in the original's, at most one difference a leaf.
 
     Without runs to learn the original's error from, `level` says what `levels` has learned from runs on other inputs."""
-    if len(original) != len(candidate):
-        return [difference("result", f"{len(candidate)} values instead of {len(original)}", False)]
+    candidate, wrong = aligned(original, candidate)
+    if wrong is not None:
+        return [wrong]
     rounding = arithmetic_of(original)
     found = []
     for at, (one, other) in enumerate(zip(original, candidate)):
         wrong = shape_difference(one, other)
         if wrong is None:
             against, moved = runs_at(reference, jittered, at, len(original))
+            if one.meta[0] == "container":
+                continue
             if one.meta[0] == "plain":
                 wrong = plain_difference(one, other, against, moved)
             else:
@@ -97,7 +103,7 @@ def standing(original, reference=None, jittered=(), dense=None):
         r = contents(leaf_at(reference, at, len(original)), leaf.data)
         if r is not None:
             credible = credible and bool(floats.believed)
-        exact = exact and r is not None and bool((r.double() == leaf.data.double()).all())
+        exact = exact and r is not None and bool((real(r).double() == real(leaf.data).double()).all())
         # Arguments may be where the results are.
         whole = whole and all(bool(is_whole(o).all()) for (o,) in chunks(leaf.data))
         if not leaf.path.startswith("argument"):
@@ -108,7 +114,9 @@ def standing(original, reference=None, jittered=(), dense=None):
 
 
 def is_finer(o, r):
-    return r.isfinite() & (r.double() != r.to(o.dtype).double())
+    # Not every type of 8 bits has the test itself.
+    r = r.double()
+    return r.isfinite() & (r != r.to(o.dtype).double())
 
 
 # Sums of fewer bits than any wide type has.
@@ -135,8 +143,9 @@ def agree(original, dense, reference, jittered, rounding):
 
 def changed(one, other):
     """Which leaves are not the same bit by bit; NaN equals NaN."""
-    if len(one) != len(other):
-        return [difference("result", f"{len(other)} values instead of {len(one)}", False)]
+    other, wrong = aligned(one, other)
+    if wrong is not None:
+        return [wrong]
     found = []
     for a, b in zip(one, other):
         wrong = shape_difference(a, b)
@@ -176,21 +185,57 @@ def unwritten(leaves):
 # Types and layouts.
 
 
+def aligned(one, other):
+    """The other leaves in the order of the first ones, by their paths: a dictionary has none that counts. Else what is wrong."""
+    by_path = {leaf.path: leaf for leaf in other}
+    paths = [leaf.path for leaf in one]
+    if len(by_path) == len(other) == len(one) and all(path in by_path for path in paths):
+        return [by_path[path] for path in paths], None
+    # A list where a tensor should be says more than how many values that makes.
+    for leaf in one:
+        if leaf.path in by_path and "container" in (leaf.meta[0], by_path[leaf.path].meta[0]):
+            wrong = shape_difference(leaf, by_path[leaf.path])
+            if wrong is not None:
+                return None, wrong
+    if len(one) != len(other):
+        counts = [sum(leaf.meta[0] != "container" for leaf in leaves) for leaves in (one, other)]
+        return None, difference("result", f"{counts[1]} values instead of {counts[0]}", False)
+    missing = next((leaf for leaf in one if leaf.path not in by_path), None)
+    strange = next((leaf for leaf in other if leaf.path not in paths), None)
+    if missing is None or strange is None:
+        # Keys that look the same.
+        return other, None
+    return None, difference(strange.path, f"stands where the original has {missing.path}", False)
+
+
+def kind_of(meta):
+    """What a leaf is, in words."""
+    return meta[1] if meta[0] in ("plain", "container") else meta[0]
+
+
+def layout(meta):
+    """The strides that lead to different elements."""
+    shape, strides = meta[3], meta[4]
+    return None if 0 in shape else [stride for size, stride in zip(shape, strides) if size > 1]
+
+
 def shape_difference(one, other):
     if one.path != other.path:
         return difference(other.path, f"stands where the original has {one.path}", False)
-    if one.meta == other.meta:
-        if (one.data is None) != (other.data is None):
-            return difference(other.path, "has contents on one side only", False)
-        return None
     a, b = one.meta, other.meta
-    if a[0] == "plain" or b[0] == "plain":
-        types = [meta[1] if meta[0] == "plain" else meta[0] for meta in (a, b)]
-        if a[0] == b[0] and types[0] == types[1]:
+    if not {"plain", "container"}.isdisjoint((a[0], b[0])):
+        # A container may be more than what it is taken for.
+        if a[0] == b[0] and (a[1] == b[1] or (a[0] == "container" and a[1] == b[2])):
             return None
-        return difference(other.path, f"a {types[1]} instead of a {types[0]}", False)
-    wrong = [f"{name} {y} instead of {x}" for name, x, y in zip(FIELDS, a, b) if x != y]
-    return difference(other.path, ", ".join(wrong), False)
+        return difference(other.path, f"a {kind_of(b)} instead of a {kind_of(a)}", False)
+    wrong = [
+        f"{name} {y} instead of {x}"
+        for name, x, y in zip(FIELDS, a, b)
+        if x != y and not (name == "strides" and a[3] == b[3] and layout(a) == layout(b))
+    ]
+    if not wrong and (one.data is None) != (other.data is None):
+        wrong = ["has contents on one side only"]
+    return difference(other.path, ", ".join(wrong), False) if wrong else None
 
 
 def leaf_at(leaves, at, count):
@@ -336,7 +381,7 @@ def integer_difference(leaf, o, c, runs):
     return unequal(leaf, o, c, count, first)
 
 
-COUNTED = {torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
+COUNTED = {torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64}
 
 
 def exact_difference(leaf, o, c):

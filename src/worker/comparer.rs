@@ -138,6 +138,9 @@ impl<'py> Comparer<'py> {
         for Leaf { path, value } in &results.leaves {
             let (meta, data) = match value {
                 LeafValue::Plain { class, text } => (("plain", class, text).into_pyobject(self.py)?, None),
+                LeafValue::Container { class, stands_for } => {
+                    (("container", class, stands_for).into_pyobject(self.py)?, None)
+                }
                 LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, at } => {
                     let data = source.as_mut().map(|source| self.tensor(source, dtype, shape, *at)).transpose()?;
                     let (shape, stride) = (PyTuple::new(self.py, shape)?, PyTuple::new(self.py, stride)?);

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 use cudarc::driver::sys;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyTuple};
 
+use super::parts::{Part, Reader, Value};
 use super::replay::Arguments;
 use super::timing::check;
 use super::{failed, raw};
@@ -30,88 +30,115 @@ pub(super) enum Outlet {
     File(PathBuf),
 }
 
-/// A value inside results, with the tensor it is.
-struct Found<'py> {
-    path: String,
-    value: Bound<'py, PyAny>,
-}
-
-/// The objects that describing takes, as they were before the file was loaded.
+/// Describes results. What it asks of tensors it asks their class, since each tensor may have an answer of its own.
 pub(super) struct Exporter<'py> {
     tensor: Bound<'py, PyAny>,
+    reader: Reader<'py>,
     pub(super) outlet: Outlet,
     /// A size, and how many steps along it are given.
     pub(super) tail: Option<(i64, i64)>,
 }
 
+/// Where bytes go: their place, a dense tensor, how many.
+type Copies<'py> = Vec<(u64, Bound<'py, PyAny>, u64)>;
+
 impl<'py> Exporter<'py> {
     pub(super) fn new(py: Python<'py>, outlet: Outlet) -> PyResult<Self> {
         let tensor = if raw::is_raw(py) { raw::tensor_class(py) } else { py.import("torch")?.getattr("Tensor")? };
-        Ok(Self { tensor, outlet, tail: None })
+        Ok(Self { reader: Reader::new(py, tensor.clone())?, tensor, outlet, tail: None })
     }
 
     /// Describes results of several calls and puts their bytes where the comparer finds them.
     pub(super) fn export(&mut self, calls: &[Results<'py>], wanted: bool) -> PyResult<Vec<Exported>> {
-        let mut size = 0;
-        let mut copies: Vec<(u64, Bound<'py, PyAny>, u64)> = Vec::new();
+        let (mut size, mut copies) = (0, Copies::new());
         let mut all = Vec::new();
         for call in calls {
-            let mut leaves = Vec::new();
-            for found in call.found(self)? {
-                let value = self.describe(&self.last_part(found.value)?, &call.storages()?, &mut size, &mut copies)?;
-                leaves.push(Leaf { path: found.path, value });
+            let storages = self.storages(call)?;
+            let mut tensors = Vec::new();
+            let parts = call.parts(&self.reader)?;
+            for part in &parts {
+                tensors.push(match &part.value {
+                    Value::Tensor(tensor) => {
+                        Some(self.described(&self.last_part(tensor.clone())?, &storages, &mut size, &mut copies)?)
+                    }
+                    _ => None,
+                });
             }
-            all.push(Exported { leaves, buffer: None });
+            all.push((parts, tensors));
         }
-        if wanted && size > 0 {
-            let buffer = self.put(size, &copies)?;
-            all.iter_mut().for_each(|one| one.buffer = Some(buffer.clone()));
-        }
-        Ok(all)
+        let buffer = if wanted && size > 0 { Some(self.put(size, &copies)?) } else { None };
+        // Objects of the user's are asked how they print after all bytes are taken: what they compute then comes too late.
+        let leaf = |(part, tensor): (Part<'py>, Option<LeafValue>)| {
+            Ok(Leaf { path: part.path()?, value: tensor.map_or_else(|| self.other(&part.value), Ok)? })
+        };
+        let exported = all.into_iter().map(|(parts, tensors)| {
+            let leaves = parts.into_iter().zip(tensors).map(leaf).collect::<PyResult<Vec<_>>>()?;
+            Ok(Exported { leaves, buffer: buffer.clone() })
+        });
+        exported.collect()
+    }
+
+    /// Asks the class of tensors about one.
+    fn ask(&self, tensor: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.tensor.call_method1(what, (tensor,))
     }
 
     fn last_part(&self, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let Some((size, last)) = self.tail else { return Ok(value) };
-        if !value.is_instance(&self.tensor)? {
-            return Ok(value);
-        }
         let shape: Vec<i64> = value.getattr("shape")?.extract()?;
         let large = shape.iter().enumerate().filter(|(_, is)| **is == size);
-        large.map(|(dim, _)| dim).try_fold(value, |value, dim| value.call_method1("narrow", (dim, size - last, last)))
+        let narrow = |value, dim| self.tensor.call_method1("narrow", (value, dim, size - last, last));
+        large.map(|(dim, _)| dim).try_fold(value, narrow)
     }
 
-    fn describe(
+    /// Addresses of the arguments' storages.
+    fn storages(&self, call: &Results<'py>) -> PyResult<Vec<usize>> {
+        let of = |tensor: &Bound<'py, PyAny>| self.storage(tensor)?.extract();
+        call.arguments.tensors.iter().map(of).collect()
+    }
+
+    fn storage(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        self.ask(tensor, "untyped_storage")?.call_method0("data_ptr")
+    }
+
+    fn other(&self, value: &Value<'py>) -> PyResult<LeafValue> {
+        Ok(match value {
+            Value::Container { class, stands_for } => {
+                LeafValue::Container { class: class.clone(), stands_for: stands_for.clone() }
+            }
+            Value::Plain(value) | Value::Tensor(value) => {
+                LeafValue::Plain { class: self.reader.class_of(value)?, text: value.repr()?.to_string() }
+            }
+        })
+    }
+
+    fn described(
         &self,
         value: &Bound<'py, PyAny>,
         arguments: &[usize],
         size: &mut u64,
-        copies: &mut Vec<(u64, Bound<'py, PyAny>, u64)>,
+        copies: &mut Copies<'py>,
     ) -> PyResult<LeafValue> {
-        let class = value.get_type().fully_qualified_name()?.to_string();
-        if !value.is_instance(&self.tensor)? {
-            return Ok(LeafValue::Plain { class, text: value.repr()?.to_string() });
-        }
-        let text = |name: &str| -> PyResult<String> { Ok(value.getattr(name)?.str()?.to_string()) };
+        let class = self.reader.class_of(value)?;
         let hollow = || failed(format!("a result of class `{class}` has no memory of its own"));
-        let storage: usize =
-            value.call_method0("untyped_storage")?.call_method0("data_ptr").map_err(|_| hollow())?.extract()?;
-        let count: u64 = value.call_method0("numel")?.extract()?;
-        let bytes = count * value.call_method0("element_size")?.extract::<u64>()?;
+        let storage: usize = self.storage(value).map_err(|_| hollow())?.extract()?;
+        let count: u64 = self.ask(value, "numel")?.extract()?;
+        let bytes = count * self.ask(value, "element_size")?.extract::<u64>()?;
         if bytes > 0 && storage == 0 {
             return Err(hollow());
         }
         let at = size.next_multiple_of(ALIGNED);
         if bytes > 0 {
-            let dense = value.call_method0("detach")?.call_method0("contiguous")?;
+            let dense = self.ask(value, "detach")?.call_method0("contiguous")?;
             copies.push((at, dense.call_method0("resolve_conj")?.call_method0("resolve_neg")?, bytes));
             *size = at + bytes;
         }
         Ok(LeafValue::Tensor {
             class,
-            dtype: text("dtype")?.trim_start_matches("torch.").to_owned(),
+            dtype: value.getattr("dtype")?.str()?.to_string().trim_start_matches("torch.").to_owned(),
             device: value.getattr("device")?.getattr("type")?.extract()?,
             shape: value.getattr("shape")?.extract()?,
-            stride: value.call_method0("stride")?.extract()?,
+            stride: self.ask(value, "stride")?.extract()?,
             requires_grad: value.getattr("requires_grad")?.extract()?,
             shares: arguments.iter().position(|&argument| storage != 0 && argument == storage),
             at,
@@ -182,56 +209,15 @@ pub(super) struct Results<'py> {
 }
 
 impl<'py> Results<'py> {
-    fn found(&self, exporter: &Exporter<'py>) -> PyResult<Vec<Found<'py>>> {
+    fn parts(&self, reader: &Reader<'py>) -> PyResult<Vec<Part<'py>>> {
         let mut all = Vec::new();
-        collect(&self.out, "result".to_owned(), exporter, &mut all, 0)?;
+        reader.read(&self.out, "result", &mut all)?;
         for (id, tensor) in self.arguments.tensors.iter().enumerate() {
-            all.push(Found { path: format!("argument {id}"), value: tensor.clone() });
+            reader.read(tensor, &format!("argument {id}"), &mut all)?;
         }
         for (id, gradient) in &self.gradients {
-            all.push(Found { path: format!("gradient of argument {id}"), value: gradient.clone() });
+            reader.read(gradient, &format!("gradient of argument {id}"), &mut all)?;
         }
         Ok(all)
     }
-
-    /// Addresses of the arguments' storages.
-    fn storages(&self) -> PyResult<Vec<usize>> {
-        let of =
-            |tensor: &Bound<'py, PyAny>| tensor.call_method0("untyped_storage")?.call_method0("data_ptr")?.extract();
-        self.arguments.tensors.iter().map(of).collect()
-    }
-}
-
-/// The tensors and scalars of a result, depth first.
-fn collect<'py>(
-    value: &Bound<'py, PyAny>,
-    path: String,
-    exporter: &Exporter<'py>,
-    all: &mut Vec<Found<'py>>,
-    depth: usize,
-) -> PyResult<()> {
-    const DEEPEST: usize = 16;
-    let is_list = value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>();
-    if is_list && depth < DEEPEST {
-        for (at, item) in value.try_iter()?.enumerate() {
-            collect(&item?, format!("{path}[{at}]"), exporter, all, depth + 1)?;
-        }
-    } else if let Ok(dict) = value.cast::<PyDict>()
-        && depth < DEEPEST
-    {
-        for (key, item) in dict {
-            collect(&item, format!("{path}[{}]", key.repr()?), exporter, all, depth + 1)?;
-        }
-    } else if let Ok(fields) = value.getattr("__dataclass_fields__")
-        && !value.is_instance(&exporter.tensor)?
-        && depth < DEEPEST
-    {
-        for name in fields.try_iter()? {
-            let name: String = name?.extract()?;
-            collect(&value.getattr(name.as_str())?, format!("{path}.{name}"), exporter, all, depth + 1)?;
-        }
-    } else {
-        all.push(Found { path, value: value.clone() });
-    }
-    Ok(())
 }

@@ -15,6 +15,7 @@ mod keeper;
 mod kept;
 mod launch;
 mod models;
+mod parts;
 mod probe;
 mod raw;
 mod record;

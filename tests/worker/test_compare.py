@@ -16,6 +16,10 @@ def plain(kind, text):
     return compare.Leaf("result", ("plain", kind, text))
 
 
+def container(path, kind, stands_for=None):
+    return compare.Leaf(path, ("container", kind, stands_for))
+
+
 def one(tensor, **options):
     return [leaf("result", tensor, **options)]
 
@@ -56,6 +60,65 @@ class Types(unittest.TestCase):
         self.assertIn("a NoneType instead of a torch.Tensor", compare.compare(x, [plain("NoneType", "None")])[0]["what"])
         moved = [leaf("result[1]", torch.zeros(2))]
         self.assertIn("stands where", compare.compare(x, moved)[0]["what"])
+
+    def test_strides_that_lead_nowhere_are_none(self):
+        for shape, one_way, other_way, is_same in [
+            ((4, 1), (1, 1), (1, 4), True),
+            ((1, 4), (4, 1), (9, 1), True),
+            ((1,), (1,), (0,), True),
+            ((3, 0), (1, 1), (7, 9), True),
+            ((4, 2), (2, 1), (1, 4), False),
+            ((4, 1), (1, 1), (2, 1), False),
+        ]:
+            both = []
+            for strides in (one_way, other_way):
+                leaves = one(torch.zeros(shape))
+                leaves[0].meta = (*leaves[0].meta[:4], strides, False, None)
+                both.append(leaves)
+            for found in (compare.compare(*both), compare.changed(*both)):
+                self.assertEqual(["strides" in wrong["what"] for wrong in found], [] if is_same else [True])
+
+    def test_containers_are_values_as_well(self):
+        def found(a, b):
+            x = leaf("result[0]", torch.zeros(2))
+            both = [container("result", *a), x], [container("result", *b), x]
+            self.assertEqual(bool(compare.compare(*both)), bool(compare.changed(*both)))
+            return [wrong["what"] for wrong in compare.compare(*both)]
+
+        pair, size = ("named tuple Pair(a, b)", "tuple"), ("Size (a tuple)", "tuple")
+        self.assertEqual(found(("tuple",), ("tuple",)), [])
+        self.assertEqual(found(("tuple",), ("list",)), ["a list instead of a tuple"])
+        self.assertEqual(found(pair, ("tuple",)), ["a tuple instead of a named tuple Pair(a, b)"])
+        self.assertEqual(found(pair, pair), [])
+        self.assertEqual(found(pair, size), ["a Size (a tuple) instead of a named tuple Pair(a, b)"])
+        # Whoever takes a tuple takes these.
+        self.assertEqual(found(("tuple",), size), [])
+        self.assertEqual(found(("list",), size), ["a Size (a tuple) instead of a list"])
+        self.assertEqual(len(found(("tuple",), ("Lazy (a tuple) with its own __iter__",))), 1)
+
+    def test_another_container_is_told_before_what_is_in_it(self):
+        x = [leaf("result", torch.zeros(2)), leaf("argument 0", torch.zeros(3))]
+        y = [container("result", "tuple"), leaf("result[0]", torch.zeros(2)), leaf("result[1]", torch.zeros(2)), x[1]]
+        (found,) = compare.compare(x, y)
+        self.assertEqual((found["path"], found["what"]), ("result", "a tuple instead of a torch.Tensor"))
+        (found,) = compare.compare(y, x)
+        self.assertEqual((found["path"], found["what"]), ("result", "a torch.Tensor instead of a tuple"))
+        (found,) = compare.compare(y, [*y[:2], y[3]])
+        self.assertEqual((found["path"], found["what"]), ("result", "2 values instead of 3"))
+
+    def test_values_are_found_by_their_paths(self):
+        def leaves(*names):
+            return [container("result", "dict"), *(leaf(f"result[{name}]", torch.full((2,), float(name))) for name in names)]
+
+        for function in (compare.compare, compare.changed):
+            self.assertEqual(function(leaves(1, 2, 3), leaves(3, 1, 2)), [])
+            (found,) = function(leaves(1, 2, 3), leaves(3, 4, 1))
+            self.assertEqual((found["path"], found["what"]), ("result[4]", "stands where the original has result[2]"))
+            other = leaves(3, 1, 2)
+            other[1].data += 1
+            self.assertEqual([wrong["path"] for wrong in function(leaves(1, 2, 3), other)], ["result[3]"])
+            # Keys that print alike.
+            self.assertEqual(function(leaves(1, 1), leaves(1, 1)), [])
 
     def test_plain_values(self):
         def accepted(kind, a, b, *runs):
@@ -101,6 +164,18 @@ class Exact(unittest.TestCase):
         far[7] += 50
         self.assertEqual(against(x, far, jittered=[moved])[0]["count"], 1)
 
+    def test_choices_between_two_are_like_integers(self):
+        x = torch.arange(100) % 2 == 0
+        moved, other, one_more = x.clone(), x.clone(), x.clone()
+        moved[3] ^= True
+        other[[5, 9, 30]] ^= True
+        one_more[5:14] ^= True
+        self.assertEqual(against(x, other, jittered=[moved]), [])
+        self.assertEqual(against(x, other)[0]["count"], 3)
+        self.assertEqual(against(x, other, x)[0]["count"], 3)
+        self.assertEqual(against(x, other, jittered=[moved], exact=True)[0]["count"], 3)
+        self.assertEqual(against(x, one_more, jittered=[moved])[0]["count"], 9)
+
     def test_exact_floats(self):
         for dtype in [*FLOATS, torch.complex64]:
             x = torch.tensor([0.0, 3.0, NAN, INF]).to(dtype)
@@ -118,6 +193,18 @@ class Exact(unittest.TestCase):
         other = torch.arange(1, 9, dtype=torch.uint8).view(torch.float4_e2m1fn_x2)
         self.assertEqual(against(packed, packed.clone()), [])
         self.assertEqual(against(packed, other)[0]["count"], 8)
+
+
+class Standing(unittest.TestCase):
+    def test_of_every_type(self):
+        # A run at a higher precision may give its results in the same type.
+        for dtype in [*FLOATS, *COMPLEX, *BYTES[:4]]:
+            x = torch.tensor([0.5, 1, 2, 4]).to(dtype)
+            # Credible, equal, not finer.
+            self.assertEqual(compare.standing(one(x), one(x.clone()))[:3], (True, True, False), dtype)
+            if not dtype.is_complex:
+                wide = torch.tensor([0.5, 1, 2, 4 + 2.0**-40], dtype=torch.float64)
+                self.assertEqual(compare.standing(one(x), one(wide))[2], dtype is not torch.float64, dtype)
 
 
 class Bounds(unittest.TestCase):

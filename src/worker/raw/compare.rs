@@ -9,7 +9,7 @@ use super::leaf::{
     Leaf, arithmetic_of, changed, count_difference, difference, integers, is_same_number, leaves, shape_difference,
     too_far, unequal,
 };
-use crate::numbers::{Floats, Kind, Run, Scales};
+use crate::numbers::{Floats, Run, Scales};
 use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 use crate::worker::buffers::Buffers;
@@ -182,7 +182,7 @@ impl Comparer {
         // Inputs of fewer bits move by more than the arithmetic rounds.
         let takes_moved = reference.is_none() || rounding.1 >= 1.0;
         let runs = reference.into_iter().chain(jittered.into_iter().filter(|_| takes_moved));
-        Ok(integers(leaf, o, c, runs.filter(|run| run.element == o.element && o.element.kind != Kind::Bool)))
+        Ok(integers(leaf, o, c, runs.filter(|run| run.element == o.element)))
     }
 
     /// Whether results hold the same, however they lie in memory.

@@ -27,7 +27,7 @@ impl Leaf {
     pub(super) fn shape(&self) -> &[i64] {
         match &self.value {
             LeafValue::Tensor { shape, .. } => shape,
-            LeafValue::Plain { .. } => &[],
+            LeafValue::Container { .. } | LeafValue::Plain { .. } => &[],
         }
     }
 }
@@ -68,13 +68,14 @@ pub(super) fn shape_difference(one: &Leaf, other: &Leaf) -> Option<Difference> {
         return Some(difference(other, "has contents on one side only".to_owned(), false));
     }
     let fields = |leaf: &Leaf| match &leaf.value {
-        LeafValue::Plain { class, .. } => vec![("type", class.clone())],
+        // What a launch returns is nothing.
+        LeafValue::Plain { class, .. } | LeafValue::Container { class, .. } => vec![("type", class.clone())],
         LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, .. } => vec![
             ("type", class.clone()),
             ("dtype", dtype.clone()),
             ("device", device.clone()),
             ("shape", format!("{shape:?}")),
-            ("strides", format!("{stride:?}")),
+            ("strides", layout(shape, stride)),
             ("requires_grad", requires_grad.to_string()),
             ("shared argument", format!("{shares:?}")),
         ],
@@ -85,6 +86,16 @@ pub(super) fn shape_difference(one: &Leaf, other: &Leaf) -> Option<Difference> {
         .map(|((name, original), (_, candidate))| format!("{name} {candidate} instead of {original}"))
         .collect();
     (!wrong.is_empty()).then(|| difference(other, wrong.join(", "), false))
+}
+
+/// The strides that lead to different elements.
+fn layout(shape: &[i64], stride: &[i64]) -> String {
+    if shape.contains(&0) {
+        return String::new();
+    }
+    let strides =
+        shape.iter().zip(stride).map(|(&size, &stride)| if size > 1 { stride.to_string() } else { "any".to_owned() });
+    format!("({})", strides.collect::<Vec<_>>().join(", "))
 }
 
 /// Which leaves are not the same bit by bit; NaN equals NaN.

@@ -1,0 +1,84 @@
+//! What holds the results is a result as well, and what computes them while they are read comes too late.
+
+use crate::judging::{Edit, Project, SCALE};
+use crate::{RETURN, TOP};
+
+const CLASSES: &str = "
+import collections
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+class Pair(NamedTuple):
+    out: torch.Tensor
+    count: int
+
+@dataclass
+class Named:
+    out: torch.Tensor
+    count: int = field(default=2, init=False)
+
+@dataclass(slots=True)
+class Slots:
+    out: torch.Tensor
+
+";
+const RETURNED: &str = "
+    pair = Pair(out, 1)
+    both = (out, 1)
+    named = Named(out)
+    slots = Slots(out)
+    most = torch.max(out, 1)
+    size = out.shape
+    ordered = collections.OrderedDict(a=out, b=2)
+    held = {'pair': pair, 'both': both, 'named': named, 'slots': slots, 'most': most, 'size': size, 'ordered': ordered, 'list': [out]}
+    return held
+";
+const NAMED: &str = "named = Named(out)";
+const BOTH: &str = "both = (out, 1)";
+const HELD: &str = "return held";
+/// Memory that is filled when somebody asks for it.
+const LATE: &str = "late = torch.empty_like(out)\n    fill = lambda: late.copy_(out)\n    ";
+
+/// A name, the reason, words of the evidence, what is another, with `LATE` for [`LATE`].
+#[rustfmt::skip]
+const CANDIDATES: &[(&str, &str, &str, Edit<'_>)] = &[
+    // Whoever takes a tuple or a dictionary takes these, in any order.
+    ("alike", "accepted", "", (BOTH, "both = Pair(out, 1)")),
+    ("other_order", "accepted", "", (HELD, "return collections.OrderedDict(reversed(held.items()))")),
+    ("list", "form", "result['both']: a list instead of a tuple", (BOTH, "both = [out, 1]")),
+    ("bare", "form", "result['pair']: a tuple instead of a named tuple Pair(out, count)", ("pair = Pair(out, 1)", "pair = (out, 1)")),
+    ("bare_most", "form", "result['most']: a tuple instead of a max (a tuple)", ("torch.max(out, 1)", "tuple(torch.max(out, 1))")),
+    ("dict", "form", "result['ordered']: a dict instead of a OrderedDict (a dict)", ("collections.OrderedDict(a=out, b=2)", "dict(a=out, b=2)")),
+    ("default", "form", "defaultdict", (HELD, "return collections.defaultdict(list, held)")),
+    ("fields", "form", "Pair(out, number)", ("out: torch.Tensor\n    count: int\n\n@", "out: torch.Tensor\n    number: int\n\n@")),
+    ("other_class", "form", "result['named']: a data class Other(out, count)", (NAMED, "named = dataclass(type('Other', (), {'__annotations__': Named.__annotations__, 'count': 2}))(out, 2)")),
+    ("lazy_tuple", "form", "with its own __iter__", (BOTH, "LATEclass Lazy(tuple):\n        def __iter__(self):\n            fill()\n            return super().__iter__()\n    both = Lazy((late, 1))")),
+    ("lazy_field", "form", "with its own out", (NAMED, "LATEclass Lazy(Named):\n        out = property(lambda self: fill(), lambda self, value: None)\n    Lazy.__qualname__ = 'Named'\n    named = Lazy(out)")),
+    ("lazy_class", "form", "another class torch.Tensor", (BOTH, "LATEclass Lazy(torch.Tensor):\n        def __torch_function__(self, *args):\n            fill()\n            return super().__torch_function__(*args)\n    Lazy.__module__, Lazy.__qualname__ = 'torch', 'Tensor'\n    both = (late.as_subclass(Lazy), 1)")),
+    // They look the same, and have not been written when they are read.
+    ("lazy_name", "unwritten", "result['both'][0]", (BOTH, "LATElate.detach = lambda: torch.Tensor.detach(fill())\n    both = (late, 1)")),
+    ("lazy_key", "unwritten", "result['both'][0]", (HELD, "LATEclass Key(str):\n        def __repr__(self):\n            fill()\n            return super().__repr__()\n    held.pop('both')\n    held[Key('both')] = (late, 1)\n    return held")),
+    ("lazy_number", "output", "another class int", (BOTH, "class Lazy(int): pass\n    Lazy.__module__, Lazy.__qualname__ = 'builtins', 'int'\n    both = (out, Lazy(1))")),
+    ("lazy_type", "unwritten", "result['pair'][0]", ("pair = Pair(out, 1)", "LATEclass Meta(type):\n        def __getattribute__(self, name):\n            fill()\n            return super().__getattribute__(name)\n    class Lazy(tuple, metaclass=Meta):\n        _fields = ('out', 'count')\n        __slots__ = ()\n    Lazy.__qualname__ = 'Pair'\n    pair = Lazy((late, 1))")),
+];
+
+#[test]
+fn what_holds_results_is_compared_and_nothing_of_it_is_asked() {
+    let original = SCALE.replace(TOP, &format!("{CLASSES}{TOP}")).replace(RETURN, RETURNED);
+    let project = Project::new(&original, &[]);
+    for (name, _, _, (old, new)) in CANDIDATES {
+        assert_eq!(original.matches(old).count(), 1, "{name} replaces one place");
+        project.write(&format!("candidates/{name}.py"), &original.replace(old, &new.replace("LATE", LATE)));
+    }
+    let (reports, code) = project.batch(&["--quick", "--jobs", "2"]);
+    assert_eq!((reports.len(), code), (CANDIDATES.len(), Some(1)));
+    let mut others = Vec::new();
+    for report in &reports {
+        let (_, expected, words, _) = CANDIDATES.iter().find(|(name, ..)| *name == report.name()).unwrap();
+        let evidence = report.0["evidence"].as_str().unwrap_or_default();
+        if report.said() != *expected || !evidence.contains(words) {
+            others.push(format!("{}: {} instead of {expected}: {evidence}", report.name(), report.said()));
+        }
+    }
+    assert!(others.is_empty(), "{}", others.join("\n"));
+}
