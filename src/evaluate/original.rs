@@ -86,17 +86,18 @@ impl Original {
                 *running = Some(runner);
                 Ok(Ok((*ran, slot)))
             }
-            Ok(RunnerReply::Raised(Raised { text, .. })) => {
+            Ok(RunnerReply::Raised(Raised { text, is_early, .. })) => {
                 // An error of the device stays with the process.
                 if !text.contains("CUDA error") {
                     *running = Some(runner);
                 }
-                Ok(Err(last_line(&text).to_owned()))
+                let who = if is_early { "its arguments cannot be made" } else { "the original refuses it" };
+                Ok(Err(format!("{who}: {}", last_line(&text))))
             }
             Ok(_) => Err(Undecided("the original's process answers another question".to_owned())),
             Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
             Err(Gone::Lost(why)) => Err(Undecided(why)),
-            Err(gone) => Ok(Err(how(&gone))),
+            Err(gone) => Ok(Err(format!("the original refuses it: {}", how(&gone)))),
         }
     }
 

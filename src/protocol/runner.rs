@@ -348,8 +348,13 @@ pub struct Ran {
     /// Operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor that one took or
     /// gave at once.
     pub operators: Vec<(String, u64)>,
+    /// Generators of random numbers that were drawn from without being named (`torch`, `torch.cuda`, `random`, `numpy.random`), and
+    /// what marks the state that each was left in.
+    pub drawn: Vec<(String, String)>,
     /// Threads that Python has now and had not before.
     pub threads: usize,
+    /// Threads of Python that were started during the call, by the file or for it; torch and Triton start some for themselves.
+    pub started: usize,
     /// Processes below this one.
     pub children: usize,
     /// Bytes on the device at most, as torch counts them.
@@ -369,6 +374,8 @@ pub struct Raised {
     pub line: Option<usize>,
     /// Whether the device ran out of memory.
     pub is_memory: bool,
+    /// Whether it came while the arguments were made: nothing was called.
+    pub is_early: bool,
 }
 
 /// What the comparer is asked.

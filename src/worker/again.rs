@@ -28,6 +28,7 @@ pub(super) fn replay<'py>(
     let module = load(py, &path)?;
     let entry = callable(py, &module, &workload, device, is_candidate)?;
     let arguments = Replay::new(py, &module, &workload, device)?.arguments(&inputs)?;
+    super::chance(py)?.getattr("seed")?.call1((super::mixed(inputs.seed),))?;
     let out = entry.call(arguments.args.clone(), Some(&arguments.kwargs))?;
     let overrun = arguments.overrun()?;
     (out, arguments.tensors, overrun).into_pyobject(py)

@@ -34,6 +34,7 @@ pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> 
     let workload = &job.workload;
     let runner = Runner::load(py, (&job.file, &job.folder), workload, job.is_candidate, &job.fence, is_simulated())?;
     let arguments = runner.replay.arguments(&job.inputs)?;
+    runner.seed(&job.inputs)?;
     let out = runner.invoke(&arguments)?;
     if workload.gradients {
         runner.gradients(&out, &arguments, &job.inputs)?;

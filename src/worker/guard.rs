@@ -29,6 +29,7 @@ const MODULES: &[&str] = &[
     "triton.runtime.jit",
     "triton.testing",
     // Ours: what they do is not timed.
+    "_warpsmith_chance",
     "_warpsmith_contents",
     "_warpsmith_inputs",
     "_warpsmith_poison",

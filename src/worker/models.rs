@@ -82,7 +82,7 @@ fn tuple<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
 }
 
 fn seed(py: Python<'_>, seed: u64) -> PyResult<()> {
-    py.import("torch")?.call_method1("manual_seed", (seed & 0x7fff_ffff_ffff,))?;
+    py.import("torch")?.call_method1("manual_seed", (super::mixed(seed),))?;
     Ok(())
 }
 

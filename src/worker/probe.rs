@@ -60,6 +60,7 @@ impl<'py> Runner<'py, '_> {
     ) -> PyResult<Option<Vec<Touched>>> {
         let needs = needs(self.py)?;
         let call = || -> PyResult<Bound<'py, PyList>> {
+            self.seed(inputs)?;
             let poisoning = self.poisoning()?;
             let (out, gradients) = within(&[&poisoning], || {
                 let out = self.invoke(working)?;
