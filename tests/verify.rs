@@ -6,6 +6,8 @@
 
 #[path = "verify/ahead.rs"]
 mod ahead;
+#[path = "verify/chance.rs"]
+mod chance;
 #[path = "common/judging.rs"]
 mod judging;
 #[path = "verify/launches.rs"]

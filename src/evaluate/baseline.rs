@@ -14,7 +14,7 @@ use super::sanitizer::{self, Tool};
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Coarse, ComparerReply, ComparerRequest, Inputs, Ran, Reuse, Values};
+use crate::protocol::runner::{Call, Coarse, ComparerReply, ComparerRequest, Inputs, Ran, Reuse, Values, Weights};
 
 /// Runs of the original on inputs moved by their rounding error.
 const JITTERED: u64 = 2;
@@ -130,10 +130,10 @@ impl<E: std::error::Error> From<E> for Undecided {
 }
 
 impl Baseline {
-    pub(super) fn new(file: &Path, folder: &Path, workload: Workload, seed: u64) -> Self {
+    pub(super) fn new((file, folder): (&Path, &Path), workload: Workload, seed: u64, weights: Weights) -> Self {
         let trials = trials(&workload, seed);
         let known = trials.iter().map(|_| Mutex::default()).collect();
-        let original = Original::new(file, folder, workload);
+        let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, checked, kept, prepared, scout) = Default::default();
         Self { original, trials, known, habits, needs, large, coarse, follows, checked, kept, prepared, scout }
     }

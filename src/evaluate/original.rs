@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
-use super::process::{Gone, Runner};
+use super::process::{Gone, Loaded, Runner};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched};
+use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Weights};
 
 /// The original with one workload.
 pub(super) struct Original {
     pub(super) workload: Workload,
+    /// Of a model.
+    pub(super) weights: Weights,
     file: PathBuf,
     folder: PathBuf,
     runner: Mutex<Option<Runner>>,
@@ -26,9 +28,10 @@ pub(super) struct Original {
 }
 
 impl Original {
-    pub(super) fn new(file: &Path, folder: &Path, workload: Workload) -> Self {
+    pub(super) fn new(file: &Path, folder: &Path, workload: Workload, weights: Weights) -> Self {
         Self {
             workload,
+            weights,
             file: file.to_owned(),
             folder: folder.to_owned(),
             runner: Mutex::new(None),
@@ -146,8 +149,8 @@ impl Original {
         let readable = vec![project(&self.folder), self.file.clone()];
         let mut runner = Runner::start(&bench.forker, bench.fence("original", true, readable)?, &bench.ties)?;
         let since = Instant::now();
-        match runner.load(&self.file, &self.folder, &self.workload, false, bench.limits.load) {
-            Ok(Ok(tampered)) => {
+        match runner.load(&self.file, &self.folder, &self.workload, (false, self.weights), bench.limits.load) {
+            Ok(Ok(Loaded { tampered, .. })) => {
                 *lock(&self.loading) = since.elapsed();
                 *lock(&self.tampered) = tampered;
                 Ok(runner)

@@ -35,6 +35,7 @@ const MODULES: &[&str] = &[
     "_warpsmith_poison",
     "_warpsmith_raw",
     "_warpsmith_shim",
+    "_warpsmith_weights",
 ];
 
 /// Classes whose methods must stay what they are: module and name.

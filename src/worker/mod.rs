@@ -60,6 +60,11 @@ fn compare(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_compare", include_str!("compare.py"))
 }
 
+/// Weights of models.
+fn weights(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    helper(py, "_warpsmith_weights", include_str!("weights.py"))
+}
+
 /// Random numbers that nobody names a generator for.
 fn chance(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_chance", include_str!("chance.py"))

@@ -12,12 +12,12 @@ use super::compile::{Hooks, Mode, compile_ahead, take_launches};
 use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
 use super::launch::callable;
-use super::models::load_as;
+use super::models::{Entry, load_as};
 use super::replay::{Arguments, Replay};
 use super::timing::{Span, Timer, synchronize};
 use super::{chance, describe, failed, mixed, poison, raw, shim, watch};
 use crate::protocol::runner::{
-    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing,
+    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing, Weights,
 };
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
@@ -35,7 +35,7 @@ pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
 fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> {
     let say = |stream: &mut UnixStream, reply| write_frame(stream, &Sealed { token: fence.token, reply });
     let simulated = is_simulated();
-    let Some(RunnerRequest::Load { file, folder, workload, is_candidate }) = read_frame(&mut stream)? else {
+    let Some(RunnerRequest::Load { file, folder, workload, is_candidate, weights }) = read_frame(&mut stream)? else {
         return Ok(());
     };
     for ours in [shim, chance, super::replay::helpers, super::values::contents] {
@@ -45,16 +45,18 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
         poison(py)?;
     }
     if workload.source == Source::KernelBench {
+        super::weights(py)?;
         // It says what candidates are called with.
         let _ = super::models::load(py, &workload.file);
     }
     watch::install(py)?;
     let guard = Guard::new(py)?;
-    let mut runner = match Runner::load(py, (&file, &folder), &workload, is_candidate, fence, simulated) {
+    let mut runner = match Runner::load(py, (&file, &folder), &workload, (is_candidate, weights), fence, simulated) {
         Ok(runner) => runner,
         Err(error) => return Ok(say(&mut stream, RunnerReply::Raised(raised(py, &error, &file)))?),
     };
-    say(&mut stream, RunnerReply::Loaded { tampered: guard.changed() })?;
+    let has_own_weights = workload.source == Source::KernelBench && runner.weights.is_none();
+    say(&mut stream, RunnerReply::Loaded { tampered: guard.changed(), has_own_weights })?;
     while let Some(request) = read_frame(&mut stream)? {
         let mut large = false;
         let reply = match request {
@@ -107,6 +109,9 @@ pub(super) struct Runner<'py, 'a> {
     pub(super) py: Python<'py>,
     pub(super) replay: Replay<'py, 'a>,
     entry: Bound<'py, PyAny>,
+    weights: Option<Bound<'py, PyAny>>,
+    /// Whether they are moved, and the seed by which they were last.
+    moved: Option<Cell<Option<u64>>>,
     exporter: Exporter<'py>,
     pub(super) timer: Option<Timer>,
     pub(super) simulated: bool,
@@ -126,7 +131,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         py: Python<'py>,
         (file, folder): (&Path, &Path),
         workload: &'a Workload,
-        is_candidate: bool,
+        (is_candidate, weights): (bool, Weights),
         fence: &Fence,
         simulated: bool,
     ) -> PyResult<Self> {
@@ -139,12 +144,16 @@ impl<'py, 'a> Runner<'py, 'a> {
         py.import("sys")?.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
-        let entry = callable(py, &module, workload, device, is_candidate)?;
+        let Entry { call: entry, weights: set } = callable(py, &module, workload, device, is_candidate, weights.seed)?;
+        let moved = weights.are_moved.then(Cell::default);
+        let weights = set;
         let (timer, last, kept, making, launching) = (None, None, Vec::new(), Cell::default(), Cell::default());
         Ok(Self {
             py,
             replay,
             entry,
+            weights,
+            moved,
             exporter,
             timer,
             simulated,
@@ -168,6 +177,15 @@ impl<'py, 'a> Runner<'py, 'a> {
             Ok(tunes) => RunnerReply::Compiled { notes: Vec::new(), tunes },
             Err(error) => RunnerReply::Compiled { notes: vec![error.to_string()], tunes: false },
         }
+    }
+
+    /// Equal inputs come with equal weights.
+    pub(super) fn weigh(&self, inputs: &Inputs) -> PyResult<()> {
+        let (Some(weights), Some(last)) = (&self.weights, &self.moved) else { return Ok(()) };
+        if last.replace(Some(inputs.seed)) != Some(inputs.seed) {
+            weights.call_method1("set", (mixed(inputs.seed),))?;
+        }
+        Ok(())
     }
 
     /// Equal inputs come with equal random numbers, for whoever draws them from the generators that need no name.
@@ -207,6 +225,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         let before = if call.previous { self.last.take() } else { None };
         self.making.set(true);
         let arguments = self.arguments(call)?;
+        self.weigh(&call.inputs)?;
         self.making.set(false);
         let mode = match (call.ghost, call.watch || self.simulated) {
             (true, _) => Some(Mode::Ghost),
@@ -331,9 +350,9 @@ impl<'py, 'a> Runner<'py, 'a> {
 
     fn measure(&mut self, timing: &Timing, guard: &Guard<'py>) -> PyResult<RunnerReply> {
         let sets = timing.inputs.iter().map(|one| self.replay.arguments(one)).collect::<PyResult<Vec<_>>>()?;
-        if sets.is_empty() {
-            return Err(failed("nothing to measure"));
-        }
+        let Some(first) = timing.inputs.first() else { return Err(failed("nothing to measure")) };
+        // All calls of a request have the same: no time is spent on that between them.
+        self.weigh(first)?;
         if self.timer.is_none() {
             self.timer = Some(Timer::new(self.simulated)?);
         }
