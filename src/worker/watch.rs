@@ -76,14 +76,12 @@ fn cover(
             let out = kept.bind(py).call(args, kwargs)?;
             // Others may come here while frames are looked at: not with the lock.
             let is_looked_at = seen().is_some();
-            if is_looked_at && counts(args, &out) && !own.asks(py)? {
-                if let Some(seen) = seen().as_mut() {
-                    if THREADS.contains(&name) {
-                        seen.started += 1;
-                    } else {
-                        seen.evaded
-                            .push(format!("`torch._C.{name}` was called: it keeps operators from being watched"));
-                    }
+            let is_evading = is_looked_at && counts(args, &out) && !own.asks(py)?;
+            if let Some(seen) = seen().as_mut().filter(|_| is_evading) {
+                if THREADS.contains(&name) {
+                    seen.started += 1;
+                } else {
+                    seen.evaded.push(format!("`torch._C.{name}` was called: it keeps operators from being watched"));
                 }
             }
             Ok(out.unbind())
