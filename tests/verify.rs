@@ -6,6 +6,8 @@
 
 #[path = "verify/ahead.rs"]
 mod ahead;
+#[path = "verify/chance.rs"]
+mod chance;
 #[path = "verify/forms.rs"]
 mod forms;
 #[path = "common/judging.rs"]

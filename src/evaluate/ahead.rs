@@ -144,10 +144,11 @@ impl Case<'_> {
                 rest.push(trial.inputs.clone());
             }
         }
+        let whose = (true, self.baseline.original.weights);
         let start = || -> Result<Runner, Undecided> {
             let mut runner = Runner::start(&bench.forker, fence.clone(), &bench.ties)?;
             bench.wait_for_quiet();
-            let loaded = runner.load(&task.candidate, &task.folder, &workload, true, bench.limits.load);
+            let loaded = runner.load(&task.candidate, &task.folder, &workload, whose, bench.limits.load);
             // That it cannot be loaded a second time shows later, if it matters.
             if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided("it is not loaded twice".to_owned())) }
         };

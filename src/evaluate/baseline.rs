@@ -14,7 +14,7 @@ use super::sanitizer::{self, Tool};
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Coarse, ComparerReply, ComparerRequest, Inputs, Ran, Reuse, Values};
+use crate::protocol::runner::{Call, Coarse, ComparerReply, ComparerRequest, Inputs, Ran, Reuse, Values, Weights};
 
 /// Runs of the original on inputs moved by their rounding error.
 const JITTERED: u64 = 2;
@@ -130,10 +130,10 @@ impl<E: std::error::Error> From<E> for Undecided {
 }
 
 impl Baseline {
-    pub(super) fn new(file: &Path, folder: &Path, workload: Workload, seed: u64) -> Self {
+    pub(super) fn new((file, folder): (&Path, &Path), workload: Workload, seed: u64, weights: Weights) -> Self {
         let trials = trials(&workload, seed);
         let known = trials.iter().map(|_| Mutex::default()).collect();
-        let original = Original::new(file, folder, workload);
+        let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, checked, kept, prepared, scout) = Default::default();
         Self { original, trials, known, habits, needs, large, coarse, follows, checked, kept, prepared, scout }
     }
@@ -212,8 +212,12 @@ impl Baseline {
         let mut took: Option<Duration> = None;
         let (ran, original) = match self.original.run(bench, &Call { watch: true, ..call(trial.inputs.clone()) })? {
             Ok(kept) => kept,
-            Err(why) => return Ok(Known::Skipped(format!("the original refuses it: {why}"))),
+            Err(why) => return Ok(Known::Skipped(why)),
         };
+        let is_recorded = std::ptr::eq(trial, &raw const self.trials[0]);
+        if is_recorded {
+            self.must_repeat(bench, trial, &ran, original)?;
+        }
         let mut jittered = Vec::new();
         for seed in 1..=JITTERED {
             let moved = Inputs { jitter: Some(seed), ..trial.inputs.clone() };
@@ -223,8 +227,8 @@ impl Baseline {
                 took = Some(took.unwrap_or(Duration::MAX).min(since.elapsed()));
             }
         }
-        let reference = self.reference(bench, trial, &ran)?;
-        let is_recorded = std::ptr::eq(trial, &raw const self.trials[0]);
+        // In another type other random numbers are drawn.
+        let reference = if ran.drawn.is_empty() { self.reference(bench, trial, &ran)? } else { None };
         if is_recorded
             && reference.is_none()
             && lock(&self.coarse).tensors.is_empty()

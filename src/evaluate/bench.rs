@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
 use super::process::{Comparer, Ties};
-use crate::protocol::runner::{ComparerRequest, Fence};
+use crate::protocol::runner::{ComparerRequest, Fence, Weights};
 use crate::protocol::{Environment, Workload};
 use crate::python::{Forker, ForkerError, cache_folder};
 
@@ -66,6 +66,8 @@ pub struct Bench {
     pub(super) limits: Limits,
     /// Of the contents of inputs; not known to whoever proposes.
     pub(super) seed: u64,
+    /// Weights of models are made from it, from which nobody can tell [`Self::seed`].
+    weights: u64,
     environment: Environment,
     /// Of the device: [`super::Device::uuid`].
     pub(super) uuid: String,
@@ -120,6 +122,7 @@ impl Bench {
             python: python.to_owned(),
             limits,
             seed,
+            weights: u64::from_le_bytes(random()),
             scratch,
             comparer,
             device: RwLock::new(()),
@@ -202,12 +205,18 @@ impl Bench {
     }
 
     /// What is known of an original with a workload.
-    pub(super) fn baseline(&self, file: &Path, folder: &Path, workload: &Workload) -> Result<Arc<Baseline>, Undecided> {
+    pub(super) fn baseline(
+        &self,
+        (file, folder): (&Path, &Path),
+        workload: &Workload,
+        moves_weights: bool,
+    ) -> Result<Arc<Baseline>, Undecided> {
         let text =
             std::fs::read(file).map_err(|error| Undecided(format!("{} cannot be read: {error}", file.display())))?;
-        let key = format!("{}{}", blake3::hash(&text), serde_json::to_string(workload)?);
+        let key = format!("{}{moves_weights}{}", blake3::hash(&text), serde_json::to_string(workload)?);
         let mut all = self.baselines.lock().unwrap_or_else(PoisonError::into_inner);
-        let make = || Arc::new(Baseline::new(file, folder, workload.clone(), self.seed));
+        let weights = Weights { seed: self.weights, are_moved: moves_weights };
+        let make = || Arc::new(Baseline::new((file, folder), workload.clone(), self.seed, weights));
         Ok(Arc::clone(all.entry(key).or_insert_with(make)))
     }
 

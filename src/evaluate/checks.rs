@@ -104,6 +104,11 @@ impl Case<'_> {
         if candidate.threads > original.threads {
             return refused(Reason::Threads, format!("{} threads are left running", candidate.threads));
         }
+        if candidate.started > 0 && original.started == 0 {
+            let what =
+                format!("threads are started during the call, {} of them; the original starts none", candidate.started);
+            return refused(Reason::Threads, what);
+        }
         if candidate.children > original.children {
             return refused(Reason::Processes, format!("{} processes are left running", candidate.children));
         }
@@ -119,6 +124,16 @@ impl Case<'_> {
                 "kernels of Triton's are launched, as by the original; other libraries are not watched",
             );
             return Ok(());
+        }
+        if let Some((name, _)) = original
+            .drawn
+            .iter()
+            .chain(&candidate.drawn)
+            .find(|one| !original.drawn.contains(one) || !candidate.drawn.contains(one))
+        {
+            let what =
+                format!("the random numbers that `{name}` gives after the call are others than after the original's");
+            self.notes.push(what);
         }
         self.fallback(original, candidate)?;
         self.passed(

@@ -32,6 +32,9 @@ const HEAD_START: Duration = Duration::from_millis(500);
 /// What is said where tensors without contents, as compiling ahead uses, are met later.
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
 
+/// What is said of a model whose weights are not the original's by name and shape.
+const OWN_WEIGHTS: &str = "the model has weights of its own";
+
 /// What to judge.
 #[derive(Clone, Debug)]
 pub struct Task {
@@ -143,23 +146,35 @@ impl Bench {
     }
 
     fn judge_one(&self, task: &Task, workload: &Workload) -> Verdict {
-        let mut verdict = self.judge_with(task, workload, true);
-        if matches!(&verdict.outcome, Outcome::Undecided { why } if why.contains(RESTARTED) || why.contains("nothing is kept"))
-        {
-            verdict = self.judge_with(task, workload, true);
-        }
+        let verdict = self.judge_either(task, workload, true);
         match &verdict.outcome {
-            // What a file keeps of calls that compute nothing, it may trip over later.
-            Outcome::Refused { evidence, .. } if HOLLOW.iter().any(|word| evidence.contains(word)) => {
-                self.judge_with(task, workload, false)
+            Outcome::Undecided { why } if why == OWN_WEIGHTS => {
+                let mut verdict = self.judge_either(task, workload, false);
+                verdict.notes.push(format!("{OWN_WEIGHTS}: both keep what their constructors make of one seed"));
+                verdict
             }
             _ => verdict,
         }
     }
 
-    fn judge_with(&self, task: &Task, workload: &Workload, compiles_ahead: bool) -> Verdict {
+    fn judge_either(&self, task: &Task, workload: &Workload, moves_weights: bool) -> Verdict {
+        let mut verdict = self.judge_with(task, workload, (true, moves_weights));
+        if matches!(&verdict.outcome, Outcome::Undecided { why } if why.contains(RESTARTED) || why.contains("nothing is kept"))
+        {
+            verdict = self.judge_with(task, workload, (true, moves_weights));
+        }
+        match &verdict.outcome {
+            // What a file keeps of calls that compute nothing, it may trip over later.
+            Outcome::Refused { evidence, .. } if HOLLOW.iter().any(|word| evidence.contains(word)) => {
+                self.judge_with(task, workload, (false, moves_weights))
+            }
+            _ => verdict,
+        }
+    }
+
+    fn judge_with(&self, task: &Task, workload: &Workload, (compiles_ahead, moves_weights): (bool, bool)) -> Verdict {
         let readable = vec![project(&task.folder), task.candidate.clone()];
-        let started = self.baseline(&task.original, &task.folder, workload).and_then(|baseline| {
+        let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
             let fence = self.fence("candidate", false, readable)?;
             Ok((baseline, Runner::start(&self.forker, fence.clone(), &self.ties)?, fence))
         });
@@ -291,13 +306,16 @@ impl Case<'_> {
             });
             let _ = is_loaded.recv_timeout(HEAD_START);
             bench.wait_for_quiet();
-            let loaded = self.runner.load(&task.candidate, &task.folder, &workload, true, limit);
+            let loaded = self.runner.load(&task.candidate, &task.folder, &workload, (true, original.weights), limit);
             (tampered.join(), loaded)
         });
         // An original that cannot be loaded is no fault of the candidate's.
         let tampered = tampered.map_err(|_| Stop::Undecided("the original's thread broke off".to_owned()))??;
         match loaded? {
-            Ok(found) => self.tampering(&found, &tampered),
+            Ok(found) if found.has_own_weights && original.weights.are_moved => {
+                Err(Stop::Undecided(OWN_WEIGHTS.to_owned()))
+            }
+            Ok(found) => self.tampering(&found.tampered, &tampered),
             Err(raised) if raised.is_memory => Err(raised.into()),
             Err(Raised { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
         }

@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
-use super::process::{Gone, Runner};
+use super::process::{Gone, Loaded, Runner};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched};
+use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Weights};
 
 /// The original with one workload.
 pub(super) struct Original {
     pub(super) workload: Workload,
+    /// Of a model.
+    pub(super) weights: Weights,
     file: PathBuf,
     folder: PathBuf,
     runner: Mutex<Option<Runner>>,
@@ -26,9 +28,10 @@ pub(super) struct Original {
 }
 
 impl Original {
-    pub(super) fn new(file: &Path, folder: &Path, workload: Workload) -> Self {
+    pub(super) fn new(file: &Path, folder: &Path, workload: Workload, weights: Weights) -> Self {
         Self {
             workload,
+            weights,
             file: file.to_owned(),
             folder: folder.to_owned(),
             runner: Mutex::new(None),
@@ -86,17 +89,18 @@ impl Original {
                 *running = Some(runner);
                 Ok(Ok((*ran, slot)))
             }
-            Ok(RunnerReply::Raised(Raised { text, .. })) => {
+            Ok(RunnerReply::Raised(Raised { text, is_early, .. })) => {
                 // An error of the device stays with the process.
                 if !text.contains("CUDA error") {
                     *running = Some(runner);
                 }
-                Ok(Err(last_line(&text).to_owned()))
+                let who = if is_early { "its arguments cannot be made" } else { "the original refuses it" };
+                Ok(Err(format!("{who}: {}", last_line(&text))))
             }
             Ok(_) => Err(Undecided("the original's process answers another question".to_owned())),
             Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
             Err(Gone::Lost(why)) => Err(Undecided(why)),
-            Err(gone) => Ok(Err(how(&gone))),
+            Err(gone) => Ok(Err(format!("the original refuses it: {}", how(&gone)))),
         }
     }
 
@@ -145,8 +149,8 @@ impl Original {
         let readable = vec![project(&self.folder), self.file.clone()];
         let mut runner = Runner::start(&bench.forker, bench.fence("original", true, readable)?, &bench.ties)?;
         let since = Instant::now();
-        match runner.load(&self.file, &self.folder, &self.workload, false, bench.limits.load) {
-            Ok(Ok(tampered)) => {
+        match runner.load(&self.file, &self.folder, &self.workload, (false, self.weights), bench.limits.load) {
+            Ok(Ok(Loaded { tampered, .. })) => {
                 *lock(&self.loading) = since.elapsed();
                 *lock(&self.tampered) = tampered;
                 Ok(runner)

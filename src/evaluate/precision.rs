@@ -5,10 +5,18 @@ use super::bench::Bench;
 use super::floor::width;
 use super::trials::Trial;
 use crate::protocol::is_float;
-use crate::protocol::runner::{Call, Coarse, ComparerReply, ComparerRequest, Exported, Inputs, Leaf, LeafValue, Ran};
+use crate::protocol::runner::{
+    Call, Coarse, ComparerReply, ComparerRequest, Difference, Exported, Inputs, Leaf, LeafValue, Ran,
+};
 
 /// Types of which a run of the original may be more exact.
 pub(super) const WIDE: [&str; 2] = ["float64", "float32"];
+/// Two runs on equal inputs may be so many times as far apart as the rounding of single precision goes without knowing more: what
+/// atomic operations add comes in another order each time. Narrower results are rounded with each of these additions.
+const APART: f64 = 8.0;
+const APART_NARROW: f64 = 64.0;
+/// Of integers one in so many may be another, where they were rounded from such sums.
+const FLIPPED: u64 = 128;
 /// So many arguments are tried with fewer bits.
 const SINGLES: usize = 8;
 
@@ -31,6 +39,35 @@ impl Baseline {
             }
         }
         Ok(None)
+    }
+
+    /// Runs the recorded call once more on the same inputs and with the same random numbers. What differs then by more than the order
+    /// of additions does is not rounding, and must not pass for it: candidates cannot be compared with it.
+    pub(super) fn must_repeat(&self, bench: &Bench, trial: &Trial, ran: &Ran, original: u32) -> Result<(), Undecided> {
+        let Ok((_, again)) = self.original.run(bench, &self.call(trial.inputs.clone(), false))? else { return Ok(()) };
+        let ask = ComparerRequest::Compare {
+            original,
+            candidate: again,
+            reference: None,
+            jittered: Vec::new(),
+            holds_nan: true,
+            exact: false,
+            level: None,
+        };
+        let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
+        bench.drop_slots(vec![again])?;
+        let of = |path: &str| ran.results.leaves.iter().find(|leaf| leaf.path == path).map(|leaf| &leaf.value);
+        match found.iter().find(|one| !is_near(one, of(&one.path))) {
+            Some(Difference { path, what, .. }) => {
+                bench.drop_slots(vec![original])?;
+                Err(Undecided(format!(
+                    "two calls of the original on equal inputs differ, so nothing can be compared with it: {path}: {what}. If it draws \
+                 random numbers, draw them from a generator that is seeded before each call (the default ones of torch, random and \
+                 numpy), or make the seed an argument"
+                )))
+            }
+            None => Ok(()),
+        }
     }
 
     /// Whether it calculates in the wider type of its inputs. One that does not equals its run on them without being exact.
@@ -97,6 +134,17 @@ fn singles(results: &Exported, mutated: &[usize]) -> Vec<(usize, String)> {
         _ => None,
     };
     results.leaves.iter().filter_map(single).take(SINGLES).collect()
+}
+
+/// Whether two runs of one function on equal inputs may differ so.
+fn is_near(found: &Difference, value: Option<&LeafValue>) -> bool {
+    let near = |most: f64| found.is_value && found.excess.is_some_and(|excess| excess <= most);
+    match value {
+        Some(LeafValue::Tensor { dtype, .. }) if is_float(dtype) && width(dtype) < 4.0 => near(APART_NARROW),
+        Some(LeafValue::Tensor { dtype, .. }) if is_float(dtype) || dtype.starts_with("complex") => near(APART),
+        Some(tensor @ LeafValue::Tensor { .. }) => found.is_value && found.count <= tensor.elements() / FLIPPED,
+        _ => near(APART_NARROW),
+    }
 }
 
 /// Whether results have the same leaves and shapes.

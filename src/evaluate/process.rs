@@ -13,6 +13,7 @@ use super::baseline::Undecided;
 use super::bench::lock;
 use crate::protocol::runner::{
     ComparerReply, ComparerRequest, Difference, End, Exported, Fence, Raised, Role, RunnerReply, RunnerRequest, Sealed,
+    Weights,
 };
 use crate::protocol::{MAX_FRAME, Workload, write_frame};
 use crate::python::{Child, Ended, Forker, ForkerError};
@@ -134,17 +135,23 @@ impl Runner {
         file: &Path,
         folder: &Path,
         workload: &Workload,
-        is_candidate: bool,
+        (is_candidate, weights): (bool, Weights),
         limit: Duration,
-    ) -> Result<Result<Vec<String>, Raised>, Gone> {
+    ) -> Result<Result<Loaded, Raised>, Gone> {
         let (file, folder) = (file.to_owned(), folder.to_owned());
-        let request = RunnerRequest::Load { file, folder, workload: Box::new(workload.clone()), is_candidate };
+        let request = RunnerRequest::Load { file, folder, workload: Box::new(workload.clone()), is_candidate, weights };
         match self.ask(&request, limit)? {
-            RunnerReply::Loaded { tampered } => Ok(Ok(tampered)),
+            RunnerReply::Loaded { tampered, has_own_weights } => Ok(Ok(Loaded { tampered, has_own_weights })),
             RunnerReply::Raised(raised) => Ok(Err(raised)),
             _ => Err(Gone::Garbage),
         }
     }
+}
+
+/// What a file is once it is loaded: see [`RunnerReply::Loaded`].
+pub(super) struct Loaded {
+    pub(super) tampered: Vec<String>,
+    pub(super) has_own_weights: bool,
 }
 
 /// The process that compares.

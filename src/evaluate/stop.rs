@@ -36,7 +36,7 @@ impl From<Gone> for Stop {
 }
 
 impl From<Raised> for Stop {
-    fn from(Raised { text, line, is_memory }: Raised) -> Self {
+    fn from(Raised { text, line, is_memory, .. }: Raised) -> Self {
         let is_compile =
             ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "PassManager"];
         let reason = if is_memory {

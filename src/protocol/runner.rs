@@ -222,6 +222,8 @@ pub enum RunnerRequest {
         workload: Box<Workload>,
         /// Whether it is a candidate: it may name its model `ModelNew`.
         is_candidate: bool,
+        /// What a model's weights are made from.
+        weights: Weights,
     },
     /// Compile for these inputs, without the device. Answered by [`RunnerReply::Compiled`].
     Compile(Inputs),
@@ -233,6 +235,15 @@ pub enum RunnerRequest {
     Probe(Probe),
     /// Measure how fast the device copies its memory. Answered by [`RunnerReply::Copied`].
     Copy,
+}
+
+/// How a model of KernelBench comes by its weights.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weights {
+    /// Its constructor draws from this.
+    pub seed: u64,
+    /// They are moved before each call, by the seed of its inputs.
+    pub are_moved: bool,
 }
 
 /// One call of the entry.
@@ -306,6 +317,8 @@ pub enum RunnerReply {
     Loaded {
         /// What the judge needs and the file has replaced or set, in words.
         tampered: Vec<String>,
+        /// Whether it is a model whose weights are not those of the original.
+        has_own_weights: bool,
     },
     /// Everything that could be compiled without the device is.
     Compiled {
@@ -348,8 +361,13 @@ pub struct Ran {
     /// Operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor that one took or
     /// gave at once.
     pub operators: Vec<(String, u64)>,
+    /// Generators of random numbers that were drawn from without being named (`torch`, `torch.cuda`, `random`, `numpy.random`), and
+    /// what marks the state that each was left in.
+    pub drawn: Vec<(String, String)>,
     /// Threads that Python has now and had not before.
     pub threads: usize,
+    /// Threads of Python that were started during the call, by the file or for it; torch and Triton start some for themselves.
+    pub started: usize,
     /// Processes below this one.
     pub children: usize,
     /// Bytes on the device at most, as torch counts them.
@@ -369,6 +387,8 @@ pub struct Raised {
     pub line: Option<usize>,
     /// Whether the device ran out of memory.
     pub is_memory: bool,
+    /// Whether it came while the arguments were made: nothing was called.
+    pub is_early: bool,
 }
 
 /// What the comparer is asked.

@@ -26,8 +26,9 @@ pub(super) fn replay<'py>(
     let inputs: Inputs =
         if inputs.is_empty() { Inputs::default() } else { serde_json::from_str(inputs).map_err(failed)? };
     let module = load(py, &path)?;
-    let entry = callable(py, &module, &workload, device, is_candidate)?;
+    let entry = callable(py, &module, &workload, device, is_candidate, 0)?.call;
     let arguments = Replay::new(py, &module, &workload, device)?.arguments(&inputs)?;
+    super::chance(py)?.getattr("seed")?.call1((super::mixed(inputs.seed),))?;
     let out = entry.call(arguments.args.clone(), Some(&arguments.kwargs))?;
     let overrun = arguments.overrun()?;
     (out, arguments.tensors, overrun).into_pyobject(py)

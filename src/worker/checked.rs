@@ -9,7 +9,7 @@ use super::runner::{Runner, warm};
 use super::sandbox::{Readable, enter};
 use super::{failed, raw};
 use crate::protocol::is_simulated;
-use crate::protocol::runner::{Alone, Watched};
+use crate::protocol::runner::{Alone, Watched, Weights};
 
 /// Becomes the checker. Returns only why it cannot.
 pub(super) fn become_checker(watched: &Watched) -> PyErr {
@@ -32,8 +32,10 @@ pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> 
     warm(py, &job.fence)?;
     enter(py, &job.fence, &readable)?;
     let workload = &job.workload;
-    let runner = Runner::load(py, (&job.file, &job.folder), workload, job.is_candidate, &job.fence, is_simulated())?;
+    let whose = (job.is_candidate, Weights::default());
+    let runner = Runner::load(py, (&job.file, &job.folder), workload, whose, &job.fence, is_simulated())?;
     let arguments = runner.replay.arguments(&job.inputs)?;
+    runner.seed(&job.inputs)?;
     let out = runner.invoke(&arguments)?;
     if workload.gradients {
         runner.gradients(&out, &arguments, &job.inputs)?;

@@ -29,11 +29,13 @@ const MODULES: &[&str] = &[
     "triton.runtime.jit",
     "triton.testing",
     // Ours: what they do is not timed.
+    "_warpsmith_chance",
     "_warpsmith_contents",
     "_warpsmith_inputs",
     "_warpsmith_poison",
     "_warpsmith_raw",
     "_warpsmith_shim",
+    "_warpsmith_weights",
 ];
 
 /// Classes whose methods must stay what they are: module and name.

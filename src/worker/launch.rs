@@ -5,7 +5,7 @@ use std::cell::Cell;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use super::models::model;
+use super::models::{Entry, model};
 use super::values::{describe_plain, dtype_name};
 use super::{failed, shim};
 use crate::protocol::{Grid, LaunchRecord, Source, Value, Workload};
@@ -83,11 +83,18 @@ pub(super) fn callable<'py>(
     workload: &Workload,
     device: &str,
     is_candidate: bool,
-) -> PyResult<Bound<'py, PyAny>> {
+    seed: u64,
+) -> PyResult<Entry<'py>> {
+    if workload.source == Source::KernelBench {
+        return model(py, module, workload, device, is_candidate, seed);
+    }
+    Ok(Entry { call: function(module, workload)?, weights: None })
+}
+
+fn function<'py>(module: &Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
     match workload.source {
-        Source::KernelBench => model(py, module, workload, device, is_candidate),
         Source::Launch => launcher(resolve(module, &workload.entry)?, workload),
-        Source::Recorded | Source::Comment => {
+        Source::Recorded | Source::Comment | Source::KernelBench => {
             let entry = resolve(module, &workload.entry)?;
             if let Ok(getter) = entry.getattr("fget") {
                 return Ok(getter);

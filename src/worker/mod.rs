@@ -27,6 +27,7 @@ mod sketch;
 mod timing;
 mod types;
 mod values;
+mod watch;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -58,6 +59,23 @@ fn compare(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     poison(py)?;
     helper(py, "_warpsmith_floats", include_str!("floats.py"))?;
     helper(py, "_warpsmith_compare", include_str!("compare.py"))
+}
+
+/// Weights of models.
+fn weights(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    helper(py, "_warpsmith_weights", include_str!("weights.py"))
+}
+
+/// Random numbers that nobody names a generator for.
+fn chance(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    helper(py, "_warpsmith_chance", include_str!("chance.py"))
+}
+
+/// What does not tell the number that it was made from: code that is called may ask for the seed of a generator, and the numbers of
+/// other calls follow from those of one.
+fn mixed(seed: u64) -> u64 {
+    let hash = blake3::hash(&seed.to_le_bytes());
+    hash.as_bytes().iter().take(7).fold(0, |all, &byte| all << 8 | u64::from(byte))
 }
 
 /// Filling memory that torch leaves unwritten.

@@ -1,5 +1,6 @@
 //! Files in the form of KernelBench: `Model`, `get_inputs` and `get_init_inputs`.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use pyo3::exceptions::PyModuleNotFoundError;
@@ -8,8 +9,11 @@ use pyo3::types::{PyDict, PyTuple};
 
 use crate::protocol::Workload;
 
-/// Weights of the original and of candidates are made from it.
-const SEED: u64 = 42;
+/// What is called, and what sets its weights; nothing does that of weights that are not the original's.
+pub(super) struct Entry<'py> {
+    pub(super) call: Bound<'py, PyAny>,
+    pub(super) weights: Option<Bound<'py, PyAny>>,
+}
 
 /// The model to call, on the device. A candidate's has the weights of the original's.
 pub(super) fn model<'py>(
@@ -18,17 +22,22 @@ pub(super) fn model<'py>(
     workload: &Workload,
     device: &str,
     is_candidate: bool,
-) -> PyResult<Bound<'py, PyAny>> {
+    seed: u64,
+) -> PyResult<Entry<'py>> {
     let is_new = is_candidate && module.hasattr("ModelNew")?;
-    let made = construct(py, module, workload, if is_new { "ModelNew" } else { "Model" })?;
-    if is_candidate {
+    let made = construct(py, module, workload, if is_new { "ModelNew" } else { "Model" }, seed)?;
+    let names = if is_candidate {
         // The same seed makes the same weights, unless the candidate makes them in another order.
-        let original = load(py, &workload.file).and_then(|original| construct(py, &original, workload, "Model"));
-        if let Ok(original) = original {
-            copy_weights(&original, &made)?;
+        match load(py, &workload.file).and_then(|original| construct(py, &original, workload, "Model", seed)) {
+            Ok(original) => copy_weights(&original, &made)?,
+            Err(_) => None,
         }
-    }
-    made.call_method1("to", (device,))
+    } else {
+        copy_weights(&made, &made)?
+    };
+    let call = made.call_method1("to", (device,))?;
+    let weights = names.map(|names| super::weights(py)?.getattr("Weights")?.call1((&call, names))).transpose()?;
+    Ok(Entry { call, weights })
 }
 
 fn construct<'py>(
@@ -36,10 +45,11 @@ fn construct<'py>(
     module: &Bound<'py, PyAny>,
     workload: &Workload,
     name: &str,
+    from: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    seed(py, SEED)?;
+    seed(py, from)?;
     let init = holder(py, module, workload, "get_init_inputs")?.call_method0("get_init_inputs")?;
-    seed(py, SEED)?;
+    seed(py, from)?;
     let class = module.getattr(name)?;
     // Newer files give keyword arguments as well: `[[…], {…}]`.
     if init.len()? == 2
@@ -82,15 +92,17 @@ fn tuple<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyTuple>> {
 }
 
 fn seed(py: Python<'_>, seed: u64) -> PyResult<()> {
-    py.import("torch")?.call_method1("manual_seed", (seed & 0x7fff_ffff_ffff,))?;
+    py.import("torch")?.call_method1("manual_seed", (super::mixed(seed),))?;
     Ok(())
 }
 
 /// Name, shape and tensor.
 type Weight = (String, Vec<i64>, Py<PyAny>);
 
-/// By name where all names and shapes are the same, else in order; models that have other weights keep their own.
-fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<()> {
+/// By name where all names and shapes are the same, else in order; models that have other weights keep their own. What the first
+/// calls each weight of the other, with one name for what is one tensor there.
+fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<Option<HashMap<String, String>>> {
+    let py = from.py();
     let weights = |model: &Bound<'_, PyAny>| -> PyResult<Vec<Weight>> {
         let state = model.call_method0("state_dict")?;
         let items = state.call_method0("items")?.try_iter()?.map(|item| {
@@ -99,7 +111,9 @@ fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<()> 
         });
         items.collect()
     };
+    let is_one = from.is(to);
     let (mut from, mut to) = (weights(from)?, weights(to)?);
+    let first = first_names(py, &from)?;
     let by_name = |all: &[Weight]| {
         let mut names: Vec<_> = all.iter().map(|(name, shape, _)| (name.clone(), shape.clone())).collect();
         names.sort();
@@ -109,15 +123,28 @@ fn copy_weights(from: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<()> 
         from.sort_by(|a, b| a.0.cmp(&b.0));
         to.sort_by(|a, b| a.0.cmp(&b.0));
     } else if from.len() != to.len() || from.iter().zip(&to).any(|(a, b)| a.1 != b.1) {
-        return Ok(());
+        return Ok(None);
     }
-    Python::attach(|py| {
-        for ((_, _, from), (_, _, to)) in from.iter().zip(&to) {
-            // `state_dict` holds detached tensors over the same memory.
+    let mut names = HashMap::new();
+    for ((name, _, from), (own, _, to)) in from.iter().zip(&to) {
+        // `state_dict` holds detached tensors over the same memory.
+        if !is_one {
             to.bind(py).call_method1("copy_", (from,))?;
         }
-        Ok(())
-    })
+        names.insert(own.clone(), first.get(name).unwrap_or(name).clone());
+    }
+    Ok(Some(names))
+}
+
+/// The first of the names that a tensor has, by each of them.
+fn first_names(py: Python<'_>, all: &[Weight]) -> PyResult<HashMap<String, String>> {
+    let mut seen = HashMap::new();
+    let mut names = HashMap::new();
+    for (name, shape, tensor) in all {
+        let at: usize = tensor.bind(py).call_method0("data_ptr")?.extract()?;
+        names.insert(name.clone(), seen.entry((at, shape.clone())).or_insert_with(|| name.clone()).clone());
+    }
+    Ok(names)
 }
 
 /// A file as a module of its own, loaded once.

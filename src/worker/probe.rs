@@ -33,6 +33,7 @@ impl<'py> Runner<'py, '_> {
         let deadline = Instant::now() + Duration::from_millis(wanted.milliseconds);
         let mut all: Vec<Touched> = Vec::new();
         for inputs in &wanted.inputs {
+            self.weigh(inputs)?;
             let (given, working) = (self.replay.arguments(inputs)?, self.replay.arguments(inputs)?);
             let Some(found) = self.probe_one(wanted, inputs, (&given, &working), deadline)? else {
                 return Ok(None);
@@ -60,6 +61,7 @@ impl<'py> Runner<'py, '_> {
     ) -> PyResult<Option<Vec<Touched>>> {
         let needs = needs(self.py)?;
         let call = || -> PyResult<Bound<'py, PyList>> {
+            self.seed(inputs)?;
             let poisoning = self.poisoning()?;
             let (out, gradients) = within(&[&poisoning], || {
                 let out = self.invoke(working)?;

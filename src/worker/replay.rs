@@ -288,11 +288,16 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         let inputs = model_inputs(*py, module, workload, self.inputs.seed)?;
         let made = Described::tensors_of(&inputs)?;
         for ((spec, placed), tensor) in self.specs.iter().zip(made) {
-            let view = self.replay.view(&self.storages[&spec.storage], &spec.dtype, placed)?;
-            contents(*py)?
-                .getattr("core")?
-                .call1((view,))?
-                .call_method1("copy_", (contents(*py)?.getattr("core")?.call1((tensor.call_method0("detach")?,))?,))?;
+            let mut view = self.replay.view(&self.storages[&spec.storage], &spec.dtype, placed)?;
+            let mut from = tensor.call_method0("detach")?;
+            for (dim, (&stride, &size)) in placed.stride.iter().zip(&placed.shape).enumerate() {
+                // Elements that are one take what the first is to hold.
+                if stride == 0 && size > 1 {
+                    view = view.call_method1("narrow", (dim, 0, 1))?;
+                    from = from.call_method1("narrow", (dim, 0, 1))?;
+                }
+            }
+            view.call_method1("copy_", (from,))?;
         }
         Ok(())
     }

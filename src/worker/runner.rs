@@ -12,12 +12,12 @@ use super::compile::{Hooks, Mode, compile_ahead, take_launches};
 use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
 use super::launch::callable;
-use super::models::load_as;
+use super::models::{Entry, load_as};
 use super::replay::{Arguments, Replay};
 use super::timing::{Span, Timer, synchronize};
-use super::{describe, failed, poison, raw, shim};
+use super::{chance, describe, failed, mixed, poison, raw, shim, watch};
 use crate::protocol::runner::{
-    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing,
+    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing, Weights,
 };
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
@@ -35,25 +35,28 @@ pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
 fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> {
     let say = |stream: &mut UnixStream, reply| write_frame(stream, &Sealed { token: fence.token, reply });
     let simulated = is_simulated();
-    let Some(RunnerRequest::Load { file, folder, workload, is_candidate }) = read_frame(&mut stream)? else {
+    let Some(RunnerRequest::Load { file, folder, workload, is_candidate, weights }) = read_frame(&mut stream)? else {
         return Ok(());
     };
-    for ours in [shim, super::replay::helpers, super::values::contents] {
+    for ours in [shim, chance, super::replay::helpers, super::values::contents] {
         ours(py)?;
     }
     if !raw::is_raw(py) {
         poison(py)?;
     }
     if workload.source == Source::KernelBench {
+        super::weights(py)?;
         // It says what candidates are called with.
         let _ = super::models::load(py, &workload.file);
     }
+    watch::install(py)?;
     let guard = Guard::new(py)?;
-    let mut runner = match Runner::load(py, (&file, &folder), &workload, is_candidate, fence, simulated) {
+    let mut runner = match Runner::load(py, (&file, &folder), &workload, (is_candidate, weights), fence, simulated) {
         Ok(runner) => runner,
         Err(error) => return Ok(say(&mut stream, RunnerReply::Raised(raised(py, &error, &file)))?),
     };
-    say(&mut stream, RunnerReply::Loaded { tampered: guard.changed() })?;
+    let has_own_weights = workload.source == Source::KernelBench && runner.weights.is_none();
+    say(&mut stream, RunnerReply::Loaded { tampered: guard.changed(), has_own_weights })?;
     while let Some(request) = read_frame(&mut stream)? {
         let mut large = false;
         let reply = match request {
@@ -68,7 +71,8 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
             RunnerRequest::Probe(wanted) => runner.probe(&wanted).map(RunnerReply::Probed),
             RunnerRequest::Copy => runner.copy_rate().map(RunnerReply::Copied),
         };
-        let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(raised(py, &error, &file)));
+        let is_early = runner.making.take();
+        let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(Raised { is_early, ..raised(py, &error, &file) }));
         // Others need the memory; an error keeps what it went through. After some errors there is nothing to be given back.
         let released = if large { runner.release() } else { Ok(()) };
         say(&mut stream, reply)?;
@@ -105,6 +109,9 @@ pub(super) struct Runner<'py, 'a> {
     pub(super) py: Python<'py>,
     pub(super) replay: Replay<'py, 'a>,
     entry: Bound<'py, PyAny>,
+    weights: Option<Bound<'py, PyAny>>,
+    /// Whether they are moved, and the seed by which they were last.
+    moved: Option<Cell<Option<u64>>>,
     exporter: Exporter<'py>,
     pub(super) timer: Option<Timer>,
     pub(super) simulated: bool,
@@ -113,6 +120,8 @@ pub(super) struct Runner<'py, 'a> {
     /// What the call before left: its memory is not used again meanwhile.
     last: Option<Results<'py>>,
     kept: Vec<Vec<Arguments<'py>>>,
+    /// Whether arguments are being made at present.
+    making: Cell<bool>,
     /// Milliseconds that launching one call takes at the least, once it is known.
     launching: Cell<Option<f64>>,
 }
@@ -122,7 +131,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         py: Python<'py>,
         (file, folder): (&Path, &Path),
         workload: &'a Workload,
-        is_candidate: bool,
+        (is_candidate, weights): (bool, Weights),
         fence: &Fence,
         simulated: bool,
     ) -> PyResult<Self> {
@@ -135,9 +144,26 @@ impl<'py, 'a> Runner<'py, 'a> {
         py.import("sys")?.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
-        let entry = callable(py, &module, workload, device, is_candidate)?;
-        let (timer, last, kept, launching) = (None, None, Vec::new(), Cell::new(None));
-        Ok(Self { py, replay, entry, exporter, timer, simulated, threads, threads_before, last, kept, launching })
+        let Entry { call: entry, weights: set } = callable(py, &module, workload, device, is_candidate, weights.seed)?;
+        let moved = weights.are_moved.then(Cell::default);
+        let weights = set;
+        let (timer, last, kept, making, launching) = (None, None, Vec::new(), Cell::default(), Cell::default());
+        Ok(Self {
+            py,
+            replay,
+            entry,
+            weights,
+            moved,
+            exporter,
+            timer,
+            simulated,
+            threads,
+            threads_before,
+            last,
+            kept,
+            making,
+            launching,
+        })
     }
 
     fn compile(&self, inputs: &Inputs) -> RunnerReply {
@@ -151,6 +177,20 @@ impl<'py, 'a> Runner<'py, 'a> {
             Ok(tunes) => RunnerReply::Compiled { notes: Vec::new(), tunes },
             Err(error) => RunnerReply::Compiled { notes: vec![error.to_string()], tunes: false },
         }
+    }
+
+    /// Equal inputs come with equal weights.
+    pub(super) fn weigh(&self, inputs: &Inputs) -> PyResult<()> {
+        let (Some(weights), Some(last)) = (&self.weights, &self.moved) else { return Ok(()) };
+        if last.replace(Some(inputs.seed)) != Some(inputs.seed) {
+            weights.call_method1("set", (mixed(inputs.seed),))?;
+        }
+        Ok(())
+    }
+
+    /// Equal inputs come with equal random numbers, for whoever draws them from the generators that need no name.
+    pub(super) fn seed(&self, inputs: &Inputs) -> PyResult<()> {
+        chance(self.py)?.getattr("seed")?.call1((mixed(inputs.seed),)).map(drop)
     }
 
     pub(super) fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -183,29 +223,37 @@ impl<'py, 'a> Runner<'py, 'a> {
             self.make_room(tail.room)?;
         }
         let before = if call.previous { self.last.take() } else { None };
+        self.making.set(true);
         let arguments = self.arguments(call)?;
+        self.weigh(&call.inputs)?;
+        self.making.set(false);
         let mode = match (call.ghost, call.watch || self.simulated) {
             (true, _) => Some(Mode::Ghost),
             (false, true) => Some(Mode::Watch),
             (false, false) => None,
         };
         let hooks = mode.map(|mode| Hooks::install(self.py, mode)).transpose()?;
-        let seen = PyDict::new(self.py);
+        let met = PyDict::new(self.py);
         let has_torch = self.replay.torch.is_some();
         let watching =
-            (call.watch && has_torch).then(|| shim(self.py)?.getattr("watch_mode")?.call1((&seen,))).transpose()?;
+            (call.watch && has_torch).then(|| shim(self.py)?.getattr("watch_mode")?.call1((&met,))).transpose()?;
         let poisoning = (call.poison && has_torch).then(|| self.poisoning()).transpose()?;
         let modes: Vec<_> = watching.iter().chain(&poisoning).collect();
+        self.seed(&call.inputs)?;
+        let states = chance(self.py)?.getattr("states")?.call0()?;
+        let mut seen = watch::Seen::default();
         let outcome = within(&modes, || {
-            let out = self.invoke(&arguments)?;
-            let gradients = if call.gradients { self.gradients(&out, &arguments, &call.inputs)? } else { Vec::new() };
-            Ok((out, gradients))
+            watch::begin();
+            let ran = self.invoke_with_gradients(&arguments, call);
+            seen = watch::end();
+            ran
         });
         let launches = take_launches();
         if let Some(hooks) = hooks {
             hooks.remove()?;
         }
         let (out, gradients) = outcome?;
+        let drawn = chance(self.py)?.getattr("drawn")?.call1((states,))?.extract()?;
         self.synchronize()?;
         let overrun = arguments.overrun()?;
         let results = Results { out, arguments, gradients };
@@ -217,15 +265,27 @@ impl<'py, 'a> Runner<'py, 'a> {
         let ran = Ran {
             results: exported,
             launches,
-            operators: operators(&seen)?,
+            operators: operators(&met)?,
+            drawn,
             threads: self.threads.call0()?.extract::<usize>()?.saturating_sub(self.threads_before),
+            started: seen.started,
             children: children(),
             device_memory: self.device_memory()?,
             overrun,
-            tampered: guard.changed(),
+            tampered: [guard.changed(), seen.evaded].concat(),
         };
         self.last = Some(results);
         Ok(ran)
+    }
+
+    fn invoke_with_gradients(
+        &self,
+        arguments: &Arguments<'py>,
+        call: &Call,
+    ) -> PyResult<(Bound<'py, PyAny>, Gradients<'py>)> {
+        let out = self.invoke(arguments)?;
+        let gradients = if call.gradients { self.gradients(&out, arguments, &call.inputs)? } else { Vec::new() };
+        Ok((out, gradients))
     }
 
     /// Fills what torch allocates and leaves unwritten.
@@ -290,9 +350,9 @@ impl<'py, 'a> Runner<'py, 'a> {
 
     fn measure(&mut self, timing: &Timing, guard: &Guard<'py>) -> PyResult<RunnerReply> {
         let sets = timing.inputs.iter().map(|one| self.replay.arguments(one)).collect::<PyResult<Vec<_>>>()?;
-        if sets.is_empty() {
-            return Err(failed("nothing to measure"));
-        }
+        let Some(first) = timing.inputs.first() else { return Err(failed("nothing to measure")) };
+        // All calls of a request have the same: no time is spent on that between them.
+        self.weigh(first)?;
         if self.timer.is_none() {
             self.timer = Some(Timer::new(self.simulated)?);
         }
@@ -330,11 +390,12 @@ impl<'py, 'a> Runner<'py, 'a> {
             if timing.synced {
                 timer.synchronize()?;
             }
+            let inputs = &timing.inputs[at % sets.len()];
+            self.seed(inputs)?;
             let start = Instant::now();
             let mut left = None;
             let span: Span = timer.measure(|| {
                 let out = self.invoke(set)?;
-                let inputs = &timing.inputs[at % sets.len()];
                 let gradients = if timing.gradients { self.gradients(&out, set, inputs)? } else { Vec::new() };
                 left = Some((out, gradients));
                 Ok(())
@@ -419,5 +480,5 @@ fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> Raised {
     };
     let is_memory = error.get_type(py).name().is_ok_and(|name| name == "OutOfMemoryError")
         || error.to_string().contains("out of memory");
-    Raised { text: describe(py, error), line: line().unwrap_or_default(), is_memory }
+    Raised { text: describe(py, error), line: line().unwrap_or_default(), is_memory, is_early: false }
 }
