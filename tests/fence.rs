@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use warpsmith::protocol::runner::{End, Fence, Role, RunnerReply, RunnerRequest, Sealed};
+use warpsmith::protocol::runner::{End, Fence, Role, RunnerReply, RunnerRequest, Sealed, Weights};
 use warpsmith::protocol::{Workload, read_frame, write_frame};
 use warpsmith::python::{Child, Ended, Forker};
 
@@ -143,7 +143,8 @@ impl Bench {
         let mut child = self.forker.spawn(Role::Runner(Box::new(self.fence()))).unwrap();
         let file = folder.join(format!("act{}.py", child.id));
         std::fs::write(&file, format!("{PREAMBLE}{}{pids}def entry(): pass\n{code}\n", values.concat())).unwrap();
-        let request = RunnerRequest::Load { file, folder, workload: Box::new(workload()), is_candidate: true };
+        let weights = Weights::default();
+        let request = RunnerRequest::Load { file, folder, workload: Box::new(workload()), is_candidate: true, weights };
         // It may be gone already.
         let _ = write_frame(&mut child.stream, &request);
         child.stream.set_read_timeout(Some(PATIENCE)).unwrap();
