@@ -14,6 +14,8 @@ mod forms;
 mod judging;
 #[path = "verify/launches.rs"]
 mod launches;
+#[path = "verify/models.rs"]
+mod models;
 #[path = "verify/scout.rs"]
 mod scout;
 #[path = "verify/trials.rs"]

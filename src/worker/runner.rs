@@ -48,6 +48,10 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
         super::weights(py)?;
         // It says what candidates are called with.
         let _ = super::models::load(py, &workload.file);
+        if !workload.gradients {
+            // Forward alone: what a kernel computes has no history, and need not have the one of torch's operators.
+            py.import("torch")?.call_method1("set_grad_enabled", (false,))?;
+        }
     }
     watch::install(py)?;
     let guard = Guard::new(py)?;
