@@ -178,7 +178,7 @@ fn weights_are_like_other_inputs() {
     let said: Vec<(String, &str)> = reports.iter().map(|report| (report.name(), report.said())).collect();
     let said: Vec<&str> = said.iter().map(|(_, said)| *said).collect();
     let evidence: Vec<_> = reports.iter().map(|report| &report.0["evidence"]).collect();
-    let expected = ["accepted", "accepted", "accepted", "accepted", "output", "output", "stale"];
+    let expected = ["accepted", "accepted", "accepted", "accepted", "output", "output", "output"];
     assert_eq!(said, expected, "{evidence:?}");
     let is_own: Vec<bool> =
         reports.iter().map(|report| report.0["notes"].to_string().contains("weights of its own")).collect();
