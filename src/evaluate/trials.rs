@@ -10,6 +10,9 @@ use crate::protocol::{Data, Source, Value, Workload};
 /// Sizes that vary alone, at most.
 const VARIED: usize = 4;
 
+/// Sizes and what becomes of them.
+type Resized = Vec<(i64, i64)>;
+
 /// A call on which a candidate is compared with the original.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
@@ -73,7 +76,7 @@ pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
     }
     let (sizes, multiples) = if workload.is_resizable() { sizes(workload) } else { Default::default() };
     let first = all.len();
-    let trial = |resize: Vec<(i64, i64)>| {
+    let trial = |resize: Resized| {
         let words: Vec<String> = resize.iter().map(|(old, new)| format!("{old} → {new}")).collect();
         let name = format!("sizes {}", words.join(", "));
         Trial { specializes: true, ..Trial::new(name, Reason::Sizes, Inputs { resize, ..plain(at(4)) }) }
@@ -177,13 +180,13 @@ fn turned(items: &[Value], sizes: &Sizes<'_>) -> Option<Vec<Value>> {
 
 /// Other sizes: each of the greatest alone, and all together. Equal sizes vary together, with the integer arguments
 /// that equal them. And multiples, for where the original takes none of those.
-fn sizes(workload: &Workload) -> (Vec<Vec<(i64, i64)>>, Vec<(i64, i64)>) {
+fn sizes(workload: &Workload) -> (Vec<Resized>, Resized) {
     let mut sizes = BTreeSet::new();
     workload.values().for_each(|value| value.tensors(&mut |spec| sizes.extend(&spec.shape)));
     sizes.retain(|&size| size > 1);
     let greatest: Vec<i64> = sizes.iter().rev().take(VARIED).copied().collect();
-    let mut all: Vec<Vec<(i64, i64)>> = Vec::new();
-    let mut add = |resize: Vec<(i64, i64)>| {
+    let mut all: Vec<Resized> = Vec::new();
+    let mut add = |resize: Resized| {
         if !resize.is_empty() {
             all.push(resize);
         }
