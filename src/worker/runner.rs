@@ -388,7 +388,6 @@ impl<'py, 'a> Runner<'py, 'a> {
         let begun = Instant::now();
         for at in 0..calls {
             let (set, inputs) = (&sets[at % sets.len()], &timing.inputs[at % sets.len()]);
-            // First, since it writes the weights of models: they are not to be in the cache for that.
             self.seed(inputs)?;
             if timing.cold {
                 timer.flush()?;
