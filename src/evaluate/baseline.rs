@@ -58,8 +58,10 @@ enum Found {
 /// What is known of the original on a trial.
 #[derive(Clone)]
 pub(super) enum Known {
-    /// It says nothing: why; empty where another one says more.
+    /// It says nothing: why.
     Skipped(String),
+    /// It is not tried, since another one says more.
+    Needless,
     /// Candidates are compared with this.
     Ready(Arc<Ready>),
 }
@@ -166,9 +168,8 @@ impl Baseline {
     fn find(&self, bench: &Bench, at: usize, found: &mut Found) -> Result<Known, Undecided> {
         for &better in &self.trials[at].unless {
             if self.takes(bench, better)? {
-                let known = Known::Skipped(String::new());
-                *found = Found::Known(known.clone());
-                return Ok(known);
+                *found = Found::Known(Known::Needless);
+                return Ok(Known::Needless);
             }
         }
         let is_first = at == 0;
@@ -176,7 +177,7 @@ impl Baseline {
             true => Vec::new(),
             false => match self.known(bench, 0)? {
                 Known::Ready(first) => first.unwritten.clone(),
-                Known::Skipped(_) => Vec::new(),
+                Known::Skipped(_) | Known::Needless => Vec::new(),
             },
         };
         self.prepare(bench, at, &|| true)?;
@@ -189,7 +190,7 @@ impl Baseline {
         }
         let bytes = match &known {
             Known::Ready(ready) => ready.ran.results.rough_bytes() * 6,
-            Known::Skipped(_) => 0,
+            Known::Skipped(_) | Known::Needless => 0,
         };
         *found = Found::Takes;
         let most = memory().map_or(KEPT, |memory| memory.size / SHARE_KEPT);

@@ -245,7 +245,7 @@ impl Case<'_> {
                     tried += 1;
                     sizes += usize::from(self.baseline.trials[at].reason == Reason::Sizes);
                 }
-                Known::Skipped(why) if why.is_empty() => {}
+                Known::Needless => {}
                 Known::Skipped(why) => skipped.push(format!("{}: {why}", self.baseline.trials[at].name)),
             }
         }
