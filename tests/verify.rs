@@ -73,6 +73,13 @@ const REFUSED: &[(&str, &str, &str, Edit<'_>)] = &[
     ("garbage", "pipe", "no answer", (RETURN, "    for fd in range(1, 64):\n        try: os.write(fd, b'{\"verdict\": \"accepted\"}' * 9)\n        except OSError: pass\n    return out\n")),
 ];
 
+/// What a report says otherwise than expected, if anything: its word, and words of the evidence.
+fn otherwise(report: &Report, expected: &str, words: &str) -> Option<String> {
+    let (said, evidence) = (report.said(), report.0["evidence"].as_str().unwrap_or_default());
+    let is_otherwise = said != expected || !evidence.contains(words);
+    is_otherwise.then(|| format!("{}: {said} instead of {expected}: {evidence}", report.name()))
+}
+
 #[test]
 fn each_fault_is_refused_for_its_reason_and_what_is_right_is_accepted() {
     let right = [("same", SAME), ("faster", FASTER), ("slower", SLOWER), ("z_right", FASTER)];
@@ -84,12 +91,9 @@ fn each_fault_is_refused_for_its_reason_and_what_is_right_is_accepted() {
     let mut others = Vec::new();
     for report in &reports {
         let name = report.name();
-        let evidence = report.0["evidence"].as_str().unwrap_or_default();
         let refusal = REFUSED.iter().find(|(it, ..)| *it == name);
         let (expected, words) = refusal.map_or(("accepted", ""), |(_, reason, words, _)| (*reason, *words));
-        if report.said() != expected || !evidence.contains(words) {
-            others.push(format!("{name}: {} instead of {expected}: {evidence}", report.said()));
-        }
+        others.extend(otherwise(report, expected, words));
         // All checks but the last of a refusal passed, and that one names the reason.
         let checks = report.checks();
         let failed: Vec<_> = checks.iter().filter(|(_, passed)| !passed).collect();
