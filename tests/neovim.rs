@@ -5,9 +5,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Mutex, PoisonError};
 
 const FILE: &str = r#"import triton
 import triton.language as tl
@@ -54,10 +54,10 @@ fn neovim(suite: &str) -> Option<PathBuf> {
     if let Some(path) = std::env::var_os("WARPSMITH_NEOVIM") {
         return Some(path.into());
     }
-    // One test installs, the others wait.
-    static INSTALLING: Mutex<()> = Mutex::new(());
-    let _installing = INSTALLING.lock().unwrap_or_else(PoisonError::into_inner);
     let prefix = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("neovim-{suite}"));
+    // One test installs, the others wait: nextest runs each in a process of its own.
+    let installing = File::create(prefix.with_extension("lock")).unwrap();
+    installing.lock().unwrap();
     if !prefix.join("complete").exists() {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/neovim/install.sh");
         let output = Command::new("bash").arg(script).arg(&prefix).arg(suite).output();
