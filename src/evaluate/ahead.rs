@@ -70,12 +70,17 @@ impl Baseline {
         let missing = parts.iter().take(1 + at.min(1)).skip(*prepared);
         for part in missing {
             let widened = |inputs: &Inputs, to: Option<&str>| Inputs { widen: to.map(str::to_owned), ..inputs.clone() };
-            let inputs: Vec<Inputs> = part
-                .iter()
-                .filter(|trial| trial.specializes)
-                .flat_map(|trial| [None, Some(WIDE[0]), Some(WIDE[1])].map(|to| widened(&trial.inputs, to)))
-                .collect();
+            let specialized = |types: &[Option<&str>]| -> Vec<Inputs> {
+                let trials = part.iter().filter(|trial| trial.specializes);
+                trials.flat_map(|trial| types.iter().map(|to| widened(&trial.inputs, *to))).collect()
+            };
+            let lifted = self.lifted().map(|lifted| (lifted, WIDE[0]));
+            let own: &[_] = if lifted.is_some() { &[None] } else { &[None, Some(WIDE[0]), Some(WIDE[1])] };
+            let inputs = specialized(own);
             self.original.compile(bench, &inputs, wanted)?;
+            if let Some((lifted, wide)) = lifted {
+                lifted.compile(bench, &specialized(&[Some(wide)]), wanted)?;
+            }
             if !wanted() {
                 break;
             }

@@ -10,6 +10,7 @@ use super::beyond::Large;
 use super::devices::memory;
 use super::floor::Needs;
 use super::original::Original;
+use super::precision::{Finer, Lifted, NO_REFERENCE};
 use super::sanitizer::{self, Tool};
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
@@ -35,7 +36,9 @@ pub(super) struct Baseline {
     /// The arguments that it takes for numbers of tf32: no trial gives them others.
     coarse: Mutex<Coarse>,
     /// In which type its own arithmetic is done when its inputs are given in it, as far as that is known.
-    follows: Mutex<Option<&'static str>>,
+    pub(super) follows: Mutex<Option<&'static str>>,
+    /// What runs at a higher precision, if that is another file than the user's.
+    pub(super) lifted: Mutex<Lifted>,
     /// What a checker of memory finds in it.
     pub(super) checked: Mutex<BTreeMap<Tool, sanitizer::Found>>,
     kept: Mutex<u64>,
@@ -117,7 +120,7 @@ pub(super) struct Habits {
 /// Results of the original's runs for one trial.
 struct Slots {
     original: u32,
-    reference: Option<(&'static str, u32)>,
+    reference: Option<Finer>,
     jittered: Vec<u32>,
     dense: Option<u32>,
 }
@@ -136,8 +139,8 @@ impl Baseline {
         let trials = trials(&workload, seed);
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
-        let (habits, needs, large, coarse, follows, checked, kept, prepared, scout) = Default::default();
-        Self { original, trials, known, habits, needs, large, coarse, follows, checked, kept, prepared, scout }
+        let (habits, needs, large, coarse, follows, lifted, checked, kept, prepared, scout) = Default::default();
+        Self { original, trials, known, habits, needs, large, coarse, follows, lifted, checked, kept, prepared, scout }
     }
 
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for
@@ -209,6 +212,9 @@ impl Baseline {
 
     /// For whoever uses the device.
     fn find_out(&self, bench: &Bench, trial: &Trial, first: &[String]) -> Result<Known, Undecided> {
+        if trial.needs_reference() && lock(&self.follows).is_none() {
+            return Ok(Known::Skipped(NO_REFERENCE.to_owned()));
+        }
         let call = |inputs: Inputs| self.call(inputs, false);
         let mut took: Option<Duration> = None;
         let (ran, original) = match self.original.run(bench, &Call { watch: true, ..call(trial.inputs.clone()) })? {
@@ -229,7 +235,10 @@ impl Baseline {
             }
         }
         // In another type other random numbers are drawn.
-        let reference = if ran.drawn.is_empty() { self.reference(bench, trial, &ran)? } else { None };
+        let mut reference = if ran.drawn.is_empty() { self.reference(bench, trial, &ran)? } else { None };
+        if is_recorded && ran.drawn.is_empty() {
+            reference = self.best_reference(bench, (trial, &ran), (original, &jittered), reference)?;
+        }
         if is_recorded
             && reference.is_none()
             && lock(&self.coarse).tensors.is_empty()
@@ -239,9 +248,6 @@ impl Baseline {
             *lock(&self.coarse) = coarse;
             bench.drop_slots([original].into_iter().chain(jittered).collect())?;
             return self.find_out(bench, trial, first);
-        }
-        if let (true, Some((wide, _))) = (is_recorded, reference) {
-            *lock(&self.follows) = self.follows(bench, trial, wide, original)?.then_some(wide);
         }
         let dense = match trial.reason {
             // What takes its tensors for dense says nothing about others.
@@ -265,8 +271,8 @@ impl Baseline {
         (mut ran, took): (Ran, Duration),
         Slots { original, reference, jittered, dense }: Slots,
     ) -> Result<Known, Undecided> {
-        let follows = lock(&self.follows).is_some_and(|wide| reference.is_some_and(|(at, _)| at == wide));
-        let reference = reference.map(|(_, slot)| slot);
+        let follows = lock(&self.follows).is_some_and(|wide| reference.is_some_and(|finer| finer.wide == wide));
+        let reference = reference.map(|finer| finer.slot);
         let ask = ComparerRequest::Stand { original, reference, jittered: jittered.clone(), dense };
         let (is_credible, is_exact) = match bench.compare(|comparer| Ok(comparer.ask(&ask)?))? {
             ComparerReply::Standing { is_credible, is_exact, is_whole, .. } => {
@@ -286,6 +292,9 @@ impl Baseline {
             Ok(Known::Skipped(why.to_owned()))
         };
         let may_fail = !matches!(trial.reason, Reason::Output);
+        if trial.needs_reference() && !(is_credible && follows) {
+            return skip(bench, NO_REFERENCE);
+        }
         if may_fail && ran.overrun.is_some() {
             return skip(bench, "the original writes beside its arguments");
         }

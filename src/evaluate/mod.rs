@@ -11,6 +11,7 @@ mod figures;
 mod floor;
 mod judge;
 mod launched;
+mod lift;
 mod measure;
 mod notes;
 mod operators;

@@ -1,8 +1,13 @@
 //! At which precision the original calculates, and at which it can be run.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use super::baseline::{Baseline, Undecided};
-use super::bench::Bench;
+use super::bench::{Bench, lock};
 use super::floor::width;
+use super::lift::lifted;
+use super::original::Original;
 use super::trials::Trial;
 use crate::protocol::is_float;
 use crate::protocol::runner::{
@@ -19,26 +24,124 @@ const APART_NARROW: f64 = 64.0;
 const FLIPPED: u64 = 128;
 /// So many arguments are tried with fewer bits.
 const SINGLES: usize = 8;
+/// Said where it could not be told who is wrong.
+pub(super) const NO_REFERENCE: &str = "there is no run at a higher precision that could tell how exact the original is";
+/// Products in double precision can take long to compile.
+const LONGEST: Duration = Duration::from_secs(40);
+
+/// A run at a higher precision.
+#[derive(Clone, Copy)]
+pub(super) struct Finer {
+    /// The type of its inputs.
+    pub(super) wide: &'static str,
+    /// The number of its results.
+    pub(super) slot: u32,
+}
+
+/// The original with its arithmetic in double precision, beside itself.
+#[derive(Clone, Default)]
+pub(super) enum Lifted {
+    /// Nobody has looked yet.
+    #[default]
+    Unknown,
+    /// It is no use, or not needed.
+    None,
+    /// Runs at a higher precision are runs of this.
+    Some(Arc<Original>),
+}
 
 impl Baseline {
-    /// A run at a higher precision, and at which.
-    pub(super) fn reference(
+    /// A run at a higher precision, of what is best for that.
+    pub(super) fn reference(&self, bench: &Bench, trial: &Trial, ran: &Ran) -> Result<Option<Finer>, Undecided> {
+        match self.lifted() {
+            Some(lifted) => self.widened(bench, &lifted, (trial, ran), &WIDE[..1]),
+            None => self.widened(bench, &self.original, (trial, ran), &WIDE),
+        }
+    }
+
+    /// What runs at a higher precision, if it is not the original itself.
+    pub(super) fn lifted(&self) -> Option<Arc<Original>> {
+        if let Lifted::Some(lifted) = &*lock(&self.lifted) { Some(Arc::clone(lifted)) } else { None }
+    }
+
+    fn widened(
         &self,
         bench: &Bench,
-        trial: &Trial,
-        ran: &Ran,
-    ) -> Result<Option<(&'static str, u32)>, Undecided> {
+        original: &Original,
+        (trial, ran): (&Trial, &Ran),
+        types: &[&'static str],
+    ) -> Result<Option<Finer>, Undecided> {
         // What nothing is wider in would be the same run again.
-        for wide in WIDE.iter().filter(|wide| is_widened(&ran.results, wide)) {
+        for wide in types.iter().filter(|wide| is_widened(&ran.results, wide)) {
             let widened = Inputs { widen: Some((*wide).to_owned()), ..trial.inputs.clone() };
-            if let Ok((wider, slot)) = self.original.run(bench, &Call { poison: false, ..self.call(widened, false) })? {
+            let call = Call { poison: false, ..self.call(widened, false) };
+            let limit = bench.limits.call.min(LONGEST);
+            if let Ok((wider, slot)) = original.run_within(bench, &call, limit)? {
                 if is_alike(&wider.results, &ran.results) {
-                    return Ok(Some((wide, slot)));
+                    return Ok(Some(Finer { wide, slot }));
                 }
                 bench.drop_slots(vec![slot])?;
             }
         }
         Ok(None)
+    }
+
+    /// The best reference for the recorded call, given that of the original itself. Where the original casts its inputs to single
+    /// precision whatever they are, that one is as inexact as the original, and a candidate that is more exact would be refused:
+    /// its file is made to calculate in double precision then, if it still does the same.
+    pub(super) fn best_reference(
+        &self,
+        bench: &Bench,
+        (trial, ran): (&Trial, &Ran),
+        (original, jittered): (u32, &[u32]),
+        own: Option<Finer>,
+    ) -> Result<Option<Finer>, Undecided> {
+        if let Some(own) = own
+            && self.follows(bench, &self.original, trial, (own, original))?
+        {
+            *lock(&self.lifted) = Lifted::None;
+            *lock(&self.follows) = Some(own.wide);
+            return Ok(Some(own));
+        }
+        if !matches!(*lock(&self.lifted), Lifted::Unknown) {
+            return Ok(own);
+        }
+        *lock(&self.lifted) = Lifted::None;
+        let Some(lifted) = self.lift(bench)? else { return Ok(own) };
+        // That it cannot be loaded says nothing about the user's file.
+        if lifted.process(bench).is_err() {
+            return Ok(own);
+        }
+        let Some(finer) = self.widened(bench, &lifted, (trial, ran), &WIDE[..1])? else { return Ok(own) };
+        if !self.is_credible(bench, (original, jittered), finer)?
+            || !self.follows(bench, &lifted, trial, (finer, original))?
+        {
+            bench.drop_slots(vec![finer.slot])?;
+            return Ok(own);
+        }
+        tracing::debug!("the original is lifted to double precision");
+        bench.drop_slots(own.iter().map(|own| own.slot).collect())?;
+        *lock(&self.lifted) = Lifted::Some(lifted);
+        *lock(&self.follows) = Some(finer.wide);
+        Ok(Some(finer))
+    }
+
+    /// The original's file, lifted; its process is not started.
+    fn lift(&self, bench: &Bench) -> Result<Option<Arc<Original>>, Undecided> {
+        let (file, folder) = self.original.place();
+        let Some(text) = std::fs::read_to_string(file).ok().and_then(|text| lifted(&text)) else { return Ok(None) };
+        let Some(name) = file.file_name() else { return Ok(None) };
+        let place = bench.private("lifted")?.join(name);
+        std::fs::write(&place, text)?;
+        let (workload, weights) = (self.original.workload.clone(), self.original.weights);
+        Ok(Some(Arc::new(Original::new(&place, folder, workload, weights))))
+    }
+
+    fn is_credible(&self, bench: &Bench, (original, jittered): (u32, &[u32]), finer: Finer) -> Result<bool, Undecided> {
+        let ask =
+            ComparerRequest::Stand { original, reference: Some(finer.slot), jittered: jittered.to_vec(), dense: None };
+        let standing = bench.compare(|comparer| Ok(comparer.ask(&ask)?))?;
+        Ok(matches!(standing, ComparerReply::Standing { is_credible: true, .. }))
     }
 
     /// Runs the recorded call once more on the same inputs and with the same random numbers. What differs then by more than the order
@@ -71,9 +174,15 @@ impl Baseline {
     }
 
     /// Whether it calculates in the wider type of its inputs. One that does not equals its run on them without being exact.
-    pub(super) fn follows(&self, bench: &Bench, trial: &Trial, wide: &str, original: u32) -> Result<bool, Undecided> {
-        let finer = Inputs { widen: Some(wide.to_owned()), jitter: Some(1), ..trial.inputs.clone() };
-        let Ok((_, slot)) = self.original.run(bench, &Call { poison: false, ..self.call(finer, false) })? else {
+    fn follows(
+        &self,
+        bench: &Bench,
+        run: &Original,
+        trial: &Trial,
+        (finer, original): (Finer, u32),
+    ) -> Result<bool, Undecided> {
+        let moved = Inputs { widen: Some(finer.wide.to_owned()), jitter: Some(1), ..trial.inputs.clone() };
+        let Ok((_, slot)) = run.run(bench, &Call { poison: false, ..self.call(moved, false) })? else {
             return Ok(false);
         };
         let ask = ComparerRequest::Stand { original, reference: Some(slot), jittered: Vec::new(), dense: None };

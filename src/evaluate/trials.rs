@@ -37,6 +37,12 @@ impl Trial {
     pub(super) fn is_unheard_of(&self) -> bool {
         matches!(self.reason, Reason::Sizes | Reason::Layout) || !self.inputs.others.is_empty()
     }
+
+    /// Whether the original may be so inexact there that only a run at a higher precision can tell what is right: differences of
+    /// great numbers are.
+    pub(super) fn needs_reference(&self) -> bool {
+        self.inputs.values == Values::Far
+    }
 }
 
 /// The trials of a workload, the first of which is its recorded call. `seed` is not known to whoever proposes.
@@ -94,6 +100,7 @@ pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
 const VALUES: &[(Values, &str)] = &[
     (Values::Integers, "small integers"),
     (Values::Large, "large magnitudes"),
+    (Values::Far, "all far from zero"),
     (Values::Tiny, "tiny and denormal"),
     (Values::Constant, "one constant"),
     (Values::Zeros, "zeros"),

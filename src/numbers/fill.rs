@@ -225,6 +225,11 @@ impl<'a> Area<'a> {
                 let factor = if amplitude > 0.0 { target / amplitude } else { 1.0 };
                 self.change(chance, |_, _, old| (old * factor).clamp(-target, target));
             }
+            "far" => {
+                let top = greatest / 8.0;
+                let shift = (30.0 * amplitude).min(top) * if high > 0.0 { 1.0 } else { -1.0 };
+                self.change(chance, |_, _, old| (old + shift).clamp(-top, top));
+            }
             "tiny" => {
                 let recorded = amplitude.max(tiny);
                 let factor = 1e-4_f64.max(16.0 * tiny).min(0.1);

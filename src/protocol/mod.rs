@@ -4,6 +4,7 @@
 
 mod fresh;
 mod grid;
+mod inputs;
 pub mod passing;
 mod probing;
 mod results;

@@ -81,6 +81,7 @@ class Filler:
     def fill(self, values):
         {
             "large": self.large,
+            "far": self.far,
             "tiny": self.tiny,
             "constant": self.constant,
             "sorted": self.sort,
@@ -118,6 +119,12 @@ class Filler:
         target = min(100.0 * max(recorded, 1.0), self.info.max / 8)
         factor = target / recorded if recorded > 0 else 1.0
         self.change(lambda part: (part * factor).clamp(-target, target))
+
+    def far(self):
+        # Above a hundred standard deviations of what is normally distributed.
+        top = self.info.max / 8
+        shift = min(30.0 * self.amplitude(), top) * (1 if self.high > 0 else -1)
+        self.change(lambda part: (part + shift).clamp(-top, top))
 
     def tiny(self):
         """A ten-thousandth of the recorded ones, or what the type has room for; every eighth denormal."""

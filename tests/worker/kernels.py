@@ -299,6 +299,7 @@ OPERATIONS = {
             "eps outside": on(layer_norm, eps=0.0, outside=1e-5),
             "unbiased variance": on(layer_norm, unbiased=True),
             "last column not summed": on(layer_norm, cut=1),
+            "squares": layer_norm_squares,
         },
     ),
     "layer_norm by squares": Operation(

@@ -16,6 +16,8 @@ INVISIBLE = {
     ("matmul", "inputs of 7 bits", torch.bfloat16),
 }
 NEEDS_REFERENCE = {("gelu", "tanh", torch.float16), ("gelu", "tanh", torch.bfloat16)}
+# Elsewhere it is as good; in few places can it be told.
+FAR = ("layer_norm", "squares")
 # A better result than the original's, which nothing but a run at a higher precision can tell.
 UNKNOWN = {("matmul of 10 bits", "better", "none")}
 # A thousand products one by one are really that much worse than blocks of them where the sums cancel.
@@ -35,7 +37,8 @@ class Kernels(unittest.TestCase):
             for dtype, values, trial in trials(operation, 100):
                 for variant, function in operation.right.items():
                     for precise in PRECISE:
-                        if (name, variant, precise) not in UNKNOWN and (name, variant, values) != CANCELS:
+                        is_left = (name, variant, precise) in UNKNOWN or (name, variant, values) == CANCELS
+                        if not is_left and trial.tells(precise):
                             found = trial.differences(function, precise)
                             self.assertEqual(found, [], (name, variant, precise, dtype, values))
 
@@ -48,26 +51,29 @@ class Kernels(unittest.TestCase):
         missed = set()
         for precise in PRECISE:
             known = INVISIBLE | (NEEDS_REFERENCE if precise == "none" else set())
-            missed |= {(bug, precise) for bug in operation.wrong if (name, bug, dtype) not in known}
+            bugs = [bug for bug in operation.wrong if (name, bug, dtype) not in known]
+            missed |= {(bug, precise) for bug in bugs if (name, bug) != FAR or precise == "soft"}
         for _, _, trial in trials(operation, 0, [dtype]):
-            missed = {(bug, precise) for bug, precise in missed if not trial.differences(operation.wrong[bug], precise)}
+            found = lambda bug, precise: trial.tells(precise) and trial.differences(operation.wrong[bug], precise)
+            missed = {one for one in missed if not found(*one)}
             if not missed:
                 return
         self.assertEqual(missed, set(), (name, dtype))
 
     def test_some_bugs_need_their_values(self):
         needed = {
-            ("softmax", "maximum not subtracted"): {"large", "skewed"},
-            ("cross_entropy", "maximum not subtracted"): {"large", "skewed"},
+            ("softmax", "maximum not subtracted"): {"large", "far", "skewed"},
+            ("cross_entropy", "maximum not subtracted"): {"large", "far", "skewed"},
             ("row_max", "begins at zero"): {"infinite"},
             ("row_max", "swallows NaN"): {"nan"},
             ("rms_norm", "no eps"): {"tiny", "zeros"},
+            ("layer_norm", "squares"): {"far"},
         }
         for (name, bug), expected in needed.items():
             operation = OPERATIONS[name]
             found = set()
             for _, values, trial in trials(operation, 0):
-                if trial.differences(operation.wrong[bug]):
+                if trial.tells("soft") and trial.differences(operation.wrong[bug]):
                     found.add(values)
             self.assertEqual(found, expected, (name, bug))
 

@@ -87,6 +87,8 @@ fn other_contents_are_what_they_are_called() {
     let count = |values: &[f64], is: &dyn Fn(f64) -> bool| values.iter().filter(|&&value| is(value)).count();
     let large = of("large", -6.0);
     assert!(large.iter().any(|value| value.abs() > 300.0) && large.iter().all(|value| value.abs() <= 600.0));
+    let far = of("far", -6.0);
+    assert!(far.iter().all(|value| (170.0..=190.0).contains(value)) && far.iter().any(|&value| value != far[0]));
     let tiny = of("tiny", -6.0);
     let denormal = count(&tiny, &|value| value != 0.0 && value.abs() < 2.0_f64.powi(-14));
     assert!(denormal > 500 && tiny.iter().all(|value| value.abs() < 0.01), "{denormal}");

@@ -1,0 +1,68 @@
+//! Kernels that cast to single precision whatever their inputs are: who is more exact than the original is right, who is less is
+//! not.
+
+use crate::judging::{Edit, Project};
+
+/// Rows around zero with a variance of one, in two passes.
+const NORM: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=norm x=f32[6,64]
+
+@triton.jit
+def norm_kernel(x_ptr, out_ptr, stride, step, columns, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    mask = at < columns
+    row = tl.program_id(0)
+    x = tl.load(x_ptr + row * stride + at * step, mask=mask, other=0.0).to(tl.float32)
+    mean = tl.sum(x, 0) / columns
+    rest = tl.where(mask, x - mean, 0.0)
+    var = tl.sum(rest * rest, 0) / columns
+    tl.store(out_ptr + row * columns + at, (x - mean) / tl.sqrt(var + 1e-5), mask=mask)
+
+def norm(x):
+    BLOCK = triton.next_power_of_2(x.shape[1])
+    rows, columns = x.shape
+    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    norm_kernel[(rows,)](x, out, x.stride(0), x.stride(1), columns, BLOCK=BLOCK)
+    return out
+"#;
+
+const TWO_PASSES: &str = "var = tl.sum(rest * rest, 0) / columns\n";
+/// The difference of two great numbers where the mean is far from zero.
+const SQUARES: &str = "var = tl.maximum(tl.sum(x * x, 0) / columns - mean * mean, 0.0)\n";
+const OTHERWISE: Edit<'_> = ("(x - mean) / tl.sqrt(var + 1e-5)", "(x - mean) * (1.0 / tl.sqrt(var + 1e-5))");
+
+#[test]
+fn squares_instead_of_two_passes_lose_what_differs_far_from_zero() {
+    let project = Project::new(NORM, &[("squares", (TWO_PASSES, SQUARES)), ("z_right", OTHERWISE)]);
+    for report in project.batch(&[]).0 {
+        let (said, words) = if report.name() == "squares" { ("values", "all far from zero") } else { ("accepted", "") };
+        assert_eq!(crate::otherwise(&report, said, words), None);
+    }
+}
+
+#[test]
+fn two_passes_instead_of_squares_are_right() {
+    let project = Project::new(&NORM.replace(TWO_PASSES, SQUARES), &[("two_passes", (SQUARES, TWO_PASSES))]);
+    for report in project.batch(&[]).0 {
+        assert_eq!(crate::otherwise(&report, "accepted", ""), None);
+    }
+}
+
+#[test]
+fn what_cannot_be_made_more_exact_is_judged_without() {
+    // Bits of the wrong width: the file in double precision is refused by the compiler.
+    let bits = NORM.replace(
+        "other=0.0).to(tl.float32)\n",
+        "other=0.0).to(tl.float32)\n    tl.static_assert(x.dtype.primitive_bitwidth == 32)\n",
+    );
+    let project =
+        Project::new(&bits, &[("right", OTHERWISE), ("wrong", ("/ columns\n    rest", "/ (columns + 1)\n    rest"))]);
+    for report in project.batch(&[]).0 {
+        let said = if report.name() == "wrong" { "output" } else { "accepted" };
+        assert_eq!(crate::otherwise(&report, said, ""), None);
+    }
+}
