@@ -10,12 +10,13 @@ use super::beyond::Large;
 use super::devices::memory;
 use super::floor::Needs;
 use super::original::Original;
-use super::precision::{Finer, Lifted, NO_REFERENCE};
+use super::precision::{Lifted, NO_REFERENCE};
 use super::sanitizer::{self, Tool};
+use super::standing::Slots;
 use super::trials::{Trial, trials};
 use super::verdict::Reason;
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Coarse, ComparerReply, ComparerRequest, Inputs, Ran, Reuse, Values, Weights};
+use crate::protocol::runner::{Call, Coarse, ComparerRequest, Inputs, Ran, Reuse, Weights};
 
 /// Runs of the original on inputs moved by their rounding error.
 const JITTERED: u64 = 2;
@@ -115,14 +116,6 @@ pub(super) struct Habits {
     pub(super) is_unseen: bool,
     /// Its results on tensors some of whose contents are new, as far as it takes them.
     pub(super) partly: Vec<(Reuse, u32)>,
-}
-
-/// Results of the original's runs for one trial.
-struct Slots {
-    original: u32,
-    reference: Option<Finer>,
-    jittered: Vec<u32>,
-    dense: Option<u32>,
 }
 
 /// Why nothing can be said of a candidate.
@@ -262,53 +255,6 @@ impl Baseline {
         };
         let slots = Slots { original, reference, jittered, dense };
         self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), slots)
-    }
-
-    fn stand(
-        &self,
-        bench: &Bench,
-        (trial, first): (&Trial, &[String]),
-        (mut ran, took): (Ran, Duration),
-        Slots { original, reference, jittered, dense }: Slots,
-    ) -> Result<Known, Undecided> {
-        let follows = lock(&self.follows).is_some_and(|wide| reference.is_some_and(|finer| finer.wide == wide));
-        let reference = reference.map(|finer| finer.slot);
-        let ask = ComparerRequest::Stand { original, reference, jittered: jittered.clone(), dense };
-        let (is_credible, is_exact) = match bench.compare(|comparer| Ok(comparer.ask(&ask)?))? {
-            ComparerReply::Standing { is_credible, is_exact, is_whole, .. } => {
-                // Sums of small integers are exact in any order.
-                let is_whole = is_whole && trial.inputs.values == Values::Integers;
-                (is_credible, is_exact && (follows || is_whole))
-            }
-            _ => (false, false),
-        };
-        bench.drop_slots(dense.into_iter().collect())?;
-        let unwritten =
-            bench.compare(|comparer| Ok(comparer.differences(&ComparerRequest::Unwritten { slot: original })?))?;
-        let unwritten: Vec<String> = unwritten.into_iter().map(|one| one.path).collect();
-        let skip = |bench: &Bench, why: &str| {
-            let slots = [original].into_iter().chain(reference).chain(jittered.iter().copied()).collect();
-            bench.drop_slots(slots)?;
-            Ok(Known::Skipped(why.to_owned()))
-        };
-        let may_fail = !matches!(trial.reason, Reason::Output);
-        if trial.needs_reference() && !(is_credible && follows) {
-            return skip(bench, NO_REFERENCE);
-        }
-        if may_fail && ran.overrun.is_some() {
-            return skip(bench, "the original writes beside its arguments");
-        }
-        if trial.is_unheard_of() {
-            if unwritten.iter().any(|path| !first.contains(path)) {
-                return skip(bench, "the original leaves results unwritten");
-            }
-            if !is_credible {
-                return skip(bench, "the original's results are not credible there");
-            }
-        }
-        ran.results.buffer = None;
-        let is_kept = false;
-        Ok(Known::Ready(Arc::new(Ready { original, reference, jittered, is_exact, ran, unwritten, took, is_kept })))
     }
 
     /// What the original does that no single call shows, found out now if it was not. `None` if it does not take the calls.

@@ -76,6 +76,9 @@ impl Baseline {
         };
         // Nobody else is to lack the memory.
         let _exclusive = bench.exclusive()?;
+        if let Some(lifted) = self.lifted() {
+            lifted.end();
+        }
         let found = self.credible(bench, level, (&call(false), &call(true)));
         // Offsets that overflow may have written anywhere in its process.
         self.original.end();

@@ -23,6 +23,7 @@ mod process;
 mod remote;
 mod sanitizer;
 mod scout;
+mod standing;
 pub mod statistics;
 mod stop;
 mod trials;

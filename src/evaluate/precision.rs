@@ -24,10 +24,12 @@ const APART_NARROW: f64 = 64.0;
 const FLIPPED: u64 = 128;
 /// So many arguments are tried with fewer bits.
 const SINGLES: usize = 8;
+/// Said where the original itself is wrong.
+pub(super) const INEXACT: &str = "the original's results are not credible there";
 /// Said where it could not be told who is wrong.
 pub(super) const NO_REFERENCE: &str = "there is no run at a higher precision that could tell how exact the original is";
 /// Products in double precision can take long to compile.
-const LONGEST: Duration = Duration::from_secs(40);
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// A run at a higher precision.
 #[derive(Clone, Copy)]
@@ -54,8 +56,8 @@ impl Baseline {
     /// A run at a higher precision, of what is best for that.
     pub(super) fn reference(&self, bench: &Bench, trial: &Trial, ran: &Ran) -> Result<Option<Finer>, Undecided> {
         match self.lifted() {
-            Some(lifted) => self.widened(bench, &lifted, (trial, ran), &WIDE[..1]),
-            None => self.widened(bench, &self.original, (trial, ran), &WIDE),
+            Some(lifted) => self.widened(bench, (&lifted, LONGEST), (trial, ran), &WIDE[..1]),
+            None => self.widened(bench, (&self.original, bench.limits.call), (trial, ran), &WIDE),
         }
     }
 
@@ -67,7 +69,7 @@ impl Baseline {
     fn widened(
         &self,
         bench: &Bench,
-        original: &Original,
+        (original, limit): (&Original, Duration),
         (trial, ran): (&Trial, &Ran),
         types: &[&'static str],
     ) -> Result<Option<Finer>, Undecided> {
@@ -75,7 +77,6 @@ impl Baseline {
         for wide in types.iter().filter(|wide| is_widened(&ran.results, wide)) {
             let widened = Inputs { widen: Some((*wide).to_owned()), ..trial.inputs.clone() };
             let call = Call { poison: false, ..self.call(widened, false) };
-            let limit = bench.limits.call.min(LONGEST);
             if let Ok((wider, slot)) = original.run_within(bench, &call, limit)? {
                 if is_alike(&wider.results, &ran.results) {
                     return Ok(Some(Finer { wide, slot }));
@@ -86,9 +87,9 @@ impl Baseline {
         Ok(None)
     }
 
-    /// The best reference for the recorded call, given that of the original itself. Where the original casts its inputs to single
-    /// precision whatever they are, that one is as inexact as the original, and a candidate that is more exact would be refused:
-    /// its file is made to calculate in double precision then, if it still does the same.
+    /// The best reference for the recorded call, given that of the original itself. Where the original casts to single precision
+    /// whatever its inputs are, that one is as inexact as the original, and a candidate that is more exact would be refused: its file
+    /// is made to calculate in double precision then, if it still does the same.
     pub(super) fn best_reference(
         &self,
         bench: &Bench,
@@ -96,23 +97,22 @@ impl Baseline {
         (original, jittered): (u32, &[u32]),
         own: Option<Finer>,
     ) -> Result<Option<Finer>, Undecided> {
-        if let Some(own) = own
-            && self.follows(bench, &self.original, trial, (own, original))?
-        {
-            *lock(&self.lifted) = Lifted::None;
-            *lock(&self.follows) = Some(own.wide);
-            return Ok(Some(own));
-        }
+        let follows = match own {
+            Some(own) => self.follows(bench, &self.original, trial, (own, original))?,
+            None => false,
+        };
+        *lock(&self.follows) = own.filter(|_| follows).map(|own| own.wide);
         if !matches!(*lock(&self.lifted), Lifted::Unknown) {
             return Ok(own);
         }
         *lock(&self.lifted) = Lifted::None;
-        let Some(lifted) = self.lift(bench)? else { return Ok(own) };
+        // Results may be finer and be made of what was cast. Without casts they are not.
+        let Some(lifted) = self.lift(bench, follows)? else { return Ok(own) };
         // That it cannot be loaded says nothing about the user's file.
         if lifted.process(bench).is_err() {
             return Ok(own);
         }
-        let Some(finer) = self.widened(bench, &lifted, (trial, ran), &WIDE[..1])? else { return Ok(own) };
+        let Some(finer) = self.widened(bench, (&lifted, LONGEST), (trial, ran), &WIDE[..1])? else { return Ok(own) };
         if !self.is_credible(bench, (original, jittered), finer)?
             || !self.follows(bench, &lifted, trial, (finer, original))?
         {
@@ -126,13 +126,16 @@ impl Baseline {
         Ok(Some(finer))
     }
 
-    /// The original's file, lifted; its process is not started.
-    fn lift(&self, bench: &Bench) -> Result<Option<Arc<Original>>, Undecided> {
+    /// The original's file, lifted; its process is not started. `None` where there is nothing to lift, or, with `if_casts`, where it
+    /// casts nothing.
+    fn lift(&self, bench: &Bench, if_casts: bool) -> Result<Option<Arc<Original>>, Undecided> {
         let (file, folder) = self.original.place();
-        let Some(text) = std::fs::read_to_string(file).ok().and_then(|text| lifted(&text)) else { return Ok(None) };
-        let Some(name) = file.file_name() else { return Ok(None) };
+        let made = std::fs::read_to_string(file).ok().and_then(|text| lifted(&text));
+        let (Some(made), Some(name)) = (made.filter(|made| made.casts || !if_casts), file.file_name()) else {
+            return Ok(None);
+        };
         let place = bench.private("lifted")?.join(name);
-        std::fs::write(&place, text)?;
+        std::fs::write(&place, made.text)?;
         let (workload, weights) = (self.original.workload.clone(), self.original.weights);
         Ok(Some(Arc::new(Original::new(&place, folder, workload, weights))))
     }

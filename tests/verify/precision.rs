@@ -3,7 +3,7 @@
 
 use crate::judging::{Edit, Project};
 
-/// Rows around zero with a variance of one, in two passes.
+/// Rows around zero with a variance of one, in two passes, times what they were made of. That alone is not cast.
 const NORM: &str = r#"
 import torch
 import triton
@@ -20,7 +20,9 @@ def norm_kernel(x_ptr, out_ptr, stride, step, columns, BLOCK: tl.constexpr):
     mean = tl.sum(x, 0) / columns
     rest = tl.where(mask, x - mean, 0.0)
     var = tl.sum(rest * rest, 0) / columns
-    tl.store(out_ptr + row * columns + at, (x - mean) / tl.sqrt(var + 1e-5), mask=mask)
+    y = (x - mean) / tl.sqrt(var + 1e-5)
+    y *= tl.load(x_ptr + row * stride + at * step, mask=mask)
+    tl.store(out_ptr + row * columns + at, y, mask=mask)
 
 def norm(x):
     BLOCK = triton.next_power_of_2(x.shape[1])
@@ -33,6 +35,9 @@ def norm(x):
 const TWO_PASSES: &str = "var = tl.sum(rest * rest, 0) / columns\n";
 /// The difference of two great numbers where the mean is far from zero.
 const SQUARES: &str = "var = tl.maximum(tl.sum(x * x, 0) / columns - mean * mean, 0.0)\n";
+/// Far from zero, whatever the inputs are.
+const FAR: &str = "to(tl.float32)\n    x = tl.where(mask, x + 300.0, 0.0)\n";
+const NEAR: &str = "to(tl.float32)\n";
 const OTHERWISE: Edit<'_> = ("(x - mean) / tl.sqrt(var + 1e-5)", "(x - mean) * (1.0 / tl.sqrt(var + 1e-5))");
 
 #[test]
@@ -46,9 +51,11 @@ fn squares_instead_of_two_passes_lose_what_differs_far_from_zero() {
 
 #[test]
 fn two_passes_instead_of_squares_are_right() {
-    let project = Project::new(&NORM.replace(TWO_PASSES, SQUARES), &[("two_passes", (SQUARES, TWO_PASSES))]);
-    for report in project.batch(&[]).0 {
-        assert_eq!(crate::otherwise(&report, "accepted", ""), None);
+    for norm in [NORM.to_owned(), NORM.replace(NEAR, FAR)] {
+        let project = Project::new(&norm.replace(TWO_PASSES, SQUARES), &[("two_passes", (SQUARES, TWO_PASSES))]);
+        for report in project.batch(&[]).0 {
+            assert_eq!(crate::otherwise(&report, "accepted", ""), None);
+        }
     }
 }
 
