@@ -37,6 +37,9 @@ pub struct Workload {
     /// Whether gradients were computed through what it returned; their launches are among [`Self::launches`].
     #[serde(default)]
     pub gradients: bool,
+    /// Whether it returned nothing and changed no tensor when it was recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub traceless: bool,
     /// What the recorder saw that stands in the way of running it again.
     #[serde(default)]
     pub blocked: Option<String>,

@@ -4,6 +4,7 @@
 //! never writes to standard output.
 
 mod again;
+mod book;
 mod buffers;
 mod checked;
 mod comparer;

@@ -21,9 +21,18 @@ pub(super) struct Sketch {
     pub(super) shapes: u64,
     /// Whether a tensor requires a gradient.
     pub(super) wants_gradient: bool,
+    /// Whether there is a tensor at all.
+    pub(super) has_tensors: bool,
 }
 
 impl Sketch {
+    /// Whether there is a tensor in what a call returned.
+    pub(super) fn finds_tensors(value: &Bound<'_, PyAny>) -> bool {
+        let found = PyTuple::new(value.py(), [value]).and_then(|value| Self::of(&value, &PyDict::new(value.py())));
+        // What cannot be read may hold some.
+        found.map_or(true, |found| found.has_tensors)
+    }
+
     pub(super) fn of(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut walk = Walk {
             types: Types::get(args.py())?,
@@ -39,7 +48,12 @@ impl Sketch {
             walk.note(name.hash()?);
             walk.value(&value, DEPTH)?;
         }
-        Ok(Self { exact: walk.exact.finish(), shapes: walk.shapes.finish(), wants_gradient: walk.wants_gradient })
+        Ok(Self {
+            exact: walk.exact.finish(),
+            shapes: walk.shapes.finish(),
+            wants_gradient: walk.wants_gradient,
+            has_tensors: !walk.storages.is_empty(),
+        })
     }
 }
 

@@ -84,11 +84,6 @@ impl<'py> Described<'py> {
         Ok(found)
     }
 
-    /// Whether all of it can be made again.
-    pub(super) fn is_complete(&self) -> bool {
-        self.args.iter().chain(self.kwargs.iter().map(|(_, value)| value)).all(|value| value.obstacle().is_none())
-    }
-
     fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
         let py = value.py();
         let types = Types::get(py)?;

@@ -156,7 +156,7 @@ fn what_was_recorded_is_told() {
         let record = move |what: &ToRecord, _: &dyn Fn() -> bool| {
             *asked.lock().unwrap() = Some(what.clone());
             let workloads = std::mem::take(&mut *workloads.lock().unwrap());
-            Ok(Recorded { workloads, status, output: output.clone() })
+            Ok(Recorded { workloads, status, output: output.clone(), ..Recorded::default() })
         };
         let mut client = setup().tools(tools(Arc::new(record))).start();
         let document = open(&mut client, "a.py", &with_guard());
@@ -181,7 +181,7 @@ fn the_last_command_can_be_run_again() {
     let asked = Arc::clone(&seen);
     let record = move |what: &ToRecord, _: &dyn Fn() -> bool| {
         asked.lock().unwrap().push((what.command.clone(), what.folder.clone()));
-        Ok(Recorded { workloads: vec![call(1)], status: Some(0), output: String::new() })
+        Ok(Recorded { workloads: vec![call(1)], status: Some(0), ..Recorded::default() })
     };
     let mut client = setup().tools(tools(Arc::new(record))).file("a.py", BAD).file("b.py", &with_guard()).start();
     let folder = client.folder().canonicalize().unwrap();

@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
 mod again;
+mod ends;
 mod late;
 
 use std::path::{Path, PathBuf};
@@ -43,15 +44,19 @@ impl Project {
         project
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    fn command(&self, args: &[&str]) -> Command {
         let python = test_python();
-        Command::new(env!("CARGO_BIN_EXE_warpsmith"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpsmith"));
+        command
             .args(args)
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
-            .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap())
-            .output()
-            .unwrap()
+            .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
     }
 
     fn record(&self) -> Vec<Value> {
