@@ -118,11 +118,18 @@ pub enum Value {
         /// The fields, in order.
         items: Vec<Value>,
     },
+    /// What its class makes of these: a `range`, a `torch.Size`, a number of numpy's.
+    Made {
+        /// The class.
+        class: Reference,
+        /// What it is called with.
+        parts: Vec<Value>,
+    },
     /// An object that is its class and its attributes: a data class, a module of torch's.
     Object {
         /// The class.
         class: Reference,
-        /// What its `__dict__` holds.
+        /// What its `__dict__` and its slots hold.
         state: Vec<(String, Value)>,
     },
     /// Anything else, by the name of its type: the call cannot be replayed.
@@ -253,7 +260,10 @@ impl Value {
     pub fn obstacle(&self) -> Option<String> {
         match self {
             Self::Opaque(name) => Some(format!("an argument of type `{name}`")),
-            Self::Global(what) | Self::NamedTuple { class: what, .. } | Self::Object { class: what, .. }
+            Self::Global(what)
+            | Self::NamedTuple { class: what, .. }
+            | Self::Made { class: what, .. }
+            | Self::Object { class: what, .. }
                 if what.path.contains("<locals>") =>
             {
                 Some(format!("`{}` is defined inside a function", what.path))
@@ -277,7 +287,8 @@ impl Value {
             | Self::Tuple(items)
             | Self::Set(items)
             | Self::Slice(items)
-            | Self::NamedTuple { items, .. } => Box::new(items.iter()),
+            | Self::NamedTuple { items, .. }
+            | Self::Made { parts: items, .. } => Box::new(items.iter()),
             Self::Dict(items) => Box::new(items.iter().flat_map(|(key, value)| [key, value])),
             Self::Object { state, .. } => Box::new(state.iter().map(|(_, value)| value)),
             _ => Box::new(std::iter::empty()),

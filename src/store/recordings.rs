@@ -96,7 +96,13 @@ impl Store {
             prune_size(transaction, limits)?;
             let mut fate = |(&(row, size), frequent): (&(i64, u64), bool)| {
                 let is_kept = is_there.exists([row])?;
-                Ok(if is_kept { Fate::Kept } else if frequent { Fate::TooLarge(size) } else { Fate::TooRare })
+                Ok(if is_kept {
+                    Fate::Kept
+                } else if frequent {
+                    Fate::TooLarge(size)
+                } else {
+                    Fate::TooRare
+                })
             };
             rows.iter().zip(frequent).map(&mut fate).collect::<rusqlite::Result<Vec<_>>>()
         })?;
@@ -360,7 +366,9 @@ pub fn short(value: &Value) -> String {
             format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
         }
         Value::Global(what) => what.path.clone(),
-        Value::NamedTuple { class, .. } => format!("{}({})", class.path, list(&mut value.inner())),
+        Value::NamedTuple { class, .. } | Value::Made { class, .. } => {
+            format!("{}({})", class.path, list(&mut value.inner()))
+        }
         Value::Object { class, state } => {
             let state = state.iter().filter(|(name, _)| !name.starts_with("__"));
             let state = state.map(|(name, value)| format!("{name}={}", short(value)));

@@ -16,6 +16,7 @@ mod keeper;
 mod kept;
 mod launch;
 mod models;
+mod objects;
 mod parts;
 mod probe;
 mod raw;

@@ -145,7 +145,9 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
             let cover = if covers { Cover::Yes } else { Cover::No };
             inside(Active { tag, cover, ..Active::default() }, tagged).0
         }
-        Some(Known::Fruitless | Known::Open(_)) => inside(Active { fruitless: Some(entry), ..Active::default() }, run).0,
+        Some(Known::Fruitless | Known::Open(_)) => {
+            inside(Active { fruitless: Some(entry), ..Active::default() }, run).0
+        }
         None => run(),
     }
 }
@@ -321,11 +323,7 @@ fn launched(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) ->
     out
 }
 
-fn launch_alone(
-    call: &LaunchCall<'_>,
-    what: For,
-    run: impl FnOnce() -> PyResult<Py<PyAny>>,
-) -> PyResult<Py<PyAny>> {
+fn launch_alone(call: &LaunchCall<'_>, what: For, run: impl FnOnce() -> PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
     let kwargs = call.kwargs.copy()?;
     for name in ["grid", "warmup"] {
         let _ = kwargs.del_item(name);

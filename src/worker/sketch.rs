@@ -7,6 +7,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
+use super::objects;
 use super::types::Types;
 
 /// Objects inside objects are looked into so deep.
@@ -103,13 +104,27 @@ impl Walk<'_> {
             for name in ["start", "stop", "step"] {
                 self.value(&value.getattr(name)?, depth - 1)?;
             }
-        } else if let Ok(state) = value.getattr(intern!(value.py(), "__dict__")) {
+        } else if self.types.hashed.iter().any(|class| value.is_instance(class.bind(value.py())).unwrap_or(false)) {
+            value.hash()?.hash(&mut self.exact);
+        } else {
+            self.object(value, depth)?;
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        if let Ok(state) = value.getattr(intern!(value.py(), "__dict__")) {
             // A function's attributes say little about it.
             if value.is_callable() && !value.is_instance(self.types.module.bind(value.py()))? {
                 self.note(value.as_ptr() as usize);
-            } else if let Ok(state) = state.cast_into::<PyDict>() {
+                return Ok(());
+            }
+            if let Ok(state) = state.cast_into::<PyDict>() {
                 self.value(&state, depth - 1)?;
             }
+        }
+        for (_, held) in objects::in_slots(value)?.unwrap_or_default() {
+            self.value(&held, depth - 1)?;
         }
         Ok(())
     }

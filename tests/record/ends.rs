@@ -93,7 +93,7 @@ double(torch.ones(50), torch.arange(300_000))
         Project::new(&[("main.py", &format!("{HEAD}{main}")), ("warpsmith.toml", "workloads.max-size = 1\n")]);
     let ran = project.run(&["record", "--", test_python().to_str().unwrap(), "main.py"]);
     let expected = "recorded small in main.py: 1 call, launches double_kernel
-not kept: double in main.py: 1 call, launches double_kernel; it takes 2.0 MiB of the 1 that are kept: raise `workloads.max-size`
+not kept: double in main.py: 1 call, launches double_kernel; it takes 1.9 MiB of the 1 that are kept: raise `workloads.max-size`
 ";
     assert_eq!(text(&ran.stdout), expected);
     assert_eq!(entries(&project.workloads()), ["small"]);

@@ -6,6 +6,7 @@
 mod again;
 mod ends;
 mod late;
+mod objects;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
