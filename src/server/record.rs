@@ -222,6 +222,8 @@ fn told(recorded: &Recorded, shown: &str) -> (lsp::MessageType, String) {
     let calls = format!("Recorded {recorded}.{left_out}");
     if is_failed {
         (lsp::MessageType::Warning, format!("{calls} Then {failure}"))
+    } else if !left_out.is_empty() {
+        (lsp::MessageType::Warning, calls)
     } else {
         (lsp::MessageType::Info, calls)
     }

@@ -108,7 +108,7 @@ pub(super) fn is_its_state(value: &Bound<'_, PyAny>, types: &Types, workspace: &
         return Ok(true);
     }
     let is_own = module_file(&class)?.is_some_and(|file| file.starts_with(workspace));
-    let is_namespace = class.fully_qualified_name()?.to_string() == "argparse.Namespace";
+    let is_namespace = class.fully_qualified_name()? == "argparse.Namespace";
     Ok((is_own || is_namespace) && !has_own_ways(&class)?)
 }
 

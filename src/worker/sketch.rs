@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
 
 use super::objects;
 use super::types::Types;
@@ -97,6 +97,9 @@ impl Walk<'_> {
                 self.value(&key, depth - 1)?;
                 self.value(&item, depth - 1)?;
             }
+        } else if let Ok(set) = value.cast::<PySet>() {
+            // In no order.
+            PyFrozenSet::new(value.py(), set.iter())?.hash()?.hash(&mut self.exact);
         } else if class.is(&self.types.dtype) || value.is_instance(self.types.enumeration.bind(value.py()))? {
             // There is one object for each.
             self.note(value.as_ptr() as usize);

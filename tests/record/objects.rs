@@ -108,12 +108,12 @@ def double(x, what):
     double_kernel[(1,)](x, x, 50, BLOCK=64)
 
 x = torch.ones(50)
-for what in (range(3), range(4), np.float32(3), np.float32(4), Slotted(torch.ones(3)), Slotted(torch.ones(4))):
+for what in ({3}, {4}, range(3), range(4), np.float32(3), np.float32(4), Slotted(torch.ones(3)), Slotted(torch.ones(4))):
     double(x, what)
     double(x, what)
 ";
     let (_project, workloads) = Project::recorded(main);
-    assert_eq!(entries(&workloads), ["double"; 6]);
+    assert_eq!(entries(&workloads), ["double"; 8]);
     assert!(workloads.iter().all(|workload| workload["count"] == 2), "{workloads:?}");
 }
 
