@@ -408,6 +408,9 @@ mod floats {
 pub struct RecordConfig {
     /// Functions that hold launches.
     pub entries: Vec<EntryPoint>,
+    /// The one of them that was asked for by its name: it is kept though it may have no tensor.
+    #[serde(default)]
+    pub wanted: Option<usize>,
     /// The workspace: launches of its kernels that no entry makes are recorded by themselves.
     pub workspace: PathBuf,
     /// Folder for the recorded workloads, one JSON file each.

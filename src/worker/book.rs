@@ -263,6 +263,11 @@ impl Book {
         Some(seen)
     }
 
+    /// Whether an entry was asked for by its name.
+    pub(super) fn is_wanted(&self, entry: usize) -> bool {
+        self.config.wanted == Some(entry)
+    }
+
     /// A call had no tensor and gave none: there is nothing to run again. Its launches are for themselves.
     pub(super) fn note_empty(&mut self, key: Key) {
         self.raised.remove(&key.entry);

@@ -204,7 +204,7 @@ fn record(
     let has_tensors = sketch.has_tensors || Sketch::finds_tensors(out.bind(py));
     let covers = may_cover && has_tensors && !workload.traceless;
     book(|book| {
-        if has_tensors || workload.launches.is_empty() {
+        if has_tensors || workload.launches.is_empty() || book.is_wanted(key.entry) {
             book.keep(key, sketch.shapes, workload, if covers { For::All } else { For::Itself });
         } else {
             book.note_empty(key);

@@ -121,10 +121,12 @@ pub struct ToRecord {
 pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, RecordingError> {
     let workspace = &fs::canonicalize(&what.workspace)?;
     let (mut entries, has_launches) = entry_points(workspace);
+    let mut named = None;
     if let Some((file, name)) = &what.entry {
         let wanted = functions(file).into_iter().filter(|point| point.qualname == *name);
         let wanted = wanted.filter(|point| !entries.iter().any(|it| it.file == point.file && it.line == point.line));
         entries.extend(wanted.collect::<Vec<_>>());
+        named = entries.iter().position(|point| point.file == *file && point.qualname == *name);
     }
     if !has_launches && what.entry.is_none() {
         return Err(RecordingError::NoEntries(workspace.clone()));
@@ -132,6 +134,7 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
     let spool = Spool::new(&state_folder(workspace)?)?;
     let config = RecordConfig {
         entries,
+        wanted: named,
         workspace: workspace.clone(),
         output: spool.folder.clone(),
         distinct: what.limits.shapes,
