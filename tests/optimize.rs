@@ -157,7 +157,7 @@ if __name__ == '__main__':
 fn a_command_that_fails_keeps_what_was_recorded() {
     let project = Project::new(&[("scale.py", &format!("{SCALE}    raise SystemExit(7)\n"))]);
     let ran = project.run(&["record", "--", test_python().to_str().unwrap(), "scale.py"]);
-    assert_eq!(ran.status.code(), Some(2));
+    assert_eq!(ran.status.code(), Some(7));
     assert_eq!(project.workloads().len(), 1);
     let refused = project.run(&["record", "--", "make", "all"]);
     assert_eq!(refused.status.code(), Some(2));

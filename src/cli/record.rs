@@ -41,12 +41,17 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     for workload in &recorded.workloads {
         writeln!(out, "recorded {}", workload::describe(workload))?;
     }
-    if recorded.workloads.is_empty() {
+    for left_out in &recorded.left_out {
+        writeln!(out, "{left_out}")?;
+    }
+    if recorded.workloads.is_empty() && recorded.left_out.is_empty() {
         writeln!(out, "no call of a function that launches a kernel was seen")?;
     }
     Ok(match recorded.status {
         Some(0) if !recorded.workloads.is_empty() => ExitCode::SUCCESS,
         Some(0) => ExitCode::from(FOUND),
-        _ => ExitCode::from(FAILED),
+        // As the program did, or as a shell says that a signal has ended it.
+        Some(code) => ExitCode::from(u8::try_from(code).unwrap_or(FAILED)),
+        None => ExitCode::from(recorded.signal.and_then(|signal| u8::try_from(128 + signal).ok()).unwrap_or(FAILED)),
     })
 }

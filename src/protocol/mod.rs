@@ -22,7 +22,7 @@ pub use workload::{
 };
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL: u32 = 5;
+pub const PROTOCOL: u32 = 6;
 
 /// No frame is larger: a longer length means that the stream is not ours.
 pub const MAX_FRAME: usize = 64 << 20;

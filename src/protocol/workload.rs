@@ -37,6 +37,9 @@ pub struct Workload {
     /// Whether gradients were computed through what it returned; their launches are among [`Self::launches`].
     #[serde(default)]
     pub gradients: bool,
+    /// Whether it returned nothing and changed no tensor when it was recorded.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub traceless: bool,
     /// What the recorder saw that stands in the way of running it again.
     #[serde(default)]
     pub blocked: Option<String>,
@@ -115,11 +118,18 @@ pub enum Value {
         /// The fields, in order.
         items: Vec<Value>,
     },
+    /// What its class makes of these: a `range`, a `torch.Size`, a number of numpy's.
+    Made {
+        /// The class.
+        class: Reference,
+        /// What it is called with.
+        parts: Vec<Value>,
+    },
     /// An object that is its class and its attributes: a data class, a module of torch's.
     Object {
         /// The class.
         class: Reference,
-        /// What its `__dict__` holds.
+        /// What its `__dict__` and its slots hold.
         state: Vec<(String, Value)>,
     },
     /// Anything else, by the name of its type: the call cannot be replayed.
@@ -250,7 +260,10 @@ impl Value {
     pub fn obstacle(&self) -> Option<String> {
         match self {
             Self::Opaque(name) => Some(format!("an argument of type `{name}`")),
-            Self::Global(what) | Self::NamedTuple { class: what, .. } | Self::Object { class: what, .. }
+            Self::Global(what)
+            | Self::NamedTuple { class: what, .. }
+            | Self::Made { class: what, .. }
+            | Self::Object { class: what, .. }
                 if what.path.contains("<locals>") =>
             {
                 Some(format!("`{}` is defined inside a function", what.path))
@@ -274,7 +287,8 @@ impl Value {
             | Self::Tuple(items)
             | Self::Set(items)
             | Self::Slice(items)
-            | Self::NamedTuple { items, .. } => Box::new(items.iter()),
+            | Self::NamedTuple { items, .. }
+            | Self::Made { parts: items, .. } => Box::new(items.iter()),
             Self::Dict(items) => Box::new(items.iter().flat_map(|(key, value)| [key, value])),
             Self::Object { state, .. } => Box::new(state.iter().map(|(_, value)| value)),
             _ => Box::new(std::iter::empty()),
@@ -394,6 +408,9 @@ mod floats {
 pub struct RecordConfig {
     /// Functions that hold launches.
     pub entries: Vec<EntryPoint>,
+    /// The one of them that was asked for by its name: it is kept though it may have no tensor.
+    #[serde(default)]
+    pub wanted: Option<usize>,
     /// The workspace: launches of its kernels that no entry makes are recorded by themselves.
     pub workspace: PathBuf,
     /// Folder for the recorded workloads, one JSON file each.

@@ -204,7 +204,8 @@ impl Owner {
 fn told(recorded: &Recorded, shown: &str) -> (lsp::MessageType, String) {
     let is_failed = recorded.status != Some(0);
     let failure = format!("`{shown}` failed: {}", last_lines(&recorded.output));
-    if recorded.workloads.is_empty() {
+    let left_out: Vec<String> = recorded.left_out.iter().take(SHOWN).map(ToString::to_string).collect();
+    if recorded.workloads.is_empty() && left_out.is_empty() {
         return if is_failed {
             (lsp::MessageType::Error, failure)
         } else {
@@ -216,9 +217,13 @@ fn told(recorded: &Recorded, shown: &str) -> (lsp::MessageType, String) {
     if recorded.workloads.len() > SHOWN {
         calls.push(format!("and {} more", recorded.workloads.len() - SHOWN));
     }
-    let calls = format!("Recorded {}.", calls.join("; "));
+    let recorded = if calls.is_empty() { "nothing".to_owned() } else { calls.join("; ") };
+    let left_out: String = left_out.iter().map(|one| format!(" But {one}.")).collect();
+    let calls = format!("Recorded {recorded}.{left_out}");
     if is_failed {
         (lsp::MessageType::Warning, format!("{calls} Then {failure}"))
+    } else if !left_out.is_empty() {
+        (lsp::MessageType::Warning, calls)
     } else {
         (lsp::MessageType::Info, calls)
     }

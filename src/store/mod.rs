@@ -6,6 +6,7 @@
 mod evaluations;
 mod false_alarms;
 mod recordings;
+mod short;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -17,7 +18,8 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::clock::now_milliseconds;
 
 pub use false_alarms::FalseAlarm;
-pub use recordings::{Limits, Recording, Row, Run, shapes, short};
+pub use recordings::{Fate, Limits, Recording, Row, Run};
+pub use short::{shapes, short};
 
 /// The steps from an empty file to the present schema; a step that was published never changes.
 const MIGRATIONS: &[&str] = &[

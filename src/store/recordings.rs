@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value as Sql;
 use rusqlite::{OptionalExtension, Transaction, params, params_from_iter};
 
+use super::short::shapes;
 use super::{Store, StoreError};
 use crate::clock::now_milliseconds;
-use crate::protocol::{LaunchRecord, Value, Workload};
+use crate::protocol::{LaunchRecord, Workload};
 
 /// How much of recordings is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,17 @@ pub struct Limits {
     pub size: u64,
     /// Workloads of one entry.
     pub shapes: usize,
+}
+
+/// What became of a workload that was to be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is kept.
+    Kept,
+    /// There are more frequent ones of the entry.
+    TooRare,
+    /// It has so many bytes.
+    TooLarge(u64),
 }
 
 /// A recording.
@@ -59,7 +71,7 @@ const ORDER: &str = "ORDER BY workloads.recording DESC, workloads.count DESC, wo
 
 impl Store {
     /// Adds a recording. Calls of the same shapes that were recorded before are replaced, and what is too much goes, oldest
-    /// first.
+    /// first. Returns what became of each call.
     ///
     /// # Errors
     /// What SQLite says.
@@ -68,19 +80,35 @@ impl Store {
         recording: &Recording,
         workloads: &[Workload],
         limits: Limits,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Vec<Fate>, StoreError> {
         let words = recording.run.as_ref().and_then(|run| serde_json::to_string(&run.words).ok());
         let folder = recording.run.as_ref().map(|run| run.folder.to_string_lossy().into_owned());
-        self.transaction(|transaction| {
+        let fates = self.transaction(|transaction| {
             transaction.execute(
                 "INSERT INTO recordings (recorded, command, words, folder) VALUES (?1, ?2, ?3, ?4)",
                 params![recording.recorded, recording.command, words, folder],
             )?;
             let id = transaction.last_insert_rowid();
-            workloads.iter().try_for_each(|workload| insert(transaction, id, workload))?;
-            prune(transaction, limits)
+            let rows = workloads.iter().map(|workload| insert(transaction, id, workload));
+            let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+            prune_shapes(transaction, limits)?;
+            let mut is_there = transaction.prepare("SELECT 1 FROM workloads WHERE id = ?1")?;
+            let frequent = rows.iter().map(|(row, _)| is_there.exists([row])).collect::<rusqlite::Result<Vec<_>>>()?;
+            prune_size(transaction, limits)?;
+            let mut fate = |(&(row, size), frequent): (&(i64, u64), bool)| {
+                let is_kept = is_there.exists([row])?;
+                Ok(if is_kept {
+                    Fate::Kept
+                } else if frequent {
+                    Fate::TooLarge(size)
+                } else {
+                    Fate::TooRare
+                })
+            };
+            rows.iter().zip(frequent).map(&mut fate).collect::<rusqlite::Result<Vec<_>>>()
         })?;
-        self.shrink()
+        self.shrink()?;
+        Ok(fates)
     }
 
     /// Workloads, newest first: of a file and an entry, or of any.
@@ -219,7 +247,8 @@ impl Store {
     }
 }
 
-fn insert(transaction: &Transaction<'_>, recording: i64, workload: &Workload) -> rusqlite::Result<()> {
+/// Returns its number and its bytes.
+fn insert(transaction: &Transaction<'_>, recording: i64, workload: &Workload) -> rusqlite::Result<(i64, u64)> {
     let json = |error: serde_json::Error| rusqlite::Error::ToSqlConversionFailure(error.into());
     let body = serde_json::to_string(workload).map_err(json)?;
     let launches = serde_json::to_string(&workload.launches).map_err(json)?;
@@ -246,27 +275,34 @@ fn insert(transaction: &Transaction<'_>, recording: i64, workload: &Workload) ->
             body
         ],
     )?;
-    Ok(())
+    Ok((transaction.last_insert_rowid(), (body.len() + launches.len()) as u64))
 }
 
-/// Removes what is above the limits, oldest first, of one recording the rarest first.
-fn prune(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> {
-    let order = "ORDER BY recording DESC, count DESC, id";
+/// What goes last comes first: the newest, of one recording the most frequent.
+const WORTH: &str = "ORDER BY recording DESC, count DESC, id";
+
+/// Removes the calls of an entry that are too many.
+fn prune_shapes(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> {
     transaction.execute(
         &format!(
             "DELETE FROM workloads WHERE id IN (SELECT id FROM (
-                SELECT id, row_number() OVER (PARTITION BY file, entry, device, gradients {order}) AS place FROM workloads)
+                SELECT id, row_number() OVER (PARTITION BY file, entry, device, gradients {WORTH}) AS place FROM workloads)
                 WHERE place > ?1)"
         ),
         [limits.shapes],
     )?;
+    Ok(())
+}
+
+/// Removes what is too much in bytes.
+fn prune_size(transaction: &Transaction<'_>, limits: Limits) -> rusqlite::Result<()> {
     let size = i64::try_from(limits.size).unwrap_or(i64::MAX);
     // What alone is too large must not take the rest with it.
     transaction.execute("DELETE FROM workloads WHERE size > ?1", [size])?;
     transaction.execute(
         &format!(
             "DELETE FROM workloads WHERE id IN (SELECT id FROM (
-                SELECT id, sum(size) OVER ({order} ROWS UNBOUNDED PRECEDING) AS total FROM workloads) WHERE total > ?1)"
+                SELECT id, sum(size) OVER ({WORTH} ROWS UNBOUNDED PRECEDING) AS total FROM workloads) WHERE total > ?1)"
         ),
         [size],
     )?;
@@ -295,55 +331,10 @@ impl Recording {
     }
 }
 
-/// The arguments of a call in short: `float16[4096, 4096], n=4096`.
-#[must_use]
-pub fn shapes(workload: &Workload) -> String {
-    let positional = workload.args.iter().map(short);
-    let named = workload.kwargs.iter().map(|(name, value)| format!("{name}={}", short(value)));
-    positional.chain(named).collect::<Vec<_>>().join(", ")
-}
-
-/// A value in short: `float16[4096, 4096]`, `None`, `Color.RED`.
-#[must_use]
-pub fn short(value: &Value) -> String {
-    let list = |items: &mut dyn Iterator<Item = &Value>| items.map(short).collect::<Vec<_>>().join(", ");
-    match value {
-        Value::None => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::Int(value) => value.to_string(),
-        Value::Float(value) => format!("{value:?}"),
-        Value::Complex(parts) => format!("complex{parts:?}"),
-        Value::Str(text) => format!("{text:?}"),
-        Value::Dtype(name) | Value::Pointer(name) | Value::Device(name) | Value::Opaque(name) => name.clone(),
-        Value::Tensor(spec) => {
-            let is_dense = spec.stride == crate::protocol::sizes::contiguous(&spec.shape);
-            let stride = if is_dense { String::new() } else { format!(" by {:?}", spec.stride) };
-            let shared = if spec.offset == 0 { String::new() } else { format!(" from {}", spec.offset) };
-            format!("{}{:?}{stride}{shared}", spec.dtype, spec.shape)
-        }
-        Value::List(_) => format!("[{}]", list(&mut value.inner())),
-        Value::Tuple(_) => format!("({})", list(&mut value.inner())),
-        Value::Set(_) => format!("{{{}}}", list(&mut value.inner())),
-        Value::Slice(_) => format!("slice({})", list(&mut value.inner())),
-        Value::Dict(pairs) => {
-            let pairs = pairs.iter().map(|(key, value)| format!("{}: {}", short(key), short(value)));
-            format!("{{{}}}", pairs.collect::<Vec<_>>().join(", "))
-        }
-        Value::Global(what) => what.path.clone(),
-        Value::NamedTuple { class, .. } => format!("{}({})", class.path, list(&mut value.inner())),
-        Value::Object { class, state } => {
-            let state = state.iter().filter(|(name, _)| !name.starts_with("__"));
-            let state = state.map(|(name, value)| format!("{name}={}", short(value)));
-            format!("{}({})", class.path, state.collect::<Vec<_>>().join(", "))
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::TensorSpec;
+    use crate::protocol::{TensorSpec, Value};
 
     const LIMITS: Limits = Limits { size: 1 << 20, shapes: 3 };
 
@@ -425,7 +416,12 @@ mod tests {
             Workload { args: vec![Value::Tensor(TensorSpec { data, ..TensorSpec::default() })], ..call("big", 8, 9) };
         store.keep_recording(&Recording::now(""), &[call("f", 8, 1)], LIMITS).unwrap();
         let limits = Limits { size: 10_000, ..LIMITS };
-        store.keep_recording(&Recording::now(""), &[big, call("g", 8, 1)], limits).unwrap();
+        let fates = store.keep_recording(&Recording::now(""), &[big, call("g", 8, 1)], limits).unwrap();
+        assert!(matches!(fates[..], [Fate::TooLarge(20_000..), Fate::Kept]), "{fates:?}");
+        let fates = [1, 2, 3, 4].map(|size| call("h", size, 10 - size.unsigned_abs()));
+        let fates = store.keep_recording(&Recording::now(""), &fates, limits).unwrap();
+        assert_eq!(fates, [Fate::Kept, Fate::Kept, Fate::Kept, Fate::TooRare]);
+        store.remove_entry("h").unwrap();
         assert_eq!(listed(&store), [("g".to_owned(), 8, 1), ("f".to_owned(), 8, 1)]);
     }
 

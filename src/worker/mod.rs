@@ -4,6 +4,7 @@
 //! never writes to standard output.
 
 mod again;
+mod book;
 mod buffers;
 mod checked;
 mod comparer;
@@ -15,6 +16,7 @@ mod keeper;
 mod kept;
 mod launch;
 mod models;
+mod objects;
 mod parts;
 mod probe;
 mod raw;

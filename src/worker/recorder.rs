@@ -1,19 +1,21 @@
 //! Which calls have been seen, and what is kept of a new one.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
-use super::kept::{Book, Call, Key, Known};
+use super::book::{Book, Known};
+use super::kept::{For, Key};
 use super::launch::{LaunchCall, is_tuning, launch_record, patch_launches};
 use super::shim;
 use super::sketch::Sketch;
 use super::types::Types;
 use super::values::{Described, module_file};
-use crate::protocol::{EntryPoint, Environment, LaunchRecord, RecordConfig, Source};
+use crate::protocol::{EntryPoint, Environment, LaunchRecord, RecordConfig, Source, Workload};
 
 static BOOK: Mutex<Option<Book>> = Mutex::new(None);
 
@@ -36,28 +38,59 @@ struct Stack {
     inside: Option<Vec<LaunchRecord>>,
 }
 
+impl Stack {
+    /// The innermost call of which it is not known yet what it covers.
+    fn open(&mut self) -> Option<&mut Active> {
+        self.calls.iter_mut().rfind(|call| call.cover == Cover::Open)
+    }
+}
+
 /// A call of an entry, or of a backward, at present.
+#[derive(Default)]
 struct Active {
     /// Calls whose gradients are still to be seen, for the autograd nodes made inside.
     tag: Option<(Key, u64)>,
     /// Whether launches are noted.
     launches: Option<Vec<LaunchRecord>>,
-    /// Whether the call can be run again, so that launches inside need no workload of their own.
-    covers: bool,
+    cover: Cover,
+    /// Launches that are workloads unless this call, or one around it, comes to cover them, and how often each is then still
+    /// to be counted.
+    inside: HashMap<Key, u64>,
     /// The entry, if none of its calls launched anything so far.
     fruitless: Option<usize>,
+}
+
+/// Whether a call can be run again, so that launches inside need no workload of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Cover {
+    #[default]
+    No,
+    /// That is known when it has ended.
+    Open,
+    Yes,
 }
 
 fn stack<T>(use_it: impl FnOnce(&mut Stack) -> T) -> T {
     STACK.with_borrow_mut(use_it)
 }
 
-/// Runs `call` with `active` on the stack, and gives the launches noted.
-fn inside<T>(active: Active, call: impl FnOnce() -> T) -> (T, Vec<LaunchRecord>) {
+/// Runs `call` with `active` on the stack, and gives that back.
+fn inside<T>(active: Active, call: impl FnOnce() -> T) -> (T, Active) {
     stack(|stack| stack.calls.push(active));
     let out = call();
-    let active = stack(|stack| stack.calls.pop());
-    (out, active.and_then(|active| active.launches).unwrap_or_default())
+    (out, stack(|stack| stack.calls.pop()).unwrap_or_default())
+}
+
+/// A call has ended, and with it what is known of the launches inside.
+fn settle(launches: HashMap<Key, u64>, covered: bool) {
+    let left = stack(|stack| match stack.open().filter(|_| !covered) {
+        Some(around) => {
+            launches.into_iter().for_each(|(key, more)| *around.inside.entry(key).or_default() += more);
+            HashMap::new()
+        }
+        None => launches,
+    });
+    book(|book| book.settle(left, covered));
 }
 
 /// Begins to record. Returns what the decorators of entries are to call.
@@ -97,8 +130,8 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
     let (false, Ok(sketch)) = (is_inner, Sketch::of(&args, &kwargs)) else { return run() };
     let key = Key { entry, shapes: sketch.exact };
     let wants_gradient = sketch.wants_gradient && is_grad_enabled(call.py());
-    match book(|book| book.know(key, sketch.shapes, wants_gradient)) {
-        Some(Known::New) => record(call.py(), key, sketch.shapes, wants_gradient, (&args, &kwargs), run),
+    match book(|book| book.know(key, sketch.shapes, wants_gradient, For::All)) {
+        Some(Known::New) => record(call.py(), key, sketch, wants_gradient, (&args, &kwargs), run),
         Some(Known::Seen { tag, covers }) => {
             let tagged = || {
                 let out = run();
@@ -109,13 +142,20 @@ fn on_call(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
                 }
                 out
             };
-            inside(Active { tag, launches: None, covers, fruitless: None }, tagged).0
+            let cover = if covers { Cover::Yes } else { Cover::No };
+            inside(Active { tag, cover, ..Active::default() }, tagged).0
         }
-        Some(Known::Fruitless) => {
-            inside(Active { tag: None, launches: None, covers: false, fruitless: Some(entry) }, run).0
+        Some(Known::Fruitless | Known::Open(_)) => {
+            inside(Active { fruitless: Some(entry), ..Active::default() }, run).0
         }
         None => run(),
     }
+}
+
+/// Whether what is launched goes into a graph: then nothing may be asked of the device.
+fn is_captured(py: Python<'_>) -> bool {
+    let ask = || py.import("torch")?.getattr("cuda")?.call_method0("is_current_stream_capturing")?.extract();
+    ask().unwrap_or(false)
 }
 
 fn is_grad_enabled(py: Python<'_>) -> bool {
@@ -125,28 +165,52 @@ fn is_grad_enabled(py: Python<'_>) -> bool {
 fn record(
     py: Python<'_>,
     key: Key,
-    shapes: u64,
+    sketch: Sketch,
     wants_gradient: bool,
     (args, kwargs): (&Bound<'_, PyTuple>, &Bound<'_, PyDict>),
     run: impl FnOnce() -> PyResult<Py<PyAny>>,
 ) -> PyResult<Py<PyAny>> {
     let workspace = book(|book| book.workspace().to_owned()).unwrap_or_default();
-    let Ok(described) = Described::of(args, kwargs, &workspace) else { return run() };
+    let described = if is_captured(py) { None } else { Described::of(args, kwargs, &workspace).ok() };
+    let Some(mut described) = described else { return run() };
     let copies = described.copies().ok().flatten();
-    let number = book(|book| book.next_call()).unwrap_or(0);
+    let (given, named) = (std::mem::take(&mut described.args), std::mem::take(&mut described.kwargs));
+    let noted = book(|book| (book.draft(key, Source::Recorded, given, named), book.next_call()));
+    let Some((mut workload, number)) = noted else { return run() };
     let tag = wants_gradient.then_some((key, number));
-    let active = Active { tag, launches: Some(Vec::new()), covers: described.is_complete(), fruitless: None };
-    let (out, launches) = inside(active, || {
+    // Without any argument it is a program, not a function that can be replaced.
+    let may_cover = workload.values().next().is_some() && workload.obstacle().is_none();
+    let cover = if may_cover { Cover::Open } else { Cover::No };
+    let active = Active { tag, launches: Some(Vec::new()), cover, ..Active::default() };
+    let (out, active) = inside(active, || {
         let out = run();
         if let Ok(out) = &out {
             tag_nodes(out.bind(py));
         }
         out
     });
-    let out = out?;
-    let mutated = copies.and_then(|copies| described.changed(&copies).ok()).unwrap_or_default();
-    let call = Call { args: described.args, kwargs: described.kwargs, mutated, launches, blocked: None };
-    book(|book| book.keep(key, shapes, Source::Recorded, call));
+    let out = match out {
+        Ok(out) => out,
+        Err(error) => {
+            book(|book| book.note_raised(key.entry));
+            settle(active.inside, false);
+            return Err(error);
+        }
+    };
+    let mutated = copies.and_then(|copies| described.changed(&copies).ok());
+    workload.launches = active.launches.unwrap_or_default();
+    workload.traceless = out.is_none(py) && mutated.as_ref().is_some_and(Vec::is_empty);
+    workload.mutated = mutated.unwrap_or_default();
+    let has_tensors = sketch.has_tensors || Sketch::finds_tensors(out.bind(py));
+    let covers = may_cover && has_tensors && !workload.traceless;
+    book(|book| {
+        if has_tensors || workload.launches.is_empty() || book.is_wanted(key.entry) {
+            book.keep(key, sketch.shapes, workload, if covers { For::All } else { For::Itself });
+        } else {
+            book.note_empty(key);
+        }
+    });
+    settle(active.inside, covers);
     Ok(out)
 }
 
@@ -198,8 +262,8 @@ fn on_backward(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         .collect();
     let launches = (!wanted.is_empty()).then(Vec::new);
     let run = || function.call1(args).map(Bound::unbind);
-    let (out, launches) = inside(Active { tag: None, launches, covers: true, fruitless: None }, run);
-    let out = out?;
+    let (out, active) = inside(Active { launches, cover: Cover::Yes, ..Active::default() }, run);
+    let (out, launches) = (out?, active.launches.unwrap_or_default());
     for (key, call) in wanted {
         book(|book| book.gradient(key, call, &launches));
     }
@@ -239,21 +303,27 @@ fn on_kernel(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
 
 /// Runs a launch; one that no call covers is a workload of its own.
 fn launched(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
-    let (is_bare, fruitless) = stack(|stack| {
+    let (alone, fruitless) = stack(|stack| {
         stack.depth += 1;
-        let is_bare = stack.depth == 1 && !stack.calls.iter().any(|call| call.covers);
+        let is = |cover: Cover| stack.calls.iter().any(|call| call.cover == cover);
+        // An open call may raise, or never end.
+        let alone = if is(Cover::Open) { For::Case } else { For::Itself };
+        let alone = (stack.depth == 1 && !is(Cover::Yes)).then_some(alone);
         let fruitless: Vec<usize> = stack.calls.iter_mut().filter_map(|call| call.fruitless.take()).collect();
-        (is_bare, fruitless)
+        (alone, fruitless)
     });
     for entry in fruitless {
         book(|book| book.look_again(entry));
     }
-    let out = if is_bare { launch_alone(call, run) } else { run() };
+    let out = match alone {
+        Some(what) => launch_alone(call, what, run),
+        None => run(),
+    };
     stack(|stack| stack.depth -= 1);
     out
 }
 
-fn launch_alone(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
+fn launch_alone(call: &LaunchCall<'_>, what: For, run: impl FnOnce() -> PyResult<Py<PyAny>>) -> PyResult<Py<PyAny>> {
     let kwargs = call.kwargs.copy()?;
     for name in ["grid", "warmup"] {
         let _ = kwargs.del_item(name);
@@ -262,11 +332,16 @@ fn launch_alone(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>
         return run();
     };
     let key = Key { entry: entry.0, shapes: sketch.exact };
-    if !matches!(book(|book| book.know(key, sketch.shapes, false)), Some(Known::New)) {
-        return run();
+    match book(|book| book.know(key, sketch.shapes, false, what)) {
+        Some(Known::New) if !is_captured(call.args.py()) => {}
+        Some(Known::Open(key)) => {
+            stack(|stack| stack.open().map(|around| *around.inside.entry(key).or_default() += 1));
+            return run();
+        }
+        _ => return run(),
     }
     let workspace = book(|book| book.workspace().to_owned()).unwrap_or_default();
-    let Ok(described) = Described::of(&call.args, &kwargs, &workspace) else { return run() };
+    let Ok(mut described) = Described::of(&call.args, &kwargs, &workspace) else { return run() };
     let copies = described.copies().ok().flatten();
     stack(|stack| stack.inside = Some(Vec::new()));
     let out = run();
@@ -274,8 +349,17 @@ fn launch_alone(call: &LaunchCall<'_>, run: impl FnOnce() -> PyResult<Py<PyAny>>
     let out = out?;
     let mutated = copies.and_then(|copies| described.changed(&copies).ok()).unwrap_or_default();
     let blocked = if entry.1 { launch_obstacle(call)? } else { Some("no name of its file leads to it".to_owned()) };
-    let call = Call { args: described.args, kwargs: described.kwargs, mutated, launches, blocked };
-    book(|book| book.keep(key, sketch.shapes, Source::Launch, call));
+    let (args, kwargs) = (std::mem::take(&mut described.args), std::mem::take(&mut described.kwargs));
+    let open = stack(|stack| {
+        let around = stack.open().filter(|_| what == For::Case)?;
+        around.inside.entry(key).or_default();
+        Some(())
+    });
+    book(|book| {
+        let draft = book.draft(key, Source::Launch, args, kwargs);
+        let what = if open.is_some() { For::Case } else { For::Itself };
+        book.keep(key, sketch.shapes, Workload { mutated, launches, blocked, ..draft }, what);
+    });
     Ok(out)
 }
 

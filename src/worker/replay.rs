@@ -5,10 +5,11 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyString, PyTuple};
+use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyString, PyTuple, PyType};
 
 use super::launch::resolve;
 use super::models::model_inputs;
+use super::objects::restore;
 use super::values::{Described, bounds, contents};
 use super::{failed, raw};
 use crate::protocol::runner::{Inputs, Reuse, Values};
@@ -422,6 +423,7 @@ impl<'py> Binding<'_, 'py, '_> {
                 let items = PyTuple::new(py, self.items(items)?)?;
                 self.global(class)?.call1(items)?
             }
+            Value::Made { class, parts } => self.made(class, parts)?,
             Value::Object { class, state } => self.object(class, state)?,
             Value::Tensor(spec) => self.tensor(spec)?,
             Value::Pointer(_) => return Err(failed("the tensor of a launch cannot be made again")),
@@ -446,15 +448,19 @@ impl<'py> Binding<'_, 'py, '_> {
         let py = self.replay.py;
         let base = py.import("builtins")?.getattr("object")?;
         let object = base.call_method1("__new__", (self.global(class)?,))?;
-        let attributes = object.getattr("__dict__").ok();
-        for (name, value) in state {
-            let value = self.value(value)?;
-            match &attributes {
-                Some(attributes) => attributes.set_item(name, value)?,
-                None => _ = base.call_method1("__setattr__", (&object, name, value))?,
-            }
-        }
+        let state = state.iter().map(|(name, value)| Ok((name.as_str(), self.value(value)?)));
+        restore(&object, state.collect::<PyResult<_>>()?)?;
         Ok(object)
+    }
+
+    fn made(&mut self, class: &Reference, parts: &[Value]) -> PyResult<Bound<'py, PyAny>> {
+        let class = self.global(class)?;
+        let is_enumeration = class.cast::<PyType>().is_ok_and(|class| class.hasattr("__members__").unwrap_or(false));
+        match parts {
+            // The number of a flag is no size.
+            [Value::Int(number)] if is_enumeration => class.call1((*number,)),
+            _ => class.call1(PyTuple::new(self.replay.py, self.items(parts)?)?),
+        }
     }
 
     fn tensor(&mut self, spec: &TensorSpec) -> PyResult<Bound<'py, PyAny>> {

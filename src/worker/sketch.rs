@@ -5,8 +5,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyFloat, PyFrozenSet, PyInt, PyList, PySet, PyString, PyTuple};
 
+use super::objects;
 use super::types::Types;
 
 /// Objects inside objects are looked into so deep.
@@ -21,9 +22,18 @@ pub(super) struct Sketch {
     pub(super) shapes: u64,
     /// Whether a tensor requires a gradient.
     pub(super) wants_gradient: bool,
+    /// Whether there is a tensor at all.
+    pub(super) has_tensors: bool,
 }
 
 impl Sketch {
+    /// Whether there is a tensor in what a call returned.
+    pub(super) fn finds_tensors(value: &Bound<'_, PyAny>) -> bool {
+        let found = PyTuple::new(value.py(), [value]).and_then(|value| Self::of(&value, &PyDict::new(value.py())));
+        // What cannot be read may hold some.
+        found.map_or(true, |found| found.has_tensors)
+    }
+
     pub(super) fn of(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut walk = Walk {
             types: Types::get(args.py())?,
@@ -39,7 +49,12 @@ impl Sketch {
             walk.note(name.hash()?);
             walk.value(&value, DEPTH)?;
         }
-        Ok(Self { exact: walk.exact.finish(), shapes: walk.shapes.finish(), wants_gradient: walk.wants_gradient })
+        Ok(Self {
+            exact: walk.exact.finish(),
+            shapes: walk.shapes.finish(),
+            wants_gradient: walk.wants_gradient,
+            has_tensors: !walk.storages.is_empty(),
+        })
     }
 }
 
@@ -82,6 +97,9 @@ impl Walk<'_> {
                 self.value(&key, depth - 1)?;
                 self.value(&item, depth - 1)?;
             }
+        } else if let Ok(set) = value.cast::<PySet>() {
+            // In no order.
+            PyFrozenSet::new(value.py(), set.iter())?.hash()?.hash(&mut self.exact);
         } else if class.is(&self.types.dtype) || value.is_instance(self.types.enumeration.bind(value.py()))? {
             // There is one object for each.
             self.note(value.as_ptr() as usize);
@@ -89,13 +107,27 @@ impl Walk<'_> {
             for name in ["start", "stop", "step"] {
                 self.value(&value.getattr(name)?, depth - 1)?;
             }
-        } else if let Ok(state) = value.getattr(intern!(value.py(), "__dict__")) {
+        } else if self.types.hashed.iter().any(|class| value.is_instance(class.bind(value.py())).unwrap_or(false)) {
+            value.hash()?.hash(&mut self.exact);
+        } else {
+            self.object(value, depth)?;
+        }
+        Ok(())
+    }
+
+    fn object(&mut self, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<()> {
+        if let Ok(state) = value.getattr(intern!(value.py(), "__dict__")) {
             // A function's attributes say little about it.
             if value.is_callable() && !value.is_instance(self.types.module.bind(value.py()))? {
                 self.note(value.as_ptr() as usize);
-            } else if let Ok(state) = state.cast_into::<PyDict>() {
+                return Ok(());
+            }
+            if let Ok(state) = state.cast_into::<PyDict>() {
                 self.value(&state, depth - 1)?;
             }
+        }
+        for (_, held) in objects::in_slots(value)?.unwrap_or_default() {
+            self.value(&held, depth - 1)?;
         }
         Ok(())
     }

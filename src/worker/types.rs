@@ -13,6 +13,8 @@ pub(super) struct Types {
     pub(super) device: Py<PyType>,
     pub(super) enumeration: Py<PyType>,
     pub(super) slice: Py<PyType>,
+    /// Values that their hash tells apart.
+    pub(super) hashed: Vec<Py<PyType>>,
     /// What the static methods of an autograd function are given first.
     pub(super) context: Py<PyType>,
 }
@@ -24,7 +26,10 @@ impl Types {
             let of = |module: &str, name: &str| -> PyResult<Py<PyType>> {
                 Ok(py.import(module)?.getattr(name)?.cast_into::<PyType>()?.unbind())
             };
+            let hashed =
+                [("builtins", "range"), ("builtins", "frozenset"), ("pathlib", "PurePath"), ("numpy", "generic")];
             Ok(Self {
+                hashed: hashed.into_iter().filter_map(|(module, name)| of(module, name).ok()).collect(),
                 tensor: of("torch", "Tensor")?,
                 parameter: of("torch.nn", "Parameter")?,
                 module: of("torch.nn", "Module")?,

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple, PyType};
 
 use super::failed;
+use super::objects::{self, class_reference, is_its_state, parts_of};
 use super::types::Types;
 use crate::protocol::{Data, Reference, TensorSpec, Value};
 
@@ -84,11 +85,6 @@ impl<'py> Described<'py> {
         Ok(found)
     }
 
-    /// Whether all of it can be made again.
-    pub(super) fn is_complete(&self) -> bool {
-        self.args.iter().chain(self.kwargs.iter().map(|(_, value)| value)).all(|value| value.obstacle().is_none())
-    }
-
     fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
         let py = value.py();
         let types = Types::get(py)?;
@@ -115,21 +111,18 @@ impl<'py> Described<'py> {
         if value.is_exact_instance_of::<PyList>() {
             return Ok(Value::List(self.items(value)?));
         }
-        if value.is_instance_of::<PyTuple>() {
+        if value.is_exact_instance_of::<PyTuple>() {
+            return Ok(Value::Tuple(self.items(value)?));
+        }
+        if value.is_instance_of::<PyTuple>() && value.hasattr("_fields")? {
             let items = self.items(value)?;
-            return Ok(match class_reference(&value.get_type())? {
-                Some(class) if value.hasattr("_fields")? => Value::NamedTuple { class, items },
-                _ if value.hasattr("_fields")? => return opaque(value),
-                _ => Value::Tuple(items),
-            });
+            return class_reference(&value.get_type())?
+                .map_or_else(|| opaque(value), |class| Ok(Value::NamedTuple { class, items }));
         }
         if value.is_exact_instance_of::<PySet>() {
             return Ok(Value::Set(self.items(value)?));
         }
-        let name = value.get_type().name()?.to_string();
-        if let Ok(dict) = value.cast::<PyDict>()
-            && matches!(name.as_str(), "dict" | "OrderedDict")
-        {
+        if let Ok(dict) = value.cast_exact::<PyDict>() {
             let pairs = dict.iter().map(|(key, item)| Ok((self.value(&key)?, self.value(&item)?)));
             return Ok(Value::Dict(pairs.collect::<PyResult<_>>()?));
         }
@@ -140,38 +133,22 @@ impl<'py> Described<'py> {
         if let Some(global) = global(value, types)? {
             return Ok(Value::Global(global));
         }
-        if value.is_instance_of::<PyType>() || !self.is_its_state(value, types)? {
+        if let Some((class, parts)) = parts_of(value, types)? {
+            let parts = parts.iter().map(|part| self.value(part)).collect::<PyResult<_>>()?;
+            return Ok(Value::Made { class, parts });
+        }
+        if value.is_instance_of::<PyType>() || !is_its_state(value, types, &self.workspace)? {
             return opaque(value);
         }
         self.object(value)
     }
 
-    /// Whether class and attributes are all there is to an object.
-    fn is_its_state(&self, value: &Bound<'py, PyAny>, types: &Types) -> PyResult<bool> {
-        let class = value.get_type();
-        if class.hasattr("__dataclass_fields__")? || value.is_instance(types.module.bind(value.py()))? {
-            return Ok(true);
-        }
-        let is_own = module_file(&class)?.is_some_and(|file| file.starts_with(&self.workspace));
-        Ok(is_own && class.getattr("__base__")?.is(&value.py().import("builtins")?.getattr("object")?))
-    }
-
     fn object(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
-        let Some(class) = class_reference(&value.get_type())? else { return opaque(value) };
-        let mut state = Vec::new();
-        if let Ok(attributes) = value.getattr("__dict__") {
-            for (name, item) in attributes.cast_into::<PyDict>()? {
-                state.push((name.extract()?, self.value(&item)?));
-            }
-        } else {
-            // A data class with slots.
-            for name in value.getattr("__dataclass_fields__")?.try_iter()? {
-                let name: String = name?.extract()?;
-                let item = self.value(&value.getattr(name.as_str())?)?;
-                state.push((name, item));
-            }
-        }
-        Ok(Value::Object { class, state })
+        let (Some(class), Some(held)) = (class_reference(&value.get_type())?, objects::state(value)?) else {
+            return opaque(value);
+        };
+        let state = held.into_iter().map(|(name, item)| Ok((name, self.value(&item)?)));
+        Ok(Value::Object { class, state: state.collect::<PyResult<_>>()? })
     }
 
     fn tensor(&mut self, tensor: &Bound<'py, PyAny>) -> PyResult<TensorSpec> {
@@ -262,23 +239,16 @@ pub(super) fn module_file(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>>
     Ok(file.ok().map(|file| std::fs::canonicalize(&file).unwrap_or_else(|_| file.into())))
 }
 
-/// A class by its module and name.
-fn class_reference(class: &Bound<'_, PyType>) -> PyResult<Option<Reference>> {
-    Ok(Some(Reference {
-        module: class.getattr("__module__")?.extract()?,
-        file: module_file(class)?,
-        path: class.getattr("__qualname__")?.extract()?,
-    }))
-}
-
 /// What a module holds under a name, and nothing else can be: functions, classes, members of enumerations, the
 /// constants of torch and Triton.
 fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>> {
     let py = value.py();
     let class = value.get_type();
     if value.is_instance(types.enumeration.bind(py))? {
-        let mut reference = class_reference(&class)?.unwrap_or_default();
-        reference.path = format!("{}.{}", reference.path, value.getattr("name")?.extract::<String>()?);
+        let name = value.getattr("name")?.extract::<String>();
+        let name = name.ok().filter(|name| class.getattr(name.as_str()).is_ok_and(|found| found.is(value)));
+        let (Some(mut reference), Some(name)) = (class_reference(&class)?, name) else { return Ok(None) };
+        reference.path = format!("{}.{name}", reference.path);
         return Ok(Some(reference));
     }
     let of_class: String = class.getattr("__module__")?.extract().unwrap_or_default();

@@ -98,7 +98,7 @@ pub enum NoCall {
 }
 
 impl Sought<'_> {
-    /// All that were recorded, the most frequent first; else what comments say; else the file's own inputs, if it has the
+    /// All that were recorded, the most frequent first, behind those with tensors what makes its own or leaves none; else what comments say; else the file's own inputs, if it has the
     /// form of `KernelBench`.
     ///
     /// # Errors
@@ -106,7 +106,8 @@ impl Sought<'_> {
     pub fn find(&self) -> Result<Vec<Workload>, Unusable> {
         let mut found = self.recorded().and_then(usable);
         if let Ok(recorded) = &mut found {
-            recorded.sort_by_key(|workload| std::cmp::Reverse(workload.count));
+            let is_poor = |workload: &Workload| workload.traceless || workload.specs().is_empty();
+            recorded.sort_by_key(|workload| (is_poor(workload), std::cmp::Reverse(workload.count)));
             return found;
         }
         let file = &fs::canonicalize(self.file).unwrap_or_else(|_| self.file.to_owned());
@@ -164,6 +165,9 @@ impl Sought<'_> {
         })?;
         self.find().map_err(|why| match why {
             Unusable::Obstacle(what) => NoCall::Obstacle(what),
+            Unusable::NotRecorded if !recorded.left_out.is_empty() => {
+                NoCall::Obstacle(recorded.left_out.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+            }
             Unusable::NotRecorded if recorded.status == Some(0) => NoCall::NotMade(shown, self.of.missing()),
             Unusable::NotRecorded => NoCall::Failed(shown, recorded.tail()),
         })

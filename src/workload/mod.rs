@@ -10,6 +10,8 @@ mod kernel_bench;
 mod launches;
 mod reach;
 mod record;
+#[cfg(unix)]
+mod signals;
 mod signature;
 mod spool;
 mod turned;
@@ -20,7 +22,7 @@ use std::{fs, io};
 pub use calls::{NoCall, Of, Running, Sought, Unusable};
 pub use comment::workloads_of_comments;
 pub use launches::{Seen, of_file, run_of};
-pub use record::{Recorded, RecordingError, ToRecord, describe, last_lines, record};
+pub use record::{LeftOut, Recorded, RecordingError, ToRecord, describe, last_lines, record};
 pub use turned::{Numbers, launch_of_candidate, numbers_of_comment};
 
 pub use crate::store::Run;

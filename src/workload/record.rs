@@ -2,25 +2,29 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 use super::spool::Spool;
 use super::{state_folder, store, touch};
 use crate::kernel::{Host, Module};
 use crate::protocol::{EntryPoint, RecordConfig, Workload};
 use crate::python::{RecordError, record_command};
-use crate::store::{Limits, Recording, StoreError};
+use crate::store::{Fate, Limits, Recording, StoreError};
 use crate::syntax::{Source, each_node, field};
 
 /// What a recording found.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Recorded {
-    /// The calls.
+    /// The calls that are kept.
     pub workloads: Vec<Workload>,
+    /// Those for which there is no room.
+    pub left_out: Vec<LeftOut>,
     /// How the command ended: its exit code, absent when a signal ended it.
     pub status: Option<i32>,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
     /// The end of what it printed, when it was not shown.
     pub output: String,
 }
@@ -30,6 +34,33 @@ impl Recorded {
     #[must_use]
     pub fn tail(&self) -> String {
         last_lines(&self.output)
+    }
+}
+
+/// A call that is not kept.
+#[derive(Debug)]
+pub struct LeftOut {
+    /// The call.
+    pub workload: Workload,
+    /// What it is too much for.
+    pub fate: Fate,
+    /// What is kept at most.
+    pub limits: Limits,
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const MIB: f64 = 1_048_576.0;
+        let limit = self.limits.size as f64 / MIB;
+        write!(out, "not kept: {}; ", describe(&self.workload))?;
+        match self.fate {
+            Fate::TooLarge(size) => write!(
+                out,
+                "it takes {:.1} MiB of the {limit} that are kept: raise `workloads.max-size`",
+                size as f64 / MIB
+            ),
+            _ => write!(out, "{} shapes are kept: raise `workloads.max-shapes`", self.limits.shapes),
+        }
     }
 }
 
@@ -83,17 +114,19 @@ pub struct ToRecord {
 }
 
 /// Runs a command and records the calls of every function of the workspace that launches kernels. `going` is asked now and
-/// then whether to go on.
+/// then whether to go on. Signals that are to end this process go to a command that is not quiet, which decides.
 ///
 /// # Errors
 /// [`RecordingError`] when the command cannot run. A command that fails keeps what was recorded until then.
 pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, RecordingError> {
     let workspace = &fs::canonicalize(&what.workspace)?;
     let (mut entries, has_launches) = entry_points(workspace);
+    let mut named = None;
     if let Some((file, name)) = &what.entry {
         let wanted = functions(file).into_iter().filter(|point| point.qualname == *name);
         let wanted = wanted.filter(|point| !entries.iter().any(|it| it.file == point.file && it.line == point.line));
         entries.extend(wanted.collect::<Vec<_>>());
+        named = entries.iter().position(|point| point.file == *file && point.qualname == *name);
     }
     if !has_launches && what.entry.is_none() {
         return Err(RecordingError::NoEntries(workspace.clone()));
@@ -101,6 +134,7 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
     let spool = Spool::new(&state_folder(workspace)?)?;
     let config = RecordConfig {
         entries,
+        wanted: named,
         workspace: workspace.clone(),
         output: spool.folder.clone(),
         distinct: what.limits.shapes,
@@ -117,11 +151,15 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
         #[cfg(unix)]
         std::os::unix::process::CommandExt::process_group(&mut run, 0);
     }
+    #[cfg(unix)]
+    let passing = (!what.quiet).then(super::signals::Passing::new);
     let mut process = run.spawn()?;
     let status = loop {
         if let Some(status) = process.try_wait()? {
             break status;
         }
+        #[cfg(unix)]
+        passing.as_ref().map_or(Ok(()), |passing| passing.pass(&process))?;
         if !going() {
             end(&mut process, what.quiet);
             process.wait()?;
@@ -130,11 +168,28 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
         std::thread::park_timeout(Duration::from_millis(20));
     };
     let recording = Recording::of(&what.command, &what.folder);
-    let workloads = spool.import(&mut store(workspace)?, &recording, what.limits)?;
+    let (mut workloads, mut left_out) = (Vec::new(), Vec::new());
+    for (workload, fate) in spool.import(&mut store(workspace)?, &recording, what.limits)? {
+        match fate {
+            Fate::Kept => workloads.push(workload),
+            fate => left_out.push(LeftOut { workload, fate, limits: what.limits }),
+        }
+    }
     if !workloads.is_empty() {
         touch(workspace)?;
     }
-    Ok(Recorded { workloads, status: status.code(), output: fs::read_to_string(log.path()).unwrap_or_default() })
+    let output = fs::read_to_string(log.path()).unwrap_or_default();
+    Ok(Recorded { workloads, left_out, status: status.code(), signal: signal_of(status), output })
+}
+
+#[cfg(unix)]
+fn signal_of(status: ExitStatus) -> Option<i32> {
+    std::os::unix::process::ExitStatusExt::signal(&status)
+}
+
+#[cfg(not(unix))]
+fn signal_of(_: ExitStatus) -> Option<i32> {
+    None
 }
 
 /// Kills a process, and with `group` all that it has started and that did not leave its group.

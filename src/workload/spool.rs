@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::touch;
 use crate::protocol::Workload;
-use crate::store::{Limits, Recording, Store, StoreError};
+use crate::store::{Fate, Limits, Recording, Store, StoreError};
 
 /// What a command is recorded with when nobody says otherwise.
 const LIMITS: Limits = Limits { size: 256 << 20, shapes: 16 };
@@ -28,19 +28,20 @@ impl Spool {
         Ok(Self { folder, _lock: lock })
     }
 
-    /// Moves what is in it into the store.
+    /// Moves what is in it into the store, as far as there is room.
     pub(super) fn import(
         self,
         store: &mut Store,
         recording: &Recording,
         limits: Limits,
-    ) -> Result<Vec<Workload>, StoreError> {
+    ) -> Result<Vec<(Workload, Fate)>, StoreError> {
         let workloads = read(&self.folder);
+        let mut fates = Vec::new();
         if !workloads.is_empty() {
-            store.keep_recording(recording, &workloads, limits)?;
+            fates = store.keep_recording(recording, &workloads, limits)?;
         }
         remove(&self.folder);
-        Ok(workloads)
+        Ok(workloads.into_iter().zip(fates).collect())
     }
 }
 

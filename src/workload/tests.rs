@@ -80,6 +80,17 @@ fn recorded_calls_come_before_comments_and_those_before_the_files_own_inputs() {
     assert_eq!(project.for_file(None), Err(Unusable::Obstacle(why.to_owned())));
 }
 
+/// What makes its own tensors, or leaves nothing that could be compared, is the last that is wanted.
+#[test]
+fn functions_of_tensors_come_first() {
+    let project = Project::new("");
+    let tensor = || Value::Tensor(crate::protocol::TensorSpec::default());
+    let check = Workload { traceless: true, ..project.call("check", 8, tensor()) };
+    project.keep(&[project.call("main", 9, Value::Int(1)), check, project.call("f", 2, tensor())]);
+    let expected = [("f", 2), ("main", 9), ("check", 8)].map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(project.for_file(None).unwrap(), expected);
+}
+
 #[test]
 fn a_comment_that_cannot_be_read_is_an_obstacle() {
     let project = Project::new("\n# warpsmith: workload entry=f x=g16[1]\n");

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use warpsmith::protocol::{LaunchRecord, Workload};
 use warpsmith::server::Tools;
-use warpsmith::store::{Limits, Recording};
-use warpsmith::workload::{Recorded, RecordingError, ToRecord};
+use warpsmith::store::{Fate, Limits, Recording};
+use warpsmith::workload::{LeftOut, Recorded, RecordingError, ToRecord};
 
 use crate::harness::{BAD, Client, Document, Setup, machine};
 
@@ -156,7 +156,7 @@ fn what_was_recorded_is_told() {
         let record = move |what: &ToRecord, _: &dyn Fn() -> bool| {
             *asked.lock().unwrap() = Some(what.clone());
             let workloads = std::mem::take(&mut *workloads.lock().unwrap());
-            Ok(Recorded { workloads, status, output: output.clone() })
+            Ok(Recorded { workloads, status, output: output.clone(), ..Recorded::default() })
         };
         let mut client = setup().tools(tools(Arc::new(record))).start();
         let document = open(&mut client, "a.py", &with_guard());
@@ -174,6 +174,24 @@ fn what_was_recorded_is_told() {
     }
 }
 
+#[test]
+fn what_is_too_large_to_keep_is_told() {
+    let record = |_: &ToRecord, _: &dyn Fn() -> bool| {
+        let limits = Limits { size: 1 << 20, shapes: 9 };
+        let left_out = vec![LeftOut { workload: call(1), fate: Fate::TooLarge(3 << 20), limits }];
+        Ok(Recorded { left_out, status: Some(0), ..Recorded::default() })
+    };
+    let mut client = setup().tools(tools(Arc::new(record))).start();
+    let document = open(&mut client, "a.py", &with_guard());
+    let action = offers(&mut client, &document, "def scale").remove(0);
+    let job = run(&mut client, action);
+    accept_progress(&mut client, &job, "Recording python a.py");
+    end_of_progress(&mut client);
+    let told = "Recorded nothing. But not kept: run in a.py: 1 call, launches scale; it takes 3.0 MiB of the 1 that are kept: \
+                raise `workloads.max-size`.";
+    assert_eq!(client.notification("window/showMessage"), json!({ "type": 2, "message": told }));
+}
+
 /// The program that recorded calls of the file last, whatever it was, with the project's Python in the place of the shell's.
 #[test]
 fn the_last_command_can_be_run_again() {
@@ -181,7 +199,7 @@ fn the_last_command_can_be_run_again() {
     let asked = Arc::clone(&seen);
     let record = move |what: &ToRecord, _: &dyn Fn() -> bool| {
         asked.lock().unwrap().push((what.command.clone(), what.folder.clone()));
-        Ok(Recorded { workloads: vec![call(1)], status: Some(0), output: String::new() })
+        Ok(Recorded { workloads: vec![call(1)], status: Some(0), ..Recorded::default() })
     };
     let mut client = setup().tools(tools(Arc::new(record))).file("a.py", BAD).file("b.py", &with_guard()).start();
     let folder = client.folder().canonicalize().unwrap();

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{FUNCTION, HEAD, KINDS, Project, test_python, text};
 
 /// What a Python program prints that has the worker as `replay` and the recorded calls as `calls`.
-fn replayed(project: &Project, program: &str) -> String {
+pub(super) fn replayed(project: &Project, program: &str) -> String {
     let cache = tempfile::tempdir().unwrap();
     let python = test_python();
     let record = Command::new(env!("CARGO_BIN_EXE_warpsmith"))

@@ -4,7 +4,9 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
 mod again;
+mod ends;
 mod late;
+mod objects;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -43,15 +45,19 @@ impl Project {
         project
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    fn command(&self, args: &[&str]) -> Command {
         let python = test_python();
-        Command::new(env!("CARGO_BIN_EXE_warpsmith"))
+        let mut command = Command::new(env!("CARGO_BIN_EXE_warpsmith"));
+        command
             .args(args)
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
-            .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap())
-            .output()
-            .unwrap()
+            .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
     }
 
     fn record(&self) -> Vec<Value> {

@@ -13,8 +13,12 @@ def entry(x):
     return scale(x) + 0
 
 
+def total():
+    return entry(torch.ones(5, 12)).sum().item()
+
+
 if __name__ == '__main__':
-    entry(torch.ones(5, 12))
+    total()
 ";
 
 #[test]
@@ -26,10 +30,13 @@ fn a_function_that_calls_what_launches_is_recorded_when_it_is_named() {
         let ran = project.verify(&[candidate, "--entry", "entry", "--quick"]);
         assert!(text(&ran.stdout).contains(verdict), "{}{}", text(&ran.stdout), text(&ran.stderr));
     }
+    // What is asked for is recorded, tensors or not.
+    let ran = project.verify(&["original.py", "--entry", "total", "--quick"]);
+    assert!(text(&ran.stdout).contains("the recorded call"), "{}{}", text(&ran.stdout), text(&ran.stderr));
     let ran = project.verify(&["original.py", "--entry", "gone", "--quick"]);
     assert!(text(&ran.stderr).contains("called no such function as `gone`"), "{}", text(&ran.stderr));
     // A file that fails is not said to have called nothing.
-    project.write("original.py", &CALLER.replace("    entry(torch", "    raise ValueError('broken')\n    entry(torch"));
+    project.write("original.py", &CALLER.replace("    total()", "    raise ValueError('broken')"));
     let ran = project.verify(&["original.py", "--entry", "other", "--quick"]);
     assert!(text(&ran.stderr).contains("failed:") && text(&ran.stderr).contains("broken"), "{}", text(&ran.stderr));
 }

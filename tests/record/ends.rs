@@ -1,0 +1,100 @@
+//! How a program ends under the recorder.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use super::{HEAD, Project, entries, test_python, text};
+
+const WAITS: &str = "
+import signal, sys, time
+
+def double(x):
+    double_kernel[(1,)](x, x, x.numel(), BLOCK=64)
+
+def stop(*_):
+    print('saved', flush=True)
+    sys.exit(7)
+
+signal.signal(signal.SIGTERM, stop)
+double(torch.ones(50))
+print('ready', flush=True)
+try:
+    time.sleep(60)
+except KeyboardInterrupt:
+    # What comes a second time would end it here.
+    time.sleep(1)
+    print('saved', flush=True)
+    raise
+";
+
+/// What it prints and how it ends when it gets a signal.
+fn ended_by(signal: i32) -> (String, Option<i32>) {
+    let project = Project::new(&[("main.py", &format!("{HEAD}{WAITS}"))]);
+    let command = project.command(&["record", "--", test_python().to_str().unwrap(), "main.py"]);
+    let mut running = { command }.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(running.stdout.take().unwrap()).lines().map(Result::unwrap);
+    assert!(lines.by_ref().any(|line| line == "ready"));
+    let sent = Command::new("kill").args([format!("-{signal}"), running.id().to_string()]).status();
+    assert!(sent.unwrap().success());
+    let rest = lines.collect::<Vec<_>>().join("\n");
+    assert_eq!(entries(&project.workloads()), ["double"]);
+    (rest, running.wait().unwrap().code())
+}
+
+#[test]
+fn what_is_to_end_the_recorder_ends_the_program() {
+    let said = "saved\nrecorded double in main.py: 1 call, launches double_kernel";
+    assert_eq!(ended_by(15), (said.to_owned(), Some(7)));
+    assert_eq!(ended_by(2), (said.to_owned(), Some(130)));
+}
+
+/// On a terminal both get it, the program once.
+#[test]
+fn the_program_is_waited_for_after_control_c() {
+    let project = Project::new(&[("main.py", &format!("{HEAD}{WAITS}"))]);
+    let terminal = "
+import os, pty, sys
+child, master = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen = b''
+while True:
+    try:
+        part = os.read(master, 1024)
+    except OSError:
+        break
+    if b'ready' in part:
+        os.write(master, b'\\x03')
+    seen += part
+print(seen.decode(), os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+";
+    let inner = project.command(&["record", "--", test_python().to_str().unwrap(), "main.py"]);
+    let mut outer = Command::new(test_python());
+    outer.arg("-c").arg(terminal).arg(inner.get_program()).args(inner.get_args()).current_dir(project.0.path());
+    outer.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let seen = text(&outer.output().unwrap().stdout);
+    let said = seen.split_once("saved").map_or(seen.as_str(), |(_, rest)| rest);
+    assert!(said.contains("recorded double in main.py") && said.trim_end().ends_with(" 130"), "{seen}");
+}
+
+#[test]
+fn what_is_too_large_is_not_said_to_be_recorded() {
+    let main = "
+def double(x, index):
+    double_kernel[(1,)](x, x, 50, BLOCK=64)
+
+def small(x):
+    double_kernel[(1,)](x, x, 50, BLOCK=32)
+
+small(torch.ones(50))
+double(torch.ones(50), torch.arange(300_000))
+";
+    let project =
+        Project::new(&[("main.py", &format!("{HEAD}{main}")), ("warpsmith.toml", "workloads.max-size = 1\n")]);
+    let ran = project.run(&["record", "--", test_python().to_str().unwrap(), "main.py"]);
+    let expected = "recorded small in main.py: 1 call, launches double_kernel
+not kept: double in main.py: 1 call, launches double_kernel; it takes 1.9 MiB of the 1 that are kept: raise `workloads.max-size`
+";
+    assert_eq!(text(&ran.stdout), expected);
+    assert_eq!(entries(&project.workloads()), ["small"]);
+}
