@@ -16,6 +16,8 @@ mod judging;
 mod launches;
 #[path = "verify/models.rs"]
 mod models;
+#[path = "verify/objects.rs"]
+mod objects;
 #[path = "verify/precision.rs"]
 mod precision;
 #[path = "verify/scout.rs"]

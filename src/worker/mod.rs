@@ -4,8 +4,10 @@
 //! never writes to standard output.
 
 mod again;
+mod arrays;
 mod buffers;
 mod checked;
+mod classes;
 mod comparer;
 mod compile;
 mod export;
