@@ -14,6 +14,8 @@ mod forms;
 mod judging;
 #[path = "verify/launches.rs"]
 mod launches;
+#[path = "verify/messages.rs"]
+mod messages;
 #[path = "verify/models.rs"]
 mod models;
 #[path = "verify/objects.rs"]

@@ -21,6 +21,7 @@ use crate::protocol::Workload;
 use crate::protocol::runner::{
     Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest,
 };
+use crate::workload::place_of_comment;
 
 /// A call may take so many times what the original takes.
 const TIMES_SLOWER: u32 = 20;
@@ -121,15 +122,20 @@ impl Bench {
             .iter()
             .map(|what| format!("the fence around candidates lacks something here: {what}"))
             .collect();
-        if let (Ok(original), Ok(candidate)) =
-            (std::fs::read_to_string(&task.original), std::fs::read_to_string(&task.candidate))
-        {
-            all.notes.extend(notes(&original, &candidate));
+        let [original, candidate] = [&task.original, &task.candidate].map(|file| std::fs::read_to_string(file).ok());
+        if let (Some(original), Some(candidate)) = (&original, &candidate) {
+            all.notes.extend(notes(original, candidate));
         }
         for workload in &task.workloads {
             let one = self.judge_one(task, workload);
             let is_accepted = one.is_accepted();
             all.outcome = one.outcome;
+            if let Outcome::Undecided { why } = &mut all.outcome
+                && why.starts_with("the original ")
+                && let Some(place) = original.as_ref().and_then(|text| place_of_comment(workload, text))
+            {
+                *why += &format!("\nthe call is the one of {place}");
+            }
             all.checks.extend(one.checks);
             all.measured.extend(one.measured);
             all.stages.extend(one.stages);

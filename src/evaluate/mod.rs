@@ -34,7 +34,7 @@ pub use devices::{Drivers, devices, drivers, is_stand_in};
 pub use figures::Figures;
 pub use judge::{Effort, Task};
 pub use pool::{Evaluator, can_judge};
-pub use remote::{refuse as refuse_remote, serve as serve_remote};
+pub use remote::{Elsewhere, refuse as refuse_remote, serve as serve_remote};
 pub use sanitizer::sanitizer;
 pub use trials::title;
 pub use verdict::{Check, Floor, Measured, Outcome, Reason, Verdict};
