@@ -14,6 +14,7 @@ mod launched;
 mod lift;
 mod measure;
 mod notes;
+mod numbers;
 mod operators;
 mod original;
 mod pool;
