@@ -112,6 +112,13 @@ pub(super) struct Case<'a> {
     pub(super) measured: Vec<Measured>,
 }
 
+/// Whether the original fails because of what it is called, or called with.
+fn is_of_call(why: &str, entry: &str) -> bool {
+    let names_it = |line: &str| line.contains(entry.split('.').next_back().unwrap_or(entry));
+    why.starts_with("the original itself fails")
+        || why.starts_with("the original cannot be loaded") && why.lines().last().is_some_and(names_it)
+}
+
 impl Bench {
     /// Judges a candidate. Blocks; may be called from several threads at once.
     #[must_use]
@@ -131,7 +138,7 @@ impl Bench {
             let is_accepted = one.is_accepted();
             all.outcome = one.outcome;
             if let Outcome::Undecided { why } = &mut all.outcome
-                && why.starts_with("the original ")
+                && is_of_call(why, &workload.entry)
                 && let Some(place) = original.as_ref().and_then(|text| place_of_comment(workload, text))
             {
                 *why += &format!("\nthe call is the one of {place}");

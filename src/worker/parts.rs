@@ -15,7 +15,9 @@ const MOST: usize = 100_000;
 /// How dictionaries are read, beside what all containers have.
 const DICT_READERS: &[&str] = &["__missing__", "get", "items", "keys", "values"];
 /// What tensors are read by that are more than tensors.
-const TENSOR_READERS: &[&str] = &["__array__", "__dlpack__", "__torch_function__", "data_ptr"];
+const TENSOR_READERS: &[&str] = &["__array__", "__dlpack__", "__torch_function__", "data_ptr", DISPATCH];
+/// Whoever has it need not have memory.
+const DISPATCH: &str = "__torch_dispatch__";
 /// Types that print all that they are, in C: module and name.
 const PLAIN: &[(&str, &[&str])] = &[
     ("builtins", &["bool", "bytearray", "bytes", "complex", "float", "int", "range", "str"]),
@@ -147,9 +149,8 @@ impl<'py> Reader<'py> {
     }
 
     fn add(&self, value: &Bound<'py, PyAny>, path: String, walk: &mut Walk<'py>) -> PyResult<()> {
-        let class = self.classes.of(value)?;
         let unread = |why: Closed| -> PyResult<Value<'py>> {
-            Ok(Value::Other(LeafValue::Unread { class: class.name()?, why: why.to_owned() }))
+            Ok(Value::Other(LeafValue::Unread { class: self.classes.of(value)?.name()?, why: why.to_owned() }))
         };
         if walk.all.len() >= MOST {
             let is_told = matches!(walk.all.last(), Some(Part { value: Value::Other(LeafValue::Unread { .. }), .. }));
@@ -159,6 +160,11 @@ impl<'py> Reader<'py> {
             }
             return Ok(());
         }
+        if let Some(value) = self.known(value)? {
+            walk.all.push(Part { path, value });
+            return Ok(());
+        }
+        let class = self.classes.of(value)?;
         if let Some(value) = self.single(value, &class)? {
             walk.all.push(Part { path, value });
             return Ok(());
@@ -189,8 +195,8 @@ impl<'py> Reader<'py> {
         Ok(())
     }
 
-    /// What holds no others.
-    fn single(&self, value: &Bound<'py, PyAny>, class: &Class<'py, '_>) -> PyResult<Option<Value<'py>>> {
+    /// What is of a type that is known.
+    fn known(&self, value: &Bound<'py, PyAny>) -> PyResult<Option<Value<'py>>> {
         let of = value.get_type();
         if let Some((name, _)) = self.tensors.iter().find(|(_, one)| one.is(&of)) {
             return Ok(Some(Value::Tensor { class: name.clone(), tensor: value.clone() }));
@@ -199,6 +205,11 @@ impl<'py> Reader<'py> {
             let plain = LeafValue::Plain { class: name.clone(), text: value.repr()?.to_string() };
             return Ok(Some(Value::Other(plain)));
         }
+        Ok(None)
+    }
+
+    /// What else holds no others.
+    fn single(&self, value: &Bound<'py, PyAny>, class: &Class<'py, '_>) -> PyResult<Option<Value<'py>>> {
         if self.arrays.as_ref().is_some_and(|arrays| arrays.is_own(value, class)) {
             return Ok(Some(Value::Array(value.clone())));
         }
@@ -328,9 +339,8 @@ impl<'py> Reader<'py> {
     fn tensor(&self, value: &Bound<'py, PyAny>, class: &Class<'py, '_>) -> PyResult<Result<Opened<'py>, Closed>> {
         let known: Vec<_> = self.tensors.iter().map(|(_, known)| known).collect();
         let own = class.own_readers(TENSOR_READERS, &known)?;
-        let dispatches = class.own_readers(&["__torch_dispatch__"], &known)?;
-        let (Some((as_subclass, quietly)), true) = (&self.as_subclass, own == dispatches || dispatches.is_empty())
-        else {
+        let is_plain = !own.iter().any(|name| name == DISPATCH) && !class.hides_something()?;
+        let (Some((as_subclass, quietly)), true) = (&self.as_subclass, is_plain) else {
             return Ok(Err("its class does in its own way what operators of torch do"));
         };
         let tensor = within(&[&quietly.call0()?], || as_subclass.call1((value, &self.tensor)))?;

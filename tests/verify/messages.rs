@@ -21,6 +21,7 @@ fn what_cannot_be_judged_is_undecided_in_json_as_well() {
     let project = Project::new(SCALE, &[("same", SAME)]);
     project.write("broken.py", &SCALE.replace("x=f32[5,12]", "x=f99[5,12]"));
     project.write("misnamed.py", &SCALE.replace("x=f32[5,12]", "y=f32[5,12]"));
+    project.write("unnamed.py", &SCALE.replace("entry=scale x", "entry=scales x"));
     std::fs::create_dir(project.path("empty")).unwrap();
     let line = 1 + SCALE.lines().position(|line| line.starts_with("# warpsmith")).unwrap();
     let place = |name: &str, comment: &str| format!("{name}.py:{line}: {comment}");
@@ -38,6 +39,7 @@ fn what_cannot_be_judged_is_undecided_in_json_as_well() {
         (&["original.py", "empty", "--batch"][..], one("there is no Python file in")),
         (&["broken.py", "original.py"][..], broken.to_vec()),
         (&["misnamed.py", "candidates/same.py"][..], misnamed.to_vec()),
+        (&["unnamed.py", "candidates/same.py"][..], one(&place("unnamed", "`# warpsmith: workload entry=scales "))),
     ] {
         let ran = project.command(&[&["verify", "--json", "--quick"], args].concat()).output().unwrap();
         let report = told(&ran);

@@ -1,7 +1,7 @@
 //! Results inside arrays, deques, sets and objects are compared to their last element, or nothing is said.
 
 use crate::judging::{Edit, Project, SCALE, text};
-use crate::{RETURN, TOP};
+use crate::{RETURN, ROOT, TOP};
 
 const CLASSES: &str = "
 import collections
@@ -121,4 +121,38 @@ fn nothing_is_said_of_results_that_cannot_be_read() {
         let said = text(&ran.stdout);
         assert!(ran.status.code() == Some(2) && said.contains("undecided") && said.contains(words), "{value}: {said}");
     }
+}
+
+const BOTH: &str = "
+import dataclasses
+
+@dataclasses.dataclass
+class Both:
+    one: torch.Tensor
+    other: torch.Tensor
+
+def root(x, calls):
+    calls += 1
+    both = Both(Root.apply(x), Root.apply(x + 1))
+    return {'second': both, 'first': Root.apply(x + 2)}
+";
+
+#[test]
+fn gradients_go_through_what_objects_hold() {
+    let (before, _) = ROOT.split_once("\ndef root(").unwrap();
+    let candidates = [
+        ("accepted", ("{'second': both, 'first': Root.apply(x + 2)}", "{'first': Root.apply(x + 2), 'second': both}")),
+        (
+            "gradient",
+            (
+                "Both(Root.apply(x), Root.apply(x + 1))",
+                "Both(Root.apply(x), Root.apply(x + 1).detach().requires_grad_())",
+            ),
+        ),
+    ];
+    let (reports, _) = Project::new(&format!("{before}{BOTH}"), &candidates).batch(&["--quick"]);
+    let said: Vec<(String, &str)> = reports.iter().map(|report| (report.name(), report.said())).collect();
+    let expected = [("accepted", "accepted"), ("gradient", "gradient")];
+    let evidence: Vec<_> = reports.iter().map(|report| &report.0["evidence"]).collect();
+    assert_eq!(said, expected.map(|(name, said)| (name.to_owned(), said)), "{evidence:?}");
 }
