@@ -248,6 +248,9 @@ impl<'py> Reader<'py> {
             return Ok(None);
         }
         let Some(stored) = dictionary(value) else { return Ok(None) };
+        if !stored.keys().iter().all(|name| name.is_exact_instance_of::<PyString>()) {
+            return Ok(None);
+        }
         let Some(held) = stored.get_item("_value_")? else { return Ok(None) };
         let name = stored.get_item("_name_")?.and_then(|name| name.cast_into_exact::<PyString>().ok());
         let held = if held.is(value) { None } else { self.text(&held)? };
