@@ -14,8 +14,12 @@ mod forms;
 mod judging;
 #[path = "verify/launches.rs"]
 mod launches;
+#[path = "verify/messages.rs"]
+mod messages;
 #[path = "verify/models.rs"]
 mod models;
+#[path = "verify/objects.rs"]
+mod objects;
 #[path = "verify/precision.rs"]
 mod precision;
 #[path = "verify/scout.rs"]

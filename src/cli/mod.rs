@@ -11,6 +11,7 @@ mod optimize;
 mod record;
 mod resources;
 mod rules;
+mod stopping;
 mod verify;
 mod worker;
 mod workloads;

@@ -3,14 +3,15 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::channel;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use serde::Serialize;
 
-use super::{FAILED, FOUND};
+use super::stopping::stopping;
+use super::{FAILED, FOUND, is_closed_pipe};
 use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, Outcome, Task, Verdict, devices};
 use crate::protocol::Workload;
 use crate::python::environment::Environment;
@@ -71,13 +72,34 @@ struct Report<'a> {
     seconds: f64,
 }
 
+/// How often it is looked whether somebody wants this to end.
+const GLANCE: Duration = Duration::from_millis(50);
+
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let since = Instant::now();
+    let judged = verify(args, out);
+    if let (true, Err(error)) = (args.json, &judged)
+        && !is_closed_pipe(error)
+    {
+        let verdict = Verdict::undecided(format!("{error:#}"));
+        write(true, args.batch || args.repeat > 1, &args.candidate, &verdict, since.elapsed().as_secs_f64(), out)?;
+    }
+    judged
+}
+
+fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let original = settings::absolute(&args.original)?;
     let candidate = settings::absolute(&args.candidate)?;
     let candidates = if args.batch { files(&candidate)? } else { vec![candidate] };
     for file in [&original].into_iter().chain(&candidates) {
+        if file.is_dir() {
+            let what = if *file == original { "name a file" } else { "its files are judged with --batch" };
+            bail!("{} is a folder: {what}", file.display());
+        }
         std::fs::File::open(file).with_context(|| format!("{} cannot be read", file.display()))?;
     }
+    let stopped = &*stopping();
+    let going = || !stopped.load(Ordering::Relaxed);
     let folder = original.parent().unwrap_or(Path::new("/")).to_owned();
     let mut loaded = settings::load(&folder)?;
     if let Some(python) = &args.python {
@@ -86,9 +108,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let environment = Environment::of_project(&loaded, &folder);
     let python = environment.context("no Python was found; name one by --python")?.python;
     let (evaluator, limits) = (&loaded.settings.evaluator, loaded.settings.workloads.limits());
-    let within = (&*evaluator.command, &evaluator.limits.limits());
-    let (bench, workloads) = Evaluator::start_beside(&python, within, &|| true, || -> anyhow::Result<_> {
-        Ok(workloads(args, &loaded.project(&folder), &original, &python, limits)?)
+    let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
+    let (bench, workloads) = Evaluator::start_beside(&python, within, &going, || -> anyhow::Result<_> {
+        Ok(workloads(args, &loaded.project(&folder), &original, (&python, &going), limits)?)
     })?;
     // Both take long.
     let is_one = !args.batch && args.repeat <= 1;
@@ -102,7 +124,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     };
     let tasks: Vec<Task> = candidates.iter().flat_map(|file| (0..args.repeat.max(1)).map(|_| task(file))).collect();
     let started = Instant::now();
-    let codes = judge_all(args, &bench, &tasks, out)?;
+    let codes = judge_all(args, &bench, &tasks, stopped, out)?;
     if args.batch {
         let seconds = started.elapsed().as_secs_f64();
         let rate = tasks.len() as f64 / seconds * 60.0;
@@ -112,14 +134,22 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 }
 
 /// Judges all, several at once, and writes each verdict as it comes. Returns the exit status of each.
-fn judge_all(args: &Args, bench: &Evaluator, tasks: &[Task], out: &mut impl Write) -> anyhow::Result<Vec<u8>> {
+fn judge_all(
+    args: &Args,
+    bench: &Evaluator,
+    tasks: &[Task],
+    stopped: &AtomicBool,
+    out: &mut impl Write,
+) -> anyhow::Result<Vec<u8>> {
     let jobs = args.jobs.unwrap_or(bench.at_once()).clamp(1, tasks.len().max(1));
     let (next, (sender, verdicts)) = (&AtomicUsize::new(0), channel());
     std::thread::scope(|scope| {
         for _ in 0..jobs {
             let sender = sender.clone();
             scope.spawn(move || {
-                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed))
+                    && !stopped.load(Ordering::Relaxed)
+                {
                     let since = Instant::now();
                     // Nobody listens any more after an error.
                     let _ = sender.send((task, bench.judge(task), since.elapsed().as_secs_f64()));
@@ -128,18 +158,35 @@ fn judge_all(args: &Args, bench: &Evaluator, tasks: &[Task], out: &mut impl Writ
         }
         drop(sender);
         let several = args.batch || tasks.len() > 1;
-        verdicts
-            .iter()
-            .map(|(task, verdict, seconds)| write(args.json, several, task, &verdict, seconds, out))
-            .collect()
+        let mut codes = Vec::new();
+        loop {
+            let told = verdicts.recv_timeout(GLANCE);
+            if stopped.load(Ordering::Relaxed) {
+                bench.abandon(true);
+                bail!("stopped");
+            }
+            match told {
+                Ok((task, verdict, seconds)) => {
+                    codes.push(write(args.json, several, &task.candidate, &verdict, seconds, out)?);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(codes),
+            }
+        }
     })
 }
 
 fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    if folder.is_file() {
+        bail!("{} is no folder: leave out --batch", folder.display());
+    }
     let entries = std::fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))?;
     let is_python = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "py");
     let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).filter(is_python).collect();
     files.sort();
+    if files.is_empty() {
+        bail!("there is no Python file in {}", folder.display());
+    }
     Ok(files)
 }
 
@@ -148,7 +195,7 @@ fn workloads(
     args: &Args,
     workspace: &Path,
     original: &Path,
-    python: &Path,
+    (python, going): (&Path, &dyn Fn() -> bool),
     limits: crate::store::Limits,
 ) -> Result<Vec<Workload>, NoCall> {
     let of = args.entry.as_deref().map_or(Of::File, Of::Entry);
@@ -161,7 +208,7 @@ fn workloads(
             eprintln!("no call of it is recorded: running `python {}` to record one", args.original.display());
             true
         },
-        going: &|| true,
+        going,
     };
     Sought { workspace, file: original, text: None, of }.find_or_record(&running)
 }
@@ -169,7 +216,7 @@ fn workloads(
 fn write(
     json: bool,
     several: bool,
-    task: &Task,
+    candidate: &Path,
     verdict: &Verdict,
     seconds: f64,
     out: &mut impl Write,
@@ -183,9 +230,10 @@ fn write(
     let objection = claim.as_ref().and_then(|claim| claim.objection.clone());
     if json {
         let report = Report {
-            candidate: &task.candidate,
+            candidate,
             verdict: word,
-            reason,
+            // Of an undecided one it is the whole reason.
+            reason: reason.or_else(|| evidence.cloned()),
             evidence: evidence.map(String::as_str),
             line,
             checks: &verdict.checks,
@@ -205,7 +253,7 @@ fn write(
     }
     let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
     let line = line.map_or_else(String::new, |line| format!(":{line}"));
-    writeln!(out, "{}{line}: {word}{reason}", task.candidate.display())?;
+    writeln!(out, "{}{line}: {word}{reason}", candidate.display())?;
     if let Some(evidence) = evidence {
         writeln!(out, "  {}", evidence.replace('\n', "\n  "))?;
     }

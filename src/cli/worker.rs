@@ -1,11 +1,14 @@
 //! `warpsmith worker`: judges candidates for a Warpsmith on another machine, over standard input and output.
 
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 
-use crate::evaluate::{Evaluator, refuse_remote, serve_remote};
+use super::stopping::{Until, stopping};
+use crate::evaluate::{Elsewhere, Evaluator, refuse_remote, serve_remote};
 use crate::python::ForkerError;
 use crate::python::environment::Environment;
 use crate::settings;
@@ -26,10 +29,17 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     }
     let python = Environment::of_project(&loaded, &folder).map(|environment| environment.python);
     let limits = loaded.settings.evaluator.limits.limits();
+    let stopped = stopping();
+    let going = || !stopped.load(Ordering::Relaxed);
     let missing = || ForkerError::Unfit("no Python was found there; name one by --python".to_owned());
-    let started = python.ok_or_else(missing).and_then(|python| Evaluator::start(&python, &[], &limits, &|| true));
+    let started =
+        python.ok_or_else(missing).and_then(|python| Evaluator::start(&python, &Elsewhere::default(), &limits, &going));
     match started {
-        Ok(evaluator) => serve_remote(&evaluator, std::io::stdin().lock(), std::io::stdout())?,
+        Ok(evaluator) => {
+            // The judge's process group is ours when it has started us: Ctrl-C ends both.
+            let input = Until { inner: std::fs::File::from(std::io::stdin().as_fd().try_clone_to_owned()?), stopped };
+            serve_remote(&evaluator, input, std::io::stdout())?;
+        }
         Err(error) => {
             // Whoever has started this may be gone; the reason is told here as well.
             let _ = refuse_remote(&error.to_string(), std::io::stdout());

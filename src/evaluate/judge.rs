@@ -21,6 +21,7 @@ use crate::protocol::Workload;
 use crate::protocol::runner::{
     Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest,
 };
+use crate::workload::place_of_comment;
 
 /// A call may take so many times what the original takes.
 const TIMES_SLOWER: u32 = 20;
@@ -111,6 +112,13 @@ pub(super) struct Case<'a> {
     pub(super) measured: Vec<Measured>,
 }
 
+/// Whether the original fails because of what it is called, or called with.
+fn is_of_call(why: &str, entry: &str) -> bool {
+    let names_it = |line: &str| line.contains(entry.split('.').next_back().unwrap_or(entry));
+    why.starts_with("the original itself fails")
+        || why.starts_with("the original cannot be loaded") && why.lines().last().is_some_and(names_it)
+}
+
 impl Bench {
     /// Judges a candidate. Blocks; may be called from several threads at once.
     #[must_use]
@@ -121,15 +129,20 @@ impl Bench {
             .iter()
             .map(|what| format!("the fence around candidates lacks something here: {what}"))
             .collect();
-        if let (Ok(original), Ok(candidate)) =
-            (std::fs::read_to_string(&task.original), std::fs::read_to_string(&task.candidate))
-        {
-            all.notes.extend(notes(&original, &candidate));
+        let [original, candidate] = [&task.original, &task.candidate].map(|file| std::fs::read_to_string(file).ok());
+        if let (Some(original), Some(candidate)) = (&original, &candidate) {
+            all.notes.extend(notes(original, candidate));
         }
         for workload in &task.workloads {
             let one = self.judge_one(task, workload);
             let is_accepted = one.is_accepted();
             all.outcome = one.outcome;
+            if let Outcome::Undecided { why } = &mut all.outcome
+                && is_of_call(why, &workload.entry)
+                && let Some(place) = original.as_ref().and_then(|text| place_of_comment(workload, text))
+            {
+                *why += &format!("\nthe call is the one of {place}");
+            }
             all.checks.extend(one.checks);
             all.measured.extend(one.measured);
             all.stages.extend(one.stages);

@@ -85,6 +85,10 @@ impl Original {
         };
         match runner.ask(&RunnerRequest::Run(call.clone()), limit) {
             Ok(RunnerReply::Ran(ran)) => {
+                if let Some(what) = ran.results.unread() {
+                    *running = Some(runner);
+                    return Err(Undecided(format!("not all results of the original can be read: {what}")));
+                }
                 let slot = bench.compare(|comparer| comparer.keep(runner.number, &ran.results))?;
                 *running = Some(runner);
                 Ok(Ok((*ran, slot)))

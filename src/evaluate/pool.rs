@@ -5,14 +5,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::bench::{Bench, Limits};
 use super::judge::Task;
-use super::remote::{Hello, Remote};
+use super::remote::{Elsewhere, Hello, Remote};
 use super::verdict::Verdict;
 use super::{Devices, devices};
 use crate::protocol::{Environment, PROTOCOL};
 use crate::python::ForkerError;
 
 /// Counts up when the checks change: what was refused by others is judged again.
-const JUDGE: u32 = 2;
+const JUDGE: u32 = 3;
 
 /// More candidates on one device wait for it longer than they take themselves.
 const MOST_ON_A_DEVICE: usize = 16;
@@ -35,19 +35,18 @@ enum Place {
 }
 
 impl Evaluator {
-    /// The devices of this machine; or what `command` starts, when it is not empty: a `warpsmith worker` on a machine that
-    /// has some.
+    /// The devices of this machine; or those that a command leads to, when there is one.
     ///
     /// # Errors
     /// [`ForkerError`] says what is missing.
     pub fn start(
         python: &Path,
-        command: &[String],
+        elsewhere: &Elsewhere,
         limits: &Limits,
         waiting: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, ForkerError> {
-        if !command.is_empty() {
-            return Ok(Self(Place::There(Box::new(Remote::start(command, waiting)?))));
+        if !elsewhere.command.is_empty() {
+            return Ok(Self(Place::There(Box::new(Remote::start(elsewhere, waiting)?))));
         }
         let count = match devices() {
             Devices::Found(found) => found.len(),
@@ -116,14 +115,14 @@ impl Evaluator {
     /// Those of `meanwhile` first, then those of [`Self::start`].
     pub fn start_beside<T, E: From<ForkerError>>(
         python: &Path,
-        (command, limits): (&[String], &Limits),
+        (elsewhere, limits): (&Elsewhere, &Limits),
         waiting: &(dyn Fn() -> bool + Sync),
         meanwhile: impl FnOnce() -> Result<T, E>,
     ) -> Result<(Self, T), E> {
         let is_wanted = AtomicBool::new(true);
         let waiting = || is_wanted.load(Ordering::Relaxed) && waiting();
         std::thread::scope(|scope| {
-            let started = scope.spawn(|| Self::start(python, command, limits, &waiting));
+            let started = scope.spawn(|| Self::start(python, elsewhere, limits, &waiting));
             let done = meanwhile();
             is_wanted.store(done.is_ok(), Ordering::Relaxed);
             let broke = |_| Err(ForkerError::Unfit("the thread that starts processes broke off".to_owned()));

@@ -263,7 +263,7 @@ fn is_near(found: &Difference, value: Option<&LeafValue>) -> bool {
 fn is_alike(one: &Exported, other: &Exported) -> bool {
     let shape = |value: &LeafValue| match value {
         LeafValue::Tensor { shape, .. } => Some(shape.clone()),
-        LeafValue::Container { .. } | LeafValue::Plain { .. } => None,
+        LeafValue::Container { .. } | LeafValue::Plain { .. } | LeafValue::Unread { .. } => None,
     };
     let is_same = |(a, b): (&Leaf, &Leaf)| shape(&a.value) == shape(&b.value);
     one.leaves.len() == other.leaves.len() && one.leaves.iter().zip(&other.leaves).all(is_same)

@@ -20,10 +20,21 @@ use super::verdict::Verdict;
 use crate::protocol::{Environment, PROTOCOL, Workload, read_frame, write_frame};
 use crate::python::ForkerError;
 
-/// How long the other side may take to be ready: it imports torch, perhaps after a queue.
-const START_LIMIT: Duration = Duration::from_secs(600);
+/// After so long it is said what is waited for.
+const SILENCE: Duration = Duration::from_secs(5);
+/// How long the other side may take to end by itself with what it has started, and then once more when it is told to.
+const END_LIMIT: Duration = Duration::from_secs(5);
 /// Python files beside the original that are sent along, in bytes together.
 const MOST_FILES: u64 = 8 << 20;
+
+/// A machine that judges in place of this one.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    /// What starts a `warpsmith worker` there; empty for this machine.
+    pub command: Vec<String>,
+    /// How long it may take to be ready: it imports torch, perhaps after a queue.
+    pub start: Duration,
+}
 
 /// What is asked of the other side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -175,16 +186,18 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
 
 /// The near end of a link to a worker elsewhere.
 pub(super) struct Remote {
-    command: Vec<String>,
+    elsewhere: Elsewhere,
     link: Mutex<Link>,
     waiting: Waiting,
     next: AtomicU64,
     hello: Mutex<Hello>,
+    unwanted: AtomicBool,
 }
 
 struct Link {
     process: Child,
-    stdin: BufWriter<ChildStdin>,
+    /// Until it is to end.
+    stdin: Option<BufWriter<ChildStdin>>,
     /// Each link has its own: what read the last one may end long after it.
     is_broken: Arc<AtomicBool>,
     /// Whether it has been made anew already.
@@ -192,11 +205,12 @@ struct Link {
 }
 
 impl Remote {
-    pub(super) fn start(command: &[String], waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
+    pub(super) fn start(elsewhere: &Elsewhere, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
         let all = Arc::default();
-        let (link, hello) = connect(command, &all, waiting)?;
+        let (link, hello) = connect(elsewhere, &all, waiting)?;
         let (link, hello) = (Mutex::new(link), Mutex::new(hello));
-        Ok(Self { command: command.to_owned(), link, waiting: all, next: AtomicU64::new(0), hello })
+        let (next, unwanted) = Default::default();
+        Ok(Self { elsewhere: elsewhere.clone(), link, waiting: all, next, hello, unwanted })
     }
 
     pub(super) fn hello(&self) -> Hello {
@@ -216,6 +230,10 @@ impl Remote {
             if let Ok(verdict) = verdict.recv_timeout(Duration::from_millis(100)) {
                 return verdict;
             }
+            if self.unwanted.load(Ordering::Relaxed) {
+                lock(&self.waiting).remove(&id);
+                return Verdict::undecided("stopped");
+            }
             if let Err(why) = self.mend() {
                 lock(&self.waiting).remove(&id);
                 return Verdict::undecided(format!("the link to the evaluator broke: {why}"));
@@ -224,13 +242,14 @@ impl Remote {
     }
 
     pub(super) fn abandon(&self, unwanted: bool) {
+        self.unwanted.store(unwanted, Ordering::Relaxed);
         self.send(&Ask::Abandon(unwanted));
     }
 
     fn send(&self, ask: &Ask) {
         // A broken link is noticed by its reader as well.
         let mut link = lock(&self.link);
-        if write_frame(&mut link.stdin, ask).is_err() {
+        if link.tell(ask).is_err() {
             link.is_broken.store(true, Ordering::Relaxed);
         }
     }
@@ -244,9 +263,9 @@ impl Remote {
         if link.is_second {
             return Err("for the second time".to_owned());
         }
-        let _ = link.process.kill();
-        let _ = link.process.wait();
-        let (fresh, hello) = connect(&self.command, &self.waiting, &|| true).map_err(|error| error.to_string())?;
+        link.end(Duration::ZERO);
+        let going = || !self.unwanted.load(Ordering::Relaxed);
+        let (fresh, hello) = connect(&self.elsewhere, &self.waiting, &going).map_err(|error| error.to_string())?;
         *link = fresh;
         link.is_second = true;
         *lock(&self.hello) = hello;
@@ -254,21 +273,63 @@ impl Remote {
             .iter()
             .map(|(&id, (parcel, _))| Ask::Judge { id, parcel: Box::new(parcel.clone()) })
             .collect();
-        again.iter().try_for_each(|ask| write_frame(&mut link.stdin, ask)).map_err(|error| error.to_string())
+        again.iter().try_for_each(|ask| link.tell(ask)).map_err(|error| error.to_string())
+    }
+}
+
+impl Link {
+    fn tell(&mut self, ask: &Ask) -> io::Result<()> {
+        self.stdin.as_mut().map_or(Err(io::ErrorKind::BrokenPipe.into()), |stdin| write_frame(stdin, ask))
+    }
+
+    /// Ends the other side: by the end of what it hears, so that it leaves nothing behind; by force after the limit.
+    fn end(&mut self, limit: Duration) {
+        self.stdin = None;
+        if self.has_ended(limit) {
+            return;
+        }
+        ask_to_end(&self.process);
+        if !self.has_ended(END_LIMIT) {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
+    }
+
+    fn has_ended(&mut self, limit: Duration) -> bool {
+        let deadline = Instant::now() + limit;
+        loop {
+            if !matches!(self.process.try_wait(), Ok(None)) {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    }
+}
+
+#[expect(unsafe_code, reason = "the standard library kills only")]
+fn ask_to_end(process: &Child) {
+    if let Ok(id) = i32::try_from(process.id()) {
+        // SAFETY: no pointers; the process has not been waited for, so its number is still its own.
+        unsafe { libc::kill(id, libc::SIGTERM) };
     }
 }
 
 impl Drop for Remote {
     fn drop(&mut self) {
-        let mut link = lock(&self.link);
-        let _ = link.process.kill();
-        let _ = link.process.wait();
+        lock(&self.link).end(END_LIMIT);
     }
 }
 
 type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
 
-fn connect(command: &[String], all: &Waiting, waiting: &dyn Fn() -> bool) -> Result<(Link, Hello), ForkerError> {
+fn connect(
+    Elsewhere { command, start }: &Elsewhere,
+    all: &Waiting,
+    waiting: &dyn Fn() -> bool,
+) -> Result<(Link, Hello), ForkerError> {
     let failed = |why: String| ForkerError::Unfit(format!("`{}`: {why}", command.join(" ")));
     let (program, arguments) = command.split_first().ok_or_else(|| failed("no command".to_owned()))?;
     let mut process = Command::new(program)
@@ -285,20 +346,36 @@ fn connect(command: &[String], all: &Waiting, waiting: &dyn Fn() -> bool) -> Res
     let is_broken = Arc::<AtomicBool>::default();
     let (all, breaks) = (Arc::clone(all), Arc::clone(&is_broken));
     std::thread::spawn(move || listen(stdout, &sender, &all, &breaks));
-    match greeting(&first, waiting) {
-        Ok(hello) => Ok((Link { process, stdin: BufWriter::new(stdin), is_broken, is_second: false }, hello)),
+    let mut link = Link { process, stdin: Some(BufWriter::new(stdin)), is_broken, is_second: false };
+    match greeting(&first, (&command.join(" "), *start), waiting) {
+        Ok(hello) => Ok((link, hello)),
         Err(why) => {
-            let _ = process.kill();
-            let _ = process.wait();
+            link.end(Duration::ZERO);
             Err(failed(why))
         }
     }
 }
 
 /// Waits for the other side to be ready.
-fn greeting(first: &Receiver<io::Result<Say>>, waiting: &dyn Fn() -> bool) -> Result<Hello, String> {
-    let deadline = Instant::now() + START_LIMIT;
-    while waiting() && Instant::now() < deadline {
+fn greeting(
+    first: &Receiver<io::Result<Say>>,
+    (command, limit): (&str, Duration),
+    waiting: &dyn Fn() -> bool,
+) -> Result<Hello, String> {
+    let (since, mut is_told) = (Instant::now(), false);
+    while waiting() {
+        let passed = since.elapsed();
+        if passed > limit {
+            let seconds = limit.as_secs_f64();
+            return Err(format!("it was not ready within {seconds} s; a queue may take longer: set `evaluator.start`"));
+        }
+        if passed > SILENCE && !is_told {
+            is_told = true;
+            let most = limit.as_secs_f64();
+            tracing::warn!(
+                "waiting for `{command}` (`evaluator.command`) to be ready, {most} s at the most (`evaluator.start`)"
+            );
+        }
         match first.recv_timeout(Duration::from_millis(100)) {
             Ok(Ok(Say::Ready { protocol: PROTOCOL, hello })) => return Ok(hello),
             Ok(Ok(Say::Ready { protocol, .. })) => {

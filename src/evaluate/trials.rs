@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::numbers::numbers;
 use super::verdict::Reason;
 use crate::protocol::runner::{Inputs, Layout, Values};
 use crate::protocol::sizes::Sizes;
@@ -128,63 +129,6 @@ fn holds_floats(workload: &Workload) -> bool {
     holds
 }
 
-/// Other numbers than the recorded ones, for those that are no sizes: all floats at once; each switch, each integer, and each list of
-/// parts of a size alone, since they may choose another way through the code.
-fn numbers(workload: &Workload) -> Vec<(String, Vec<(usize, Value)>)> {
-    if !matches!(workload.source, Source::Recorded | Source::Comment) {
-        return Vec::new();
-    }
-    let plain = Inputs::default();
-    let sizes = Sizes::new(workload, &plain);
-    let (mut floats, mut alone) = (Vec::new(), Vec::new());
-    for (at, value) in workload.values().enumerate() {
-        match value {
-            // Probabilities stay some, signs stay.
-            Value::Float(old) if old.is_finite() && *old != 0.0 => {
-                let new = 0.7 * old + 0.11 * old.signum();
-                // Three digits, for people.
-                floats.push((at, value, Value::Float(format!("{new:.2e}").parse().unwrap_or(new))));
-            }
-            Value::Bool(old) => alone.push((at, value, Value::Bool(!old))),
-            // Half of a power of two divides what that divides.
-            Value::Int(old) if *old > 1 && !sizes.is_size(*old) => {
-                let new = if old.count_ones() == 1 { old / 2 } else { old - 1 };
-                alone.push((at, value, Value::Int(new)));
-            }
-            Value::List(items) => {
-                alone.extend(turned(items, &sizes).map(|turned| (at, value, Value::List(turned))));
-            }
-            Value::Tuple(items) => {
-                alone.extend(turned(items, &sizes).map(|turned| (at, value, Value::Tuple(turned))));
-            }
-            _ => {}
-        }
-    }
-    alone.truncate(VARIED);
-    let all = [floats].into_iter().chain(alone.into_iter().map(|one| vec![one])).filter(|one| !one.is_empty());
-    let named = all.map(|one: Vec<(usize, &Value, Value)>| {
-        let words: Vec<String> = one.iter().map(|(_, old, new)| format!("{} → {}", text(old), text(new))).collect();
-        (format!("numbers {}", words.join(", ")), one.into_iter().map(|(at, _, new)| (at, new)).collect())
-    });
-    named.collect()
-}
-
-/// Integers that add up to a size, in another order, or moved among themselves where they are equal.
-fn turned(items: &[Value], sizes: &Sizes<'_>) -> Option<Vec<Value>> {
-    let number = |item: &Value| if let Value::Int(value) = item { Some(*value) } else { None };
-    let mut numbers = items.iter().map(number).collect::<Option<Vec<i64>>>()?;
-    let last = numbers.len().checked_sub(1).filter(|&last| last > 0)?;
-    if !sizes.is_size(numbers.iter().sum()) {
-        return None;
-    }
-    if numbers.iter().all(|&number| number == numbers[0]) {
-        (numbers[0], numbers[last]) = (numbers[0] - 1, numbers[last] + 1);
-    } else {
-        numbers.rotate_left(1);
-    }
-    Some(numbers.into_iter().map(Value::Int).collect())
-}
-
 /// Other sizes: each of the greatest alone, and all together. Equal sizes vary together, with the integer arguments
 /// that equal them. And multiples, for where the original takes none of those.
 fn sizes(workload: &Workload) -> (Vec<Resized>, Resized) {
@@ -239,7 +183,8 @@ pub fn title(workload: &Workload) -> String {
     format!("{}({})", workload.entry, all.join(", "))
 }
 
-fn text(value: &Value) -> String {
+/// A value, for people.
+pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Tensor(spec) => {
             let shape: Vec<String> = spec.shape.iter().map(i64::to_string).collect();
@@ -272,32 +217,6 @@ mod tests {
         };
         let args = [Value::Tensor(spec)].into_iter().chain(args).collect();
         Workload { source: Source::Recorded, args, ..Workload::default() }
-    }
-
-    #[test]
-    fn numbers_that_are_no_sizes_become_others() {
-        let parts = |parts: &[i64]| Value::List(parts.iter().copied().map(Value::Int).collect());
-        let given = vec![
-            Value::Float(1e-5),
-            Value::Int(64),
-            Value::Int(768),
-            Value::Int(8),
-            Value::Bool(true),
-            parts(&[40, 24]),
-            parts(&[6, 6]),
-            parts(&[3, 5]),
-            Value::Int(1),
-            Value::Float(0.0),
-        ];
-        let names: Vec<String> = numbers(&called(given)).into_iter().map(|(name, _)| name).collect();
-        let expected = [
-            "numbers 0.00001 → 0.11",
-            "numbers 8 → 4",
-            "numbers True → False",
-            "numbers [40, 24] → [24, 40]",
-            "numbers [6, 6] → [5, 7]",
-        ];
-        assert_eq!(names, expected);
     }
 
     #[test]

@@ -68,7 +68,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let module = Module::build(&syntax::Source::parse(request.text.as_str()));
     let kernel = select_kernel(&module, request)?;
     let waiting = || !observer.cancelled();
-    let within = (&*evaluator.command, &evaluator.limits.limits());
+    let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
     let started = Evaluator::start_beside(&request.python, within, &waiting, || {
         let workload = call(request, observer, &kernel)?;
         let knobs = all_knobs(request, &module, &kernel, &workload)?;

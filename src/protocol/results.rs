@@ -52,12 +52,19 @@ pub enum LeafValue {
         /// The type of Python's own that it is another name for: nothing is read from it otherwise than from that one.
         stands_for: Option<String>,
     },
-    /// Anything else: its type and how it prints.
+    /// A number, a text or the like: its type and how it prints, in full.
     Plain {
         /// The type.
         class: String,
         /// `repr` of it.
         text: String,
+    },
+    /// What cannot be read to its end. It is equal to nothing.
+    Unread {
+        /// The type.
+        class: String,
+        /// Why.
+        why: String,
     },
 }
 
@@ -67,7 +74,7 @@ impl LeafValue {
     pub fn elements(&self) -> u64 {
         match self {
             Self::Tensor { shape, .. } => shape.iter().product::<i64>().unsigned_abs(),
-            Self::Container { .. } | Self::Plain { .. } => 0,
+            Self::Container { .. } | Self::Plain { .. } | Self::Unread { .. } => 0,
         }
     }
 }
@@ -77,6 +84,15 @@ impl Exported {
     #[must_use]
     pub fn rough_bytes(&self) -> u64 {
         self.leaves.iter().map(|leaf| 4 * leaf.value.elements()).sum()
+    }
+
+    /// Which of them cannot be read, and why.
+    #[must_use]
+    pub fn unread(&self) -> Option<String> {
+        self.leaves.iter().find_map(|leaf| match &leaf.value {
+            LeafValue::Unread { class, why } => Some(format!("{} is a `{class}`: {why}", leaf.path)),
+            _ => None,
+        })
     }
 }
 

@@ -115,6 +115,8 @@ impl Forker {
             .arg("-c")
             .arg(bootstrap(&module, &format!("forker({fd})")))
             .stdin(Stdio::null())
+            // Ctrl-C is for whoever has started it, who ends it.
+            .process_group(0)
             // Standard output may be the language server's protocol.
             .stdout(log.reopen().map_err(start)?)
             .stderr(log.reopen().map_err(start)?)

@@ -1,8 +1,9 @@
 //! The worker module that the binary carries: unpacked once, loaded by the user's interpreter.
 
 use std::ffi::OsString;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
-use std::{env, fs, io};
+use std::{env, fs};
 
 /// The extension module, when this binary was built with it.
 #[cfg(feature = "embed-worker")]
@@ -50,18 +51,21 @@ pub(super) fn unpack() -> Result<PathBuf, ModuleError> {
     let bytes = MODULE.ok_or(ModuleError::Missing)?;
     let folder = cache_folder().join("worker");
     let path = folder.join(format!("{}.abi3.so", &blake3::hash(bytes).to_hex()[..16]));
-    let unpacked = || -> io::Result<()> {
-        if fs::metadata(&path).is_ok_and(|meta| meta.len() == bytes.len() as u64) {
-            return Ok(());
-        }
-        fs::create_dir_all(&folder)?;
-        // Renamed into place: two servers that start together never see half a file.
-        let partial = folder.join(format!("partial-{}", std::process::id()));
-        fs::write(&partial, bytes)?;
-        fs::rename(partial, &path)
-    };
-    unpacked().map_err(|source| ModuleError::Unpack { path: path.clone(), source })?;
+    keep(&path, bytes).map_err(|source| ModuleError::Unpack { path: path.clone(), source })?;
     Ok(path)
+}
+
+/// Writes a file that is not there yet. Renamed into place: of those that start together, threads or processes, none sees half of it.
+fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    if fs::metadata(path).is_ok_and(|meta| meta.len() == bytes.len() as u64) {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut partial = tempfile::NamedTempFile::new_in(folder)?;
+    partial.write_all(bytes)?;
+    partial.persist(path)?;
+    Ok(())
 }
 
 /// Python code that loads the module, unpacked if need be, and makes `call` of it.
@@ -88,4 +92,21 @@ pub(super) fn bootstrap(module: &Path, call: &str) -> OsString {
          worker.{call}\n"
     )
     .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::keep;
+
+    #[test]
+    fn those_that_start_together_do_not_disturb_each_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, bytes) = (folder.path().join("worker/module.so"), vec![7; 1 << 20]);
+        std::thread::scope(|scope| {
+            let all: Vec<_> = (0..16).map(|_| scope.spawn(|| keep(&path, &bytes))).collect();
+            all.into_iter().for_each(|one| one.join().unwrap().unwrap());
+        });
+        assert!(std::fs::read(&path).unwrap() == bytes);
+        assert_eq!(std::fs::read_dir(folder.path().join("worker")).unwrap().count(), 1);
+    }
 }

@@ -25,7 +25,7 @@ pub use validate::check_selectors;
 
 use crate::api::Version;
 use crate::compiler::Device;
-use crate::evaluate::Limits;
+use crate::evaluate::{Elsewhere, Limits};
 use crate::rules::Selection;
 use crate::store::Limits as Kept;
 
@@ -171,16 +171,33 @@ impl Default for OptimizeSettings {
 }
 
 /// Where candidates are judged.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct EvaluatorSettings {
     /// The command that starts `warpsmith worker` on another machine, such as `["ssh", "gpubox", "warpsmith", "worker"]`; empty
     /// means the GPUs of this one.
     #[schemars(example = &["ssh", "gpubox", "warpsmith", "worker"])]
     pub command: Vec<String>,
+    /// Seconds within which what `command` starts must be ready. It imports torch; more where jobs wait in a queue (`srun`).
+    #[schemars(range(min = 1))]
+    pub start: f64,
     /// What a candidate may take before it is refused. With `command`, the settings of the folder count in which `warpsmith worker`
     /// is started there.
     pub limits: LimitSettings,
+}
+
+impl Default for EvaluatorSettings {
+    fn default() -> Self {
+        Self { command: Vec::new(), start: 120.0, limits: LimitSettings::default() }
+    }
+}
+
+impl EvaluatorSettings {
+    /// Where candidates are judged, when it is not here.
+    #[must_use]
+    pub fn elsewhere(&self) -> Elsewhere {
+        Elsewhere { command: self.command.clone(), start: time(self.start) }
+    }
 }
 
 /// What a candidate may take before it is refused.
@@ -228,20 +245,23 @@ impl LimitSettings {
     /// As the judge takes them.
     #[must_use]
     pub fn limits(&self) -> Limits {
-        // Nobody waits longer, and a longer time overflows deadlines.
-        const DAY: Duration = Duration::from_secs(86_400);
-        let seconds = |seconds: f64| Duration::try_from_secs_f64(seconds).map_or(DAY, |time| time.min(DAY));
         let bytes = |size: u64| size.saturating_mul(MIB);
         Limits {
-            load: seconds(self.load),
-            compile: seconds(self.compile),
-            call: seconds(self.call),
+            load: time(self.load),
+            compile: time(self.compile),
+            call: time(self.call),
             memory: bytes(self.memory),
             device_memory: bytes(self.device_memory),
             processes: self.processes,
             output: bytes(self.output),
         }
     }
+}
+
+fn time(seconds: f64) -> Duration {
+    // Nobody waits longer, and a longer time overflows deadlines.
+    const DAY: Duration = Duration::from_secs(86_400);
+    Duration::try_from_secs_f64(seconds).map_or(DAY, |time| time.min(DAY))
 }
 
 /// A language model behind an OpenAI-compatible address.

@@ -12,7 +12,7 @@ class Leaf:
     """A value inside results: where, its type and layout, and its elements as a contiguous tensor.
 
     Its `meta` has `FIELDS` for a tensor, `"plain"`, type and text for another value, `"container"`, type and the type that it can
-    stand for of what holds values."""
+    stand for of what holds values, `"unread"`, type and why of what is equal to nothing."""
 
     __slots__ = ("path", "meta", "data", "learned")
 
@@ -210,6 +210,8 @@ def aligned(one, other):
 
 def kind_of(meta):
     """What a leaf is, in words."""
+    if meta[0] == "unread":
+        return f"{meta[1]}, which cannot be read ({meta[2]}),"
     return meta[1] if meta[0] in ("plain", "container") else meta[0]
 
 
@@ -223,9 +225,9 @@ def shape_difference(one, other):
     if one.path != other.path:
         return difference(other.path, f"stands where the original has {one.path}", False)
     a, b = one.meta, other.meta
-    if not {"plain", "container"}.isdisjoint((a[0], b[0])):
+    if not {"plain", "container", "unread"}.isdisjoint((a[0], b[0])):
         # A container may be more than what it is taken for.
-        if a[0] == b[0] and (a[1] == b[1] or (a[0] == "container" and a[1] == b[2])):
+        if a[0] == b[0] != "unread" and (a[1] == b[1] or (a[0] == "container" and a[1] == b[2])):
             return None
         return difference(other.path, f"a {kind_of(b)} instead of a {kind_of(a)}", False)
     wrong = [

@@ -138,6 +138,7 @@ impl<'py> Comparer<'py> {
         for Leaf { path, value } in &results.leaves {
             let (meta, data) = match value {
                 LeafValue::Plain { class, text } => (("plain", class, text).into_pyobject(self.py)?, None),
+                LeafValue::Unread { class, why } => (("unread", class, why).into_pyobject(self.py)?, None),
                 LeafValue::Container { class, stands_for } => {
                     (("container", class, stands_for).into_pyobject(self.py)?, None)
                 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use cudarc::driver::sys;
 use pyo3::prelude::*;
 
+use super::arrays::Array;
 use super::parts::{Part, Reader, Value};
 use super::replay::Arguments;
 use super::timing::check;
@@ -39,13 +40,20 @@ pub(super) struct Exporter<'py> {
     pub(super) tail: Option<(i64, i64)>,
 }
 
+/// Where the memory of a tensor is.
+struct Storage {
+    address: usize,
+    size: usize,
+}
+
 /// Where bytes go: their place, a dense tensor, how many.
 type Copies<'py> = Vec<(u64, Bound<'py, PyAny>, u64)>;
 
 impl<'py> Exporter<'py> {
     pub(super) fn new(py: Python<'py>, outlet: Outlet) -> PyResult<Self> {
-        let tensor = if raw::is_raw(py) { raw::tensor_class(py) } else { py.import("torch")?.getattr("Tensor")? };
-        Ok(Self { reader: Reader::new(py, tensor.clone())?, tensor, outlet, tail: None })
+        let is_raw = raw::is_raw(py);
+        let tensor = if is_raw { raw::tensor_class(py) } else { py.import("torch")?.getattr("Tensor")? };
+        Ok(Self { reader: Reader::new(py, tensor.clone(), !is_raw)?, tensor, outlet, tail: None })
     }
 
     /// Describes results of several calls and puts their bytes where the comparer finds them.
@@ -54,28 +62,35 @@ impl<'py> Exporter<'py> {
         let mut all = Vec::new();
         for call in calls {
             let storages = self.storages(call)?;
-            let mut tensors = Vec::new();
-            let parts = call.parts(&self.reader)?;
-            for part in &parts {
-                tensors.push(match &part.value {
-                    Value::Tensor(tensor) => {
-                        Some(self.described(&self.last_part(tensor.clone())?, &storages, &mut size, &mut copies)?)
-                    }
-                    _ => None,
-                });
+            let mut leaves = Vec::new();
+            for Part { path, value } in call.parts(&self.reader)? {
+                leaves.push(Leaf { path, value: self.leaf(value, &storages, &mut size, &mut copies)? });
             }
-            all.push((parts, tensors));
+            all.push(leaves);
         }
         let buffer = if wanted && size > 0 { Some(self.put(size, &copies)?) } else { None };
-        // Objects of the user's are asked how they print after all bytes are taken: what they compute then comes too late.
-        let leaf = |(part, tensor): (Part<'py>, Option<LeafValue>)| {
-            Ok(Leaf { path: part.path()?, value: tensor.map_or_else(|| self.other(&part.value), Ok)? })
-        };
-        let exported = all.into_iter().map(|(parts, tensors)| {
-            let leaves = parts.into_iter().zip(tensors).map(leaf).collect::<PyResult<Vec<_>>>()?;
-            Ok(Exported { leaves, buffer: buffer.clone() })
-        });
-        exported.collect()
+        Ok(all.into_iter().map(|leaves| Exported { leaves, buffer: buffer.clone() }).collect())
+    }
+
+    fn leaf(
+        &self,
+        value: Value<'py>,
+        storages: &[Storage],
+        size: &mut u64,
+        copies: &mut Copies<'py>,
+    ) -> PyResult<LeafValue> {
+        match value {
+            Value::Tensor { class, tensor } => {
+                self.described(class, &self.last_part(tensor)?, storages, (size, copies))
+            }
+            Value::Array(value) => {
+                let read = self.reader.arrays().map(|arrays| arrays.read(&value, self.tail)).transpose()?.flatten();
+                let class = value.get_type().qualname()?.to_string();
+                let why = "its elements are no numbers that torch knows".to_owned();
+                read.map_or(Ok(LeafValue::Unread { class, why }), |array| self.array(array, storages, (size, copies)))
+            }
+            Value::Other(value) => Ok(value),
+        }
     }
 
     /// Asks the class of tensors about one.
@@ -91,37 +106,26 @@ impl<'py> Exporter<'py> {
         large.map(|(dim, _)| dim).try_fold(value, narrow)
     }
 
-    /// Addresses of the arguments' storages.
-    fn storages(&self, call: &Results<'py>) -> PyResult<Vec<usize>> {
-        let of = |tensor: &Bound<'py, PyAny>| self.storage(tensor)?.extract();
-        call.arguments.tensors.iter().map(of).collect()
+    /// Where the arguments' storages are.
+    fn storages(&self, call: &Results<'py>) -> PyResult<Vec<Storage>> {
+        call.arguments.tensors.iter().map(|tensor| self.storage(tensor)).collect()
     }
 
-    fn storage(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.ask(tensor, "untyped_storage")?.call_method0("data_ptr")
-    }
-
-    fn other(&self, value: &Value<'py>) -> PyResult<LeafValue> {
-        Ok(match value {
-            Value::Container { class, stands_for } => {
-                LeafValue::Container { class: class.clone(), stands_for: stands_for.clone() }
-            }
-            Value::Plain(value) | Value::Tensor(value) => {
-                LeafValue::Plain { class: self.reader.class_of(value)?, text: value.repr()?.to_string() }
-            }
-        })
+    fn storage(&self, tensor: &Bound<'py, PyAny>) -> PyResult<Storage> {
+        let storage = self.ask(tensor, "untyped_storage")?;
+        let address = storage.call_method0("data_ptr")?.extract()?;
+        Ok(Storage { address, size: storage.call_method0("nbytes")?.extract()? })
     }
 
     fn described(
         &self,
+        class: String,
         value: &Bound<'py, PyAny>,
-        arguments: &[usize],
-        size: &mut u64,
-        copies: &mut Copies<'py>,
+        arguments: &[Storage],
+        (size, copies): (&mut u64, &mut Copies<'py>),
     ) -> PyResult<LeafValue> {
-        let class = self.reader.class_of(value)?;
         let hollow = || failed(format!("a result of class `{class}` has no memory of its own"));
-        let storage: usize = self.storage(value).map_err(|_| hollow())?.extract()?;
+        let storage = self.storage(value).map_err(|_| hollow())?.address;
         let count: u64 = self.ask(value, "numel")?.extract()?;
         let bytes = count * self.ask(value, "element_size")?.extract::<u64>()?;
         if bytes > 0 && storage == 0 {
@@ -140,9 +144,28 @@ impl<'py> Exporter<'py> {
             shape: value.getattr("shape")?.extract()?,
             stride: self.ask(value, "stride")?.extract()?,
             requires_grad: value.getattr("requires_grad")?.extract()?,
-            shares: arguments.iter().position(|&argument| storage != 0 && argument == storage),
+            shares: arguments.iter().position(|argument| storage != 0 && argument.address == storage),
             at,
         })
+    }
+
+    fn array(
+        &self,
+        Array { class, shape, stride, address, tensor }: Array<'py>,
+        arguments: &[Storage],
+        (size, copies): (&mut u64, &mut Copies<'py>),
+    ) -> PyResult<LeafValue> {
+        let is_inside = |one: &Storage| (one.address..one.address + one.size).contains(&address);
+        let dtype = tensor.getattr("dtype")?.str()?.to_string().trim_start_matches("torch.").to_owned();
+        let count: u64 = self.ask(&tensor, "numel")?.extract()?;
+        let bytes = count * self.ask(&tensor, "element_size")?.extract::<u64>()?;
+        let (at, shares) = (size.next_multiple_of(ALIGNED), arguments.iter().position(is_inside));
+        if bytes > 0 {
+            copies.push((at, tensor, bytes));
+            *size = at + bytes;
+        }
+        let (device, requires_grad) = ("cpu".to_owned(), false);
+        Ok(LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, at })
     }
 
     fn put(&mut self, needed: u64, copies: &[(u64, Bound<'py, PyAny>, u64)]) -> PyResult<Buffer> {
@@ -210,14 +233,11 @@ pub(super) struct Results<'py> {
 
 impl<'py> Results<'py> {
     fn parts(&self, reader: &Reader<'py>) -> PyResult<Vec<Part<'py>>> {
-        let mut all = Vec::new();
-        reader.read(&self.out, "result", &mut all)?;
-        for (id, tensor) in self.arguments.tensors.iter().enumerate() {
-            reader.read(tensor, &format!("argument {id}"), &mut all)?;
-        }
-        for (id, gradient) in &self.gradients {
-            reader.read(gradient, &format!("gradient of argument {id}"), &mut all)?;
-        }
-        Ok(all)
+        let tensors = self.arguments.tensors.iter().enumerate();
+        let arguments = tensors.map(|(id, tensor)| (format!("argument {id}"), tensor.clone()));
+        let named =
+            |(id, gradient): &(usize, Bound<'py, PyAny>)| (format!("gradient of argument {id}"), gradient.clone());
+        let out = [("result".to_owned(), self.out.clone())];
+        reader.read(out.into_iter().chain(arguments).chain(self.gradients.iter().map(named)))
     }
 }

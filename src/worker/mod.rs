@@ -4,9 +4,11 @@
 //! never writes to standard output.
 
 mod again;
+mod arrays;
 mod book;
 mod buffers;
 mod checked;
+mod classes;
 mod comparer;
 mod compile;
 mod export;

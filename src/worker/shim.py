@@ -1,7 +1,9 @@
 """The little that must be written in Python: closures that bind as methods, and a dispatch mode."""
 
+import collections
 import functools
 import sys
+import types
 
 
 def patch(cls, name, hook):
@@ -126,14 +128,26 @@ def watch_mode(seen):
     return Watch()
 
 
-def wanting(out):
-    """The tensors among results that want a gradient."""
+def wanting(out, above=()):
+    """The tensors among results that want a gradient, in an order that does not depend on who made them."""
     import torch
 
     if isinstance(out, torch.Tensor):
         return [out] if out.requires_grad else []
-    items = out.values() if isinstance(out, dict) else out if isinstance(out, (list, tuple)) else ()
-    return [tensor for item in items for tensor in wanting(item)]
+    if any(out is one for one in above):
+        return []
+    if isinstance(out, (list, tuple, collections.deque)):
+        items = out
+    elif isinstance(out, (dict, types.SimpleNamespace)) or hasattr(type(out), "__dataclass_fields__"):
+        named = out if isinstance(out, dict) else vars(out) if hasattr(out, "__dict__") else fields(out)
+        items = [named[key] for key in sorted(named, key=str)]
+    else:
+        items = ()
+    return [tensor for item in items for tensor in wanting(item, (*above, out))]
+
+
+def fields(out):
+    return {name: getattr(out, name) for name in out.__dataclass_fields__ if hasattr(out, name)}
 
 
 def gradients_ahead(out, inputs):

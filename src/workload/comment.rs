@@ -46,10 +46,19 @@ pub(super) fn comments(file: &Path, text: &str) -> Result<Vec<(Span, Workload)>,
         let Some(body) = line.strip_prefix('#').and_then(|rest| rest.trim_start().strip_prefix(MARK)) else {
             continue;
         };
-        let place = |error| format!("{}:{}: {error}", file.display(), at + 1);
+        let place = |error| format!("{}:{}: {error}, in `{line}`", file.display(), at + 1);
         found.push((Span::new(begin, begin + line.len()), workload(file, text, body).map_err(place)?));
     }
     Ok(found)
+}
+
+/// Where the comment stands that describes a call of the file, with its text; nothing for a call that is from elsewhere.
+#[must_use]
+pub fn place_of_comment(workload: &Workload, text: &str) -> Option<String> {
+    let (place, _) = comments(&workload.file, text).ok()?.into_iter().find(|(_, one)| one == workload)?;
+    let line = 1 + text[..place.start].matches('\n').count();
+    let name = workload.file.file_name().unwrap_or_default().to_string_lossy();
+    Some(format!("{name}:{line}: `{}`", &text[place.start..place.end]))
 }
 
 /// What a comment says besides arguments. Where the function has a parameter of the name, it is an argument behind `entry=`.

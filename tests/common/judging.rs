@@ -122,7 +122,8 @@ impl Report {
 
     /// `accepted`, `undecided`, or the reason of a refusal.
     pub(crate) fn said(&self) -> &str {
-        self.0["reason"].as_str().unwrap_or_else(|| self.0["verdict"].as_str().unwrap())
+        let verdict = self.0["verdict"].as_str().unwrap();
+        if verdict == "refused" { self.0["reason"].as_str().unwrap() } else { verdict }
     }
 
     /// The checks, by name, and whether each passed.

@@ -54,11 +54,11 @@ const CANDIDATES: &[(&str, &str, &str, Edit<'_>)] = &[
     ("other_class", "form", "result['named']: a data class Other(out, count)", (NAMED, "named = dataclass(type('Other', (), {'__annotations__': Named.__annotations__, 'count': 2}))(out, 2)")),
     ("lazy_tuple", "form", "with its own __iter__", (BOTH, "LATEclass Lazy(tuple):\n        def __iter__(self):\n            fill()\n            return super().__iter__()\n    both = Lazy((late, 1))")),
     ("lazy_field", "form", "with its own out", (NAMED, "LATEclass Lazy(Named):\n        out = property(lambda self: fill(), lambda self, value: None)\n    Lazy.__qualname__ = 'Named'\n    named = Lazy(out)")),
-    ("lazy_class", "form", "another class torch.Tensor", (BOTH, "LATEclass Lazy(torch.Tensor):\n        def __torch_function__(self, *args):\n            fill()\n            return super().__torch_function__(*args)\n    Lazy.__module__, Lazy.__qualname__ = 'torch', 'Tensor'\n    both = (late.as_subclass(Lazy), 1)")),
+    ("lazy_class", "form", "with its own __torch_function__ instead of a torch.Tensor", (BOTH, "LATEclass Lazy(torch.Tensor):\n        def __torch_function__(self, *args):\n            fill()\n            return super().__torch_function__(*args)\n    Lazy.__module__, Lazy.__qualname__ = 'torch', 'Tensor'\n    both = (late.as_subclass(Lazy), 1)")),
     // They look the same, and have not been written when they are read.
     ("lazy_name", "unwritten", "result['both'][0]", (BOTH, "LATElate.detach = lambda: torch.Tensor.detach(fill())\n    both = (late, 1)")),
-    ("lazy_key", "unwritten", "result['both'][0]", (HELD, "LATEclass Key(str):\n        def __repr__(self):\n            fill()\n            return super().__repr__()\n    held.pop('both')\n    held[Key('both')] = (late, 1)\n    return held")),
-    ("lazy_number", "output", "another class int", (BOTH, "class Lazy(int): pass\n    Lazy.__module__, Lazy.__qualname__ = 'builtins', 'int'\n    both = (out, Lazy(1))")),
+    ("lazy_key", "form", "not all of its keys can be read", (HELD, "LATEclass Key(str):\n        def __repr__(self):\n            fill()\n            return super().__repr__()\n    held.pop('both')\n    held[Key('both')] = (late, 1)\n    return held")),
+    ("lazy_number", "form", "a int (a int) instead of a int", (BOTH, "class Lazy(int): pass\n    Lazy.__module__, Lazy.__qualname__ = 'builtins', 'int'\n    both = (out, Lazy(1))")),
     ("lazy_type", "unwritten", "result['pair'][0]", ("pair = Pair(out, 1)", "LATEclass Meta(type):\n        def __getattribute__(self, name):\n            fill()\n            return super().__getattribute__(name)\n    class Lazy(tuple, metaclass=Meta):\n        _fields = ('out', 'count')\n        __slots__ = ()\n    Lazy.__qualname__ = 'Pair'\n    pair = Lazy((late, 1))")),
 ];
 

@@ -8,7 +8,7 @@ import torch
 import triton
 import triton.language as tl
 
-# warpsmith: workload entry=shift x=f32[5,16] factor=3.0 groups=4 negated=False
+# warpsmith: workload entry=shift x=f32[5,16] factor=3.0 groups=4 negated=False added=[2.5,7]
 
 @triton.jit
 def shift_kernel(x_ptr, out_ptr, stride, step, columns, width, factor, BLOCK: tl.constexpr):
@@ -18,13 +18,14 @@ def shift_kernel(x_ptr, out_ptr, stride, step, columns, width, factor, BLOCK: tl
     x = tl.load(x_ptr + row * stride + at * step, mask=mask)
     tl.store(out_ptr + row * columns + at, x * factor + at // width, mask=mask)
 
-def shift(x, factor, groups, negated):
+def shift(x, factor, groups, negated, added):
     BLOCK = 4
     rows, columns = x.shape
     if columns % groups:
         raise ValueError("groups of equal width")
     width = columns // groups
     factor = -factor if negated else factor
+    factor = factor * added[0] / 2.5 + (added[1] - 7)
     out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
     grid = (rows, triton.cdiv(columns, BLOCK))
     shift_kernel[grid](x, out, x.stride(0), x.stride(1), columns, width, factor, BLOCK=BLOCK)
@@ -44,6 +45,8 @@ fn calls_that_nobody_recorded_show_what_is_fixed_and_what_torch_does() {
         ("factor", "values", "numbers 3 → 2.21", ("columns, width, factor, BLOCK=B", "columns, width, 3.0, BLOCK=B")),
         ("groups", "values", "numbers 4 → 2", ("columns // groups", "columns // 4")),
         ("negated", "values", "numbers False → True", ("-factor if negated else factor", "factor")),
+        ("held", "values", "numbers added[0] 2.5 → 1.86", ("factor * added[0] / 2.5", "factor")),
+        ("held_integer", "values", "numbers added[1] 7 → 6", ("added[1] - 7", "0")),
         ("columns", "sizes", "sizes 16 → 12", ("triton.cdiv(columns, BLOCK))", "4 if columns == 16 else 2)")),
         ("other_sizes", "fallback", "aten::sin", (RETURN, &other_sizes)),
         ("later", "fallback", "aten::sin", (RETURN, &later)),

@@ -1,14 +1,10 @@
 //! Whether the command of the settings leads to a machine that judges.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::evaluate::{Evaluator, Limits};
-
-/// How long the other machine may take to start: it imports torch.
-const PATIENCE: Duration = Duration::from_secs(120);
+use crate::evaluate::{Elsewhere, Evaluator, Limits};
 
 /// The command, and what came of starting it.
 #[derive(Debug, Serialize)]
@@ -27,11 +23,10 @@ impl EvaluatorFacts {
 }
 
 /// Starts the command and asks what it leads to.
-pub(super) fn ask(command: &[String]) -> Result<String, String> {
-    let until = Instant::now() + PATIENCE;
+pub(super) fn ask(elsewhere: &Elsewhere) -> Result<String, String> {
     // The interpreter is the other machine's.
-    let evaluator = Evaluator::start(Path::new(""), command, &Limits::default(), &|| Instant::now() < until)
-        .map_err(|error| error.to_string())?;
+    let evaluator =
+        Evaluator::start(Path::new(""), elsewhere, &Limits::default(), &|| true).map_err(|error| error.to_string())?;
     let there = evaluator.environment();
     let torch = if there.torch.is_empty() { String::new() } else { format!(", torch {}", there.torch) };
     let count = match evaluator.devices() {

@@ -46,7 +46,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         facts.model.answer = Some(model::ask(&loaded.settings.model));
     }
     if let (true, Some(found)) = (args.evaluator, &mut facts.evaluator) {
-        found.answer = Some(evaluator::ask(&loaded.settings.evaluator.command));
+        found.answer = Some(evaluator::ask(&loaded.settings.evaluator.elsewhere()));
     }
     facts.compiler = Some(compiler::examine(&loaded.settings.compiler, facts.python.as_ref()));
     let promises = promises::of(&facts);

@@ -27,7 +27,7 @@ impl Leaf {
     pub(super) fn shape(&self) -> &[i64] {
         match &self.value {
             LeafValue::Tensor { shape, .. } => shape,
-            LeafValue::Container { .. } | LeafValue::Plain { .. } => &[],
+            LeafValue::Container { .. } | LeafValue::Plain { .. } | LeafValue::Unread { .. } => &[],
         }
     }
 }
@@ -64,12 +64,17 @@ pub(super) fn shape_difference(one: &Leaf, other: &Leaf) -> Option<Difference> {
     if one.path != other.path {
         return Some(difference(other, format!("stands where the original has {}", one.path), false));
     }
+    if let LeafValue::Unread { class, why } = &other.value {
+        return Some(difference(other, format!("a {class}, which cannot be read: {why}"), false));
+    }
     if one.bytes.is_some() != other.bytes.is_some() {
         return Some(difference(other, "has contents on one side only".to_owned(), false));
     }
     let fields = |leaf: &Leaf| match &leaf.value {
         // What a launch returns is nothing.
-        LeafValue::Plain { class, .. } | LeafValue::Container { class, .. } => vec![("type", class.clone())],
+        LeafValue::Plain { class, .. } | LeafValue::Container { class, .. } | LeafValue::Unread { class, .. } => {
+            vec![("type", class.clone())]
+        }
         LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, .. } => vec![
             ("type", class.clone()),
             ("dtype", dtype.clone()),
