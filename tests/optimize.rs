@@ -169,7 +169,7 @@ fn optimizing_records_searches_verifies_and_applies() {
     let fixed_grid = SCALE.replace("triton.cdiv(n, 16)", "triton.cdiv(n, BLOCK)").replace("BLOCK=16", "BLOCK=BLOCK");
     let text_before = fixed_grid.replace("def scale(x):\n", "def scale(x):\n    BLOCK = 16\n");
     let project = Project::new(&[("scale.py", &text_before)]);
-    let ran = project.run(&["optimize", "scale.py", "--budget", "30s", "--apply"]);
+    let ran = project.run(&["optimize", "scale.py", "--budget", "40s", "--apply"]);
     assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
     let shown = text(&ran.stdout);
     assert!(shown.contains("× faster (95 % ") && shown.contains("simulated"), "{shown}");
@@ -187,7 +187,7 @@ fn optimizing_records_searches_verifies_and_applies() {
 #[test]
 fn a_change_that_is_wrong_is_never_offered() {
     let project = Project::new(&[("scale.py", SCALE)]);
-    let ran = project.run(&["optimize", "scale.py", "--budget", "30s", "--json"]);
+    let ran = project.run(&["optimize", "scale.py", "--budget", "40s", "--json"]);
     let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
     if let Some(change) = outcome["offer"]["change"].as_str() {
         assert!(!change.contains("BLOCK 16 → 8") && !change.contains("→ 4"), "{change}");

@@ -222,7 +222,7 @@ fn a_worker_that_cannot_work_says_why_and_ends_with_2() {
 fn optimizing_needs_no_gpu_where_the_evaluator_has_one() {
     let project = Project::new(SCALE, &[]);
     let optimize = || {
-        let mut command = project.command(&["optimize", "original.py", "--budget", "20s"]);
+        let mut command = project.command(&["optimize", "original.py", "--budget", "60s"]);
         command.env_remove("WARPSMITH_FAKE_DEVICE").env("CUDA_VISIBLE_DEVICES", "");
         let ran = command.output().unwrap();
         (ran.status.code(), text(&[ran.stdout, ran.stderr].concat()))

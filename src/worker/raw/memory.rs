@@ -181,6 +181,10 @@ impl Memory {
         self.address()
     }
 
+    fn nbytes(&self) -> usize {
+        self.size
+    }
+
     /// For Triton's interpreter, which works on a copy on the host: this is there already.
     fn cpu(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
