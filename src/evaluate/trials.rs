@@ -172,7 +172,7 @@ fn prime_below(size: i64) -> i64 {
 /// Whether NaN among the original's results belongs there. Large magnitudes overflow on the way, in one kernel earlier
 /// than in another.
 pub(super) fn means_nan(inputs: &Inputs) -> bool {
-    inputs.values != Values::Large
+    !matches!(inputs.values, Values::Large | Values::Far)
 }
 
 /// `softmax(float32[4096,1000], 1000)`
