@@ -36,7 +36,7 @@ const TWO_PASSES: &str = "var = tl.sum(rest * rest, 0) / columns\n";
 /// The difference of two great numbers where the mean is far from zero.
 const SQUARES: &str = "var = tl.maximum(tl.sum(x * x, 0) / columns - mean * mean, 0.0)\n";
 /// Far from zero, whatever the inputs are.
-const FAR: &str = "to(tl.float32)\n    x = tl.where(mask, x + 300.0, 0.0)\n";
+const FAR: &str = "to(tl.float32)\n    x = tl.where(mask, x + 60.0, 0.0)\n";
 const NEAR: &str = "to(tl.float32)\n";
 const OTHERWISE: Edit<'_> = ("(x - mean) / tl.sqrt(var + 1e-5)", "(x - mean) * (1.0 / tl.sqrt(var + 1e-5))");
 

@@ -49,7 +49,8 @@ fn deny(target: &Path) -> anyhow::Result<()> {
     let program = tools.join("bin/cargo-deny");
     if !program.exists() {
         say("cargo-deny is missing: installing it (some minutes, once)");
-        process::run(cargo("install cargo-deny --locked --quiet --root").arg(&tools))?;
+        // Without optimizing it, which takes most of the time.
+        process::run(cargo("install cargo-deny --locked --debug --quiet --root").arg(&tools))?;
     }
     process::run(Command::new(program).args(CHECK))
 }
