@@ -120,7 +120,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when it is of a newer release or cannot be written.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        match Self::open_sound(path) {
+        match Self::open_sound(path, false) {
             Err(error) if error.is_damage() => Self::replace(path),
             other => other,
         }
@@ -136,7 +136,8 @@ impl Store {
         Ok(store)
     }
 
-    fn open_sound(path: &Path) -> Result<Self, StoreError> {
+    /// `is_alone` says that whoever asks has the lock of [`alone`].
+    fn open_sound(path: &Path, is_alone: bool) -> Result<Self, StoreError> {
         let io = |source| StoreError::Io { path: path.to_owned(), source };
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(io)?;
@@ -144,6 +145,10 @@ impl Store {
         private(path).map_err(io)?;
         let sqlite = |source| StoreError::Sqlite { path: path.to_owned(), source };
         let mut connection = Connection::open(path).map_err(sqlite)?;
+        connection.busy_timeout(PATIENCE).map_err(sqlite)?;
+        // SQLite waits for nobody who turns an empty file into one with a log, but says that it is busy.
+        let is_new = version(&connection).map_err(sqlite)? == 0;
+        let _alone = if is_new && !is_alone { Some(alone(path)?) } else { None };
         let found = prepare(&mut connection).map_err(sqlite)?;
         if found > MIGRATIONS.len() {
             return Err(StoreError::Newer { path: path.to_owned(), found });
@@ -154,9 +159,8 @@ impl Store {
     /// Sets a damaged file aside and makes a new one. One process does, the others find the new one.
     fn replace(path: &Path) -> Result<Self, StoreError> {
         let io = |source| StoreError::Io { path: path.to_owned(), source };
-        let lock = File::create(with_suffix(path, ".lock")).map_err(io)?;
-        lock.lock().map_err(io)?;
-        match Self::open_sound(path) {
+        let _alone = alone(path)?;
+        match Self::open_sound(path, true) {
             Err(error) if error.is_damage() => {}
             other => return other,
         }
@@ -166,7 +170,7 @@ impl Store {
         for left in ["-wal", "-shm"] {
             let _ = fs::remove_file(with_suffix(path, left));
         }
-        Self::open_sound(path)
+        Self::open_sound(path, true)
     }
 
     fn error(&self, source: rusqlite::Error) -> StoreError {
@@ -188,9 +192,16 @@ impl Store {
     }
 }
 
+/// A lock for whoever makes the file, or another one in its place.
+fn alone(path: &Path) -> Result<File, StoreError> {
+    let io = |source| StoreError::Io { path: path.to_owned(), source };
+    let lock = File::create(with_suffix(path, ".lock")).map_err(io)?;
+    lock.lock().map_err(io)?;
+    Ok(lock)
+}
+
 /// Brings a file to the present schema; returns the one that it has.
 fn prepare(connection: &mut Connection) -> rusqlite::Result<usize> {
-    connection.busy_timeout(PATIENCE)?;
     let found = version(connection)?;
     if found > MIGRATIONS.len() {
         return Ok(found);
@@ -313,6 +324,11 @@ mod tests {
                 scope.spawn(move || {
                     let mut store = Store::open(path).unwrap();
                     for key in 0..20 {
+                        // The last one who closes it takes its log away.
+                        if writer % 2 == 0 {
+                            drop(store);
+                            store = Store::open(path).unwrap();
+                        }
                         store.keep_evaluation(&[writer, key], "{}").unwrap();
                     }
                 });
