@@ -86,6 +86,26 @@ fn otherwise(report: &Report, expected: &str, words: &str) -> Option<String> {
     is_otherwise.then(|| format!("{}: {said} instead of {expected}: {evidence}", report.name()))
 }
 
+/// A candidate: its name, what is said of it, words of the evidence, and what it has instead of what.
+type Expected = (&'static str, &'static str, &'static str, Edit<'static>);
+
+/// Judges candidates that differ from the original in one place each, `LATE` in them replaced by `late`.
+fn as_expected(original: &str, late: &str, candidates: &[Expected]) {
+    let project = Project::new(original, &[]);
+    for (name, _, _, (old, new)) in candidates {
+        assert_eq!(original.matches(old).count(), 1, "{name} replaces one place");
+        project.write(&format!("candidates/{name}.py"), &original.replace(old, &new.replace("LATE", late)));
+    }
+    let (reports, code) = project.batch(&["--quick", "--jobs", "2"]);
+    assert_eq!((reports.len(), code), (candidates.len(), Some(1)));
+    let others = reports.iter().filter_map(|report| {
+        let (_, expected, words, _) = candidates.iter().find(|(name, ..)| *name == report.name()).unwrap();
+        otherwise(report, expected, words)
+    });
+    let others: Vec<String> = others.collect();
+    assert!(others.is_empty(), "{}", others.join("\n"));
+}
+
 #[test]
 fn each_fault_is_refused_for_its_reason_and_what_is_right_is_accepted() {
     let right = [("same", SAME), ("faster", FASTER), ("slower", SLOWER), ("z_right", FASTER)];

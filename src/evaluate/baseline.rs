@@ -264,17 +264,14 @@ impl Baseline {
             return Ok(Arc::clone(habits));
         }
         let _shared = bench.shared();
-        let overwrites = match self.original.run_in_turn(bench, &self.sequence())?.as_slice() {
-            &[one, other] => {
+        let overwrites = match self.original.run_twice(bench, &self.sequence())? {
+            Some([one, other]) => {
                 let ask = ComparerRequest::Changed { one, other };
                 let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
                 bench.drop_slots(vec![one, other])?;
                 found.iter().any(|one| one.path.starts_with("result"))
             }
-            slots => {
-                bench.drop_slots(slots.to_vec())?;
-                true
-            }
+            None => true,
         };
         let needs_kernels = self.needs_kernels(bench, &self.trials[0])?;
         let is_unseen = needs_kernels == Some(false) && {
@@ -286,12 +283,9 @@ impl Baseline {
         let needs_kernels = needs_kernels == Some(true);
         let mut partly = Vec::new();
         for reuse in [Reuse::Middle, Reuse::Few] {
-            match self.original.run_in_turn(bench, &self.sequence_with(reuse))?.as_slice() {
-                &[before, slot] => {
-                    bench.drop_slots(vec![before])?;
-                    partly.push((reuse, slot));
-                }
-                slots => bench.drop_slots(slots.to_vec())?,
+            if let Some([before, slot]) = self.original.run_twice(bench, &self.sequence_with(reuse))? {
+                bench.drop_slots(vec![before])?;
+                partly.push((reuse, slot));
             }
         }
         Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, is_unseen, partly }))))

@@ -160,11 +160,11 @@ fn turned(items: &[Value], sizes: &Sizes<'_>) -> Option<Vec<Value>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::protocol::{Reference, TensorSpec};
 
-    fn called(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Workload {
+    pub(in crate::evaluate) fn called(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Workload {
         let spec = TensorSpec {
             shape: vec![64, 12],
             stride: vec![12, 1],

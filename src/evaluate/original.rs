@@ -58,18 +58,15 @@ impl Original {
         self.run_in(&mut running, bench, call, limit)
     }
 
-    /// Runs it several times, one right after the other in one process; the numbers of the results, up to the first call that
-    /// it refuses.
-    pub(super) fn run_in_turn(&self, bench: &Bench, calls: &[Call]) -> Result<Vec<u32>, Undecided> {
+    /// Runs it twice, one right after the other in one process; the numbers of both results, if it refuses neither.
+    pub(super) fn run_twice(&self, bench: &Bench, calls: &[Call; 2]) -> Result<Option<[u32; 2]>, Undecided> {
         let mut running = self.process(bench)?;
-        let mut slots = Vec::new();
-        for call in calls {
-            match self.run_in(&mut running, bench, call, bench.limits.call)? {
-                Ok((_, slot)) => slots.push(slot),
-                Err(_) => break,
-            }
-        }
-        Ok(slots)
+        let Ok((_, first)) = self.run_in(&mut running, bench, &calls[0], bench.limits.call)? else { return Ok(None) };
+        let Ok((_, second)) = self.run_in(&mut running, bench, &calls[1], bench.limits.call)? else {
+            bench.drop_slots(vec![first])?;
+            return Ok(None);
+        };
+        Ok(Some([first, second]))
     }
 
     fn run_in(

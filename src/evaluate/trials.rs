@@ -206,22 +206,11 @@ pub(super) fn text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::TensorSpec;
-
-    fn called(args: Vec<Value>) -> Workload {
-        let spec = TensorSpec {
-            shape: vec![64, 12],
-            stride: vec![12, 1],
-            dtype: "float32".to_owned(),
-            ..TensorSpec::default()
-        };
-        let args = [Value::Tensor(spec)].into_iter().chain(args).collect();
-        Workload { source: Source::Recorded, args, ..Workload::default() }
-    }
+    use crate::evaluate::numbers::tests::called;
 
     #[test]
     fn multiples_are_for_originals_that_take_nothing_else() {
-        let all = trials(&called(Vec::new()), 7);
+        let all = trials(&called(Vec::new(), Vec::new()), 7);
         let at = |name: &str| all.iter().position(|trial| trial.name == name).unwrap();
         let (multiple, better) = (at("sizes 64 → 48"), at("sizes 64 → 61"));
         assert!(all[multiple].unless.contains(&better) && !all[multiple].unless.contains(&at("sizes 64 → 1")));

@@ -1,7 +1,7 @@
 //! What holds the results is a result as well, and what computes them while they are read comes too late.
 
-use crate::judging::{Edit, Project, SCALE};
-use crate::{RETURN, TOP};
+use crate::judging::SCALE;
+use crate::{Expected, RETURN, TOP};
 
 const CLASSES: &str = "
 import collections
@@ -41,7 +41,7 @@ const LATE: &str = "late = torch.empty_like(out)\n    fill = lambda: late.copy_(
 
 /// A name, the reason, words of the evidence, what is another, with `LATE` for [`LATE`].
 #[rustfmt::skip]
-const CANDIDATES: &[(&str, &str, &str, Edit<'_>)] = &[
+const CANDIDATES: &[Expected] = &[
     // Whoever takes a tuple or a dictionary takes these, in any order.
     ("alike", "accepted", "", (BOTH, "both = Pair(out, 1)")),
     ("other_order", "accepted", "", (HELD, "return collections.OrderedDict(reversed(held.items()))")),
@@ -65,17 +65,5 @@ const CANDIDATES: &[(&str, &str, &str, Edit<'_>)] = &[
 #[test]
 fn what_holds_results_is_compared_and_nothing_of_it_is_asked() {
     let original = SCALE.replace(TOP, &format!("{CLASSES}{TOP}")).replace(RETURN, RETURNED);
-    let project = Project::new(&original, &[]);
-    for (name, _, _, (old, new)) in CANDIDATES {
-        assert_eq!(original.matches(old).count(), 1, "{name} replaces one place");
-        project.write(&format!("candidates/{name}.py"), &original.replace(old, &new.replace("LATE", LATE)));
-    }
-    let (reports, code) = project.batch(&["--quick", "--jobs", "2"]);
-    assert_eq!((reports.len(), code), (CANDIDATES.len(), Some(1)));
-    let others = reports.iter().filter_map(|report| {
-        let (_, expected, words, _) = CANDIDATES.iter().find(|(name, ..)| *name == report.name()).unwrap();
-        crate::otherwise(report, expected, words)
-    });
-    let others: Vec<String> = others.collect();
-    assert!(others.is_empty(), "{}", others.join("\n"));
+    crate::as_expected(&original, LATE, CANDIDATES);
 }

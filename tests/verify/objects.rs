@@ -1,7 +1,7 @@
 //! Results inside arrays, deques, sets and objects are compared to their last element, or nothing is said.
 
-use crate::judging::{Edit, Project, SCALE, text};
-use crate::{RETURN, ROOT, TOP};
+use crate::judging::{Project, SCALE, text};
+use crate::{Expected, RETURN, ROOT, TOP};
 
 const CLASSES: &str = "
 import collections
@@ -58,7 +58,7 @@ const LATE: &str = "late = torch.empty_like(wide)\n    fill = lambda: late.copy_
 
 /// A name, the reason, words of the evidence, what is another, with `LATE` for [`LATE`].
 #[rustfmt::skip]
-const CANDIDATES: &[(&str, &str, &str, Edit<'_>)] = &[
+const CANDIDATES: &[Expected] = &[
     ("same", "accepted", "", (SLOTS, SLOTS)),
     ("other_order", "accepted", "", (CUSTOM, "custom = Object(count=1, wide=wide + 0)")),
     ("other_names", "accepted", "", ("names = {'b', 'a', ('c', 1)}", "names = {('c', 1), 'a', 'b'}")),
@@ -90,19 +90,7 @@ const CANDIDATES: &[(&str, &str, &str, Edit<'_>)] = &[
 #[test]
 fn what_is_in_objects_is_compared_to_its_last_element() {
     let original = SCALE.replace(TOP, &format!("{CLASSES}{TOP}")).replace(RETURN, RETURNED);
-    let project = Project::new(&original, &[]);
-    for (name, _, _, (old, new)) in CANDIDATES {
-        assert_eq!(original.matches(old).count(), 1, "{name} replaces one place");
-        project.write(&format!("candidates/{name}.py"), &original.replace(old, &new.replace("LATE", LATE)));
-    }
-    let (reports, code) = project.batch(&["--quick", "--jobs", "2"]);
-    assert_eq!((reports.len(), code), (CANDIDATES.len(), Some(1)));
-    let others = reports.iter().filter_map(|report| {
-        let (_, expected, words, _) = CANDIDATES.iter().find(|(name, ..)| *name == report.name()).unwrap();
-        crate::otherwise(report, expected, words)
-    });
-    let others: Vec<String> = others.collect();
-    assert!(others.is_empty(), "{}", others.join("\n"));
+    crate::as_expected(&original, LATE, CANDIDATES);
 }
 
 #[test]
