@@ -10,6 +10,7 @@ judged in processes of its own is spread over them. Standard library only.
 """
 
 import argparse
+import collections
 import concurrent.futures
 import contextlib
 import datetime
@@ -178,7 +179,7 @@ class Evaluation:
 
     def same(self):
         """A kernel against itself: how often a win is claimed."""
-        rows = self.results.get("same", {}).get("rows", {})
+        rows, unmeasured = ({**self.results.get("same", {}).get(key, {})} for key in ("rows", "unmeasured"))
         with self.folder() as folder:
             kernels = {f"example {name}": (pathlib.Path(shutil.copy(ROOT / f"examples/{name}.py", folder)), entry) for name, entry in EXAMPLES.items()}
             kernels |= {name: (ROOT / f"tests/verify/{name}.py", entry) for name, entry in suite.ENTRIES.items()}
@@ -191,7 +192,10 @@ class Evaluation:
                     arguments = "--entry", entry, "--quick", "--jobs", 3, "--repeat", REPEATS - len(done)
                     found, _, errors = self.lines(path, path, *arguments, device=device)
                 done += [{key: answer.get(key) for key in ("speedup", "interval", "offer")} for _, answer in found if answer.get("interval")]
-                print(f"     {name:20} {len(done)} comparisons {errors[-300:]}", flush=True)
+                without = [answer for _, answer in found if not answer.get("interval")]
+                unmeasured.setdefault(name, []).extend({key: answer.get(key) for key in ("verdict", "reason", "checks")} for answer in without)
+                why = collections.Counter(str(answer.get("reason"))[:200] for answer in without)
+                print(f"     {name:20} {len(done)} comparisons, {len(without)} without: {dict(why)} {errors[-300:]}", flush=True)
 
             self.each(one, kernels.items())
         every = [row for some in rows.values() for row in some]
@@ -201,6 +205,7 @@ class Evaluation:
         self.keep("same", {
             "comparisons": len(every), "wins": wins, "intervals above 1": above,
             "median distance from 1": statistics.median(spread) if spread else None, "largest": max(spread, default=None), "rows": rows,
+            "without an interval": sum(map(len, unmeasured.values())), "unmeasured": unmeasured,
         })
         return len(every) >= REPEATS * len(kernels) and wins < 0.01 * len(every)
 
@@ -265,7 +270,9 @@ class Evaluation:
         before, earlier = state(), self.results.get("robust", {})
         batches = earlier.get("batches", {})
         for number in range(ROBUST // ROBUST_BATCH):
-            if str(number) in batches or self.left() < 30:
+            # One that is broken off says nothing, and leaves behind what it could not clean up.
+            longest = max((batch["seconds"] for batch in batches.values()), default=100.0)
+            if str(number) in batches or self.left() < 1.3 * longest:
                 continue
             with self.folder() as folder:
                 files = folder / "candidates"
@@ -278,8 +285,7 @@ class Evaluation:
                 for name, kind in made.items()
                 if verdicts.get(name, {}).get("verdict") != ("accepted" if kind == "right" else "refused")
             }
-            if len(verdicts) == len(made) or self.left() > 30:
-                batches[str(number)] = {"verdicts": len(verdicts), "seconds": round(seconds, 1), "wrong": wrong, "errors": errors}
+            batches[str(number)] = {"verdicts": len(verdicts), "seconds": round(seconds, 1), "wrong": wrong, "errors": errors}
             print(f"     batch {number}: {len(verdicts)} verdicts in {seconds:.0f} s, {len(wrong)} wrong {errors[-300:]}", flush=True)
         time.sleep(1.0)
         after = state()

@@ -1,4 +1,4 @@
-# expect: refused: returned|type|output|shape|results
+# expect: refused: form|returned|type|output|shape|results
 # point: 13
 
 import torch
