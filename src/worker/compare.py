@@ -42,21 +42,40 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
     if wrong is not None:
         return [wrong]
     rounding = arithmetic_of(original)
-    found = []
+    found, unequal = [], []
     for at, (one, other) in enumerate(zip(original, candidate)):
         wrong = shape_difference(one, other)
-        if wrong is None:
-            against, moved = runs_at(reference, jittered, at, len(original))
-            if one.meta[0] == "container":
-                continue
-            if one.meta[0] == "plain":
-                wrong = plain_difference(one, other, against, moved)
-            else:
-                known = level[at] if level is not None and len(level) == len(original) else None
-                wrong = tensor_difference(one, other, against, moved, rounding, holds_nan, exact, known)
+        if wrong is None and one.meta[0] == "plain":
+            wrong = plain_difference(one, other, *runs_at(reference, jittered, at, len(original)))
+        elif wrong is None and one.meta[0] != "container":
+            unequal.append(at)
         if wrong is not None:
-            found.append(wrong)
-    return found
+            found.append((at, wrong))
+    same = told([same_bits(original[at].data, candidate[at].data) for at in unequal])
+    tensors = []
+    for at in (at for at, is_same in zip(unequal, same) if not is_same):
+        known = level[at] if level is not None and len(level) == len(original) else None
+        runs = runs_at(reference, jittered, at, len(original))
+        tensors.append((at, Tensors(original[at], candidate[at], *runs, rounding, holds_nan, exact, known)))
+    fine = told([tensors.is_fine() for _, tensors in tensors])
+    for at, compared in (one for one, is_fine in zip(tensors, fine) if not is_fine):
+        wrong = compared.difference()
+        if wrong is not None:
+            found.append((at, wrong))
+    return [wrong for _, wrong in sorted(found, key=lambda one: one[0])]
+
+
+def told(questions):
+    """Answers that are on the device, and some that are known already (`True`, `False`). One wait serves them all: others use the
+    device meanwhile, and each wait is for them, too."""
+    open_ = [answer for answer in questions if not isinstance(answer, bool)]
+    answers = iter(torch.stack(open_).tolist() if open_ else [])
+    return [answer if isinstance(answer, bool) else next(answers) for answer in questions]
+
+
+def same_bits(a, b):
+    """Whether tensors of one type and shape are the same bit by bit; what has no contents is."""
+    return True if a is None or a.numel() == 0 else (bits_of(a) == bits_of(b)).all()
 
 
 def levels(original, reference=None, jittered=()):
@@ -136,7 +155,7 @@ def agree(original, dense, reference, jittered, rounding):
         if one.data.shape != other.data.shape or one.data.dtype != other.data.dtype:
             return False
         against, moved = runs_at(reference, jittered, at, len(original))
-        if tensor_difference(one, other, against, moved, rounding, True, False, None) is not None:
+        if tensor_difference(one, other, against, moved, rounding) is not None:
             return False
     return True
 
@@ -146,26 +165,25 @@ def changed(one, other):
     other, wrong = aligned(one, other)
     if wrong is not None:
         return [wrong]
-    found = []
-    for a, b in zip(one, other):
-        wrong = shape_difference(a, b)
-        if wrong is None and a.meta[0] == "plain" and a.meta != b.meta:
-            wrong = difference(b.path, f"{b.meta[2]} instead of {a.meta[2]}", True)
-        elif wrong is None and a.data is not None and b.data is not None:
-            count = sum(int(bitwise_wrong(x, y).sum()) for x, y in chunks(a.data, b.data))
-            if count:
-                wrong = difference(b.path, f"{count} of {a.data.numel()} elements have other bits", True, count)
-        if wrong is not None:
-            found.append(wrong)
-    return found
+    wrong = [shape_difference(a, b) for a, b in zip(one, other)]
+    held = [at for at, a in enumerate(one) if wrong[at] is None and a.data is not None and a.data.numel()]
+    counts = told([sum(bitwise_wrong(x, y).sum() for x, y in chunks(one[at].data, other[at].data)) for at in held])
+    for at, count in zip(held, counts):
+        if count:
+            what = f"{count} of {one[at].data.numel()} elements have other bits"
+            wrong[at] = difference(other[at].path, what, True, count)
+    for at, (a, b) in enumerate(zip(one, other)):
+        if wrong[at] is None and a.meta[0] == "plain" and a.meta != b.meta:
+            wrong[at] = difference(b.path, f"{b.meta[2]} instead of {a.meta[2]}", True)
+    return [one for one in wrong if one is not None]
 
 
 def unwritten(leaves):
     """Which leaves hold what unwritten memory was filled with."""
     found = []
-    for leaf in leaves:
-        if leaf.data is None or leaf.data.numel() == 0:
-            continue
+    filled = [leaf for leaf in leaves if leaf.data is not None and leaf.data.numel()]
+    some = told([any_poisoned(leaf.data) for leaf in filled])
+    for leaf in (leaf for leaf, is_some in zip(filled, some) if is_some):
         count, first = 0, None
         for start, (part,) in numbered_chunks(leaf.data):
             where = poisoned(part)
@@ -180,6 +198,11 @@ def unwritten(leaves):
             what = f"{count} of {total} elements were never written, the first at {index_of(leaf, first)}"
             found.append(difference(leaf.path, what, True, count))
     return found
+
+
+def any_poisoned(data):
+    found = [where.any() for where in (poisoned(part) for (part,) in chunks(data)) if where is not None]
+    return torch.stack(found).any() if found else False
 
 
 # Types and layouts.
@@ -339,20 +362,38 @@ def contents(leaf, like):
     return leaf.data
 
 
-def tensor_difference(one, other, against, moved, rounding, holds_nan, exact, level):
-    o, c = one.data, other.data
-    if o is None or o.numel() == 0 or torch.equal(bits_of(o), bits_of(c)):
+def tensor_difference(one, other, against, moved, rounding):
+    """What is not the same, wherever NaN stands."""
+    if told([same_bits(one.data, other.data)])[0]:
         return None
-    r = contents(against, o)
-    js = [data for data in (contents(leaf, o) for leaf in moved) if data is not None]
-    if not is_float(o.dtype):
+    compared = Tensors(one, other, against, moved, rounding, True, False, None)
+    return None if told([compared.is_fine()])[0] else compared.difference()
+
+
+class Tensors:
+    """A leaf of the original and one of the candidate that have other bits, with what is known of the original's."""
+
+    def __init__(self, one, other, against, moved, rounding, holds_nan, exact, level):
+        self.one, self.o, self.c, self.exact, self.rounding = one, one.data, other.data, exact, rounding
+        self.r = contents(against, self.o)
+        self.js = [data for data in (contents(leaf, self.o) for leaf in moved) if data is not None]
+        self.floats = None
+        if is_float(self.o.dtype) and not exact:
+            self.floats = Floats(one, self.o, self.c, self.r, self.js, rounding, holds_nan, level)
+
+    def is_fine(self):
+        """Whether it is within its bounds, as far as that is quick to tell."""
+        return False if self.floats is None else self.floats.is_fine_everywhere()
+
+    def difference(self):
+        if self.floats is not None:
+            return self.floats.difference()
+        if is_float(self.o.dtype):
+            return exact_difference(self.one, self.o, self.c)
         # Inputs of fewer bits move by more than the arithmetic rounds.
-        runs = [] if r is None else [r]
-        runs += js if r is None or rounding[1] == 1.0 else []
-        return integer_difference(one, o, c, [] if exact else runs)
-    if exact:
-        return exact_difference(one, o, c)
-    return Floats(one, o, c, r, js, rounding, holds_nan, level).difference()
+        runs = [] if self.r is None else [self.r]
+        runs += self.js if self.r is None or self.rounding[1] == 1.0 else []
+        return integer_difference(self.one, self.o, self.c, [] if self.exact else runs)
 
 
 def bits_of(tensor):

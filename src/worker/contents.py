@@ -213,12 +213,31 @@ def view(whole, dtype, shape, stride, offset):
     return flat.as_strided(shape, stride, GUARD // flat.element_size() + offset)
 
 
-def overrun(whole, size, dtype, index):
+def _on_host(parts):
+    """Bytes of several tensors. They are fetched from the device together: others use it meanwhile, and each wait is for them, too."""
+    there = [part for part in parts if part.device.type != "cpu"]
+    if there:
+        gathered = torch.empty(sum(part.numel() for part in there), dtype=torch.uint8, device=there[0].device)
+        pieces = gathered.split([part.numel() for part in there])
+        for piece, part in zip(pieces, there):
+            piece.copy_(part)
+        fetched = iter(gathered.cpu().split([part.numel() for part in there]))
+        parts = [part if part.device.type == "cpu" else next(fetched) for part in parts]
+    return [ctypes.string_at(part.data_ptr(), part.numel()) for part in parts]
+
+
+def overruns(storages):
+    """For guarded bytes with their sizes, element types and numbers: see `_overrun`."""
+    guards = [part for whole, size, _, _ in storages for part in (whole[:GUARD], whole[GUARD + size :])]
+    # Compared on the host: each kind of kernel costs a process some 30 ms to load.
+    bytes_ = _on_host(guards)
+    given = zip(storages, bytes_[::2], bytes_[1::2])
+    return [_overrun(front, back, *known) for (_, *known), front, back in given]
+
+
+def _overrun(front, back, size, dtype, index):
     """How far behind its end, or before its beginning (negative), guarded bytes were written; 0 when they were not."""
     pattern = _canary(dtype, index).to_bytes(8, "little", signed=True) * (GUARD // 8 + 16)
-    # Compared here: each kind of kernel costs a process some 30 ms to load.
-    back = whole[GUARD + size :].cpu()
-    front, back = (ctypes.string_at(part.data_ptr(), part.numel()) for part in (whole[:GUARD].cpu(), back))
     # Whole elements: some of their bytes may be what was there.
     if front != pattern[:GUARD]:
         first = next(at for at in range(GUARD) if front[at] != pattern[at])

@@ -237,15 +237,15 @@ class Floats:
             fine |= part.unstable
         return expected, error, bound, ~fine
 
-    def difference(self):
+    def is_fine_everywhere(self):
+        """Whether all is within its bounds, as a truth value on the device. What is not may be right all the same."""
         bounds = self.leaf.learn(("bounds", self.level, self.arithmetic, self.share), self.given, self.bounds)
-        if bounds is not None and all(
-            bool(((c.double() - expected).abs_() <= bound).all())
-            for c, expected, bound in zip(self.runs[1].split(self.step), *bounds)
-        ):
-            return None
-        if bounds is None and torch.stack([self.is_fine(part) for part in self.parts()]).all():
-            return None
+        if bounds is None:
+            return torch.stack([self.is_fine(part) for part in self.parts()]).all()
+        parts = zip(self.runs[1].split(self.step), *bounds)
+        return torch.stack([((c.double() - expected).abs_() <= bound).all() for c, expected, bound in parts]).all()
+
+    def difference(self):
         count = int(torch.stack([self.judged(part)[3].sum() for part in self.parts()]).sum())
         return self.describe(count) if count else None
 

@@ -168,17 +168,18 @@ impl<'py> Arguments<'py> {
 
     /// Which argument's surroundings were written, in words.
     pub(super) fn overrun(&self) -> PyResult<Option<String>> {
-        for storage in self.storages.values() {
-            let overrun = contents(storage.whole.py())?.getattr("overrun")?;
-            let argument = storage.first;
-            let dtype = dtype(storage.whole.py(), &storage.dtype)?;
-            let bytes: i64 = overrun.call1((&storage.whole, storage.size, dtype, argument))?.extract()?;
-            if bytes != 0 {
-                let (bytes, place) = (bytes.abs(), if bytes > 0 { "behind the end" } else { "before the beginning" });
-                return Ok(Some(format!("memory was written {bytes} bytes {place} of tensor argument {argument}")));
-            }
-        }
-        Ok(None)
+        let Some(py) = self.storages.values().map(|storage| storage.whole.py()).next() else { return Ok(None) };
+        let given = self.storages.values().map(|storage| {
+            let dtype = dtype(py, &storage.dtype)?;
+            (&storage.whole, storage.size, dtype, storage.first).into_pyobject(py)
+        });
+        let given = PyList::new(py, given.collect::<PyResult<Vec<_>>>()?)?;
+        let found: Vec<i64> = contents(py)?.getattr("overruns")?.call1((given,))?.extract()?;
+        let written = self.storages.values().zip(found).find(|(_, bytes)| *bytes != 0);
+        Ok(written.map(|(storage, bytes)| {
+            let (bytes, place) = (bytes.abs(), if bytes > 0 { "behind the end" } else { "before the beginning" });
+            format!("memory was written {bytes} bytes {place} of tensor argument {}", storage.first)
+        }))
     }
 }
 

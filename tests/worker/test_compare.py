@@ -1,5 +1,6 @@
 import math
 import unittest
+from unittest import mock
 
 import torch
 from load import compare, floats, poison
@@ -379,6 +380,37 @@ class Bits(unittest.TestCase):
         x = torch.tensor([True, False])
         poison.poison(x)
         self.assertEqual(x.tolist(), [True, False])
+
+
+class Waits(unittest.TestCase):
+    """Each number that is fetched is a wait for the device, which others use: there are few, however many leaves and parts there are."""
+
+    def waits(self, ask):
+        from torch.utils._python_dispatch import TorchDispatchMode
+
+        fetched = []
+
+        class Watch(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                if func.overloadpacket.__name__ in ("_local_scalar_dense", "equal", "is_nonzero"):
+                    fetched.append(func)
+                return func(*args, **(kwargs or {}))
+
+        original = torch.Tensor.tolist
+        with Watch(), mock.patch.object(torch.Tensor, "tolist", lambda self: (fetched.append(self), original(self))[1]):
+            self.assertEqual(ask(), [])
+        return len(fetched)
+
+    def test_what_is_fine_is_told_at_once(self):
+        chunk = floats.CHUNK
+        x = torch.randn(3 * chunk // 512, 512)
+        leaves = lambda result: [leaf("result", result), leaf("argument 0", x), leaf("argument 1", x[:4])]
+        one, other = leaves(x), leaves(x * (1 + 2.0**-23))
+        ask = lambda: compare.compare(one, other, None, [leaves(x * (1 + 2.0**-22))])
+        ask()
+        self.assertEqual(self.waits(ask), 2)
+        self.assertEqual(self.waits(lambda: compare.changed(one, leaves(x))), 1)
+        self.assertEqual(self.waits(lambda: compare.unwritten(one)), 1)
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ pub(super) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     module.add_function(wrap_pyfunction!(jitter, &module)?)?;
     module.add_function(wrap_pyfunction!(coarsen, &module)?)?;
     module.add_function(wrap_pyfunction!(settle, &module)?)?;
-    module.add_function(wrap_pyfunction!(overrun, &module)?)?;
+    module.add_function(wrap_pyfunction!(overruns, &module)?)?;
     module.add_function(wrap_pyfunction!(refill, &module)?)?;
     modules.set_item(NAME, &module)?;
     Ok(module)
@@ -224,9 +224,12 @@ fn settle(memory: &Bound<'_, Memory>) -> PyResult<()> {
 }
 
 #[pyfunction]
-fn overrun(memory: &Bound<'_, Memory>, _size: usize, dtype: &str, index: usize) -> PyResult<i64> {
-    let element = self::element(dtype)?;
-    memory.get().overrun(element.canary(index), element.size)
+fn overruns(storages: Vec<(Bound<'_, Memory>, usize, String, usize)>) -> PyResult<Vec<i64>> {
+    let overrun = |(memory, _, dtype, index): &(Bound<'_, Memory>, usize, String, usize)| {
+        let element = self::element(dtype)?;
+        memory.get().overrun(element.canary(*index), element.size)
+    };
+    storages.iter().map(overrun).collect()
 }
 
 #[pyfunction]
