@@ -26,6 +26,8 @@ mod precision;
 mod scout;
 #[path = "verify/trials.rs"]
 mod trials;
+#[path = "verify/tuning.rs"]
+mod tuning;
 
 use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 

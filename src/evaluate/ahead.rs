@@ -11,7 +11,7 @@ use super::precision::WIDE;
 use super::process::Runner;
 use super::stop::{Stop, strange};
 use crate::protocol::is_simulated;
-use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest};
+use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Tuned};
 
 /// So many processes compile an original at the most.
 const MOST: usize = 12;
@@ -37,7 +37,7 @@ type Wanted<'a> = &'a (dyn Fn() -> bool + Sync);
 /// fails says nothing.
 fn beside(
     start: &(dyn Fn() -> Result<Runner, Undecided> + Sync),
-    inputs: &[Inputs],
+    (inputs, chosen): (&[Inputs], &[Tuned]),
     processes: usize,
     (limit, wanted): (Duration, Wanted),
 ) -> Result<(), Undecided> {
@@ -45,7 +45,8 @@ fn beside(
     let compile = || -> Result<(), Undecided> {
         let mut runner = start()?;
         while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| wanted()) {
-            if runner.ask(&RunnerRequest::Compile(inputs.clone()), limit).is_err() {
+            let request = RunnerRequest::Compile { inputs: inputs.clone(), chosen: chosen.to_vec() };
+            if runner.ask(&request, limit).is_err() {
                 break;
             }
         }
@@ -95,49 +96,84 @@ impl Original {
     fn compile(&self, bench: &Bench, inputs: &[Inputs], wanted: Wanted) -> Result<(), Undecided> {
         let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
         let limit = bench.limits.compile;
-        let each = {
+        let chosen = lock(&self.chosen).clone();
+        let request = RunnerRequest::Compile { inputs: first.clone(), chosen: chosen.clone() };
+        let (each, waits) = {
             let mut running = self.process(bench)?;
             let Some(mut runner) = running.take() else { return Ok(()) };
             let since = Instant::now();
-            if runner.ask(&RunnerRequest::Compile(first.clone()), limit).is_ok() {
+            let reply = runner.ask(&request, limit);
+            if reply.is_ok() {
                 *running = Some(runner);
             }
-            since.elapsed()
+            // The rest is like this one: its autotuners have to choose first.
+            (since.elapsed(), matches!(reply, Ok(RunnerReply::Compiled { tunes: true, .. })))
         };
-        let processes = worth(rest.len(), each, *lock(&self.loading), MOST);
-        if processes < 2 { Ok(()) } else { beside(&|| self.start(bench), rest, processes, (limit, wanted)) }
+        let processes = if waits { 0 } else { worth(rest.len(), each, *lock(&self.loading), MOST) };
+        if processes < 2 { Ok(()) } else { beside(&|| self.start(bench), (rest, &chosen), processes, (limit, wanted)) }
     }
 }
 
 impl Case<'_> {
-    /// Compiles for everything that will be called, beside others that use the device.
-    pub(super) fn compile(&mut self, task: &Task) -> Result<(), Stop> {
-        let count = if self.effort.thorough { self.baseline.trials.len() } else { 1 };
-        let mut is_all = true;
-        for at in (0..count).filter(|&at| self.baseline.trials[at].specializes) {
-            // What the original refuses is not asked of the candidate.
-            if !self.baseline.takes(self.bench, at)? {
-                continue;
-            }
-            let (inputs, since) = (self.baseline.trials[at].inputs.clone(), Instant::now());
-            match self.runner.ask(&RunnerRequest::Compile(inputs), self.bench.limits.compile)? {
-                RunnerReply::Compiled { notes, tunes } => {
-                    is_all &= notes.is_empty() && !tunes;
-                    // The recorded call will say it; compiling what does not fit the device takes long.
-                    if at == 0 && notes.iter().any(|note| note.contains("out of resource")) {
-                        break;
-                    }
-                }
-                other => return Err(strange(other)),
-            }
-            if at == 0 && count > 1 && since.elapsed() > SLOW {
+    /// Compiles for everything that will be called, beside others that use the device. Whether all but the recorded call waits until
+    /// autotuners have chosen there: see [`Self::compile_rest`].
+    pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {
+        let since = Instant::now();
+        let (notes, tunes) = self.compile_for(0)?;
+        if tunes {
+            return Ok(true);
+        }
+        // The recorded call will say it; compiling what does not fit the device takes long.
+        let is_excess = notes.iter().any(|note| note.contains("out of resource"));
+        if self.effort.thorough && !is_excess {
+            if since.elapsed() > SLOW {
                 self.compile_beside(task, since.elapsed())?;
+            }
+            self.compile_others(notes.is_empty())?;
+        } else if notes.is_empty() {
+            self.patience = self.patience.min(PATIENCE);
+        }
+        Ok(false)
+    }
+
+    /// Compiles for everything but the recorded call, with what autotuners have chosen there.
+    pub(super) fn compile_rest(&mut self, task: &Task) -> Result<(), Stop> {
+        let others = (1..self.baseline.trials.len()).filter(|&at| self.baseline.trials[at].specializes);
+        if let Some(first) = others.into_iter().next() {
+            let since = Instant::now();
+            self.compile_for(first)?;
+            if since.elapsed() > SLOW / 4 {
+                self.compile_beside(task, since.elapsed())?;
+            }
+        }
+        self.compile_others(true)
+    }
+
+    fn compile_others(&mut self, mut is_all: bool) -> Result<(), Stop> {
+        for at in 1..self.baseline.trials.len() {
+            if self.baseline.trials[at].specializes {
+                let (notes, tunes) = self.compile_for(at)?;
+                is_all &= notes.is_empty() && !tunes;
             }
         }
         if is_all {
             self.patience = self.patience.min(PATIENCE);
         }
         Ok(())
+    }
+
+    /// Compiles for a trial; says what could not be compiled, and whether an autotuner has to choose.
+    fn compile_for(&mut self, at: usize) -> Result<(Vec<String>, bool), Stop> {
+        // What the original refuses is not asked of the candidate.
+        if !self.baseline.takes(self.bench, at)? {
+            return Ok((Vec::new(), false));
+        }
+        let request =
+            RunnerRequest::Compile { inputs: self.baseline.trials[at].inputs.clone(), chosen: self.chosen.clone() };
+        match self.runner.ask(&request, self.bench.limits.compile)? {
+            RunnerReply::Compiled { notes, tunes } => Ok((notes, tunes)),
+            other => Err(strange(other)),
+        }
     }
 
     /// Compiles for all trials but the first in further processes with the candidate's folder of kernels.
@@ -159,7 +195,7 @@ impl Case<'_> {
         };
         let processes = worth(rest.len(), each, *lock(&self.baseline.original.loading), MOST_BESIDE);
         if processes > 1 {
-            let _ = beside(&start, &rest, processes, (bench.limits.compile, &|| true));
+            let _ = beside(&start, (&rest, &self.chosen), processes, (bench.limits.compile, &|| true));
         }
         Ok(())
     }

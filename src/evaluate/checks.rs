@@ -36,6 +36,7 @@ impl Case<'_> {
         let trial = self.baseline.trials[0].clone();
         let call = self.baseline.call(trial.inputs.clone(), false);
         let slot = self.first_call(&known, &trial, &call)?;
+        self.configurations(&known, &trial, &call)?;
         for _ in 0..REPEATED {
             let _shared = self.shared();
             let (again, other) = self.run(&call)?;

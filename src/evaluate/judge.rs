@@ -12,6 +12,7 @@ use super::baseline::{Baseline, Ready, Undecided};
 use super::bench::{Bench, RESTARTED, Shared, project};
 use super::claim::Claim;
 use super::notes::notes;
+use super::original::add_chosen;
 use super::process::{Comparer, Runner};
 use super::scout::scouted;
 use super::stop::{Stop, refuse, strange};
@@ -19,7 +20,7 @@ use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::Workload;
 use crate::protocol::runner::{
-    Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest,
+    Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest, Tuned,
 };
 use crate::workload::place_of_comment;
 
@@ -103,6 +104,8 @@ pub(super) struct Case<'a> {
     pub(super) timed: u64,
     /// Whether its calls, or the original's, are launched no faster than the device runs them.
     pub(super) is_host_bound: bool,
+    /// What its autotuners chose in the recorded call.
+    pub(super) chosen: Vec<Tuned>,
     /// What the original replaces as well, when it is timed.
     pub(super) usual: Vec<String>,
     pub(super) checks: Vec<Check>,
@@ -195,7 +198,7 @@ impl Bench {
             Ok(started) => started,
             Err(Undecided(why)) => return Verdict::undecided(why),
         };
-        let (usual, checks, notes, stages, spent, measured) = Default::default();
+        let (chosen, usual, checks, notes, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
         let (patience, took) = (self.limits.call, Duration::ZERO);
         let (timed, is_host_bound) = (0, false);
@@ -210,6 +213,7 @@ impl Bench {
             runner,
             fence,
             effort,
+            chosen,
             usual,
             checks,
             notes,
@@ -261,13 +265,14 @@ impl Case<'_> {
         self.load(task)?;
         self.lap("load", since);
         let since = Instant::now();
-        if compiles_ahead {
-            self.compile(task)?;
-        }
+        let waits = compiles_ahead && self.compile(task)?;
         self.lap("compile", since);
         let since = Instant::now();
         self.recorded_call()?;
         if self.effort.thorough {
+            if waits {
+                self.compile_rest(task)?;
+            }
             self.other_calls()?;
         }
         self.lap("check", since);
@@ -342,10 +347,13 @@ impl Case<'_> {
     /// One call, whose results are kept under a number.
     pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
         let (limit, since) = (self.limit(), Instant::now());
-        let reply = self.runner.ask(&RunnerRequest::Run(call.clone()), limit);
+        let is_tuned = call.forced || call.inputs.is_as_recorded();
+        let chosen = if is_tuned { call.chosen.clone() } else { self.chosen.clone() };
+        let reply = self.runner.ask(&RunnerRequest::Run(Call { chosen, ..call.clone() }), limit);
         self.spent.borrow_mut().running += since.elapsed().as_secs_f64();
         match reply? {
             RunnerReply::Ran(ran) => {
+                add_chosen(&mut self.chosen, &ran.tuned);
                 let slot = self.keep(self.runner.number, &ran.results)?;
                 Ok((*ran, slot))
             }

@@ -6,6 +6,7 @@ mod bench;
 mod beyond;
 mod checks;
 mod claim;
+mod configurations;
 mod devices;
 mod figures;
 mod floor;

@@ -9,7 +9,7 @@ use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
 use super::process::{Gone, Loaded, Runner};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Weights};
+use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Tuned, Weights};
 
 /// The original with one workload.
 pub(super) struct Original {
@@ -23,6 +23,8 @@ pub(super) struct Original {
     tampered: Mutex<Vec<String>>,
     /// How long its file takes to load.
     pub(super) loading: Mutex<Duration>,
+    /// What its autotuners chose in the recorded call.
+    pub(super) chosen: Mutex<Vec<Tuned>>,
     /// The number of the process that has taken the memory that timed calls need.
     pub(super) grown: Mutex<Option<u64>>,
 }
@@ -37,6 +39,7 @@ impl Original {
             runner: Mutex::new(None),
             tampered: Mutex::default(),
             loading: Mutex::default(),
+            chosen: Mutex::default(),
             grown: Mutex::default(),
         }
     }
@@ -80,8 +83,11 @@ impl Original {
             Some(runner) => runner,
             None => self.start(bench)?,
         };
-        match runner.ask(&RunnerRequest::Run(call.clone()), limit) {
+        let is_tuned = call.forced || call.inputs.is_as_recorded();
+        let chosen = if is_tuned { call.chosen.clone() } else { lock(&self.chosen).clone() };
+        match runner.ask(&RunnerRequest::Run(Call { chosen, ..call.clone() }), limit) {
             Ok(RunnerReply::Ran(ran)) => {
+                add_chosen(&mut lock(&self.chosen), &ran.tuned);
                 if let Some(what) = ran.results.unread() {
                     *running = Some(runner);
                     return Err(Undecided(format!("not all results of the original can be read: {what}")));
@@ -158,6 +164,15 @@ impl Original {
             }
             Ok(Err(raised)) => Err(Undecided(format!("the original cannot be loaded:\n{}", raised.text))),
             Err(gone) => Err(Undecided(format!("the original cannot be loaded: {}", how(&gone)))),
+        }
+    }
+}
+
+/// Takes note of what autotuners chose; what each of them chose first stays.
+pub(super) fn add_chosen(chosen: &mut Vec<Tuned>, tuned: &[Tuned]) {
+    for one in tuned {
+        if chosen.iter().all(|other| other.kernel != one.kernel) {
+            chosen.push(one.clone());
         }
     }
 }

@@ -137,7 +137,9 @@ impl Baseline {
         let place = bench.private("lifted")?.join(name);
         std::fs::write(&place, made.text)?;
         let (workload, weights) = (self.original.workload.clone(), self.original.weights);
-        Ok(Some(Arc::new(Original::new(&place, folder, workload, weights))))
+        let lifted = Original::new(&place, folder, workload, weights);
+        lock(&lifted.chosen).clone_from(&lock(&self.original.chosen));
+        Ok(Some(Arc::new(lifted)))
     }
 
     fn is_credible(&self, bench: &Bench, (original, jittered): (u32, &[u32]), finer: Finer) -> Result<bool, Undecided> {

@@ -31,6 +31,14 @@ pub struct Inputs {
     pub coarse: Coarse,
 }
 
+impl Inputs {
+    /// Whether sizes, types and strides are the recorded ones: the same kernels are launched in the same way.
+    #[must_use]
+    pub fn is_as_recorded(&self) -> bool {
+        self.resize.is_empty() && self.others.is_empty() && self.layout == Layout::Recorded && self.widen.is_none()
+    }
+}
+
 /// Tensors of 32 bits that hold numbers with 10 bits of mantissa alone, as products in tf32 take them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

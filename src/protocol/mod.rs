@@ -10,6 +10,7 @@ mod probing;
 mod results;
 pub mod runner;
 pub mod sizes;
+mod tuning;
 mod workload;
 
 use std::io::{self, Read, Write};
@@ -22,7 +23,7 @@ pub use workload::{
 };
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL: u32 = 6;
+pub const PROTOCOL: u32 = 7;
 
 /// No frame is larger: a longer length means that the stream is not ours.
 pub const MAX_FRAME: usize = 64 << 20;

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 pub use super::inputs::{Coarse, Inputs, Layout, Values};
 pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
+pub use super::tuning::Tuned;
 use super::{Environment, LaunchRecord, Workload};
 
 /// What the judge asks of a forker. A socket travels with [`Self::Spawn`].
@@ -142,7 +143,12 @@ pub enum RunnerRequest {
         weights: Weights,
     },
     /// Compile for these inputs, without the device. Answered by [`RunnerReply::Compiled`].
-    Compile(Inputs),
+    Compile {
+        /// The inputs.
+        inputs: Inputs,
+        /// What autotuners have chosen: of theirs nothing else is compiled.
+        chosen: Vec<Tuned>,
+    },
     /// Call the entry once. Answered by [`RunnerReply::Ran`].
     Run(Call),
     /// Call the entry, timed. Answered by [`RunnerReply::Measured`].
@@ -183,6 +189,10 @@ pub struct Call {
     pub previous: bool,
     /// Give the last part of each result alone.
     pub tail: Option<Tail>,
+    /// What autotuners take for arguments for which they have measured nothing.
+    pub chosen: Vec<Tuned>,
+    /// They take it for all arguments.
+    pub forced: bool,
 }
 
 /// Whether tensors of the call before are used again.
@@ -240,7 +250,7 @@ pub enum RunnerReply {
     Compiled {
         /// What could not, in words.
         notes: Vec<String>,
-        /// Whether its first call measures variants of a kernel.
+        /// Whether a call with them measures variants of a kernel: of one for which nothing is chosen.
         tunes: bool,
     },
     /// The entry returned.
@@ -274,6 +284,8 @@ pub struct Ran {
     pub results: Exported,
     /// The launches inside.
     pub launches: Vec<LaunchRecord>,
+    /// What autotuners chose, in a watched call.
+    pub tuned: Vec<Tuned>,
     /// Operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor that one took or
     /// gave at once.
     pub operators: Vec<(String, u64)>,

@@ -28,15 +28,13 @@ struct Watch {
     mode: Mode,
     launches: Vec<LaunchRecord>,
     simulated_ms: f64,
-    /// Whether an autotuner was met.
-    tunes: bool,
     /// What a kernel needs that the device does not have, in words.
     excess: Option<String>,
 }
 
 /// The child process judges one candidate on one thread: its state is global.
 static WATCH: Mutex<Watch> =
-    Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0, tunes: false, excess: None });
+    Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0, excess: None });
 
 fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
     use_it(&mut WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -76,12 +74,6 @@ impl<'py> Hooks<'py> {
                 Err(error) => return Err(error),
             };
             let original = patch.call1((&class, "run", &hook))?;
-            hooks.0.push((class, "run", original));
-        }
-        if mode == Mode::CompileOnly {
-            let class = py.import("triton.runtime.autotuner")?.getattr("Autotuner")?;
-            let hook = PyCFunction::new_closure(py, None, None, on_tune)?;
-            let original = patch.call1((&class, "run", hook))?;
             hooks.0.push((class, "run", original));
         }
         if mode == Mode::Ghost {
@@ -142,18 +134,12 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
     }
 }
 
-/// `hook(original, self, args, kwargs)`: every variant is compiled, none is measured.
-fn on_tune(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
-    watch(|watch| watch.tunes = true);
-    let (tuner, kwargs) = (call.get_item(1)?, call.get_item(3)?.cast_into::<PyDict>()?.copy()?);
-    if kwargs.contains("warmup")? {
-        kwargs.del_item("warmup")?;
-    }
+/// What is compiled meanwhile may ask for more than the device has.
+pub(super) fn forgiving<T>(compile: impl FnOnce() -> T) -> T {
     let before = watch(|watch| watch.excess.take());
-    tuner.getattr("warmup")?.call(call.get_item(2)?.cast_into::<PyTuple>()?, Some(&kwargs))?;
-    // Variants that do not fit are passed over.
+    let out = compile();
     watch(|watch| watch.excess = before);
-    Ok(call.py().None())
+    out
 }
 
 /// By how much a compiled kernel takes more shared memory than a program can have. Triton says so when it launches it.
@@ -181,19 +167,16 @@ fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 
 /// Runs the entry on tensors without contents, so that its kernels are compiled and nothing is launched.
 ///
-/// Kernels that cannot be reached so (values read back) are simply compiled later, under the device's lock. Says whether an
-/// autotuner was met, which measures its variants then.
+/// Kernels that cannot be reached so (values read back) are simply compiled later, under the device's lock.
 pub(super) fn compile_ahead(
     py: Python<'_>,
     replay: &Replay<'_, '_>,
     inputs: &Inputs,
     entry: &Bound<'_, PyAny>,
-) -> PyResult<bool> {
+) -> PyResult<()> {
     if raw::is_raw(py) {
         let run = || replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
-        let ran = raw::hollow(run);
-        let tunes = watch(|watch| std::mem::take(&mut watch.tunes));
-        return ran.map(|_| tunes);
+        return raw::hollow(run).map(drop);
     }
     let mode = py.import("torch._subclasses.fake_tensor")?.getattr("FakeTensorMode")?;
     let options = PyDict::new(py);
@@ -212,10 +195,9 @@ pub(super) fn compile_ahead(
         Ok(())
     });
     mode.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
-    let (tunes, excess) = watch(|watch| (std::mem::take(&mut watch.tunes), watch.excess.take()));
-    match (ran, excess) {
+    match (ran, watch(|watch| watch.excess.take())) {
         (Ok(()), Some(excess)) => Err(failed(excess)),
-        (ran, _) => ran.map(|()| tunes),
+        (ran, _) => ran,
     }
 }
 

@@ -29,6 +29,7 @@ mod runner;
 mod sandbox;
 mod sketch;
 mod timing;
+mod tuning;
 mod types;
 mod values;
 mod watch;

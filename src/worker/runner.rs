@@ -15,9 +15,10 @@ use super::launch::callable;
 use super::models::{Entry, load_as};
 use super::replay::{Arguments, Replay};
 use super::timing::{Span, Timer, synchronize};
+use super::tuning::{Tuners, Way, is_open, tuned};
 use super::{chance, describe, failed, mixed, poison, raw, shim, watch};
 use crate::protocol::runner::{
-    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing, Weights,
+    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing, Tuned, Weights,
 };
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
@@ -65,7 +66,7 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
         let mut large = false;
         let reply = match request {
             RunnerRequest::Load { .. } => Err(failed("a runner loads one file")),
-            RunnerRequest::Compile(inputs) => Ok(runner.compile(&inputs)),
+            RunnerRequest::Compile { inputs, chosen } => Ok(runner.compile(&inputs, &chosen)),
             RunnerRequest::Run(call) => {
                 let ran = runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran)));
                 large |= call.tail.is_some();
@@ -170,17 +171,17 @@ impl<'py, 'a> Runner<'py, 'a> {
         })
     }
 
-    fn compile(&self, inputs: &Inputs) -> RunnerReply {
-        let ahead = || -> PyResult<bool> {
+    fn compile(&self, inputs: &Inputs, chosen: &[Tuned]) -> RunnerReply {
+        let ahead = || -> PyResult<()> {
             let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
+            let tuners = Tuners::install(self.py, Way::Compile, chosen)?;
             let compiled = compile_ahead(self.py, &self.replay, inputs, &self.entry);
+            tuners.remove()?;
             hooks.remove()?;
             compiled
         };
-        match ahead() {
-            Ok(tunes) => RunnerReply::Compiled { notes: Vec::new(), tunes },
-            Err(error) => RunnerReply::Compiled { notes: vec![error.to_string()], tunes: false },
-        }
+        let notes = ahead().err().map(|error| error.to_string());
+        RunnerReply::Compiled { notes: notes.into_iter().collect(), tunes: is_open() }
     }
 
     /// Equal inputs come with equal weights.
@@ -237,6 +238,9 @@ impl<'py, 'a> Runner<'py, 'a> {
             (false, false) => None,
         };
         let hooks = mode.map(|mode| Hooks::install(self.py, mode)).transpose()?;
+        let is_tuned = call.watch || !call.chosen.is_empty();
+        let way = if call.forced { Way::Forced } else { Way::Launch };
+        let tuners = is_tuned.then(|| Tuners::install(self.py, way, &call.chosen)).transpose()?;
         let met = PyDict::new(self.py);
         let has_torch = self.replay.torch.is_some();
         let watching =
@@ -253,6 +257,9 @@ impl<'py, 'a> Runner<'py, 'a> {
             ran
         });
         let launches = take_launches();
+        if let Some(tuners) = tuners {
+            tuners.remove()?;
+        }
         if let Some(hooks) = hooks {
             hooks.remove()?;
         }
@@ -269,6 +276,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         let ran = Ran {
             results: exported,
             launches,
+            tuned: if is_tuned { tuned(self.py)? } else { Vec::new() },
             operators: operators(&met)?,
             drawn,
             threads: self.threads.call0()?.extract::<usize>()?.saturating_sub(self.threads_before),

@@ -1,0 +1,79 @@
+"""Autotuners that measure nothing: they take what they are told."""
+
+
+def _name(tuner):
+    # Not its module: an original and its candidates are files of different names.
+    return tuner.base_fn.__qualname__
+
+
+def _errors():
+    """What Triton's own tuner takes for a configuration that does not fit."""
+    from triton.compiler.errors import CompileTimeAssertionFailure
+    from triton.runtime.errors import OutOfResources, PTXASError
+
+    return OutOfResources, CompileTimeAssertionFailure, PTXASError
+
+
+class _Settled(dict):
+    """Configurations by their keys; a key that is not there has one as well."""
+
+    def __init__(self, known, config):
+        super().__init__(known)
+        self.config = config
+
+    def __contains__(self, key):
+        return True
+
+    def __missing__(self, key):
+        return self.config
+
+
+def _told(tuner, chosen, args, kwargs):
+    """The configuration that it is told to take, or one that its own rules allow for these arguments; `None` if it is told
+    nothing."""
+    name = chosen.get(_name(tuner))
+    config = next((one for one in tuner.configs if str(one) == name), None)
+    if config is None or not (tuner.early_config_prune or tuner.perf_model):
+        return config
+    tuner.nargs = dict(zip(tuner.arg_names, args))
+    allowed = tuner.prune_configs(kwargs)
+    return config if any(one is config for one in allowed) else allowed[0]
+
+
+def run(original, tuner, args, kwargs, chosen, forced):
+    """Launches with what is chosen, for arguments that the tuner has not met; for all if it is forced."""
+    config = _told(tuner, chosen, args, kwargs) if len(tuner.configs) > 1 else None
+    if config is None:
+        return original(tuner, *args, **kwargs)
+    known = tuner.cache
+    tuner.cache = _Settled({} if forced else known, config)
+    try:
+        return original(tuner, *args, **kwargs)
+    except _errors():
+        if forced:
+            raise
+    finally:
+        tuner.cache = known
+    return original(tuner, *args, **kwargs)
+
+
+def compile(tuner, args, kwargs, chosen):
+    """Compiles what is chosen; everything where nothing is. Whether it was everything."""
+    kwargs = {key: value for key, value in kwargs.items() if key != "warmup"}
+    config = _told(tuner, chosen, args, kwargs)
+    if config is None:
+        tuner.warmup(*args, **kwargs)
+        return len(tuner.configs) > 1
+    tuner.fn.warmup(*args, **kwargs, **config.all_kwargs())
+    return False
+
+
+def tuned(tuner):
+    """Its name, what it chose last and what else it measured, if it had a choice."""
+    timings = getattr(tuner, "configs_timings", None)
+    best = getattr(tuner, "best_config", None)
+    if len(tuner.configs) < 2 or best is None or not timings:
+        return None
+    first = lambda timing: timing[0] if isinstance(timing, (list, tuple)) else timing
+    fit = [str(config) for config, timing in timings.items() if first(timing) != float("inf")]
+    return _name(tuner), str(best), [config for config in fit if config != str(best)]

@@ -1,0 +1,75 @@
+//! Autotuned kernels: they are measured in the recorded call alone, and every configuration is looked at.
+
+use crate::judging::{Edit, Project, Report};
+
+/// Three configurations, of which the first is the fastest. Whoever measures them more than once fails.
+const TUNED: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=scale x=f32[5,12]
+
+MEASURED = []
+
+def measure(kernel_call, quantiles):
+    kernel_call()
+    MEASURED.append(1)
+    if len(MEASURED) > 3:
+        raise RuntimeError("measured again")
+    return float(len(MEASURED))
+
+@triton.autotune([triton.Config({"BLOCK": block}) for block in (4, 8, 16)], key=["columns"], do_bench=measure)
+@triton.jit
+def scale_kernel(x_ptr, out_ptr, stride, step, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    at = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < columns
+    y = tl.load(x_ptr + row * stride + at * step, mask=mask) * 2.0
+    tl.store(out_ptr + row * columns + at, y, mask=mask)
+
+def scale(x):
+    rows, columns = x.shape
+    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    grid = lambda meta: (rows, triton.cdiv(columns, meta["BLOCK"]))
+    scale_kernel[grid](x, out, x.stride(0), x.stride(1), columns)
+    return out
+"#;
+
+const STORE: &str = "    tl.store(out_ptr";
+/// Wrong with the configuration that is measured last.
+const SLOWEST_WRONG: &str = "    y = y + (1.0 if BLOCK == 16 else 0.0)\n    tl.store(out_ptr";
+
+fn judged(original: &str, candidates: &[(&str, Edit<'_>)]) -> Vec<Report> {
+    let (reports, _) = Project::new(original, candidates).batch(&["--jobs", "2"]);
+    assert_eq!(reports.len(), candidates.len());
+    reports
+}
+
+#[test]
+fn tuners_measure_once_and_each_of_their_configurations_is_tried() {
+    let candidates: &[(&str, Edit<'_>)] = &[
+        ("same", (STORE, STORE)),
+        ("slowest_wrong", (STORE, SLOWEST_WRONG)),
+        ("sizes", ("columns, meta[\"BLOCK\"]", "12, meta[\"BLOCK\"]")),
+    ];
+    for report in judged(TUNED, candidates) {
+        let evidence = report.0["evidence"].as_str().unwrap_or_default();
+        let (expected, words) = match report.name().as_str() {
+            "same" => ("accepted", ""),
+            "slowest_wrong" => ("output", "scale_kernel with BLOCK: 16"),
+            _ => ("sizes", "12 → 13"),
+        };
+        assert_eq!(report.said(), expected, "{}", report.0);
+        assert!(evidence.contains(words), "{}", report.0);
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_configuration_of_the_original_is_told_and_no_reason_to_refuse() {
+    let original = TUNED.replace(STORE, SLOWEST_WRONG);
+    let reports = judged(&original, &[("same", ("* 2.0", "* 2.0"))]);
+    assert_eq!(reports[0].said(), "accepted", "{}", reports[0].0);
+    let notes = reports[0].0["notes"].to_string();
+    assert!(notes.contains("BLOCK: 16") && notes.contains("so does the original's"), "{notes}");
+}
