@@ -42,6 +42,8 @@ pub(super) struct Baseline {
     pub(super) lifted: Mutex<Lifted>,
     /// What a checker of memory finds in it.
     pub(super) checked: Mutex<BTreeMap<Tool, sanitizer::Found>>,
+    /// Kernels that the device runs in the recorded call, once that was asked; `None` inside where its driver does not tell.
+    pub(super) kernels: Mutex<Option<Option<Vec<String>>>>,
     kept: Mutex<u64>,
     /// How many parts of the trials are compiled ahead.
     pub(super) prepared: Mutex<usize>,
@@ -132,8 +134,24 @@ impl Baseline {
         let trials = trials(&workload, seed);
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
-        let (habits, needs, large, coarse, follows, lifted, checked, kept, prepared, scout) = Default::default();
-        Self { original, trials, known, habits, needs, large, coarse, follows, lifted, checked, kept, prepared, scout }
+        let (habits, needs, large, coarse, follows, lifted, checked, kernels) = Default::default();
+        let (kept, prepared, scout) = Default::default();
+        Self {
+            original,
+            trials,
+            known,
+            habits,
+            needs,
+            large,
+            coarse,
+            follows,
+            lifted,
+            checked,
+            kernels,
+            kept,
+            prepared,
+            scout,
+        }
     }
 
     /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for

@@ -294,6 +294,11 @@ impl Case<'_> {
                 self.sanitized(task)?;
                 self.lap("sanitizer", since);
             }
+            if is_offer && self.effort.thorough && has_torch {
+                let since = Instant::now();
+                self.kernels()?;
+                self.lap("kernels", since);
+            }
         }
         Ok(())
     }

@@ -11,6 +11,7 @@ mod devices;
 mod figures;
 mod floor;
 mod judge;
+mod kernels;
 mod launched;
 mod lift;
 mod measure;

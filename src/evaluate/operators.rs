@@ -44,6 +44,11 @@ const SMALL_SHARE: u64 = 16;
 /// And so is one on so few.
 const SMALL: u64 = 256;
 
+/// Whether an operator computes nothing.
+pub(super) fn is_free(name: &str) -> bool {
+    FREE.contains(&name.rsplit("::").next().unwrap_or(name))
+}
+
 /// Elements of the greatest tensor among results.
 pub(super) fn elements(results: &Exported) -> u64 {
     results.leaves.iter().map(|leaf| leaf.value.elements()).max().unwrap_or(0)
@@ -58,9 +63,8 @@ pub(super) fn added(
 ) -> Result<Vec<String>, String> {
     let mut notes = Vec::new();
     for (name, count) in candidate {
-        let bare = name.rsplit("::").next().unwrap_or(name);
         let is_used = original.iter().any(|(used, most)| used == name && *count <= most.saturating_mul(2).max(1024));
-        if is_used || FREE.contains(&bare) {
+        if is_used || is_free(name) {
             continue;
         }
         if *count > (greatest / SMALL_SHARE).max(SMALL) {

@@ -183,6 +183,8 @@ pub struct Call {
     pub gradients: bool,
     /// The device operators of torch and the launches are noted.
     pub watch: bool,
+    /// The kernels that the device runs are noted.
+    pub list: bool,
     /// Give the results as well.
     pub export: bool,
     /// Give those of the call before instead, as they are now.
@@ -284,11 +286,15 @@ pub struct Ran {
     pub results: Exported,
     /// The launches inside.
     pub launches: Vec<LaunchRecord>,
+    /// What their kernels are called on the device.
+    pub symbols: Vec<String>,
     /// What autotuners chose, in a watched call.
     pub tuned: Vec<Tuned>,
     /// Operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor that one took or
     /// gave at once.
     pub operators: Vec<(String, u64)>,
+    /// The names of the kernels that the device ran, if they were asked for and its driver tells.
+    pub kernels: Option<Vec<String>>,
     /// Generators of random numbers that were drawn from without being named (`torch`, `torch.cuda`, `random`, `numpy.random`), and
     /// what marks the state that each was left in.
     pub drawn: Vec<(String, String)>,

@@ -1,5 +1,6 @@
 //! Compiling a candidate before it gets the device, and watching its launches.
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use pyo3::prelude::*;
@@ -27,14 +28,21 @@ pub(super) enum Mode {
 struct Watch {
     mode: Mode,
     launches: Vec<LaunchRecord>,
+    /// What the kernels that were launched are called on the device.
+    symbols: BTreeSet<String>,
     simulated_ms: f64,
     /// What a kernel needs that the device does not have, in words.
     excess: Option<String>,
 }
 
 /// The child process judges one candidate on one thread: its state is global.
-static WATCH: Mutex<Watch> =
-    Mutex::new(Watch { mode: Mode::Plain, launches: Vec::new(), simulated_ms: 0.0, excess: None });
+static WATCH: Mutex<Watch> = Mutex::new(Watch {
+    mode: Mode::Plain,
+    launches: Vec::new(),
+    symbols: BTreeSet::new(),
+    simulated_ms: 0.0,
+    excess: None,
+});
 
 fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
     use_it(&mut WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
@@ -43,6 +51,11 @@ fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
 /// The launches noted since this was asked last.
 pub(super) fn take_launches() -> Vec<LaunchRecord> {
     watch(|watch| std::mem::take(&mut watch.launches))
+}
+
+/// What the kernels that were launched since this was asked last are called on the device.
+pub(super) fn take_symbols() -> Vec<String> {
+    watch(|watch| std::mem::take(&mut watch.symbols)).into_iter().collect()
 }
 
 /// The time that a simulated device says has passed, in milliseconds.
@@ -125,7 +138,10 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
         Mode::Watch => {
             let out = run(&args, &kwargs)?;
             let record = launch_record(&function, &kwargs, &args)?;
+            // A kernel may have a name of its own there.
+            let symbol = out.bind(py).getattr("name").and_then(|name| name.extract::<String>()).ok();
             watch(|watch| {
+                watch.symbols.extend(symbol);
                 watch.simulated_ms += simulated_cost(&record);
                 watch.launches.push(record);
             });

@@ -28,6 +28,7 @@ mod replay;
 mod runner;
 mod sandbox;
 mod sketch;
+mod timed;
 mod timing;
 mod tuning;
 mod types;
@@ -74,6 +75,11 @@ fn weights(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 /// Random numbers that nobody names a generator for.
 fn chance(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_chance", include_str!("chance.py"))
+}
+
+/// A new list of the kernels that run while it is entered.
+fn kernels(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    helper(py, "_warpsmith_kernels", include_str!("kernels.py"))?.getattr("Listing")?.call0()
 }
 
 /// What does not tell the number that it was made from: code that is called may ask for the seed of a generator, and the numbers of

@@ -3,29 +3,23 @@
 use std::cell::Cell;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::Instant;
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::compile::{Hooks, Mode, compile_ahead, take_launches};
+use super::compile::{Hooks, Mode, compile_ahead, take_launches, take_symbols};
 use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
 use super::launch::callable;
 use super::models::{Entry, load_as};
 use super::replay::{Arguments, Replay};
-use super::timing::{Span, Timer, synchronize};
+use super::timing::{Timer, synchronize};
 use super::tuning::{Tuners, Way, is_open, tuned};
-use super::{chance, describe, failed, mixed, poison, raw, shim, watch};
+use super::{chance, describe, failed, kernels, mixed, poison, raw, shim, watch};
 use crate::protocol::runner::{
-    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Timing, Tuned, Weights,
+    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Tuned, Weights,
 };
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
-
-/// Inputs of so many timed requests are kept, so that no request finds its inputs where the last one had them.
-const KEPT: usize = 3;
-/// The device is held up so many times as long as launching the timed calls takes.
-const HELD_UP: f64 = 2.0;
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
@@ -117,18 +111,18 @@ pub(super) struct Runner<'py, 'a> {
     weights: Option<Bound<'py, PyAny>>,
     /// Whether they are moved, and the seed by which they were last.
     moved: Option<Cell<Option<u64>>>,
-    exporter: Exporter<'py>,
+    pub(super) exporter: Exporter<'py>,
     pub(super) timer: Option<Timer>,
     pub(super) simulated: bool,
     threads: Bound<'py, PyAny>,
     threads_before: usize,
     /// What the call before left: its memory is not used again meanwhile.
     last: Option<Results<'py>>,
-    kept: Vec<Vec<Arguments<'py>>>,
+    pub(super) kept: Vec<Vec<Arguments<'py>>>,
     /// Whether arguments are being made at present.
     making: Cell<bool>,
     /// Milliseconds that launching one call takes at the least, once it is known.
-    launching: Cell<Option<f64>>,
+    pub(super) launching: Cell<Option<f64>>,
 }
 
 impl<'py, 'a> Runner<'py, 'a> {
@@ -246,7 +240,8 @@ impl<'py, 'a> Runner<'py, 'a> {
         let watching =
             (call.watch && has_torch).then(|| shim(self.py)?.getattr("watch_mode")?.call1((&met,))).transpose()?;
         let poisoning = (call.poison && has_torch).then(|| self.poisoning()).transpose()?;
-        let modes: Vec<_> = watching.iter().chain(&poisoning).collect();
+        let listing = (call.list && has_torch && !self.simulated).then(|| kernels(self.py)).transpose()?;
+        let modes: Vec<_> = listing.iter().chain(&watching).chain(&poisoning).collect();
         self.seed(&call.inputs)?;
         let states = chance(self.py)?.getattr("states")?.call0()?;
         let mut seen = watch::Seen::default();
@@ -256,7 +251,7 @@ impl<'py, 'a> Runner<'py, 'a> {
             seen = watch::end();
             ran
         });
-        let launches = take_launches();
+        let (launches, symbols) = (take_launches(), take_symbols());
         if let Some(tuners) = tuners {
             tuners.remove()?;
         }
@@ -276,8 +271,10 @@ impl<'py, 'a> Runner<'py, 'a> {
         let ran = Ran {
             results: exported,
             launches,
+            symbols,
             tuned: if is_tuned { tuned(self.py)? } else { Vec::new() },
             operators: operators(&met)?,
+            kernels: listing.map(|listing| listing.getattr("names")?.extract()).transpose()?.flatten(),
             drawn,
             threads: self.threads.call0()?.extract::<usize>()?.saturating_sub(self.threads_before),
             started: seen.started,
@@ -359,92 +356,10 @@ impl<'py, 'a> Runner<'py, 'a> {
             None => Ok(raw::most_taken()),
         }
     }
-
-    fn measure(&mut self, timing: &Timing, guard: &Guard<'py>) -> PyResult<RunnerReply> {
-        let sets = timing.inputs.iter().map(|one| self.replay.arguments(one)).collect::<PyResult<Vec<_>>>()?;
-        let Some(first) = timing.inputs.first() else { return Err(failed("nothing to measure")) };
-        // All calls of a request have the same: no time is spent on that between them.
-        self.weigh(first)?;
-        if self.timer.is_none() {
-            self.timer = Some(Timer::new(self.simulated)?);
-        }
-        let hooks = if self.simulated { Some(Hooks::install(self.py, Mode::Watch)?) } else { None };
-        let outcome = self.timed(timing, &sets);
-        if let Some(hooks) = hooks {
-            hooks.remove()?;
-        }
-        let Timed { milliseconds, walls, outran, outs } = outcome?;
-        let left = sets.into_iter().zip(outs);
-        let results: Vec<_> = left.map(|(arguments, (out, gradients))| Results { out, arguments, gradients }).collect();
-        let exported = if timing.export { self.exporter.export(&results, true)? } else { Vec::new() };
-        self.kept.insert(0, results.into_iter().map(|one| one.arguments).collect());
-        self.kept.truncate(KEPT);
-        let tampered = guard.changed();
-        Ok(RunnerReply::Measured { milliseconds, walls, outran, results: exported, tampered })
-    }
-
-    fn timed(&self, timing: &Timing, sets: &[Arguments<'py>]) -> PyResult<Timed<'py>> {
-        let timer = self.timer.as_ref().ok_or_else(|| failed("there is no timer"))?;
-        let calls = timing.calls.max(sets.len());
-        let (mut spans, mut walls) = (Vec::with_capacity(calls), Vec::new());
-        let mut outs = Vec::new();
-        outs.resize_with(sets.len(), || None);
-        timer.synchronize()?;
-        if !timing.synced {
-            timer.hold_up(HELD_UP * self.launching.get().unwrap_or(0.0) * calls as f64)?;
-        }
-        let begun = Instant::now();
-        for at in 0..calls {
-            let (set, inputs) = (&sets[at % sets.len()], &timing.inputs[at % sets.len()]);
-            self.seed(inputs)?;
-            if timing.cold {
-                timer.flush()?;
-            }
-            if timing.synced {
-                timer.synchronize()?;
-            }
-            let start = Instant::now();
-            let mut left = None;
-            let span: Span = timer.measure(|| {
-                let out = self.invoke(set)?;
-                let gradients = if timing.gradients { self.gradients(&out, set, inputs)? } else { Vec::new() };
-                left = Some((out, gradients));
-                Ok(())
-            })?;
-            if timing.synced {
-                timer.synchronize()?;
-                walls.push(start.elapsed().as_secs_f64() * 1000.0);
-            }
-            outs[at % sets.len()] = left;
-            spans.push(span);
-        }
-        let outran = !timing.synced && spans.first().is_some_and(Span::is_begun);
-        if !timing.synced {
-            // A call that waits for the device seems to take longer than it does; one that memory is taken for does.
-            let each = begun.elapsed().as_secs_f64() * 1000.0 / calls as f64;
-            let least = self.launching.get().unwrap_or(each).min(each);
-            self.launching.set(Some(if outran { each } else { least }));
-        }
-        timer.synchronize()?;
-        let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
-        if self.simulated && timing.synced {
-            walls.clone_from(&milliseconds);
-        }
-        Ok(Timed { milliseconds, walls, outran, outs: outs.into_iter().flatten().collect() })
-    }
-}
-
-/// What timed calls gave: see [`RunnerReply::Measured`].
-struct Timed<'py> {
-    milliseconds: Vec<f64>,
-    walls: Vec<f64>,
-    outran: bool,
-    /// What the last call on each set returned, and its gradients.
-    outs: Vec<(Bound<'py, PyAny>, Gradients<'py>)>,
 }
 
 /// By the number of the argument.
-type Gradients<'py> = Vec<(usize, Bound<'py, PyAny>)>;
+pub(super) type Gradients<'py> = Vec<(usize, Bound<'py, PyAny>)>;
 
 /// Runs `work` inside context managers.
 pub(super) fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
