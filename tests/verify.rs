@@ -8,6 +8,8 @@
 mod ahead;
 #[path = "verify/chance.rs"]
 mod chance;
+#[path = "verify/choices.rs"]
+mod choices;
 #[path = "verify/forms.rs"]
 mod forms;
 #[path = "common/judging.rs"]

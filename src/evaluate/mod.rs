@@ -5,6 +5,7 @@ mod baseline;
 mod bench;
 mod beyond;
 mod checks;
+mod choices;
 mod claim;
 mod configurations;
 mod devices;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::choices::{Choice, choices};
 use super::numbers::numbers;
 use super::verdict::Reason;
 use crate::protocol::runner::{Inputs, Layout, Values};
@@ -36,7 +37,9 @@ impl Trial {
 
     /// Whether nobody may ever have called the original so: what it does there counts only if it is credible.
     pub(super) fn is_unheard_of(&self) -> bool {
-        matches!(self.reason, Reason::Sizes | Reason::Layout) || !self.inputs.others.is_empty()
+        matches!(self.reason, Reason::Sizes | Reason::Layout)
+            || !self.inputs.others.is_empty()
+            || !self.inputs.added.is_empty()
     }
 
     /// Whether the original may be so inexact there that only a run at a higher precision can tell what is right: differences of
@@ -46,8 +49,8 @@ impl Trial {
     }
 }
 
-/// The trials of a workload, the first of which is its recorded call. `seed` is not known to whoever proposes.
-pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
+/// The trials of a workload, the first of which is its recorded call; `text` is that of the entry's file. `seed` is not known to whoever proposes.
+pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
     let at = |at: u64| seed.wrapping_add(at.wrapping_mul(0x9e37_79b9)) & 0x7fff_ffff;
     let plain = |seed| Inputs { seed, varied: true, ..Inputs::default() };
     let mut all = vec![
@@ -63,6 +66,10 @@ pub(super) fn trials(workload: &Workload, seed: u64) -> Vec<Trial> {
     }
     for (name, others) in numbers(workload) {
         let inputs = Inputs { others, ..plain(at(5)) };
+        all.push(Trial { specializes: true, ..Trial::new(name, Reason::Values, inputs) });
+    }
+    for Choice { name, others, added } in choices(workload, text) {
+        let inputs = Inputs { others, added, ..plain(at(6)) };
         all.push(Trial { specializes: true, ..Trial::new(name, Reason::Values, inputs) });
     }
     let specs = workload.specs();
@@ -210,7 +217,7 @@ mod tests {
 
     #[test]
     fn multiples_are_for_originals_that_take_nothing_else() {
-        let all = trials(&called(Vec::new(), Vec::new()), 7);
+        let all = trials(&called(Vec::new(), Vec::new()), "", 7);
         let at = |name: &str| all.iter().position(|trial| trial.name == name).unwrap();
         let (multiple, better) = (at("sizes 64 → 48"), at("sizes 64 → 61"));
         assert!(all[multiple].unless.contains(&better) && !all[multiple].unless.contains(&at("sizes 64 → 1")));

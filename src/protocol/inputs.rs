@@ -14,6 +14,8 @@ pub struct Inputs {
     pub resize: Vec<(i64, i64)>,
     /// Arguments that are others, by their number in [`super::Workload::values`].
     pub others: Vec<(usize, Value)>,
+    /// Keyword arguments beside the recorded ones.
+    pub added: Vec<(String, Value)>,
     /// What float tensors hold.
     pub values: Values,
     /// Tensors whose recorded contents are kept hold others, made of those.
@@ -35,7 +37,8 @@ impl Inputs {
     /// Whether sizes, types and strides are the recorded ones: the same kernels are launched in the same way.
     #[must_use]
     pub fn is_as_recorded(&self) -> bool {
-        self.resize.is_empty() && self.others.is_empty() && self.layout == Layout::Recorded && self.widen.is_none()
+        let (sizes, values) = (self.resize.is_empty(), self.others.is_empty() && self.added.is_empty());
+        sizes && values && self.layout == Layout::Recorded && self.widen.is_none()
     }
 }
 

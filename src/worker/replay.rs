@@ -129,6 +129,11 @@ impl<'py, 'a> Replay<'py, 'a> {
                 value => kwargs.set_item(name, binding.value(value)?)?,
             }
         }
+        for (name, value) in &inputs.added {
+            kwargs.set_item(name, binding.value(value)?)?;
+        }
+        // What another value stands for is there all the same: results are counted by the numbers of tensors.
+        self.workload.specs().into_iter().try_for_each(|spec| binding.tensor(spec).map(drop))?;
         let tensors = binding.tensors.into_iter().collect::<Option<Vec<_>>>();
         let tensors = tensors.ok_or_else(|| failed("a tensor is missing"))?;
         Ok(Arguments { args: PyTuple::new(self.py, args)?, kwargs, tensors, storages })
