@@ -212,5 +212,10 @@ mod tests {
         let (mut document, state) = opened(text);
         let state = edited(&mut document, state, &[19], "    x += 1\n");
         assert_eq!(known(&state.1), [false, false, true]);
+        // While it is typed, a name may stand right behind a number.
+        let (mut document, state) = opened(&text.replace("    b[(1,)](x)\n", "    pass\n"));
+        let state = edited(&mut document, state, &[19], "    f(0b[(1,)](x))\n");
+        assert_eq!(state.1.launches_of("b").count(), 1);
+        assert_eq!(known(&state.1), [false, false, true]);
     }
 }

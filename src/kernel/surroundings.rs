@@ -43,11 +43,19 @@ impl Words {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let code = from_first_statement(text).trim_ascii_end();
         let is_definition = is_definition || code.is_empty() || text.starts_with('@');
-        let mut names: Vec<u64> = code.split(|c| !is_part(c)).filter(|word| !word.is_empty()).map(hash).collect();
+        let words = code.split(|c| !is_part(c)).filter(|word| !word.is_empty());
+        let mut names: Vec<u64> = words.flat_map(readings).map(hash).collect();
         names.sort_unstable();
         names.dedup();
         Self { is_definition, hash: hash(code), marks: marks(text), names }
     }
+}
+
+/// A word, and what else may be a name in it: `0k`, which nobody writes for long, is a number and a name.
+fn readings(word: &str) -> impl Iterator<Item = &str> {
+    let is_number = word.starts_with(|c: char| c.is_ascii_digit());
+    let starts = word.char_indices().skip(1).filter(move |(_, c)| is_number && !c.is_numeric());
+    [word].into_iter().chain(starts.map(|(at, _)| &word[at..]))
 }
 
 /// What a text says about kernels besides what it does: marked lines, and the heads of classes, of which kernels may use
