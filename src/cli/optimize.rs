@@ -13,6 +13,7 @@ use serde_json::json;
 use similar::TextDiff;
 
 use super::FOUND;
+use super::stopping::stopping;
 use crate::explore::{self, Observer, Offer, Outcome, Progress, Request};
 use crate::python::environment::Environment;
 use crate::settings;
@@ -105,10 +106,7 @@ struct Terminal {
 impl Terminal {
     fn new() -> anyhow::Result<Self> {
         let bar = ProgressBar::new(100).with_style(ProgressStyle::with_template("{bar:20} {elapsed} {msg}")?);
-        let stopped = Arc::new(AtomicBool::new(false));
-        let flag = Arc::clone(&stopped);
-        ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed))?;
-        Ok(Self { bar, stopped })
+        Ok(Self { bar, stopped: stopping() })
     }
 }
 
