@@ -1,5 +1,5 @@
 //! `cargo xtask gpu-test`: optimizing on a real GPU, from the command line and from Neovim; the fence around candidates; and
-//! the judge, by its suite and in figures, with torch and without.
+//! the judge, by its suite and in figures, with torch and without; what recording costs.
 
 use std::path::Path;
 use std::process::Command;
@@ -53,8 +53,11 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     judging.args(["--seconds", "5400", "--packages"]).args(&wheels);
     let mut launches = script("raw.py");
     launches.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
+    let mut recording = script("recording.py");
+    recording.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--packages").args(&wheels);
     let all = [
         ("optimizing", optimizing),
+        ("recording", recording),
         ("the fence", script("fence.py")),
         ("kernels by themselves", launches),
         ("judging", judging),
