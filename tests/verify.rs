@@ -224,7 +224,7 @@ fn reports_for_people_and_programs_and_the_exit_status() {
         "× (95 % ",
         "  an offer\n",
         " ms warm, ",
-        "80 pairs",
+        "32 pairs",
         "toy (simulated), Triton 3",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");

@@ -2,12 +2,14 @@
 //! Triton nor through an operator of torch is seen here: a library that is called directly, a graph that was recorded before.
 
 use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock_first};
+use super::bench::{Bench, lock, lock_first};
 use super::judge::Case;
 use super::operators::is_free;
+use super::process::Gone;
 use super::stop::Stop;
 use super::verdict::Reason;
-use crate::protocol::runner::{Call, Ran};
+use crate::protocol::is_simulated;
+use crate::protocol::runner::{Call, Ran, RunnerReply, RunnerRequest};
 
 /// Copies and fills of memory, which are no kernels.
 const MEMORY: &[&str] = &["Memcpy", "Memset"];
@@ -19,18 +21,24 @@ const IDLE: &[&str] = &["fill", "copy", "arange", "eye"];
 impl Baseline {
     /// Kernels that the device runs in the recorded call; `None` where its driver does not tell.
     fn kernels(&self, bench: &Bench) -> Result<Option<Vec<String>>, Undecided> {
+        if is_simulated() {
+            return Ok(None);
+        }
         let mut known = lock_first(&self.kernels);
         if let Some(known) = known.as_ref() {
             return Ok(known.clone());
         }
+        let call = self.call(self.trials[0].inputs.clone(), false);
+        // In a process of its own: what lists kernels may leave launches slower, and the original's process is timed.
+        let mut runner = self.original.start(bench)?;
         let _shared = bench.shared();
-        let call = Call { list: true, watch: true, ..self.call(self.trials[0].inputs.clone(), false) };
-        let found = match self.original.run(bench, &call)? {
-            Ok((ran, slot)) => {
-                bench.drop_slots(vec![slot])?;
-                ran.kernels
-            }
-            Err(_) => None,
+        // Nothing is measured that would be listed.
+        let (chosen, forced) = (lock(&self.original.chosen).clone(), true);
+        let request = RunnerRequest::Run(Call { list: true, watch: true, export: false, chosen, forced, ..call });
+        let found = match runner.ask(&request, bench.limits.call) {
+            Ok(RunnerReply::Ran(ran)) => ran.kernels,
+            Err(Gone::Unwanted) => return Err(Undecided("stopped".to_owned())),
+            _ => None,
         };
         Ok(known.insert(found).clone())
     }
