@@ -2,7 +2,7 @@
 # point: 11
 
 import ctypes
-import re
+import pathlib
 
 import torch
 import triton
@@ -19,9 +19,10 @@ LIBRARY = {}
 
 
 def library():
-    """What torch has loaded, without torch."""
+    """What torch itself uses, without torch."""
     if not LIBRARY:
-        path = re.search(r"\S*/libcublas\.so\S*", open("/proc/self/maps").read())[0]
+        packages = pathlib.Path(torch.__file__).parents[1]
+        path = next(packages.glob("nvidia/**/libcublas.so.*"))
         blas, handle = ctypes.CDLL(path), ctypes.c_void_p()
         assert blas.cublasCreate_v2(ctypes.byref(handle)) == 0
         LIBRARY.update(blas=blas, handle=handle)
