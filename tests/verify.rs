@@ -235,7 +235,7 @@ fn reports_for_people_and_programs_and_the_exit_status() {
     // Of five rows of twelve elements each one is read and written.
     let floor = &figures["floor"];
     assert_eq!((&floor["read"], &floor["written"], &floor["hard"]), (&240.0.into(), &240.0.into(), &().into()));
-    assert_eq!((&figures["n"], &figures["interval"]), (&80.into(), &report["interval"]));
+    assert_eq!((&figures["n"], &figures["interval"]), (&32.into(), &report["interval"]));
     let refused = project.verify(&["candidates/wrong.py", "--quick", "--json"]);
     assert_eq!(refused.status.code(), Some(1));
     let report: serde_json::Value = serde_json::from_slice(&refused.stdout).unwrap();
