@@ -138,8 +138,7 @@ impl Case<'_> {
 
     /// Compiles for everything but the recorded call, with what autotuners have chosen there.
     pub(super) fn compile_rest(&mut self, task: &Task) -> Result<(), Stop> {
-        let others = (1..self.baseline.trials.len()).filter(|&at| self.baseline.trials[at].specializes);
-        if let Some(first) = others.into_iter().next() {
+        if let Some(first) = (1..self.baseline.trials.len()).find(|&at| self.baseline.trials[at].specializes) {
             let since = Instant::now();
             self.compile_for(first)?;
             if since.elapsed() > SLOW / 4 {

@@ -130,9 +130,14 @@ impl<E: std::error::Error> From<E> for Undecided {
 }
 
 impl Baseline {
-    pub(super) fn new((file, folder): (&Path, &Path), workload: Workload, seed: u64, weights: Weights) -> Self {
-        // One that cannot be read is not loaded either.
-        let trials = trials(&workload, &std::fs::read_to_string(file).unwrap_or_default(), seed);
+    pub(super) fn new(
+        (file, folder): (&Path, &Path),
+        text: &str,
+        workload: Workload,
+        seed: u64,
+        weights: Weights,
+    ) -> Self {
+        let trials = trials(&workload, text, seed);
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, lifted, checked, kernels) = Default::default();

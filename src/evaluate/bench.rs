@@ -216,7 +216,10 @@ impl Bench {
         let key = format!("{}{moves_weights}{}", blake3::hash(&text), serde_json::to_string(workload)?);
         let mut all = self.baselines.lock().unwrap_or_else(PoisonError::into_inner);
         let weights = Weights { seed: self.weights, are_moved: moves_weights };
-        let make = || Arc::new(Baseline::new((file, folder), workload.clone(), self.seed, weights));
+        let make = || {
+            let text = String::from_utf8_lossy(&text);
+            Arc::new(Baseline::new((file, folder), &text, workload.clone(), self.seed, weights))
+        };
         Ok(Arc::clone(all.entry(key).or_insert_with(make)))
     }
 

@@ -12,7 +12,7 @@ use super::baseline::{Baseline, Ready, Undecided};
 use super::bench::{Bench, RESTARTED, Shared, project};
 use super::claim::Claim;
 use super::notes::notes;
-use super::original::add_chosen;
+use super::original::{add_chosen, with_chosen};
 use super::process::{Comparer, Runner};
 use super::scout::scouted;
 use super::stop::{Stop, refuse, strange};
@@ -352,9 +352,7 @@ impl Case<'_> {
     /// One call, whose results are kept under a number.
     pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
         let (limit, since) = (self.limit(), Instant::now());
-        let is_tuned = call.forced || call.inputs.is_as_recorded();
-        let chosen = if is_tuned { call.chosen.clone() } else { self.chosen.clone() };
-        let reply = self.runner.ask(&RunnerRequest::Run(Call { chosen, ..call.clone() }), limit);
+        let reply = self.runner.ask(&RunnerRequest::Run(with_chosen(call, &self.chosen)), limit);
         self.spent.borrow_mut().running += since.elapsed().as_secs_f64();
         match reply? {
             RunnerReply::Ran(ran) => {

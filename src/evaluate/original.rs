@@ -83,9 +83,8 @@ impl Original {
             Some(runner) => runner,
             None => self.start(bench)?,
         };
-        let is_tuned = call.forced || call.inputs.is_as_recorded();
-        let chosen = if is_tuned { call.chosen.clone() } else { lock(&self.chosen).clone() };
-        match runner.ask(&RunnerRequest::Run(Call { chosen, ..call.clone() }), limit) {
+        let call = with_chosen(call, &lock(&self.chosen));
+        match runner.ask(&RunnerRequest::Run(call), limit) {
             Ok(RunnerReply::Ran(ran)) => {
                 add_chosen(&mut lock(&self.chosen), &ran.tuned);
                 if let Some(what) = ran.results.unread() {
@@ -166,6 +165,15 @@ impl Original {
             Err(gone) => Err(Undecided(format!("the original cannot be loaded: {}", how(&gone)))),
         }
     }
+}
+
+/// The call as it is asked: where its kernels may be others than the recorded ones, autotuners are told what they chose.
+pub(super) fn with_chosen(call: &Call, chosen: &[Tuned]) -> Call {
+    let mut call = call.clone();
+    if !call.forced && !call.inputs.is_as_recorded() {
+        call.chosen = chosen.to_vec();
+    }
+    call
 }
 
 /// Takes note of what autotuners chose; what each of them chose first stays.

@@ -42,22 +42,22 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
     if wrong is not None:
         return [wrong]
     rounding = arithmetic_of(original)
-    found, unequal = [], []
+    found, held = [], []
     for at, (one, other) in enumerate(zip(original, candidate)):
         wrong = shape_difference(one, other)
         if wrong is None and one.meta[0] == "plain":
             wrong = plain_difference(one, other, *runs_at(reference, jittered, at, len(original)))
         elif wrong is None and one.meta[0] != "container":
-            unequal.append(at)
+            held.append(at)
         if wrong is not None:
             found.append((at, wrong))
-    same = told([same_bits(original[at].data, candidate[at].data) for at in unequal])
+    same = told([same_bits(original[at].data, candidate[at].data) for at in held])
     tensors = []
-    for at in (at for at, is_same in zip(unequal, same) if not is_same):
+    for at in (at for at, is_same in zip(held, same) if not is_same):
         known = level[at] if level is not None and len(level) == len(original) else None
         runs = runs_at(reference, jittered, at, len(original))
         tensors.append((at, Tensors(original[at], candidate[at], *runs, rounding, holds_nan, exact, known)))
-    fine = told([tensors.is_fine() for _, tensors in tensors])
+    fine = told([compared.is_fine() for _, compared in tensors])
     for at, compared in (one for one, is_fine in zip(tensors, fine) if not is_fine):
         wrong = compared.difference()
         if wrong is not None:
