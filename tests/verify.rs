@@ -16,6 +16,8 @@ mod forms;
 mod judging;
 #[path = "verify/launches.rs"]
 mod launches;
+#[path = "verify/memory.rs"]
+mod memory;
 #[path = "verify/messages.rs"]
 mod messages;
 #[path = "verify/models.rs"]

@@ -109,6 +109,7 @@ impl Original {
             // The rest is like this one: its autotuners have to choose first.
             (since.elapsed(), matches!(reply, Ok(RunnerReply::Compiled { tunes: true, .. })))
         };
+        *lock(&self.tunes) |= waits;
         let processes = if waits { 0 } else { worth(rest.len(), each, *lock(&self.loading), MOST) };
         if processes < 2 { Ok(()) } else { beside(&|| self.start(bench), (rest, &chosen), processes, (limit, wanted)) }
     }

@@ -170,6 +170,14 @@ impl Baseline {
         }
     }
 
+    /// Bytes of the device that the recorded call of the original takes, if that is known by now.
+    pub(super) fn device_memory(&self) -> u64 {
+        match self.known[0].try_lock().as_deref() {
+            Ok(Found::Known(Known::Ready(ready))) => ready.ran.device_memory,
+            _ => 0,
+        }
+    }
+
     /// Whether the original takes a trial, as [`Self::known`]; for whoever does not want its results.
     pub(super) fn takes(&self, bench: &Bench, at: usize) -> Result<bool, Undecided> {
         let mut found = lock_first(&self.known[at]);
@@ -202,7 +210,8 @@ impl Baseline {
         };
         self.prepare(bench, at, &|| true)?;
         let mut known = {
-            let _shared = bench.shared();
+            // What others do meanwhile is not to choose for an autotuner.
+            let _turn = bench.turn(is_first && *lock(&self.original.tunes))?;
             self.find_out(bench, &self.trials[at], &first)?
         };
         if let (true, Known::Skipped(why)) = (is_first, &known) {

@@ -4,12 +4,13 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
 use super::process::{Comparer, Ties};
+use super::verdict::Verdict;
 use crate::protocol::runner::{ComparerRequest, Fence, Weights};
 use crate::protocol::{Environment, Workload};
 use crate::python::{Forker, ForkerError, cache_folder};
@@ -20,6 +21,11 @@ pub(super) const RESTARTED: &str = "the comparing process had ended and was star
 /// So many candidates use the device beside each other at the most: it serves one process after the other, and the more
 /// there are, the longer each waits.
 const PLACES: usize = 6;
+
+/// Of the device's memory this share may be a candidate's, where nothing else is said and the original takes less.
+pub(super) const SHARE: f64 = 0.6;
+/// A candidate may take so many times what the original takes.
+const TIMES_MORE: f64 = 1.5;
 
 /// How old the list of launching stubs may be.
 const LOOK_AGAIN: Duration = Duration::from_secs(2);
@@ -35,7 +41,7 @@ pub struct Limits {
     pub call: Duration,
     /// Bytes on the host.
     pub memory: u64,
-    /// Bytes on the device.
+    /// Bytes on the device; 0 for a share of what there is.
     pub device_memory: u64,
     /// Processes and threads.
     pub processes: u64,
@@ -74,6 +80,9 @@ pub struct Bench {
     scratch: tempfile::TempDir,
     comparer: Mutex<Option<Comparer>>,
     device: RwLock<()>,
+    /// Had by all candidates beside each other, or by one whose memory others may have taken.
+    alone: RwLock<()>,
+    is_alone: AtomicBool,
     /// How many more may use the device beside others.
     places: (Mutex<usize>, Condvar),
     lock: PathBuf,
@@ -126,6 +135,8 @@ impl Bench {
             scratch,
             comparer,
             device: RwLock::new(()),
+            alone: RwLock::new(()),
+            is_alone: AtomicBool::new(false),
             places: (Mutex::new(PLACES), Condvar::new()),
             lock,
             rate,
@@ -163,17 +174,50 @@ impl Bench {
             readable.push(cache_folder().join("triton"));
             self.lend_launchers(&kernels);
         }
-        let device_memory = if trusted { 0 } else { self.limits.device_memory };
         Ok(Fence {
             scratch,
             kernels,
             readable,
             memory: self.limits.memory,
-            device_memory,
+            device_memory: 0,
             processes: self.limits.processes,
             output: self.limits.output,
             token: self.secret(),
         })
+    }
+
+    /// Bytes of the device that a candidate may take, whose original is known to take so many; 0 where the device does not tell
+    /// what it has.
+    pub(super) fn device_memory(&self, original: u64) -> u64 {
+        match (self.limits.device_memory, super::devices::memory()) {
+            (0, Some(memory)) => {
+                let share = (memory.size as f64 * SHARE).max(original as f64 * TIMES_MORE);
+                (share as u64).min(memory.size)
+            }
+            (0, None) => 0,
+            (limit, _) => limit,
+        }
+    }
+
+    /// Judges beside other candidates; where memory ran out, which others may have taken, once more without them.
+    pub(super) fn judge_anew_alone(&self, judge: impl Fn() -> Verdict) -> Verdict {
+        let verdict = {
+            let _beside = self.alone.read().unwrap_or_else(PoisonError::into_inner);
+            judge()
+        };
+        if !verdict.outcome.lacks_memory() {
+            return verdict;
+        }
+        let _alone = self.alone.write().unwrap_or_else(PoisonError::into_inner);
+        self.is_alone.store(true, Ordering::Relaxed);
+        let verdict = judge();
+        self.is_alone.store(false, Ordering::Relaxed);
+        verdict
+    }
+
+    /// Whether no other candidate takes memory of the device.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone.load(Ordering::Relaxed)
     }
 
     /// A folder that nothing fenced in can reach.
@@ -259,6 +303,11 @@ impl Bench {
         Shared { _bench: bench, _machine: file, _place: place, _held: held }
     }
 
+    /// Uses the device: alone, or beside others.
+    pub(super) fn turn(&self, alone: bool) -> Result<Turn<'_>, Undecided> {
+        Ok(if alone { Turn::Alone { _held: self.exclusive()? } } else { Turn::Beside { _held: self.shared() } })
+    }
+
     /// Waits while somebody has the device alone. A process that starts on a device takes memory, which stops it for whoever is
     /// timed. Not for whoever has a lock that who is timed may want.
     pub(super) fn wait_for_quiet(&self) {
@@ -303,6 +352,12 @@ pub(super) struct Shared<'a> {
     _machine: Option<File>,
     _place: Place<'a>,
     _held: Held,
+}
+
+/// The device is used while this lives.
+pub(super) enum Turn<'a> {
+    Alone { _held: Exclusive<'a> },
+    Beside { _held: Shared<'a> },
 }
 
 /// One of the places beside each other on the device.

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::baseline::{Baseline, Known, Ready, Undecided};
-use super::bench::{Bench, lock_first};
+use super::bench::{Bench, SHARE, lock_first};
 use super::devices::memory;
 use super::floor::width;
 use super::judge::Case;
@@ -134,7 +134,9 @@ impl Case<'_> {
         let (ran, slot) = match self.run(&large.call) {
             Ok(ran) => ran,
             // It may tune itself anew for such a size, or take scratch memory that nobody has.
-            Err(Stop::Refused(reason @ (Reason::Time | Reason::DeviceMemory | Reason::Memory), ..)) => {
+            Err(Stop::Refused(reason @ (Reason::Time | Reason::DeviceMemory | Reason::Memory), ..))
+                if self.bench.is_alone() || reason != Reason::DeviceMemory =>
+            {
                 self.passed("beyond 2³¹ elements", format!("not tried to the end: {}", reason.name()));
                 return Ok(());
             }
@@ -199,7 +201,7 @@ fn growth(tensors: &[(Vec<i64>, f64)], level: &Ready, old: i64, most: i64) -> Op
     // Sizes that were there before would grow as well.
     let is_new = !tensors.iter().any(|(shape, _)| shape.contains(&new));
     let memory = memory().map_or(MEMORY, |memory| memory.size);
-    (is_new && room < memory as f64).then_some(Growth { old, new, room })
+    (is_new && room < memory as f64 * SHARE).then_some(Growth { old, new, room })
 }
 
 /// Whether integers of a tensor may say where something of this size ends.

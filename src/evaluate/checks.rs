@@ -56,7 +56,7 @@ impl Case<'_> {
     // Each step uses the device anew: who wants it alone waits for a step, not for all.
 
     fn first_call(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<u32, Stop> {
-        let _shared = self.shared();
+        let _turn = self.turn()?;
         let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
         if let Err(stop) = self.compare(known, (slot, &ran.results), trial, &trial.name) {
             // What was never written tells more than that it is wrong.

@@ -3,17 +3,16 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Ready, Undecided};
-use super::bench::{Bench, RESTARTED, Shared, project};
-use super::claim::Claim;
+use super::bench::{Bench, RESTARTED, Shared, Turn, project};
 use super::notes::notes;
 use super::original::{add_chosen, with_chosen};
 use super::process::{Comparer, Runner};
+use super::rivals::is_offer;
 use super::scout::scouted;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
@@ -26,10 +25,6 @@ use crate::workload::place_of_comment;
 
 /// A call may take so many times what the original takes.
 const TIMES_SLOWER: u32 = 20;
-
-/// The original may begin to load so much earlier than candidates: a device starts one process after the other, and all of them
-/// wait for what is found out about it.
-const HEAD_START: Duration = Duration::from_millis(500);
 
 /// What is said where tensors without contents, as compiling ahead uses, are met later.
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
@@ -104,7 +99,9 @@ pub(super) struct Case<'a> {
     pub(super) timed: u64,
     /// Whether its calls, or the original's, are launched no faster than the device runs them.
     pub(super) is_host_bound: bool,
-    /// What its autotuners chose in the recorded call.
+    /// Whether it has autotuners that measure in the recorded call.
+    pub(super) tunes: bool,
+    /// What they chose there.
     pub(super) chosen: Vec<Tuned>,
     /// What the original replaces as well, when it is timed.
     pub(super) usual: Vec<String>,
@@ -162,6 +159,10 @@ impl Bench {
     }
 
     fn judge_one(&self, task: &Task, workload: &Workload) -> Verdict {
+        self.judge_anew_alone(|| self.judge_any(task, workload))
+    }
+
+    fn judge_any(&self, task: &Task, workload: &Workload) -> Verdict {
         let verdict = self.judge_either(task, workload, true);
         match &verdict.outcome {
             Outcome::Undecided { why } if why == OWN_WEIGHTS => {
@@ -191,8 +192,11 @@ impl Bench {
     fn judge_with(&self, task: &Task, workload: &Workload, (compiles_ahead, moves_weights): (bool, bool)) -> Verdict {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
-            let fence = self.fence("candidate", false, readable)?;
-            Ok((baseline, Runner::start(&self.forker, fence.clone(), &self.ties)?, fence))
+            let mut fence = self.fence("candidate", false, readable)?;
+            fence.device_memory = self.device_memory(baseline.device_memory());
+            let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
+            let runner = baseline.original.first(self, start)?;
+            Ok((baseline, runner, fence))
         });
         let (baseline, runner, fence) = match started {
             Ok(started) => started,
@@ -201,7 +205,7 @@ impl Bench {
         let (chosen, usual, checks, notes, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
         let (patience, took) = (self.limits.call, Duration::ZERO);
-        let (timed, is_host_bound) = (0, false);
+        let (timed, is_host_bound, tunes) = (0, false, false);
         let mut case = Case {
             patience,
             took,
@@ -213,6 +217,7 @@ impl Bench {
             runner,
             fence,
             effort,
+            tunes,
             chosen,
             usual,
             checks,
@@ -249,6 +254,14 @@ impl<'a> Case<'a> {
         self.spent.borrow_mut().waiting += since.elapsed().as_secs_f64();
         shared
     }
+
+    /// Uses the device: alone where its autotuners are going to choose, else beside others.
+    pub(super) fn turn(&self) -> Result<Turn<'a>, Undecided> {
+        let since = Instant::now();
+        let turn = self.bench.turn(self.tunes);
+        self.spent.borrow_mut().waiting += since.elapsed().as_secs_f64();
+        turn
+    }
 }
 
 impl Case<'_> {
@@ -265,12 +278,12 @@ impl Case<'_> {
         self.load(task)?;
         self.lap("load", since);
         let since = Instant::now();
-        let waits = compiles_ahead && self.compile(task)?;
+        self.tunes = compiles_ahead && self.compile(task)?;
         self.lap("compile", since);
         let since = Instant::now();
         self.recorded_call()?;
         if self.effort.thorough {
-            if waits {
+            if self.tunes {
                 self.compile_rest(task)?;
             }
             self.other_calls()?;
@@ -278,8 +291,11 @@ impl Case<'_> {
         self.lap("check", since);
         if self.effort.rough > 0 {
             let since = Instant::now();
-            let measured = self.time()?;
-            let is_offer = Claim::of(&measured).is_some_and(|claim| claim.objection.is_none());
+            let mut measured = self.time(None)?;
+            if is_offer(&measured) {
+                measured = self.rivals(measured)?;
+            }
+            let is_offer = is_offer(&measured);
             self.measured.push(measured);
             self.lap("time", since);
             // Without torch contents are made on the host: so many do not fit there.
@@ -318,23 +334,12 @@ impl Case<'_> {
         if workload != self.baseline.original.workload {
             self.notes.push(format!("it is launched as its own comment says: {}", title(&workload)));
         }
-        let (bench, limit, original) = (self.bench, self.bench.limits.load, &self.baseline.original);
-        let (tampered, loaded) = std::thread::scope(|scope| {
-            let (loaded, is_loaded) = channel();
-            let tampered = scope.spawn(move || {
-                let tampered = original.tampered(bench);
-                // Who waits no more needs no answer.
-                let _ = loaded.send(());
-                tampered
-            });
-            let _ = is_loaded.recv_timeout(HEAD_START);
-            bench.wait_for_quiet();
-            let loaded = self.runner.load(&task.candidate, &task.folder, &workload, (true, original.weights), limit);
-            (tampered.join(), loaded)
-        });
+        let (bench, original) = (self.bench, &self.baseline.original);
         // An original that cannot be loaded is no fault of the candidate's.
-        let tampered = tampered.map_err(|_| Stop::Undecided("the original's thread broke off".to_owned()))??;
-        match loaded? {
+        let tampered = original.tampered(bench)?;
+        bench.wait_for_quiet();
+        let whose = (true, original.weights);
+        match self.runner.load(&task.candidate, &task.folder, &workload, whose, bench.limits.load)? {
             Ok(found) if found.has_own_weights && original.weights.are_moved => {
                 Err(Stop::Undecided(OWN_WEIGHTS.to_owned()))
             }

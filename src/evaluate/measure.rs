@@ -64,8 +64,8 @@ struct Timed {
 }
 
 impl Case<'_> {
-    /// Times both versions, with the device to themselves.
-    pub(super) fn time(&mut self) -> Result<Measured, Stop> {
+    /// Times both versions, with the device to themselves: against the original's process, or another one of it.
+    pub(super) fn time(&mut self, rival: Option<&mut Runner>) -> Result<Measured, Stop> {
         let Known::Ready(level) = self.baseline.known(self.bench, 0)? else {
             return Err(Stop::Undecided("the original refuses the recorded call".to_owned()));
         };
@@ -82,17 +82,18 @@ impl Case<'_> {
             if !is_small {
                 self.grow(None, &level)?;
             }
-            let mut running = baseline.original.process(self.bench)?;
-            let Some(mut original) = running.take() else {
-                return Err(Stop::Undecided("the original's process is gone".to_owned()));
-            };
-            let mut measured = self.measure(&mut original, (&baseline, &needs), &level, &mut checked)?;
-            if measured.drift > DRIFT {
-                // The clock moved: once more.
-                measured = self.measure(&mut original, (&baseline, &needs), &level, &mut checked)?;
+            match rival {
+                Some(rival) => self.measure_steadily(rival, (&baseline, &needs), &level, &mut checked)?,
+                None => {
+                    let mut running = baseline.original.process(self.bench)?;
+                    let Some(mut original) = running.take() else {
+                        return Err(Stop::Undecided("the original's process is gone".to_owned()));
+                    };
+                    let measured = self.measure_steadily(&mut original, (&baseline, &needs), &level, &mut checked)?;
+                    *running = Some(original);
+                    measured
+                }
             }
-            *running = Some(original);
-            measured
         };
         let _shared = self.shared();
         for Checked { original, candidate, results } in &checked {
@@ -113,6 +114,18 @@ impl Case<'_> {
         self.compare(level, (slot, &ran.results), &trial, "a call after the timed ones")?;
         self.bench.drop_slots(vec![slot])?;
         self.fallback(&level.ran, &ran)
+    }
+
+    /// Once more where the clock moved.
+    fn measure_steadily(
+        &mut self,
+        original: &mut Runner,
+        known: (&Baseline, &Needs),
+        level: &Ready,
+        checked: &mut Vec<Checked>,
+    ) -> Result<Measured, Stop> {
+        let measured = self.measure(original, known, level, checked)?;
+        if measured.drift > DRIFT { self.measure(original, known, level, checked) } else { Ok(measured) }
     }
 
     fn measure(

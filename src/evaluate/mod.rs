@@ -25,6 +25,7 @@ mod possible;
 mod precision;
 mod process;
 mod remote;
+mod rivals;
 mod sanitizer;
 mod scout;
 mod standing;

@@ -2,6 +2,7 @@
 //! anything else.
 
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,10 @@ use super::process::{Gone, Loaded, Runner};
 use crate::protocol::Workload;
 use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Tuned, Weights};
 
+/// The original may begin to load so much earlier than candidates: a device starts one process after the other, and all of them
+/// wait for what is found out about it.
+const HEAD_START: Duration = Duration::from_millis(500);
+
 /// The original with one workload.
 pub(super) struct Original {
     pub(super) workload: Workload,
@@ -19,10 +24,12 @@ pub(super) struct Original {
     file: PathBuf,
     folder: PathBuf,
     runner: Mutex<Option<Runner>>,
-    /// What it replaces or sets when it is loaded.
-    tampered: Mutex<Vec<String>>,
+    /// What it replaces or sets when it is loaded, once it was.
+    tampered: Mutex<Option<Vec<String>>>,
     /// How long its file takes to load.
     pub(super) loading: Mutex<Duration>,
+    /// Whether it has autotuners that measure in the recorded call.
+    pub(super) tunes: Mutex<bool>,
     /// What its autotuners chose in the recorded call.
     pub(super) chosen: Mutex<Vec<Tuned>>,
     /// The number of the process that has taken the memory that timed calls need.
@@ -39,6 +46,7 @@ impl Original {
             runner: Mutex::new(None),
             tampered: Mutex::default(),
             loading: Mutex::default(),
+            tunes: Mutex::default(),
             chosen: Mutex::default(),
             grown: Mutex::default(),
         }
@@ -95,6 +103,9 @@ impl Original {
                 *running = Some(runner);
                 Ok(Ok((*ran, slot)))
             }
+            Ok(RunnerReply::Raised(Raised { text, is_memory: true, .. })) if !bench.is_alone() => {
+                Err(Undecided(format!("the original lacks the device's memory: {}", last_line(&text))))
+            }
             Ok(RunnerReply::Raised(Raised { text, is_early, .. })) => {
                 // An error of the device stays with the process.
                 if !text.contains("CUDA error") {
@@ -136,10 +147,25 @@ impl Original {
         }
     }
 
-    /// What it replaces or sets when it is loaded.
+    /// What it replaces or sets when it is loaded, which is now if it was not. Who knows it does not wait for the process, which
+    /// may be asked something else.
     pub(super) fn tampered(&self, bench: &Bench) -> Result<Vec<String>, Undecided> {
+        if let Some(tampered) = lock(&self.tampered).clone() {
+            return Ok(tampered);
+        }
         drop(self.process(bench)?);
-        Ok(lock(&self.tampered).clone())
+        Ok(lock(&self.tampered).clone().unwrap_or_default())
+    }
+
+    /// Begins to load it, if that was not done, and then does something else beside that.
+    pub(super) fn first<T>(&self, bench: &Bench, then: impl FnOnce() -> T) -> T {
+        std::thread::scope(|scope| {
+            let (loaded, is_loaded) = channel();
+            // What fails is met again by whoever asks.
+            scope.spawn(move || loaded.send(self.tampered(bench).is_ok()));
+            let _ = is_loaded.recv_timeout(HEAD_START);
+            then()
+        })
     }
 
     /// Its process, for one at a time; there is one inside.
@@ -158,7 +184,7 @@ impl Original {
         match runner.load(&self.file, &self.folder, &self.workload, (false, self.weights), bench.limits.load) {
             Ok(Ok(Loaded { tampered, .. })) => {
                 *lock(&self.loading) = since.elapsed();
-                *lock(&self.tampered) = tampered;
+                *lock(&self.tampered) = Some(tampered);
                 Ok(runner)
             }
             Ok(Err(raised)) => Err(Undecided(format!("the original cannot be loaded:\n{}", raised.text))),

@@ -45,6 +45,10 @@ impl Baseline {
         if wanted() {
             self.needs(bench)?;
         }
+        // Offers ask for it.
+        if wanted() {
+            self.kernels(bench)?;
+        }
         Ok(())
     }
 }

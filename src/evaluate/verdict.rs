@@ -54,6 +54,16 @@ impl Outcome {
             Self::Accepted | Self::Undecided { .. } => false,
         }
     }
+
+    /// Whether the device's memory ran out, for the candidate or for the judge: what other candidates hold may be to blame.
+    #[must_use]
+    pub fn lacks_memory(&self) -> bool {
+        match self {
+            Self::Refused { reason, .. } => *reason == Reason::DeviceMemory,
+            Self::Undecided { why } => ["out of memory", "device's memory"].iter().any(|words| why.contains(words)),
+            Self::Accepted => false,
+        }
+    }
 }
 
 /// Why a candidate is refused.

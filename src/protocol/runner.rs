@@ -195,6 +195,8 @@ pub struct Call {
     pub chosen: Vec<Tuned>,
     /// They take it for all arguments.
     pub forced: bool,
+    /// They keep to it in all calls to come.
+    pub settled: bool,
 }
 
 /// Whether tensors of the call before are used again.

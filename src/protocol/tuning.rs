@@ -11,4 +11,7 @@ pub struct Tuned {
     pub config: String,
     /// Those that it could have chosen: they were slower.
     pub others: Vec<String>,
+    /// Those of them that it nearly chose, the fastest first.
+    #[serde(default)]
+    pub near: Vec<String>,
 }

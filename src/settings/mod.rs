@@ -216,7 +216,8 @@ pub struct LimitSettings {
     /// Memory of the host beyond what torch and Triton take, in MiB; for originals as well.
     #[schemars(range(min = 64))]
     pub memory: u64,
-    /// Memory of the device that torch may give it, in MiB; 0 means what there is.
+    /// Memory of the device that torch may give it, in MiB; 0 means 60 % of what there is, or half more than the original
+    /// takes.
     pub device_memory: u64,
     /// Processes, of which the compiler of launching stubs takes a few; for originals as well.
     #[schemars(range(min = 8))]

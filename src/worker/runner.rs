@@ -233,7 +233,11 @@ impl<'py, 'a> Runner<'py, 'a> {
         };
         let hooks = mode.map(|mode| Hooks::install(self.py, mode)).transpose()?;
         let is_tuned = call.watch || !call.chosen.is_empty();
-        let way = if call.forced { Way::Forced } else { Way::Launch };
+        let way = match (call.forced, call.settled) {
+            (_, true) => Way::Settled,
+            (true, false) => Way::Forced,
+            (false, false) => Way::Launch,
+        };
         let tuners = is_tuned.then(|| Tuners::install(self.py, way, &call.chosen)).transpose()?;
         let met = PyDict::new(self.py);
         let has_torch = self.replay.torch.is_some();

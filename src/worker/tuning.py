@@ -1,6 +1,10 @@
 """Autotuners that measure nothing: they take what they are told."""
 
 
+# What takes at most so many times as long as the fastest is nearly chosen.
+NEAR = 1.1
+
+
 def _name(tuner):
     # Not its module: an original and its candidates are files of different names.
     return tuner.base_fn.__qualname__
@@ -40,13 +44,15 @@ def _told(tuner, chosen, args, kwargs):
     return config if any(one is config for one in allowed) else allowed[0]
 
 
-def run(original, tuner, args, kwargs, chosen, forced):
-    """Launches with what is chosen, for arguments that the tuner has not met; for all if it is forced."""
+def run(original, tuner, args, kwargs, chosen, forced, stays):
+    """Launches with what is chosen, for arguments that the tuner has not met; for all if it is forced. It may stay so."""
     config = _told(tuner, chosen, args, kwargs) if len(tuner.configs) > 1 else None
     if config is None:
         return original(tuner, *args, **kwargs)
     known = tuner.cache
     tuner.cache = _Settled({} if forced else known, config)
+    if stays:
+        return original(tuner, *args, **kwargs)
     try:
         return original(tuner, *args, **kwargs)
     except _errors():
@@ -75,5 +81,7 @@ def tuned(tuner):
     if len(tuner.configs) < 2 or best is None or not timings:
         return None
     first = lambda timing: timing[0] if isinstance(timing, (list, tuple)) else timing
-    fit = [str(config) for config, timing in timings.items() if first(timing) != float("inf")]
-    return _name(tuner), str(best), [config for config in fit if config != str(best)]
+    fit = {str(config): first(timing) for config, timing in timings.items() if first(timing) != float("inf")}
+    others = [config for config in fit if config != str(best)]
+    most = NEAR * fit.get(str(best), 0.0)
+    return _name(tuner), str(best), others, sorted((config for config in others if fit[config] <= most), key=fit.get)

@@ -22,6 +22,8 @@ pub(super) enum Way {
     Launch,
     /// They launch what they are told, whether they have measured for such arguments or not.
     Forced,
+    /// The same, and they keep to it in all calls to come.
+    Settled,
     /// They compile and launch nothing.
     Compile,
 }
@@ -63,8 +65,8 @@ impl<'py> Tuners<'py> {
                 met().is_open |= all;
                 return Ok(py.None());
             }
-            let is_forced = way == Way::Forced;
-            let given = (original, function, args, kwargs, &told, is_forced);
+            let (is_forced, stays) = (matches!(way, Way::Forced | Way::Settled), way == Way::Settled);
+            let given = (original, function, args, kwargs, &told, is_forced, stays);
             let out = tuning(py)?.getattr("run")?.call1(given)?;
             let mut met = met();
             if !met.tuners.iter().any(|one| one.is(function)) {
@@ -89,9 +91,9 @@ impl<'py> Tuners<'py> {
 pub(super) fn tuned(py: Python<'_>) -> PyResult<Vec<Tuned>> {
     let tuners = std::mem::take(&mut met().tuners);
     let tell = tuning(py)?.getattr("tuned")?;
-    let told = tuners.iter().map(|tuner| tell.call1((tuner,))?.extract::<Option<(String, String, Vec<String>)>>());
+    let told = tuners.iter().map(|tuner| tell.call1((tuner,))?.extract::<Option<(_, _, _, _)>>());
     let told = told.collect::<PyResult<Vec<_>>>()?.into_iter().flatten();
-    Ok(told.map(|(kernel, config, others)| Tuned { kernel, config, others }).collect())
+    Ok(told.map(|(kernel, config, others, near)| Tuned { kernel, config, others, near }).collect())
 }
 
 /// Whether a tuner was met that has to measure: it was told nothing.

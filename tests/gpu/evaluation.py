@@ -98,9 +98,15 @@ class Evaluation:
         """Runs the judge and gives its lines of JSON with the time at which each came."""
         command = [self.warpsmith, "verify", *map(str, arguments), "--json"]
         begun = time.monotonic()
-        with tempfile.TemporaryFile("w+") as errors:
+        environment = suite.environment(self.options.python, device)
+        with contextlib.ExitStack() as stack:
+            errors = stack.enter_context(tempfile.TemporaryFile("w+"))
+            if self.options.logs:
+                environment["WARPSMITH_LOG"] = "warpsmith=debug"
+                self.options.logs.mkdir(exist_ok=True)
+                errors = stack.enter_context((self.options.logs / f"{time.time():.0f}-{self.devices.qsize()}.log").open("w+"))
             process = subprocess.Popen(
-                command, env=suite.environment(self.options.python, device), text=True, start_new_session=True,
+                command, env=environment, text=True, start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors,
             )
             watch = subprocess.Popen(["sh", "-c", f"sleep {max(min(limit, self.left()), 1.0):.0f}; kill -9 -{process.pid}"], start_new_session=True, stderr=subprocess.DEVNULL)
@@ -114,20 +120,29 @@ class Evaluation:
             os.killpg(watch.pid, 9)
             watch.wait()
             errors.seek(0)
-            said = errors.read()[-2000:]
+            said = errors.read()[-2000:] if not self.options.logs else str(errors.name)
         return found, time.monotonic() - begun, "" if found else said
 
     def batch(self, original, folder, entry, limit=600.0):
         """Verdicts on every file of a folder, by its name, each with the seconds `at` which it came; the seconds that all took."""
-        found, seconds, errors = self.lines(original, "--batch", folder, "--entry", entry, limit=limit)
+        jobs = ["--jobs", self.options.batch_jobs] if self.options.batch_jobs else []
+        found, seconds, errors = self.lines(original, "--batch", folder, "--entry", entry, *jobs, limit=limit)
         verdicts = {pathlib.Path(answer.get("candidate", "")).stem: {**answer, "at": at} for at, answer in found if "verdict" in answer}
         return verdicts, seconds, errors
+
+    def wanted(self, named):
+        return {name: item for name, item in named.items() if not self.options.only or name in self.options.only}
+
+    def earlier(self, part, rows):
+        """What earlier calls found, where this one does not look at all of it."""
+        return {**self.results.get(part, {}).get(rows, {})} if self.options.only else {}
 
     # --- parts ------------------------------------------------------------------------------------------------------
 
     def suite(self):
-        rows = {}
-        for original, entry in suite.ENTRIES.items():
+        wanted = self.wanted(suite.ENTRIES)
+        rows = {name: row for name, row in self.earlier("suite", "candidates").items() if name.split("/")[0] not in wanted}
+        for original, entry in wanted.items():
             if self.left() < 20:
                 break
             with self.folder() as folder:
@@ -150,7 +165,7 @@ class Evaluation:
         return len(rows) == total and not any(row["wrong"] for row in rows.values())
 
     def published(self):
-        rows = {}
+        rows = self.earlier("published", "rows")
         with self.folder() as folder:
             published.provide(self.options.packages, folder)
 
@@ -162,7 +177,7 @@ class Evaluation:
                 with self.device() as device:
                     return name, self.verify(path, candidate, "entry", device=device) if self.left() > 10 else None
 
-            seen = [(name, run) for name, run in self.each(one, published.write(folder).items()) if run]
+            seen = [(name, run) for name, run in self.each(one, self.wanted(published.write(folder)).items()) if run]
         for name, run in seen:
             answer = run["answer"] or {}
             failed = [check for check in answer.get("checks") or [] if not check.get("passed")]
@@ -173,9 +188,11 @@ class Evaluation:
             if rows[name]["verdict"] != "accepted":
                 print(f"     {name:36} {rows[name]['verdict']:9} {rows[name]['seconds']:6.1f} s  {rows[name]['reason'] or rows[name]['errors'][-300:]}", [str(check.get("evidence"))[-400:] for check in failed], flush=True)
         count = lambda verdict: sum(row["verdict"] == verdict for row in rows.values())
-        false = count("refused")
-        self.keep("published", {"kernels": len(rows), "accepted": count("accepted"), "false refusals": false, "not judged": count("none"), "rows": rows})
-        return false == 0 and count("accepted") == len(published.LIGER) + len(published.FLA)
+        false, wins = count("refused"), sum(bool(row["offer"]) for row in rows.values())
+        self.keep("published", {
+            "kernels": len(rows), "accepted": count("accepted"), "false refusals": false, "not judged": count("none"), "wins": wins, "rows": rows,
+        })
+        return false == wins == 0 and count("accepted") == len(published.LIGER) + len(published.FLA)
 
     def same(self):
         """A kernel against itself: how often a win is claimed."""
@@ -260,6 +277,7 @@ class Evaluation:
                 "candidates": count, "verdicts": len(verdicts), "seconds": round(seconds, 1), "a minute": round(rate, 1), "goal": goal,
                 "a minute in the second half": steady and round(steady, 1), "first after": times and round(times[0], 1),
                 "accepted": len(verdicts) - len(refused), "offers": offers, "refused": refused, "errors": errors, "stages": stages,
+                "jobs": self.options.batch_jobs, "at": [round(at, 1) for at in times],
             })
             print(f"     median seconds of the stages: {stages}", flush=True)
             fine = fine and len(verdicts) == count and rate >= goal
@@ -272,7 +290,7 @@ class Evaluation:
         for number in range(ROBUST // ROBUST_BATCH):
             # One that is broken off says nothing, and leaves behind what it could not clean up.
             longest = max((batch["seconds"] for batch in batches.values()), default=100.0)
-            if str(number) in batches or self.left() < 1.3 * longest:
+            if str(number) in batches or self.left() < 1.15 * longest:
                 continue
             with self.folder() as folder:
                 files = folder / "candidates"
@@ -350,6 +368,9 @@ def main():
     parser.add_argument("--packages", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=540.0, help="for all parts together")
     parser.add_argument("--jobs", type=int, default=4, help="processes that judge on a device at once, where each is alone with its original")
+    parser.add_argument("--only", nargs="*", help="originals of the suite, published kernels; the results of the others stay")
+    parser.add_argument("--batch-jobs", type=int, help="candidates of a folder at once; as many as the judge takes for best")
+    parser.add_argument("--logs", type=pathlib.Path, help="where to leave what the judge logs of itself")
     parser.add_argument("--variants", type=int, default=240)
     options = parser.parse_args()
     evaluation = Evaluation(options)

@@ -73,3 +73,30 @@ fn what_is_wrong_with_a_configuration_of_the_original_is_told_and_no_reason_to_r
     let notes = reports[0].0["notes"].to_string();
     assert!(notes.contains("BLOCK: 16") && notes.contains("so does the original's"), "{notes}");
 }
+
+const TUNER: &str =
+    r#"@triton.autotune([triton.Config({"BLOCK": block}) for block in (4, 8, 16)], key=["columns"], do_bench=measure)"#;
+/// What its tuner could have chosen.
+const FIXED: &str = r#"@triton.heuristics({"BLOCK": lambda given: 16})"#;
+const FAR: &str = "return float(len(MEASURED))";
+const NEAR: &str = "return 1.0 + 0.01 * len(MEASURED)";
+
+#[test]
+fn what_its_own_tuner_nearly_chose_is_no_improvement_of_the_original() {
+    let of = |original: &str| judged(original, &[("fixed", (TUNER, FIXED))]).remove(0);
+    // Its tuner finds the others slower by far: what is faster than its choice is an improvement.
+    let report = of(TUNED);
+    assert_eq!((report.said(), &report.0["offer"]), ("accepted", &true.into()), "{}", report.0);
+    let report = of(&TUNED.replace(FAR, NEAR));
+    assert_eq!((report.said(), &report.0["offer"]), ("accepted", &false.into()), "{}", report.0);
+    assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 16"), "{}", report.0);
+    assert!(report.checks().contains(&("other choices".to_owned(), true)), "{}", report.0);
+}
+
+#[test]
+fn what_the_candidates_tuner_chose_is_no_improvement_of_the_original_either() {
+    // In the order in which they are given the first is measured as the fastest, in both.
+    let report = judged(TUNED, &[("other", ("(4, 8, 16)", "(16, 8, 4)"))]).remove(0);
+    assert_eq!((report.said(), &report.0["offer"]), ("accepted", &false.into()), "{}", report.0);
+    assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 16"), "{}", report.0);
+}

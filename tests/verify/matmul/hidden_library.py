@@ -25,6 +25,9 @@ def library():
         path = next(packages.glob("nvidia/**/libcublas.so.*"))
         blas, handle = ctypes.CDLL(path), ctypes.c_void_p()
         assert blas.cublasCreate_v2(ctypes.byref(handle)) == 0
+        # Otherwise parts of a sum are added in half precision.
+        no_reduced_precision = 16
+        assert blas.cublasSetMathMode(handle, no_reduced_precision) == 0
         LIBRARY.update(blas=blas, handle=handle)
     return LIBRARY["blas"], LIBRARY["handle"]
 

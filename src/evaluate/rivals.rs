@@ -1,0 +1,128 @@
+//! An offer against the original with other choices of its own autotuners. Where several configurations are about as fast, which of
+//! them a tuner chooses is luck; what is faster than an unlucky choice is not faster than the original.
+
+use super::bench::lock;
+use super::claim::Claim;
+use super::judge::Case;
+use super::original::how;
+use super::process::Runner;
+use super::stop::Stop;
+use super::verdict::Measured;
+use crate::protocol::runner::{Call, RunnerReply, RunnerRequest, Tuned};
+
+/// So many other choices are timed.
+const MOST: usize = 3;
+
+impl Case<'_> {
+    /// Times what is an offer by `measured` against the original with what its autotuners nearly chose, and with what the candidate's
+    /// have chosen. The least of all claims is the one that counts.
+    pub(super) fn rivals(&mut self, mut measured: Measured) -> Result<Measured, Stop> {
+        let baseline = self.baseline.clone();
+        let chosen = lock(&baseline.original.chosen).clone();
+        let rivals = rivals(&chosen, &self.chosen);
+        for rival in &rivals {
+            let Some(mut runner) = self.settled(rival)? else { continue };
+            // What was checked before is not told again.
+            let told = self.checks.len();
+            let other = self.time(Some(&mut runner))?;
+            self.checks.truncate(told);
+            if speedup(&other) < speedup(&measured) {
+                let what = format!(
+                    "timed against the original with {}, which its own autotuner may choose as well: it is faster with that",
+                    names(rival)
+                );
+                self.notes.push(what);
+                measured = other;
+            }
+            if !is_offer(&measured) {
+                break;
+            }
+        }
+        if !rivals.is_empty() {
+            let what = format!("{} other choices that the original's autotuners may make were timed", rivals.len());
+            self.passed("other choices", what);
+        }
+        Ok(measured)
+    }
+
+    /// A process of the original that keeps to these choices; `None` if it does not take them.
+    fn settled(&mut self, rival: &[Tuned]) -> Result<Option<Runner>, Stop> {
+        let baseline = self.baseline.clone();
+        let mut runner = baseline.original.start(self.bench)?;
+        let call = baseline.call(baseline.trials[0].inputs.clone(), false);
+        let call = Call { chosen: rival.to_vec(), forced: true, settled: true, export: false, ..call };
+        let _shared = self.shared();
+        match runner.ask(&RunnerRequest::Run(call), self.bench.limits.call) {
+            Ok(RunnerReply::Ran(_)) => Ok(Some(runner)),
+            Ok(RunnerReply::Raised(raised)) => {
+                tracing::debug!(why = raised.text, "a choice that the original does not take");
+                Ok(None)
+            }
+            Ok(_) => Err(Stop::Undecided("the original's process answers another question".to_owned())),
+            Err(gone) => Err(Stop::Undecided(format!("the original fails with {}: {}", names(rival), how(&gone)))),
+        }
+    }
+}
+
+/// Whether it may be offered, by its timings.
+pub(super) fn is_offer(measured: &Measured) -> bool {
+    Claim::of(measured).is_some_and(|claim| claim.objection.is_none())
+}
+
+fn speedup(measured: &Measured) -> f64 {
+    Claim::of(measured).map_or(0.0, |claim| claim.ratio.low)
+}
+
+fn names(rival: &[Tuned]) -> String {
+    let names: Vec<String> = rival.iter().map(|one| format!("{} with {}", one.kernel, one.config)).collect();
+    names.join("; ")
+}
+
+/// Other choices of the original's: the candidate's, where they can be its own, then those that it nearly made.
+fn rivals(own: &[Tuned], candidates: &[Tuned]) -> Vec<Vec<Tuned>> {
+    let with = |config: &dyn Fn(&Tuned) -> Option<String>| -> Vec<Tuned> {
+        let chosen = own.iter().map(|one| Tuned { config: config(one).unwrap_or(one.config.clone()), ..one.clone() });
+        chosen.collect()
+    };
+    let theirs = |one: &Tuned| {
+        let mut same =
+            candidates.iter().filter(|other| other.kernel == one.kernel && one.others.contains(&other.config));
+        same.next().map(|other| other.config.clone())
+    };
+    let mut all = vec![with(&theirs)];
+    all.extend((0..MOST).map(|at| with(&|one: &Tuned| one.near.get(at).cloned())));
+    let mut found: Vec<Vec<Tuned>> = Vec::new();
+    for rival in all {
+        if rival != own && !found.contains(&rival) {
+            found.push(rival);
+        }
+    }
+    found.truncate(MOST);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tuned(kernel: &str, config: &str, others: &[&str], near: &[&str]) -> Tuned {
+        let owned = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect();
+        Tuned { kernel: kernel.to_owned(), config: config.to_owned(), others: owned(others), near: owned(near) }
+    }
+
+    #[test]
+    fn rivals_are_what_the_candidate_chose_and_what_was_nearly_chosen() {
+        let own = [tuned("k", "8", &["4", "16", "2"], &["4"]), tuned("m", "1", &["2"], &[])];
+        let of =
+            |candidates: &[Tuned]| -> Vec<String> { rivals(&own, candidates).iter().map(|one| names(one)).collect() };
+        assert_eq!(of(&[tuned("k", "16", &[], &[])]), ["k with 16; m with 1", "k with 4; m with 1"]);
+        assert_eq!(of(&[tuned("k", "4", &[], &[])]), ["k with 4; m with 1"], "once");
+        // Its own choice, one that the original does not have, and another kernel.
+        assert_eq!(
+            of(&[tuned("k", "8", &[], &[]), tuned("m", "64", &[], &[]), tuned("n", "2", &[], &[])]),
+            ["k with 4; m with 1"]
+        );
+        assert!(rivals(&[], &[tuned("k", "8", &[], &[])]).is_empty());
+        assert!(rivals(&own[1..], &[]).is_empty());
+    }
+}
