@@ -3,6 +3,7 @@
 //! Three layers, one direction (see `docs/src/architecture.md`): the model ([`syntax`], [`kernel`], [`analysis`]) is pure;
 //! the features ([`rules`], [`features`], [`explore`], …) build on it; [`server`] alone knows LSP and [`worker`] alone knows Python.
 
+pub mod chance;
 pub mod fence;
 #[cfg(any(feature = "worker", test))]
 pub mod numbers;

@@ -388,6 +388,7 @@ fn block(results: &Exported) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chance::Chance;
 
     #[test]
     fn a_candidate_is_not_left_for_some_disturbed_pairs() {
@@ -402,14 +403,11 @@ mod tests {
 
     #[test]
     fn what_is_known_well_enough_is_not_timed_on_and_wins_no_oftener() {
-        let (mut state, mut wins, mut pairs_taken) = (3_u64, 0, 0);
+        let (mut chance, mut wins, mut pairs_taken) = (Chance::new(3), 0, 0);
         for run in 0..2000 {
             // Skewed noise of some percent, from very quiet to very loud.
             let loud = 0.005 * f64::from(run % 20);
-            let mut time = || {
-                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                1.0 + loud * ((state >> 11) as f64 / (1_u64 << 53) as f64).powi(4)
-            };
+            let mut time = || 1.0 + loud * chance.share().powi(4);
             let mut pairs: Vec<(f64, f64)> = (0..12).map(|_| (time(), time())).collect();
             while pairs.len() < 80 && !is_sharp(&pairs) {
                 pairs.extend((0..LOOK).map(|_| (time(), time())).collect::<Vec<_>>());

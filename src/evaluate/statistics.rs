@@ -50,23 +50,15 @@ pub fn ratio(pairs: &[(f64, f64)], z: f64) -> Option<Ratio> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Uniform in 0..1 (splitmix64).
-    fn uniform(state: &mut u64) -> f64 {
-        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = *state;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-    }
+    use crate::chance::Chance;
 
     #[test]
     fn the_interval_holds_the_truth_as_often_as_it_says() {
-        let mut state = 7;
+        let mut chance = Chance::new(7);
         let (runs, mut held, mut wins) = (2000, 0, 0_i32);
         for _ in 0..runs {
             // Skewed noise, as clocks have it, around a true ratio of 1.
-            let mut time = || 1.0 + 0.05 * uniform(&mut state).powi(4);
+            let mut time = || 1.0 + 0.05 * chance.share().powi(4);
             let pairs: Vec<(f64, f64)> = (0..100).map(|_| (time(), time())).collect();
             let narrow = ratio(&pairs, Z_95).unwrap();
             held += usize::from(narrow.low <= 1.0 && 1.0 <= narrow.high);

@@ -1,10 +1,14 @@
 //! The search: from the user's kernel to a faster one, measured.
 
-mod knobs;
+mod candidate;
+mod pool;
 mod prepare;
+mod propose;
 mod refusals;
+mod rewrite;
 mod run;
-mod search;
+mod surrogate;
+mod tree;
 
 use std::path::PathBuf;
 

@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::knobs::{Knob, Setting, describe, edits, knobs, knobs_of_comment};
+use super::candidate::{Candidate, edits_between};
 use super::prepare::{call, select_kernel};
+use super::propose::{Field, Proposal, Search};
 use super::refusals::Refusals;
-use super::search::Search;
+use super::tree::{Fate, Id};
 use super::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
 use crate::evaluate::statistics::median;
 use crate::evaluate::{
@@ -18,7 +19,6 @@ use crate::evaluate::{
 };
 use crate::kernel::Module;
 use crate::protocol::{Source, Workload};
-use crate::rules::apply_edits;
 use crate::syntax;
 use crate::workload::{last_lines, numbers_of_comment};
 
@@ -45,7 +45,6 @@ struct Run<'a> {
     observer: &'a dyn Observer,
     kernel: String,
     workload: Workload,
-    knobs: Vec<Knob>,
     scratch: tempfile::TempDir,
     bench: Arc<Evaluator>,
     started: Instant,
@@ -71,12 +70,12 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
     let started = Evaluator::start_beside(&request.python, within, &waiting, || {
         let workload = call(request, observer, &kernel)?;
-        let knobs = all_knobs(request, &module, &kernel, &workload)?;
+        can_turn(request, &module, &kernel, &workload)?;
         observer.progress(&Progress { message: "starting Python".to_owned(), fraction: 0.0, best: None });
-        Ok((workload, knobs))
+        Ok(workload)
     });
     let stopped = |error| if observer.cancelled() { OptimizeError::Cancelled } else { error };
-    let (bench, (workload, knobs)) = started.map_err(stopped)?;
+    let (bench, workload) = started.map_err(stopped)?;
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
     let refusals = Refusals::of(request, &workload);
     let run = Run {
@@ -84,7 +83,6 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         observer,
         kernel,
         workload,
-        knobs,
         scratch,
         bench: Arc::new(bench),
         started: Instant::now(),
@@ -100,29 +98,35 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     run.go()
 }
 
-/// What can be turned in how the kernel is launched; at least one thing.
-fn all_knobs(
-    request: &Request,
-    module: &Module,
-    kernel: &str,
-    workload: &Workload,
-) -> Result<Vec<Knob>, OptimizeError> {
-    let definition = module.kernel(kernel).ok_or_else(|| failed("the kernel is defined twice or under a condition"))?;
-    let knobs = if workload.source == Source::Launch {
-        // Nothing that is launched elsewhere in the file is measured.
-        let numbers = numbers_of_comment(&request.text, workload).ok_or_else(|| {
-            failed(format!("`{kernel}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}"))
-        })?;
-        knobs_of_comment(definition, &numbers)
-    } else {
-        knobs(module, definition, &workload.entry)
-    };
-    if knobs.is_empty() {
+/// Whether there is something to be done with the kernel; why not.
+fn can_turn(request: &Request, module: &Module, kernel: &str, workload: &Workload) -> Result<(), OptimizeError> {
+    if module.kernel(kernel).is_none() {
+        return Err(failed("the kernel is defined twice or under a condition"));
+    }
+    if workload.source == Source::Launch && numbers_of_comment(&request.text, workload).is_none() {
+        let what = format!("`{kernel}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}");
+        return Err(failed(what));
+    }
+    if search(request, kernel, workload).is_none() {
         return Err(failed(
             "the launch leaves nothing to turn: its options and tile sizes are computed, or the kernel is autotuned",
         ));
     }
-    Ok(knobs)
+    Ok(())
+}
+
+/// A search that has not begun; `None` where nothing can be turned.
+fn search<'a>(request: &'a Request, kernel: &'a str, workload: &'a Workload) -> Option<Search<'a>> {
+    let settings = &request.settings.optimize;
+    Search::new(Field { original: &request.text, kernel, workload, settings: &settings.search }, settings.seed)
+}
+
+/// How far a candidate came that is refused for this.
+fn fate(reason: Reason) -> Fate {
+    match reason {
+        Reason::Load | Reason::Compile => Fate::Uncompiled,
+        _ => Fate::Wrong,
+    }
 }
 
 pub(super) fn failed(message: impl Into<String>) -> OptimizeError {
@@ -132,8 +136,9 @@ pub(super) fn failed(message: impl Into<String>) -> OptimizeError {
 impl Run<'_> {
     fn go(mut self) -> Result<Outcome, OptimizeError> {
         let original = self.write("original", &self.request.text)?;
-        let knobs = self.knobs.clone();
-        let mut search = Search::new(&knobs, self.request.settings.optimize.seed);
+        let (kernel, workload) = (self.kernel.clone(), self.workload.clone());
+        let nothing = || failed("nothing can be turned any more");
+        let mut search = search(self.request, &kernel, &workload).ok_or_else(nothing)?;
         self.search(&original, &mut search)?;
         let offer = self.confirm_best(&original, &search)?;
         Ok(self.outcome(offer, &search))
@@ -165,25 +170,26 @@ impl Run<'_> {
             let mut flying = 0;
             loop {
                 while flying < parallel && self.spent() < SEARCH_SHARE && !self.observer.cancelled() {
-                    let Some(setting) = search.propose() else { break };
-                    if self.was_refused(&setting) {
+                    let Some(Proposal { id, text }) = search.propose() else { break };
+                    if let Some(fate) = self.was_refused(&text) {
+                        search.finish(id, fate);
                         continue;
                     }
                     let contender = self.best.unwrap_or(1.0) * 0.95;
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
                     let effort = Effort { thorough: false, sanitizer: false, beyond: false, rough, full, contender };
-                    let task = self.task(original, &setting, effort)?;
+                    let task = self.task(original, &text, effort)?;
                     let (bench, sender) = (&bench, sender.clone());
-                    scope.spawn(move || sender.send(Box::new((setting, bench.judge(&task)))));
+                    scope.spawn(move || sender.send(Box::new((id, bench.judge(&task)))));
                     flying += 1;
                 }
                 if flying == 0 {
                     break;
                 }
                 if let Ok(judged) = verdicts.recv_timeout(GLANCE) {
-                    let (setting, verdict) = *judged;
+                    let (id, verdict) = *judged;
                     flying -= 1;
-                    self.judged(search, setting, verdict);
+                    self.judged(search, id, verdict);
                 }
                 // What still compiles would keep the cores and the device from the measurement that counts.
                 if self.spent() > ABANDON_SHARE || self.observer.cancelled() {
@@ -197,21 +203,17 @@ impl Run<'_> {
         if self.observer.cancelled() { Err(OptimizeError::Cancelled) } else { Ok(()) }
     }
 
-    fn text(&self, setting: &Setting) -> String {
-        apply_edits(&self.request.text, &edits(&self.knobs, setting))
-    }
-
-    /// Whether an earlier search has seen a candidate refused, for a reason that still holds.
-    fn was_refused(&mut self, setting: &Setting) -> bool {
-        let Some((reason, evidence)) = self.refusals.find(&self.bench, &self.text(setting)) else { return false };
+    /// What came of a candidate that an earlier search has seen refused, for a reason that still holds.
+    fn was_refused(&mut self, text: &str) -> Option<Fate> {
+        let (reason, evidence) = self.refusals.find(&self.bench, text)?;
         self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
         self.remembered += 1;
-        true
+        Some(fate(reason))
     }
 
-    fn task(&mut self, original: &Path, setting: &Setting, effort: Effort) -> Result<Task, OptimizeError> {
+    fn task(&mut self, original: &Path, text: &str, effort: Effort) -> Result<Task, OptimizeError> {
         self.next_id += 1;
-        let candidate = self.write(&format!("candidate_{}", self.next_id), &self.text(setting))?;
+        let candidate = self.write(&format!("candidate_{}", self.next_id), text)?;
         let file = fs::canonicalize(&self.request.file).unwrap_or_else(|_| self.request.file.clone());
         Ok(Task {
             original: original.to_owned(),
@@ -222,8 +224,8 @@ impl Run<'_> {
         })
     }
 
-    fn judged(&mut self, search: &mut Search<'_>, setting: Setting, verdict: Verdict) {
-        self.refusals.keep(self.request, &self.bench, &self.text(&setting), &verdict);
+    fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
+        self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
         match verdict.outcome {
             Judged::Accepted => {
                 let pairs = verdict.measured.iter().flat_map(|measured| &measured.pairs);
@@ -231,12 +233,14 @@ impl Run<'_> {
                 if speedup > self.best.unwrap_or(1.0) {
                     self.best = Some(speedup);
                 }
-                search.verified(setting, speedup);
+                search.finish(id, Fate::Right(speedup));
             }
             Judged::Refused { reason, evidence, .. } => {
                 self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
+                search.finish(id, fate(reason));
             }
             Judged::Undecided { why } => {
+                search.forget(id);
                 // What was given up is nobody's fault.
                 if self.undecided.is_none() && !self.is_late {
                     self.undecided = Some(why);
@@ -249,8 +253,8 @@ impl Run<'_> {
     }
 
     /// Judges one candidate and waits for it.
-    fn judge(&mut self, original: &Path, setting: &Setting, effort: Effort) -> Result<Verdict, OptimizeError> {
-        let task = self.task(original, setting, effort)?;
+    fn judge(&mut self, original: &Path, text: &str, effort: Effort) -> Result<Verdict, OptimizeError> {
+        let task = self.task(original, text, effort)?;
         let bench = Arc::clone(&self.bench);
         std::thread::scope(|scope| {
             let judging = scope.spawn(|| bench.judge(&task));
@@ -267,22 +271,22 @@ impl Run<'_> {
 
     /// Measures the best again, alone, on inputs and sizes that the search has not seen.
     fn confirm_best(&mut self, original: &Path, search: &Search<'_>) -> Result<Option<Offer>, OptimizeError> {
-        let start: Setting = self.knobs.iter().map(|knob| knob.current).collect();
         if let (Some(why), 0) = (&self.undecided, self.evaluated) {
             return Err(failed(why.clone()));
         }
         if self.is_late && self.evaluated + self.remembered == 0 {
             return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
         }
-        for (setting, speedup) in search.ranked().into_iter().take(CONFIRMED) {
-            if setting == start || speedup < LEAST_SPEEDUP {
+        for (id, speedup) in search.tree.ranked().into_iter().take(CONFIRMED) {
+            if id == Search::FIRST || speedup < LEAST_SPEEDUP {
                 break;
             }
-            self.tell(format!("confirming {}", describe(&self.knobs, &setting)));
+            let candidate = search.candidate(id);
+            self.tell(format!("confirming {}", candidate.describe()));
             let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
             let effort = Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0 };
-            let verdict = self.judge(original, &setting, effort)?;
-            self.refusals.keep(self.request, &self.bench, &self.text(&setting), &verdict);
+            let verdict = self.judge(original, &candidate.text, effort)?;
+            self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
             match verdict.outcome {
                 Judged::Accepted => {}
                 Judged::Refused { reason, evidence, .. } => {
@@ -293,7 +297,7 @@ impl Run<'_> {
             }
             let Some(measured) = verdict.measured.first() else { continue };
             if let Some(speedup) = self.believed(measured) {
-                return Ok(Some(self.offer(&setting, speedup)));
+                return Ok(Some(self.offer(candidate, speedup)));
             }
         }
         Ok(None)
@@ -326,10 +330,9 @@ impl Run<'_> {
         )
     }
 
-    fn offer(&self, setting: &Setting, speedup: Speedup) -> Offer {
-        let edits = edits(&self.knobs, setting);
-        let text = self.text(setting);
-        Offer { edits, text, change: describe(&self.knobs, setting), speedup }
+    fn offer(&self, candidate: &Candidate, speedup: Speedup) -> Offer {
+        let text = candidate.text.clone();
+        Offer { edits: edits_between(&self.request.text, &text), text, change: candidate.describe(), speedup }
     }
 
     fn outcome(self, offer: Option<Offer>, search: &Search<'_>) -> Outcome {
@@ -365,7 +368,7 @@ impl Run<'_> {
     }
 
     fn no_offer(&self, search: &Search<'_>) -> String {
-        let verified = search.ranked().len() - 1;
+        let verified = search.tree.ranked().len() - 1;
         let mut text = format!(
             "Nothing certainly faster than `{}` as written: {} candidates, {verified} of them correct{}.",
             self.kernel,

@@ -2,40 +2,11 @@
 
 use super::spread::{QUANTILES, Spread};
 use super::{Element, MOST_THREADS};
+use crate::chance::Chance;
 use crate::protocol::sizes::Placed;
 
 /// Elements that are filled together.
 const BLOCK: usize = 1 << 18;
-
-/// Numbers that look like chance; equal seeds give equal ones.
-#[derive(Debug)]
-pub struct Chance(u64);
-
-impl Chance {
-    /// From a seed.
-    #[must_use]
-    pub fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    /// Any bits.
-    pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    /// Below 1.
-    fn share(&mut self) -> f64 {
-        (self.bits() >> 11) as f64 * 2.0_f64.powi(-53)
-    }
-
-    /// Of whole numbers below `count`.
-    pub fn below(&mut self, count: u64) -> u64 {
-        ((u128::from(self.bits()) * u128::from(count)) >> 64) as u64
-    }
-}
 
 /// A tensor in the bytes of its storage; elements that several places share are there once.
 #[derive(Debug)]

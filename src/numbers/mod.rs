@@ -12,7 +12,7 @@ mod spread;
 const MOST_THREADS: usize = 8;
 
 pub use element::{Element, Kind};
-pub use fill::{Area, Chance};
+pub use fill::Area;
 pub use floats::{ARITHMETIC, FACTOR, Floats, Scales, Wrong};
 pub use run::Run;
 pub use spread::Spread;

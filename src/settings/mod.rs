@@ -7,6 +7,7 @@ mod exclude;
 mod load;
 mod merge;
 mod reference;
+mod search;
 mod suggest;
 mod validate;
 
@@ -20,6 +21,7 @@ pub use exclude::Excludes;
 pub use load::{Loaded, SettingsError, absolute, load};
 pub use merge::merge;
 pub use reference::{default_toml, schema};
+pub use search::SearchSettings;
 pub use suggest::nearest;
 pub use validate::check_selectors;
 
@@ -162,11 +164,13 @@ pub struct OptimizeSettings {
     /// Whether candidates that an earlier search saw refused are left out, as long as nothing in the workspace and of the device and
     /// its software has changed that their verdict depends on.
     pub remember: bool,
+    /// How the tree of candidates grows.
+    pub search: SearchSettings,
 }
 
 impl Default for OptimizeSettings {
     fn default() -> Self {
-        Self { budget: 60.0, parallel: 0, seed: 0, remember: true }
+        Self { budget: 60.0, parallel: 0, seed: 0, remember: true, search: SearchSettings::default() }
     }
 }
 

@@ -16,7 +16,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyDict;
 
 use super::failed;
-use crate::numbers::{Chance, Element, Spread};
+use crate::chance::Chance;
+use crate::numbers::{Element, Spread};
 use crate::protocol::sizes::Placed;
 use memory::Memory;
 use tensor::Tensor;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::explore::candidate::Change;
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
 use crate::kernel::{Host, Kernel, Launch, Module};
 use crate::rules::Edit;
@@ -10,14 +11,14 @@ use crate::workload::Numbers;
 
 /// Launch options that are tried, with their default on NVIDIA devices.
 const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16]), ("num_stages", 3, &[1, 2, 3, 4, 5, 6])];
-/// Tile sizes that are tried.
-const TILES: std::ops::RangeInclusive<i64> = 1..=1024;
+/// Tile sizes that are tried: so many bits below each. A one is rarely a tile size, and could not be told from what is none.
+const TILES: std::ops::RangeInclusive<u32> = 1..=14;
 
 /// A number in the source that can be turned.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Knob {
-    pub(super) name: String,
-    pub(super) current: i64,
+pub(in crate::explore) struct Knob {
+    pub(in crate::explore) name: String,
+    pub(in crate::explore) current: i64,
     pub(super) choices: Vec<i64>,
     place: Place,
 }
@@ -36,7 +37,7 @@ enum Place {
 pub(super) type Setting = Vec<i64>;
 
 /// The knobs of `kernel` as launched from the function `entry`, or from anywhere when it launches nothing itself.
-pub(super) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
+pub(in crate::explore) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
     let of = |launch: &&Launch| launch.host.is_some_and(|host| module.hosts[host].qualname == entry);
     let mut launches: Vec<&Launch> = module.launches_of(&kernel.name).filter(of).collect();
     if launches.is_empty() {
@@ -59,7 +60,7 @@ pub(super) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> 
 }
 
 /// The knobs of a launch that a comment describes: they stand in the comment.
-pub(super) fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -> Vec<Knob> {
+pub(in crate::explore) fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -> Vec<Knob> {
     if kernel.autotune.is_some() {
         return Vec::new();
     }
@@ -80,7 +81,7 @@ pub(super) fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -> Vec<Knob> 
 /// Powers of two only: other constants are rarely tile sizes, and `arange` takes no others.
 fn tiles(current: i64) -> Option<Vec<i64>> {
     let is_tile = current >= 2 && current.count_ones() == 1;
-    is_tile.then(|| (0..=10).map(|bits| 1_i64 << bits).filter(|size| TILES.contains(size)).collect())
+    is_tile.then(|| TILES.map(|bits| 1_i64 << bits).collect())
 }
 
 fn tile_knob(module: &Module, launches: &[&Launch], name: &str, position: usize) -> Option<Knob> {
@@ -195,10 +196,23 @@ pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
     edits.into_iter().map(|(span, text)| Edit { span, text }).collect()
 }
 
-/// `BLOCK_M 64 → 128, num_warps 4 → 8`
-pub(super) fn describe(knobs: &[Knob], setting: &Setting) -> String {
+/// What a setting changes.
+pub(super) fn changes(knobs: &[Knob], setting: &Setting) -> Vec<Change> {
     let changed = knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value);
-    changed.map(|(knob, value)| format!("{} {} → {value}", knob.name, knob.current)).collect::<Vec<_>>().join(", ")
+    changed.map(|(knob, &to)| Change::Number { name: knob.name.clone(), from: knob.current, to }).collect()
+}
+
+impl Knob {
+    /// Whether it is an option of the launch, not a number that the kernel takes.
+    pub(super) fn is_option(&self) -> bool {
+        OPTIONS.iter().any(|(name, ..)| *name == self.name)
+    }
+
+    /// The choice so many steps away from the present one.
+    pub(super) fn step(&self, distance: isize) -> Option<i64> {
+        let at = self.choices.iter().position(|&choice| choice >= self.current)?;
+        self.choices.get(at.checked_add_signed(distance)?).copied()
+    }
 }
 
 #[cfg(test)]

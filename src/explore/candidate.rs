@@ -1,0 +1,107 @@
+//! A version of the file, and how it came about.
+
+use similar::{DiffTag, TextDiff};
+
+use crate::kernel::Module;
+use crate::rules::{Edit, apply_edits};
+use crate::syntax::{Source, Span};
+
+/// One thing that was changed.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Change {
+    /// A number that has a name.
+    Number { name: String, from: i64, to: i64 },
+}
+
+/// A version of the file, with everything that was changed on the way to it from the user's.
+#[derive(Clone, Debug)]
+pub(super) struct Candidate {
+    pub(super) text: String,
+    pub(super) module: Module,
+    pub(super) changes: Vec<Change>,
+}
+
+impl Candidate {
+    /// The file as the user has it.
+    pub(super) fn original(text: &str) -> Self {
+        Self { text: text.to_owned(), module: Module::build(&Source::parse(text)), changes: Vec::new() }
+    }
+
+    /// This one with some edits.
+    pub(super) fn with(&self, edits: &[Edit], changes: &[Change]) -> Self {
+        let text = apply_edits(&self.text, edits);
+        let module = Module::build(&Source::parse(text.as_str()));
+        let mut all = self.changes.clone();
+        changes.iter().for_each(|change| add(&mut all, change));
+        Self { text, module, changes: all }
+    }
+
+    /// What differs from the user's file, in words: `BLOCK_M 64 → 128, num_warps 4 → 8`
+    pub(super) fn describe(&self) -> String {
+        let said = self.changes.iter().map(|Change::Number { name, from, to }| format!("{name} {from} → {to}"));
+        said.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Turns of one number count as one, and none where it is what it was.
+fn add(all: &mut Vec<Change>, change: &Change) {
+    let Change::Number { name, to, .. } = change;
+    if let Some(Change::Number { to: last, .. }) =
+        all.iter_mut().find(|Change::Number { name: other, .. }| other == name)
+    {
+        *last = *to;
+    } else {
+        all.push(change.clone());
+    }
+    all.retain(|Change::Number { from, to, .. }| from != to);
+}
+
+/// The edits that make `new` of `old`, as small as words are.
+pub(super) fn edits_between(old: &str, new: &str) -> Vec<Edit> {
+    let diff = TextDiff::from_words(old, new);
+    let ends = |words: &mut dyn Iterator<Item = &str>| -> Vec<usize> {
+        let mut ends = vec![0];
+        words.for_each(|word| ends.push(ends[ends.len() - 1] + word.len()));
+        ends
+    };
+    let (before, after) = (ends(&mut diff.iter_old_slices()), ends(&mut diff.iter_new_slices()));
+    let changed = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal).map(|op| {
+        let (from, to) = (op.old_range(), op.new_range());
+        let span = Span::new(before[from.start], before[from.end]);
+        Edit { span, text: new[after[to.start]..after[to.end]].to_owned() }
+    });
+    changed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_between_two_texts_make_one_of_the_other() {
+        let old = "a = 1\n# ein Wort: größer\nb = f(a, 64,\n      num_warps=4)\n";
+        for new in [
+            old,
+            "",
+            "a = 1\n# ein Wort: größer\nb = f(a, 128,\n      num_warps=8)\n",
+            "c = 2\nb = f(a, 64,\n      num_warps=4)\nd = 1",
+        ] {
+            let edits = edits_between(old, new);
+            assert_eq!(apply_edits(old, &edits), new);
+            assert_eq!(apply_edits(new, &edits_between(new, old)), old);
+            assert_eq!(edits.is_empty(), old == new);
+        }
+        let one = edits_between(old, &old.replace("64", "128"));
+        assert!(matches!(&one[..], [edit] if edit.text.contains("128") && edit.text.len() < 8), "{one:?}");
+    }
+
+    #[test]
+    fn what_was_turned_twice_is_told_once() {
+        let number = |name: &str, from, to| Change::Number { name: name.to_owned(), from, to };
+        let first = Candidate::original("x = 1\n");
+        let second = first.with(&[], &[number("B", 64, 128), number("w", 4, 8)]);
+        let third = second.with(&[], &[number("B", 128, 256)]);
+        assert_eq!(third.describe(), "B 64 → 256, w 4 → 8");
+        assert_eq!(third.with(&[], &[number("B", 256, 64)]).describe(), "w 4 → 8");
+    }
+}

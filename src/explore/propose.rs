@@ -1,0 +1,299 @@
+//! What to try next: a turn of a skill that nobody has tried.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::candidate::{Candidate, Change};
+use super::pool::pool;
+use super::rewrite::{SKILLS, Subject, Turn};
+use super::surrogate::{Point, Surrogate};
+use super::tree::{Fate, Id, ROOT, Step, Tree};
+use crate::chance::Chance;
+use crate::protocol::Workload;
+use crate::settings::SearchSettings;
+use crate::syntax::normal_form;
+
+/// How much the gain that kinds of turns have brought decides which is taken: the smaller, the more.
+const TEMPERATURE: f64 = 0.15;
+/// How much decides what is hoped for by those that are like it: the smaller, the more.
+const KEENNESS: f64 = 0.05;
+/// What is added to a kind's mean gain as long as it was never tried; less, the oftener it was.
+const CURIOSITY: f64 = 0.3;
+/// What is expected of those that are like one that is wrong, in logarithms of speedup.
+const WORTHLESS: f64 = -1.0;
+/// What a turn of the same branch has brought counts so many times more.
+const NEARNESS: f64 = 4.0;
+
+/// What is searched for.
+#[derive(Clone, Copy)]
+pub(super) struct Field<'a> {
+    /// The file as the user has it.
+    pub(super) original: &'a str,
+    pub(super) kernel: &'a str,
+    pub(super) workload: &'a Workload,
+    pub(super) settings: &'a SearchSettings,
+}
+
+/// A candidate in the tree that is going to be judged.
+pub(super) struct Proposal {
+    pub(super) id: Id,
+    pub(super) text: String,
+}
+
+/// What kinds of turns have brought in this search: how often each was taken, and the sum of the logarithms of how many times as fast
+/// it made what it began with.
+#[derive(Default)]
+struct Gains(BTreeMap<String, (u32, f64)>);
+
+impl Gains {
+    fn add(&mut self, kind: &str, gain: f64) {
+        let (count, sum) = self.0.entry(kind.to_owned()).or_default();
+        (*count, *sum) = (*count + 1, *sum + gain);
+    }
+
+    /// How likely a kind is to be taken, beside others, where `here` is what kinds have brought nearby.
+    fn weight(&self, kind: &str, here: &Self) -> f64 {
+        let of = |gains: &Self| gains.0.get(kind).copied().unwrap_or_default();
+        let ((count, sum), (near, sum_near)) = (of(self), of(here));
+        // One of no gain stands for what is not known.
+        let count = f64::from(count) + NEARNESS * f64::from(near) + 1.0;
+        (((sum + NEARNESS * sum_near) / count + CURIOSITY / count.sqrt()) / TEMPERATURE).exp()
+    }
+}
+
+/// The search so far: the tree, what its nodes hold, what was tried.
+pub(super) struct Search<'a> {
+    field: Field<'a>,
+    pub(super) tree: Tree,
+    candidates: HashMap<Id, Candidate>,
+    /// What each was made of, and by which kind of turn.
+    made: HashMap<Id, (Id, String)>,
+    tried: HashSet<String>,
+    gains: Gains,
+    surrogate: Surrogate,
+    chance: Chance,
+}
+
+impl<'a> Search<'a> {
+    /// The node of the file as it is.
+    pub(super) const FIRST: Id = 1;
+
+    /// Begins with the file as it is, which is as fast as itself. `None` where no skill knows what to do with it.
+    pub(super) fn new(field: Field<'a>, seed: u64) -> Option<Self> {
+        let mut tree = Tree::new(field.settings);
+        let first = tree.begin(ROOT, Step::Large);
+        tree.finish(first, Fate::Right(1.0));
+        let candidates = HashMap::from([(first, Candidate::original(field.original))]);
+        let tried = HashSet::from([key(field.original)]);
+        let (made, gains, surrogate) = Default::default();
+        let chance = Chance::new(seed);
+        let mut search = Self { field, tree, candidates, made, tried, gains, surrogate, chance };
+        search.surrogate.finish(search.point(first), Some(0.0));
+        let is_open = [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
+        is_open.then_some(search)
+    }
+
+    /// The next candidate; `None` as long as nobody knows another one.
+    pub(super) fn propose(&mut self) -> Option<Proposal> {
+        loop {
+            let (at, step) = self.tree.select(&mut self.chance)?;
+            let bases = if step == Step::Small { vec![at] } else { self.bases(at) };
+            let Some((base, kind, candidate)) = self.turn(&bases, step) else {
+                self.tree.spend(at, step);
+                continue;
+            };
+            let id = self.tree.begin(at, step);
+            let text = candidate.text.clone();
+            self.candidates.insert(id, candidate);
+            self.made.insert(id, (base, kind));
+            self.surrogate.begin(self.point(id));
+            return Some(Proposal { id, text });
+        }
+    }
+
+    /// What a large step may begin with. The user's own is always among them.
+    fn bases(&mut self, from: Id) -> Vec<Id> {
+        let mut pool = pool(&self.tree, from, self.field.settings, &mut self.chance);
+        if !pool.contains(&Self::FIRST) {
+            pool.push(Self::FIRST);
+        }
+        pool
+    }
+
+    fn turns(&mut self, base: Id, step: Step) -> Vec<Turn> {
+        let Field { original, kernel, workload, .. } = self.field;
+        let Some(subject) = Subject::new(&self.candidates[&base], original, kernel, workload) else {
+            return Vec::new();
+        };
+        let skills = SKILLS.iter().filter(|skill| skill.step() == step);
+        skills.flat_map(|skill| skill.turns(&subject, &mut self.chance)).collect()
+    }
+
+    /// A turn of one of these that gives a candidate which nobody has tried. To mend what is wrong takes more than skills.
+    fn turn(&mut self, bases: &[Id], step: Step) -> Option<(Id, String, Candidate)> {
+        let here = if step == Step::Small { self.remembered(bases[0]) } else { Gains::default() };
+        let mut turns: Vec<(Id, f64, Turn)> = Vec::new();
+        for &base in bases {
+            if self.tree.node(base).speedup().is_none() {
+                continue;
+            }
+            let point = self.point(base);
+            for turn in self.turns(base, step) {
+                let hope = self.surrogate.hope(&turned(&point, &turn.changes));
+                turns.push((base, self.gains.weight(&turn.kind, &here) * (hope / KEENNESS).exp(), turn));
+            }
+        }
+        while !turns.is_empty() {
+            let weights: Vec<f64> = turns.iter().map(|(_, weight, _)| *weight).collect();
+            let (base, _, turn) = turns.swap_remove(self.chance.weighted(&weights));
+            let made = self.candidates[&base].with(&turn.edits, &turn.changes);
+            if self.tried.insert(key(&made.text)) {
+                return Some((base, turn.kind, made));
+            }
+        }
+        None
+    }
+
+    /// What the small steps of a branch have brought, also those beside it.
+    fn remembered(&self, from: Id) -> Gains {
+        let mut here = Gains::default();
+        let branch = self.tree.branch(from);
+        let beside = branch.iter().flat_map(|&at| &self.tree.node(at).children);
+        for &id in beside.filter(|&&id| self.tree.node(id).step == Step::Small) {
+            if let Some((kind, gain)) = self.gain(id) {
+                here.add(&kind, gain);
+            }
+        }
+        here
+    }
+
+    /// What a candidate has brought, and by which kind of turn.
+    fn gain(&self, id: Id) -> Option<(String, f64)> {
+        let (base, kind) = self.made.get(&id)?;
+        let before = self.tree.node(*base).speedup().unwrap_or(1.0);
+        let gain = match self.tree.node(id).fate? {
+            Fate::Right(speedup) => (speedup / before).ln().clamp(-1.0, 1.0),
+            // That is a loss, too.
+            Fate::Uncompiled | Fate::Wrong => WORTHLESS,
+        };
+        Some((kind.clone(), gain))
+    }
+
+    /// What came of a candidate.
+    pub(super) fn finish(&mut self, id: Id, fate: Fate) {
+        self.tree.finish(id, fate);
+        if let Some((kind, gain)) = self.gain(id) {
+            self.gains.add(&kind, gain);
+        }
+        let worth = self.tree.node(id).speedup().map_or(WORTHLESS, |speedup| speedup.max(0.1).ln());
+        self.surrogate.finish(self.point(id), Some(worth));
+    }
+
+    /// The numbers of a candidate.
+    fn point(&self, id: Id) -> Point {
+        let Field { original, kernel, workload, .. } = self.field;
+        let subject = Subject::new(&self.candidates[&id], original, kernel, workload);
+        let knobs = subject.into_iter().flat_map(|subject| subject.knobs);
+        knobs.map(|knob| (knob.name, (knob.current.max(1) as f64).log2())).collect()
+    }
+
+    /// Takes back one that could not be judged. It is not tried again.
+    pub(super) fn forget(&mut self, id: Id) {
+        self.surrogate.finish(self.point(id), None);
+        self.tree.forget(id);
+    }
+
+    pub(super) fn candidate(&self, id: Id) -> &Candidate {
+        &self.candidates[&id]
+    }
+}
+
+/// The numbers after some changes.
+fn turned(point: &Point, changes: &[Change]) -> Point {
+    let mut point = point.clone();
+    for Change::Number { name, to, .. } in changes {
+        point.insert(name.clone(), ((*to).max(1) as f64).log2());
+    }
+    point
+}
+
+/// What two candidates that are the same have in common.
+fn key(text: &str) -> String {
+    // Comments may say how a kernel is launched.
+    let said: Vec<&str> = text.lines().filter(|line| line.contains("warpsmith:")).collect();
+    normal_form(text) + &said.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::super::rewrite::knobs::knobs;
+    use super::*;
+
+    const TEXT: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(B: tl.constexpr, C: tl.constexpr):\n    pass\ndef run():\n    k[(1,)](B=64, C=64, num_warps=4)\n";
+
+    fn workload() -> Workload {
+        Workload { entry: "run".to_owned(), ..Workload::default() }
+    }
+
+    /// How far the numbers are from those that are best here: 256, 128, 8 warps, 4 stages. What takes too much does not run.
+    fn fate(candidate: &Candidate) -> Fate {
+        let numbers: Vec<i64> =
+            knobs(&candidate.module, &candidate.module.kernels[0], "run").iter().map(|knob| knob.current).collect();
+        if numbers[0] * numbers[1] * numbers[3] > 1 << 18 {
+            return Fate::Wrong;
+        }
+        let off: f64 = numbers.iter().zip([256, 128, 8, 4]).map(|(&a, b)| (a as f64 / f64::from(b)).log2().abs()).sum();
+        Fate::Right(1.0 / (0.25 + 0.15 * off))
+    }
+
+    /// Judges so many candidates, `beside` each other; the best so far after each, and all texts.
+    fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
+        let (settings, workload) = (SearchSettings::default(), workload());
+        let field = Field { original: TEXT, kernel: "k", workload: &workload, settings: &settings };
+        let mut search = Search::new(field, seed).unwrap();
+        let (mut flying, mut best, mut texts) = (VecDeque::new(), vec![1.0_f64], Vec::new());
+        while best.len() <= count {
+            while flying.len() < beside
+                && let Some(Proposal { id, text }) = search.propose()
+            {
+                texts.push(text);
+                flying.push_back(id);
+            }
+            let Some(id) = flying.pop_front() else { break };
+            let fate = fate(search.candidate(id));
+            search.finish(id, fate);
+            best.push(best[best.len() - 1].max(search.tree.node(id).speedup().unwrap_or(0.0)));
+        }
+        (best, texts)
+    }
+
+    #[test]
+    fn the_best_of_a_smooth_landscape_is_found_and_nothing_is_tried_twice() {
+        for beside in [1, 16] {
+            let mut after = Vec::new();
+            for seed in 0..9 {
+                let (best, texts) = run(seed, 200, beside);
+                let different: HashSet<&String> = texts.iter().collect();
+                assert_eq!(different.len(), texts.len());
+                after.push(best.iter().position(|&best| best > 3.99).unwrap_or(usize::MAX));
+            }
+            after.sort_unstable();
+            assert!(after[4] < 140, "{beside} at once: {after:?}");
+        }
+    }
+
+    #[test]
+    fn equal_seeds_give_equal_searches() {
+        assert_eq!(run(1, 60, 4).1, run(1, 60, 4).1);
+        assert_ne!(run(1, 60, 4).1, run(2, 60, 4).1);
+    }
+
+    #[test]
+    fn a_file_without_numbers_is_not_searched() {
+        let text = TEXT.replace("B=64, C=64, num_warps=4", "*args");
+        let (settings, workload) = (SearchSettings::default(), workload());
+        let field = |original| Field { original, kernel: "k", workload: &workload, settings: &settings };
+        assert!(Search::new(field(&text), 1).is_none() && Search::new(field(TEXT), 1).is_some());
+    }
+}

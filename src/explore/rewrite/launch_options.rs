@@ -1,0 +1,19 @@
+//! Other launch options, one at a time.
+
+use super::knobs::Knob;
+use super::{Skill, Subject, Turn};
+use crate::chance::Chance;
+use crate::explore::tree::Step;
+
+/// Turns `num_warps` or `num_stages`, which are written where the launch leaves them out.
+pub(super) struct LaunchOptions;
+
+impl Skill for LaunchOptions {
+    fn step(&self) -> Step {
+        Step::Small
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        subject.single_turns(Knob::is_option)
+    }
+}

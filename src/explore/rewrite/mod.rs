@@ -1,0 +1,93 @@
+//! Skills: what can be done with a kernel without a language model. Each is one file.
+//!
+//! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
+
+mod configuration;
+pub(super) mod knobs;
+mod launch_options;
+mod tile_sizes;
+
+use super::candidate::{Candidate, Change};
+use super::tree::Step;
+use crate::chance::Chance;
+use crate::kernel::Kernel;
+use crate::protocol::{Source, Workload};
+use crate::rules::Edit;
+use crate::workload::{launch_of_candidate, numbers_of_comment};
+
+use knobs::Knob;
+
+/// Something that can be done with a candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Turn {
+    /// What is learned about it: turns of one kind are alike. `num_warps up`
+    pub(super) kind: String,
+    pub(super) edits: Vec<Edit>,
+    pub(super) changes: Vec<Change>,
+}
+
+/// A way to make other candidates of one.
+pub(super) trait Skill: Sync {
+    /// Whether it keeps the structure of what it begins with.
+    fn step(&self) -> Step;
+
+    /// What it can do with a candidate. It may draw from more than it says.
+    fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn>;
+}
+
+/// All skills.
+pub(super) const SKILLS: &[&dyn Skill] =
+    &[&tile_sizes::TileSizes, &launch_options::LaunchOptions, &configuration::Configuration];
+
+/// What a skill sees.
+pub(super) struct Subject<'a> {
+    /// The numbers of the launch that can be turned.
+    pub(super) knobs: Vec<Knob>,
+    /// What it can turn.
+    #[expect(dead_code, reason = "skills that rewrite kernels read it")]
+    pub(super) candidate: &'a Candidate,
+}
+
+impl<'a> Subject<'a> {
+    /// A candidate of `original`, one of whose kernels is called as the workload says; `None` where the kernel is no longer there,
+    /// or is called by nothing that can be changed.
+    pub(super) fn new(candidate: &'a Candidate, original: &str, name: &str, workload: &Workload) -> Option<Self> {
+        let kernel = candidate.module.kernel(name)?;
+        Some(Self { knobs: knobs_of(candidate, original, kernel, workload)?, candidate })
+    }
+
+    /// The turn that gives the knobs these values.
+    fn turn(&self, kind: impl Into<String>, setting: &knobs::Setting) -> Turn {
+        let (edits, changes) = (knobs::edits(&self.knobs, setting), knobs::changes(&self.knobs, setting));
+        Turn { kind: kind.into(), edits, changes }
+    }
+
+    /// The turns of single knobs, a step or two up and down.
+    fn single_turns(&self, is_meant: impl Fn(&Knob) -> bool) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        for (at, knob) in self.knobs.iter().enumerate().filter(|(_, knob)| is_meant(knob)) {
+            for distance in [1, -1, 2, -2] {
+                let Some(value) = knob.step(distance) else { continue };
+                let mut setting = self.present();
+                setting[at] = value;
+                let direction = if distance > 0 { "up" } else { "down" };
+                turns.push(self.turn(format!("{} {direction}", knob.name), &setting));
+            }
+        }
+        turns
+    }
+
+    fn present(&self) -> knobs::Setting {
+        self.knobs.iter().map(|knob| knob.current).collect()
+    }
+}
+
+/// `None` where a launch that was recorded by itself is in no comment.
+fn knobs_of(candidate: &Candidate, original: &str, kernel: &Kernel, workload: &Workload) -> Option<Vec<Knob>> {
+    if workload.source != Source::Launch {
+        return Some(knobs::knobs(&candidate.module, kernel, &workload.entry));
+    }
+    // Nothing that is launched elsewhere in the file is measured.
+    let own = launch_of_candidate(workload, original, &candidate.text);
+    Some(knobs::knobs_of_comment(kernel, &numbers_of_comment(&candidate.text, &own)?))
+}

@@ -1,0 +1,18 @@
+//! Other tile sizes, one at a time.
+
+use super::{Skill, Subject, Turn};
+use crate::chance::Chance;
+use crate::explore::tree::Step;
+
+/// Turns one number that the kernel takes as a constant, where it stands as a power of two: a half, twice, a quarter, four times.
+pub(super) struct TileSizes;
+
+impl Skill for TileSizes {
+    fn step(&self) -> Step {
+        Step::Small
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        subject.single_turns(|knob| !knob.is_option())
+    }
+}

@@ -1,0 +1,389 @@
+//! The tree of candidates: which one to go on from, and by a small or a large step.
+//!
+//! A search for upper confidence bounds in AdaExplore's shape (arXiv 2604.16625): what is selected may be any node, since to expand one
+//! has a score of its own, which is held against its best child's. Candidates that are still being judged count as visits that
+//! brought nothing, so that those who choose beside each other choose other places.
+
+use crate::chance::Chance;
+use crate::settings::SearchSettings;
+
+/// A candidate in the tree, by its place in [`Tree::nodes`].
+pub(super) type Id = usize;
+
+/// The root, which holds no candidate: its children begin anew.
+pub(super) const ROOT: Id = 0;
+
+/// How a candidate was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Step {
+    /// By a change of one that keeps its structure.
+    Small,
+    /// Anew, from the best of several structures.
+    Large,
+}
+
+/// What came of judging a candidate.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Fate {
+    /// It does not compile.
+    Uncompiled,
+    /// It compiles, and is wrong.
+    Wrong,
+    /// It is right, and so many times as fast as the original.
+    Right(f64),
+}
+
+/// A node of the tree.
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) parent: Id,
+    pub(super) step: Step,
+    pub(super) children: Vec<Id>,
+    /// `None` while it is being judged.
+    pub(super) fate: Option<Fate>,
+    /// Rewards of it and of what came of it.
+    visits: usize,
+    total: f64,
+    greatest: f64,
+    /// How many below it, and itself, are being judged.
+    pending: usize,
+    /// Steps of which nobody knows another one.
+    spent: Vec<Step>,
+}
+
+/// All candidates of a search.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    nodes: Vec<Node>,
+    settings: SearchSettings,
+}
+
+/// What a candidate is worth, by how far it came.
+pub(super) fn reward(fate: Fate, settings: &SearchSettings) -> f64 {
+    match fate {
+        Fate::Uncompiled => 0.0,
+        Fate::Wrong => settings.reward_compiled,
+        Fate::Right(speedup) => {
+            let (least, most) = (settings.least_speedup, settings.most_speedup);
+            let share = (speedup.clamp(least, most) - least) / (most - least);
+            settings.reward_right + (settings.reward_most - settings.reward_right) * share
+        }
+    }
+}
+
+impl Node {
+    fn new(parent: Id, step: Step) -> Self {
+        let (children, spent) = Default::default();
+        Self { parent, step, children, fate: None, visits: 0, total: 0.0, greatest: 0.0, pending: 0, spent }
+    }
+
+    /// How fast it is, if it is right.
+    pub(super) fn speedup(&self) -> Option<f64> {
+        if let Some(Fate::Right(speedup)) = self.fate { Some(speedup) } else { None }
+    }
+}
+
+impl Tree {
+    pub(super) fn new(settings: &SearchSettings) -> Self {
+        Self { nodes: vec![Node::new(ROOT, Step::Large)], settings: settings.clone() }
+    }
+
+    pub(super) fn node(&self, id: Id) -> &Node {
+        &self.nodes[id]
+    }
+
+    /// All candidates that are right, the fastest first.
+    pub(super) fn ranked(&self) -> Vec<(Id, f64)> {
+        let all = self.nodes.iter().enumerate();
+        let mut right: Vec<(Id, f64)> = all.filter_map(|(id, node)| Some((id, node.speedup()?))).collect();
+        right.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
+        right
+    }
+
+    /// From where to go on next, and how; `None` when nobody knows another step from anywhere.
+    pub(super) fn select(&self, chance: &mut Chance) -> Option<(Id, Step)> {
+        let mut at = ROOT;
+        loop {
+            let below = self.best_child(at);
+            let own = self.expansion(at);
+            match (own, below) {
+                (Some(own), Some((score, child))) if own <= score => at = child,
+                (None, Some((_, child))) => at = child,
+                (Some(_), _) => return Some((at, self.step(at, chance)?)),
+                (None, None) => return None,
+            }
+        }
+    }
+
+    /// The step that is made from a node that can be expanded.
+    fn step(&self, at: Id, chance: &mut Chance) -> Option<Step> {
+        let is_open = |step: Step| self.is_open(at, step);
+        let wants_large = chance.share() < self.settings.large;
+        match (is_open(Step::Small), is_open(Step::Large)) {
+            (true, true) => Some(if wants_large { Step::Large } else { Step::Small }),
+            (true, false) => Some(Step::Small),
+            (false, true) => Some(Step::Large),
+            (false, false) => None,
+        }
+    }
+
+    /// Whether such a step may be made from a node.
+    fn is_open(&self, at: Id, step: Step) -> bool {
+        let node = &self.nodes[at];
+        if node.spent.contains(&step) || at != ROOT && node.fate.is_none() {
+            return false;
+        }
+        match step {
+            Step::Large => true,
+            // Small steps that were made with others meanwhile count as well.
+            Step::Small => {
+                let small = node.children.iter().filter(|&&child| self.nodes[child].step == Step::Small).count();
+                at != ROOT && small < self.settings.small_steps
+            }
+        }
+    }
+
+    fn can_expand(&self, at: Id) -> bool {
+        self.is_open(at, Step::Small) || self.is_open(at, Step::Large)
+    }
+
+    /// Whether there is something to be expanded at a node or below it.
+    fn is_alive(&self, at: Id) -> bool {
+        self.can_expand(at) || self.nodes[at].children.iter().any(|&child| self.is_alive(child))
+    }
+
+    /// What is known of a node: between the greatest and the mean reward, of which pending ones bring none.
+    fn value(&self, at: Id) -> f64 {
+        let node = &self.nodes[at];
+        let visits = (node.visits + node.pending).max(1) as f64;
+        self.settings.greatest * node.greatest + (1.0 - self.settings.greatest) * node.total / visits
+    }
+
+    fn visits(&self, at: Id) -> f64 {
+        (self.nodes[at].visits + self.nodes[at].pending).max(1) as f64
+    }
+
+    /// The child that is best to go on below, with its score; none that is still being judged.
+    fn best_child(&self, at: Id) -> Option<(f64, Id)> {
+        let around = self.visits(at).ln();
+        let open =
+            self.nodes[at].children.iter().filter(|&&child| self.nodes[child].fate.is_some() && self.is_alive(child));
+        let scored = open.map(|&child| {
+            (self.value(child) + self.settings.exploration * (around / self.visits(child)).sqrt(), child)
+        });
+        // Of equals the first.
+        scored.fold(
+            None,
+            |best: Option<(f64, Id)>, one| if best.is_none_or(|best| one.0 > best.0) { Some(one) } else { best },
+        )
+    }
+
+    /// The score of expanding a node; `None` where that cannot be done.
+    fn expansion(&self, at: Id) -> Option<f64> {
+        if !self.can_expand(at) {
+            return None;
+        }
+        let children = &self.nodes[at].children;
+        if children.is_empty() {
+            return Some(f64::INFINITY);
+        }
+        let best = children.iter().map(|&child| self.value(child)).fold(0.0, f64::max);
+        let weight = self.settings.exploration * self.settings.expansion;
+        Some(best + weight * (self.visits(at).ln() / (children.len() * children.len()) as f64).sqrt())
+    }
+
+    /// Takes note of a step that nobody knows another one of.
+    pub(super) fn spend(&mut self, at: Id, step: Step) {
+        self.nodes[at].spent.push(step);
+    }
+
+    /// A candidate that is going to be judged.
+    pub(super) fn begin(&mut self, parent: Id, step: Step) -> Id {
+        let id = self.nodes.len();
+        self.nodes.push(Node::new(parent, step));
+        self.nodes[parent].children.push(id);
+        for above in self.path(id) {
+            self.nodes[above].pending += 1;
+        }
+        id
+    }
+
+    /// What came of it.
+    pub(super) fn finish(&mut self, id: Id, fate: Fate) {
+        let reward = reward(fate, &self.settings);
+        self.nodes[id].fate = Some(fate);
+        for above in self.path(id) {
+            let node = &mut self.nodes[above];
+            (node.pending, node.visits) = (node.pending - 1, node.visits + 1);
+            (node.total, node.greatest) = (node.total + reward, node.greatest.max(reward));
+        }
+    }
+
+    /// Takes back one of which nothing came, through no fault of its own.
+    pub(super) fn forget(&mut self, id: Id) {
+        for above in self.path(id) {
+            self.nodes[above].pending -= 1;
+        }
+        let parent = self.nodes[id].parent;
+        self.nodes[parent].children.retain(|&child| child != id);
+    }
+
+    /// A node and all above it, up to the root.
+    pub(super) fn path(&self, id: Id) -> Vec<Id> {
+        let mut path = vec![id];
+        let mut at = id;
+        while at != ROOT {
+            at = self.nodes[at].parent;
+            path.push(at);
+        }
+        path
+    }
+
+    /// The large step that a node comes from by small ones: that is its component. The root's is the root.
+    pub(super) fn component(&self, id: Id) -> Id {
+        let mut at = id;
+        while at != ROOT && self.nodes[at].step == Step::Small {
+            at = self.nodes[at].parent;
+        }
+        at
+    }
+
+    /// What a small step sees: the nodes from the last large step on, the last few of them, the latest last.
+    pub(super) fn branch(&self, id: Id) -> Vec<Id> {
+        let from = self.component(id);
+        let mut branch = self.path(id);
+        branch.truncate(branch.iter().position(|&at| at == from).map_or(0, |at| at + 1));
+        branch.truncate(self.settings.memory);
+        branch.reverse();
+        branch
+    }
+
+    /// The fastest that is right of each component, by the large step that it begins with.
+    pub(super) fn best_of_components(&self) -> Vec<(Id, Id, f64)> {
+        let mut best: Vec<(Id, Id, f64)> = Vec::new();
+        for (id, speedup) in self.ranked() {
+            let component = self.component(id);
+            if best.iter().all(|(of, ..)| *of != component) {
+                best.push((component, id, speedup));
+            }
+        }
+        best
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree() -> Tree {
+        Tree::new(&SearchSettings::default())
+    }
+
+    fn add(tree: &mut Tree, parent: Id, step: Step, fate: Fate) -> Id {
+        let id = tree.begin(parent, step);
+        tree.finish(id, fate);
+        id
+    }
+
+    #[test]
+    fn rewards_are_those_of_the_paper() {
+        let reward = |fate| reward(fate, &SearchSettings::default());
+        assert_eq!((reward(Fate::Uncompiled), reward(Fate::Wrong)), (0.0, 0.05));
+        assert_eq!((reward(Fate::Right(0.01)), reward(Fate::Right(0.1))), (0.4, 0.4));
+        assert!((reward(Fate::Right(10.0)) - 1.6).abs() < 1e-12 && (reward(Fate::Right(50.0)) - 1.6).abs() < 1e-12);
+        assert!((reward(Fate::Right(1.0)) - (0.4 + 1.2 * 0.9 / 9.9)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_root_begins_anew_and_others_take_small_steps_until_they_are_spent() {
+        let (mut tree, mut chance) = (tree(), Chance::new(1));
+        assert_eq!(tree.select(&mut chance), Some((ROOT, Step::Large)));
+        let first = add(&mut tree, ROOT, Step::Large, Fate::Right(1.0));
+        let large = (0..1000).filter(|_| tree.step(first, &mut chance) == Some(Step::Large)).count();
+        assert!((150..250).contains(&large), "a fifth: {large}");
+        for _ in 0..2 {
+            assert!(tree.is_open(first, Step::Small));
+            tree.begin(first, Step::Small);
+        }
+        assert!(!tree.is_open(first, Step::Small), "pending ones count");
+        assert_eq!(tree.step(first, &mut chance), Some(Step::Large));
+    }
+
+    #[test]
+    fn the_selected_node_is_the_first_that_is_better_expanded_than_its_best_child() {
+        let (mut tree, mut chance) = (tree(), Chance::new(1));
+        let good = add(&mut tree, ROOT, Step::Large, Fate::Right(8.0));
+        let wrong = add(&mut tree, ROOT, Step::Large, Fate::Wrong);
+        // Expanding the root: 1.36 + 0.3 sqrt(ln 2 / 4); the better child: 1.36 + 0.3 sqrt(ln 2 / 1).
+        let (score, child) = tree.best_child(ROOT).unwrap();
+        let value = 0.4 + 1.2 * 7.9 / 9.9;
+        assert_eq!(child, good);
+        assert!((score - (value + 0.3 * 2.0_f64.ln().sqrt())).abs() < 1e-12);
+        assert!((tree.expansion(ROOT).unwrap() - (value + 0.3 * (2.0_f64.ln() / 4.0).sqrt())).abs() < 1e-12);
+        assert_eq!(tree.select(&mut chance).unwrap().0, good, "which has no child: it is expanded");
+        // Its children are worse, and pull down its mean: another beginning is worth more then, where the other one is spent.
+        for _ in 0..6 {
+            add(&mut tree, good, Step::Small, Fate::Wrong);
+        }
+        assert_eq!(tree.select(&mut chance).unwrap().0, wrong, "it was seldom visited");
+        tree.spend(wrong, Step::Small);
+        tree.spend(wrong, Step::Large);
+        assert_eq!(tree.select(&mut chance), Some((ROOT, Step::Large)));
+    }
+
+    #[test]
+    fn who_chooses_beside_others_chooses_elsewhere() {
+        let (mut tree, mut chance) = (tree(), Chance::new(4));
+        let nodes: Vec<Id> = (0..4).map(|_| add(&mut tree, ROOT, Step::Large, Fate::Right(1.0))).collect();
+        tree.spend(ROOT, Step::Large);
+        let mut chosen = Vec::new();
+        for _ in 0..4 {
+            let (at, step) = tree.select(&mut chance).unwrap();
+            chosen.push(at);
+            tree.begin(at, step);
+        }
+        chosen.sort_unstable();
+        assert_eq!(chosen, nodes, "each once, though nothing has come of any of them");
+    }
+
+    #[test]
+    fn what_is_forgotten_leaves_nothing_and_what_is_spent_is_left() {
+        let (mut tree, mut chance) = (tree(), Chance::new(1));
+        let first = add(&mut tree, ROOT, Step::Large, Fate::Right(1.0));
+        let before = tree.value(ROOT);
+        let id = tree.begin(first, Step::Small);
+        assert!(tree.value(ROOT) < before, "it may bring nothing");
+        tree.forget(id);
+        assert!((tree.value(ROOT) - before).abs() < 1e-12 && tree.node(first).children.is_empty());
+        for (at, step) in [(ROOT, Step::Large), (first, Step::Small), (first, Step::Large)] {
+            assert!(tree.select(&mut chance).is_some());
+            tree.spend(at, step);
+        }
+        assert_eq!(tree.select(&mut chance), None);
+        // What is below a node that is spent may be alive.
+        let child = tree.begin(first, Step::Small);
+        assert_eq!(tree.select(&mut chance), None, "nobody goes on from what is still judged");
+        tree.finish(child, Fate::Right(2.0));
+        assert_eq!(tree.select(&mut chance).unwrap().0, child);
+    }
+
+    #[test]
+    fn a_branch_begins_with_the_last_large_step() {
+        let mut tree = tree();
+        let first = add(&mut tree, ROOT, Step::Large, Fate::Right(1.0));
+        let small = add(&mut tree, first, Step::Small, Fate::Right(1.1));
+        let large = add(&mut tree, small, Step::Large, Fate::Wrong);
+        let mut at = large;
+        let steps: Vec<Id> = (0..6)
+            .map(|_| {
+                at = add(&mut tree, at, Step::Small, Fate::Right(1.2));
+                at
+            })
+            .collect();
+        assert_eq!(tree.branch(small), [first, small]);
+        assert_eq!(tree.branch(large), [large]);
+        assert_eq!(tree.branch(steps[1]), [large, steps[0], steps[1]]);
+        assert_eq!(tree.branch(steps[5]), steps[1..], "five at the most");
+        assert_eq!((tree.component(small), tree.component(steps[5])), (first, large));
+    }
+}
