@@ -182,6 +182,49 @@ fn optimizing_records_searches_verifies_and_applies() {
     assert!(rerun.success());
 }
 
+/// Programs of one short row each: the simulated device is faster with fewer programs.
+const ROWS: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def softmax_kernel(x_ptr, out_ptr, stride_x, stride_out, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * stride_x + cols, mask=mask, other=-float("inf"))
+    x = tl.exp(x - tl.max(x, axis=0))
+    tl.store(out_ptr + row * stride_out + cols, x / tl.sum(x, axis=0), mask=mask)
+
+
+def softmax(x):
+    n_rows, n_cols = x.shape
+    out = torch.empty_like(x)
+    BLOCK = triton.next_power_of_2(n_cols)
+    softmax_kernel[(n_rows,)](x, out, x.stride(0), out.stride(0), n_cols, BLOCK=BLOCK)
+    return out
+
+
+if __name__ == "__main__":
+    x = torch.randn(37, 20)
+    assert (softmax(x) - torch.softmax(x, dim=1)).abs().max() < 1e-5
+"#;
+
+#[test]
+fn a_kernel_is_rewritten_to_take_several_rows() {
+    let project = Project::new(&[("rows.py", ROWS)]);
+    let ran = project.run(&["optimize", "rows.py", "--budget", "60s", "--apply"]);
+    let shown = text(&ran.stdout);
+    assert!(ran.status.success(), "{shown}{}", text(&ran.stderr));
+    assert!(shown.contains("several rows for each program, ROWS 1 → "), "{shown}");
+    let after = std::fs::read_to_string(project.path("rows.py")).unwrap();
+    assert!(after.contains("keep_dims=True") && after.contains("meta[\"ROWS\"]"), "{after}");
+    let rerun = Command::new(test_python()).arg(project.path("rows.py")).env("TRITON_INTERPRET", "1").status().unwrap();
+    assert!(rerun.success());
+}
+
 /// With the grid fixed for tiles of 16, a smaller tile leaves elements unwritten and a larger one computes the same
 /// in less programs only when the grid follows: whatever is offered must have passed both the values and other sizes.
 #[test]

@@ -202,17 +202,17 @@ impl Baseline {
         }
         let is_first = at == 0;
         let first = match is_first {
-            true => Vec::new(),
+            true => None,
             false => match self.known(bench, 0)? {
-                Known::Ready(first) => first.unwritten.clone(),
-                Known::Skipped(_) | Known::Needless => Vec::new(),
+                Known::Ready(first) => Some(first),
+                Known::Skipped(_) | Known::Needless => None,
             },
         };
         self.prepare(bench, at, &|| true)?;
         let mut known = {
             // What others do meanwhile is not to choose for an autotuner.
             let _turn = bench.turn(is_first && *lock(&self.original.tunes))?;
-            self.find_out(bench, &self.trials[at], &first)?
+            self.find_out(bench, &self.trials[at], first.as_deref())?
         };
         if let (true, Known::Skipped(why)) = (is_first, &known) {
             return Err(Undecided(format!("the original itself fails: {why}")));
@@ -236,8 +236,8 @@ impl Baseline {
         Ok(known)
     }
 
-    /// For whoever uses the device.
-    fn find_out(&self, bench: &Bench, trial: &Trial, first: &[String]) -> Result<Known, Undecided> {
+    /// For whoever uses the device; `first` is what is known of the recorded call.
+    fn find_out(&self, bench: &Bench, trial: &Trial, first: Option<&Ready>) -> Result<Known, Undecided> {
         if trial.needs_reference() && lock(&self.follows).is_none() {
             return Ok(Known::Skipped(NO_REFERENCE.to_owned()));
         }

@@ -12,7 +12,7 @@ use crate::protocol::{Environment, PROTOCOL};
 use crate::python::ForkerError;
 
 /// Counts up when the checks change: what was refused by others is judged again.
-const JUDGE: u32 = 5;
+const JUDGE: u32 = 6;
 
 /// More candidates on one device wait for it longer than they take themselves.
 const MOST_ON_A_DEVICE: usize = 16;

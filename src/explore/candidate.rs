@@ -11,6 +11,8 @@ use crate::syntax::{Source, Span};
 pub(super) enum Change {
     /// A number that has a name.
     Number { name: String, from: i64, to: i64 },
+    /// How the kernel is built, in words.
+    Structure(String),
 }
 
 /// A version of the file, with everything that was changed on the way to it from the user's.
@@ -38,22 +40,22 @@ impl Candidate {
 
     /// What differs from the user's file, in words: `BLOCK_M 64 → 128, num_warps 4 → 8`
     pub(super) fn describe(&self) -> String {
-        let said = self.changes.iter().map(|Change::Number { name, from, to }| format!("{name} {from} → {to}"));
+        let said = self.changes.iter().map(|change| match change {
+            Change::Number { name, from, to } => format!("{name} {from} → {to}"),
+            Change::Structure(what) => what.clone(),
+        });
         said.collect::<Vec<_>>().join(", ")
     }
 }
 
 /// Turns of one number count as one, and none where it is what it was.
 fn add(all: &mut Vec<Change>, change: &Change) {
-    let Change::Number { name, to, .. } = change;
-    if let Some(Change::Number { to: last, .. }) =
-        all.iter_mut().find(|Change::Number { name: other, .. }| other == name)
-    {
-        *last = *to;
-    } else {
-        all.push(change.clone());
+    let is_same = |other: &&mut Change| matches!((other, change), (Change::Number { name: one, .. }, Change::Number { name: other, .. }) if one == other);
+    match (all.iter_mut().find(is_same), change) {
+        (Some(Change::Number { to: last, .. }), Change::Number { to, .. }) => *last = *to,
+        _ => all.push(change.clone()),
     }
-    all.retain(|Change::Number { from, to, .. }| from != to);
+    all.retain(|change| !matches!(change, Change::Number { from, to, .. } if from == to));
 }
 
 /// The edits that make `new` of `old`, as small as words are.

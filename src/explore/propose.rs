@@ -193,7 +193,12 @@ impl<'a> Search<'a> {
         let Field { original, kernel, workload, .. } = self.field;
         let subject = Subject::new(&self.candidates[&id], original, kernel, workload);
         let knobs = subject.into_iter().flat_map(|subject| subject.knobs);
-        knobs.map(|knob| (knob.name, (knob.current.max(1) as f64).log2())).collect()
+        let numbers = knobs.map(|knob| (knob.name, (knob.current.max(1) as f64).log2()));
+        let structures = self.candidates[&id].changes.iter().filter_map(|change| match change {
+            Change::Structure(what) => Some((what.clone(), 0.0)),
+            Change::Number { .. } => None,
+        });
+        numbers.chain(structures).collect()
     }
 
     /// Takes back one that could not be judged. It is not tried again.
@@ -210,8 +215,12 @@ impl<'a> Search<'a> {
 /// The numbers after some changes.
 fn turned(point: &Point, changes: &[Change]) -> Point {
     let mut point = point.clone();
-    for Change::Number { name, to, .. } in changes {
-        point.insert(name.clone(), ((*to).max(1) as f64).log2());
+    for change in changes {
+        match change {
+            Change::Number { name, to, .. } => point.insert(name.clone(), ((*to).max(1) as f64).log2()),
+            // What it adds is far from what is known.
+            Change::Structure(what) => point.insert(what.clone(), 0.0),
+        };
     }
     point
 }

@@ -73,3 +73,50 @@ fn what_cannot_be_made_more_exact_is_judged_without() {
         assert_eq!(crate::otherwise(&report, said, ""), None);
     }
 }
+
+/// The mean of a row is subtracted, which is summed in parts of four: exact on equal elements by luck. The largest and the least element are
+/// recorded, and their digits are those of the constant that is tried.
+const CENTRED: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def centred_kernel(x_ptr, out_ptr, stride, step, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = 0.0
+    for start in range(0, columns, 4):
+        at = start + tl.arange(0, 4)
+        total += tl.sum(tl.load(x_ptr + row * stride + at * step, mask=at < columns, other=0.0), axis=0)
+    at = tl.arange(0, BLOCK)
+    mask = at < columns
+    x = tl.load(x_ptr + row * stride + at * step, mask=mask, other=0.0)
+    y = 1000.0 * (x - total / columns)
+    tl.store(out_ptr + row * columns + at, y, mask=mask)
+
+def centred(x):
+    rows, columns = x.shape
+    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    centred_kernel[(rows,)](x, out, x.stride(0), x.stride(1), columns, BLOCK=triton.next_power_of_2(columns))
+    return out
+
+if __name__ == "__main__":
+    centred(torch.arange(80).reshape(5, 16) / 3 + 1 / 7)
+"#;
+
+#[test]
+fn what_rounds_need_not_be_exact_where_the_original_is_by_luck() {
+    // Three times a number rounds, which four times it does not.
+    let one_by_one = (
+        "range(0, columns, 4):\n        at = start + tl.arange(0, 4)",
+        "range(0, columns, 1):\n        at = start + tl.arange(0, 1)",
+    );
+    let wrong = ("total / columns)", "total / columns) + 1e-2");
+    let candidates: &[(&str, Edit<'_>)] = &[("one_by_one", one_by_one), ("wrong", wrong)];
+    let project = Project::new(CENTRED, candidates);
+    let (reports, _) = project.batch(&["--jobs", "2"]);
+    for report in reports {
+        let is_right = report.name() == "one_by_one";
+        assert_eq!(report.said() == "accepted", is_right, "{}", report.0);
+    }
+}

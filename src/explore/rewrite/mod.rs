@@ -5,6 +5,9 @@
 mod configuration;
 pub(super) mod knobs;
 mod launch_options;
+mod lift;
+mod rows_per_program;
+mod single_tile;
 mod tile_sizes;
 
 use super::candidate::{Candidate, Change};
@@ -36,24 +39,29 @@ pub(super) trait Skill: Sync {
 }
 
 /// All skills.
-pub(super) const SKILLS: &[&dyn Skill] =
-    &[&tile_sizes::TileSizes, &launch_options::LaunchOptions, &configuration::Configuration];
+pub(super) const SKILLS: &[&dyn Skill] = &[
+    &tile_sizes::TileSizes,
+    &launch_options::LaunchOptions,
+    &configuration::Configuration,
+    &rows_per_program::RowsPerProgram,
+    &single_tile::SingleTile,
+];
 
 /// What a skill sees.
 pub(super) struct Subject<'a> {
     /// The numbers of the launch that can be turned.
     pub(super) knobs: Vec<Knob>,
-    /// What it can turn.
-    #[expect(dead_code, reason = "skills that rewrite kernels read it")]
     pub(super) candidate: &'a Candidate,
+    pub(super) kernel: &'a Kernel,
+    pub(super) workload: &'a Workload,
 }
 
 impl<'a> Subject<'a> {
     /// A candidate of `original`, one of whose kernels is called as the workload says; `None` where the kernel is no longer there,
     /// or is called by nothing that can be changed.
-    pub(super) fn new(candidate: &'a Candidate, original: &str, name: &str, workload: &Workload) -> Option<Self> {
+    pub(super) fn new(candidate: &'a Candidate, original: &str, name: &str, workload: &'a Workload) -> Option<Self> {
         let kernel = candidate.module.kernel(name)?;
-        Some(Self { knobs: knobs_of(candidate, original, kernel, workload)?, candidate })
+        Some(Self { knobs: knobs_of(candidate, original, kernel, workload)?, candidate, kernel, workload })
     }
 
     /// The turn that gives the knobs these values.

@@ -1,0 +1,471 @@
+//! A kernel whose programs take one row each, rewritten for tiles of rows.
+//!
+//! The kernel is read once, in order, to know of each name whether it differs from row to row and whether it lies along the row. What
+//! is met that is not known to keep its meaning ends the attempt: nothing is guessed.
+
+use std::collections::HashMap;
+
+use super::Subject;
+use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind};
+use crate::kernel::{Kernel, Launch, Module};
+use crate::protocol::Source;
+use crate::rules::Edit;
+use crate::syntax::Span;
+
+/// What a value was in the kernel as it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Kind {
+    /// It differs from program to program, or is a tile of one element for another reason: it has two axes now.
+    of_row: bool,
+    /// It lies along the row.
+    along: bool,
+}
+
+const SCALAR: Kind = Kind { of_row: false, along: false };
+
+impl Kind {
+    fn with(self, other: Self) -> Self {
+        Self { of_row: self.of_row || other.of_row, along: self.along || other.along }
+    }
+}
+
+/// Functions that work on each element alone.
+const ELEMENTWISE: &[&str] = &[
+    "abs", "cast", "ceil", "clamp", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2",
+    "maximum", "minimum", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "where",
+];
+/// Functions that make one element of a row.
+const REDUCTIONS: &[&str] = &["max", "min", "sum"];
+/// Methods of tensors that work on each element alone.
+const METHODS: &[&str] = &["to", "cast", "exp", "log", "sqrt", "abs"];
+
+/// Names that the new kernel has.
+struct Names {
+    /// The numbers of the rows of a program, as a column.
+    rows: String,
+    /// Which of them exist.
+    exist: String,
+    /// How many rows there are.
+    count: String,
+    /// How many a program takes.
+    size: String,
+}
+
+struct Lift<'a> {
+    module: &'a Module,
+    kernel: &'a Kernel,
+    text: &'a str,
+    names: Names,
+    kinds: HashMap<String, Kind>,
+    /// Where names began as plain numbers.
+    begun: HashMap<String, &'a Expr>,
+    edits: Vec<Edit>,
+    has_rows: bool,
+}
+
+/// A kernel with several rows for each program.
+pub(super) struct Lifted {
+    pub(super) edits: Vec<Edit>,
+    /// The parameter that says how many.
+    pub(super) size: String,
+}
+
+/// Gives each program so many rows; `None` where it is not known how.
+pub(super) fn lift(subject: &Subject<'_>, size: i64) -> Option<Lifted> {
+    let (module, kernel, text) = (&subject.candidate.module, subject.kernel, subject.candidate.text.as_str());
+    let is_plain = kernel.plain
+        && kernel.autotune.is_none()
+        && kernel.heuristics.as_ref().is_some_and(Vec::is_empty)
+        && !kernel.has_error;
+    if subject.workload.source == Source::Launch || !is_plain {
+        return None;
+    }
+    let fresh = |base: &str| {
+        let mut name = base.to_owned();
+        while text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == name) {
+            name.push('_');
+        }
+        name
+    };
+    let names = Names { rows: fresh("rows"), exist: fresh("in_rows"), count: fresh("row_count"), size: fresh("ROWS") };
+    let (kinds, begun, edits) = Default::default();
+    let mut lift = Lift { module, kernel, text, names, kinds, begun, edits, has_rows: false };
+    lift.block(&kernel.body)?;
+    if !lift.has_rows {
+        return None;
+    }
+    lift.head()?;
+    let launches: Vec<&Launch> = module.launches_of(&kernel.name).collect();
+    if launches.is_empty() {
+        return None;
+    }
+    for launch in launches {
+        lift.launch(launch, size)?;
+    }
+    lift.edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    Some(Lifted { edits: lift.edits, size: lift.names.size })
+}
+
+impl<'a> Lift<'a> {
+    fn put(&mut self, at: usize, text: impl Into<String>) {
+        self.edits.push(Edit { span: Span::new(at, at), text: text.into() });
+    }
+
+    fn slice(&self, span: Span) -> &'a str {
+        &self.text[span.start..span.end]
+    }
+
+    // --- statements -----------------------------------------------------------------------------------------------
+
+    fn block(&mut self, body: &'a [Stmt]) -> Option<()> {
+        body.iter().try_for_each(|stmt| self.statement(stmt))
+    }
+
+    fn statement(&mut self, stmt: &'a Stmt) -> Option<()> {
+        match &stmt.kind {
+            StmtKind::Assign { targets, annotation: None, value: Some(value) } => {
+                let [target] = targets.as_slice() else { return None };
+                let name = target.as_name()?;
+                let kind = self.expr(value)?;
+                if kind == SCALAR && !self.kinds.contains_key(name) {
+                    self.begun.insert(name.to_owned(), value);
+                }
+                self.bind(name, kind)
+            }
+            StmtKind::AugAssign { target, value, .. } => {
+                let name = target.as_name()?;
+                let kind = self.known(name)?.with(self.expr(value)?);
+                self.bind(name, kind)
+            }
+            StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)) => Some(()),
+            StmtKind::Expr(value) => self.expr(value).map(drop),
+            StmtKind::For { target, iter, body, orelse } if orelse.is_empty() => {
+                self.scalar(iter)?;
+                let name = target.as_name()?;
+                self.bind(name, SCALAR)?;
+                self.repeated(body)
+            }
+            StmtKind::If { branches, orelse } => {
+                let before = self.kinds.clone();
+                let mut after: Option<HashMap<String, Kind>> = None;
+                for (test, body) in branches {
+                    self.scalar(test)?;
+                    self.kinds.clone_from(&before);
+                    self.block(body)?;
+                    join(&mut after, &self.kinds)?;
+                }
+                self.kinds = before;
+                self.block(orelse)?;
+                join(&mut after, &self.kinds)?;
+                self.kinds = after?;
+                Some(())
+            }
+            StmtKind::Pass | StmtKind::Return(None) => Some(()),
+            _ => None,
+        }
+    }
+
+    /// The body of a loop: what is carried from one round to the next must be a tile of rows before the first, too.
+    fn repeated(&mut self, body: &'a [Stmt]) -> Option<()> {
+        let before = self.kinds.clone();
+        let edits = self.edits.len();
+        self.block(body)?;
+        let carried: Vec<String> =
+            before.iter().filter(|(name, kind)| self.kinds[*name] != **kind).map(|(name, _)| name.clone()).collect();
+        if carried.is_empty() {
+            return Some(());
+        }
+        // Once more, with those that become tiles of rows as such.
+        self.edits.truncate(edits);
+        let after = std::mem::replace(&mut self.kinds, before);
+        for name in carried {
+            let (was, is) = (self.kinds[&name], after[&name]);
+            if was != SCALAR || is.along {
+                return None;
+            }
+            self.widen(&name)?;
+        }
+        let before = self.kinds.clone();
+        self.block(body)?;
+        before.iter().all(|(name, kind)| self.kinds[name] == *kind).then_some(())
+    }
+
+    /// A number that a loop begins with becomes a column of it.
+    fn widen(&mut self, name: &str) -> Option<()> {
+        let value = *self.begun.get(name)?;
+        let is_float = match &value.kind {
+            ExprKind::Float(_) => true,
+            ExprKind::Unary { operand, .. } => matches!(operand.kind, ExprKind::Float(_)) || is_float_call(operand),
+            _ => is_float_call(value),
+        };
+        let full = self.module.language_name(self.kernel, "full").filter(|_| is_float)?;
+        let float = self.module.language_name(self.kernel, "float32")?;
+        self.put(value.span.start, format!("{full}(({}, 1), ", self.names.size));
+        self.put(value.span.end, format!(", {float})"));
+        self.kinds.insert(name.to_owned(), Kind { of_row: true, along: false });
+        Some(())
+    }
+
+    fn bind(&mut self, name: &str, kind: Kind) -> Option<()> {
+        self.kinds.insert(name.to_owned(), kind);
+        Some(())
+    }
+
+    // --- expressions ----------------------------------------------------------------------------------------------
+
+    /// What a name is: a local one must have been bound before.
+    fn known(&self, name: &str) -> Option<Kind> {
+        if let Some(kind) = self.kinds.get(name) {
+            return Some(*kind);
+        }
+        let is_param = self.kernel.params.iter().any(|param| param.name == name);
+        (is_param || !self.kernel.locals.contains(name)).then_some(SCALAR)
+    }
+
+    /// Something that must be the same in all programs, and one number.
+    fn scalar(&mut self, expr: &'a Expr) -> Option<()> {
+        (self.expr(expr)? == SCALAR).then_some(())
+    }
+
+    fn expr(&mut self, expr: &'a Expr) -> Option<Kind> {
+        match &expr.kind {
+            ExprKind::Name(name) => self.known(name),
+            ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::None | ExprKind::Str(_) => {
+                Some(SCALAR)
+            }
+            ExprKind::Attribute { value, name, .. } => match name.as_str() {
+                // The type of a tile is that of a tile of rows.
+                "dtype" => self.expr(value).map(|_| SCALAR),
+                "T" | "shape" => None,
+                _ => self.scalar(value).map(|()| SCALAR),
+            },
+            ExprKind::Binary { left, right, .. } => Some(self.expr(left)?.with(self.expr(right)?)),
+            ExprKind::Unary { op, operand } if op != "not" => self.expr(operand),
+            ExprKind::Compare { left, rest } if rest.len() == 1 => Some(self.expr(left)?.with(self.expr(&rest[0].1)?)),
+            ExprKind::BoolOp { left, right, .. } => {
+                self.scalar(left)?;
+                self.scalar(right)?;
+                Some(SCALAR)
+            }
+            ExprKind::Unary { operand, .. } => self.scalar(operand).map(|()| SCALAR),
+            ExprKind::Call(call) => self.call(expr, call),
+            _ => None,
+        }
+    }
+
+    fn all(&mut self, args: &'a [Arg]) -> Option<Kind> {
+        args.iter().try_fold(SCALAR, |kind, arg| Some(kind.with(self.expr(&arg.value)?)))
+    }
+
+    fn call(&mut self, expr: &'a Expr, call: &'a Call) -> Option<Kind> {
+        if call.has_star() {
+            return None;
+        }
+        if let Some(name) = self.module.language_member(self.kernel, &call.func) {
+            return self.language(expr, call, &name);
+        }
+        match &call.func.kind {
+            ExprKind::Attribute { value, name, .. } if METHODS.contains(&name.as_str()) => {
+                let kind = self.expr(value)?;
+                (self.all(&call.args)? == SCALAR).then_some(kind)
+            }
+            ExprKind::Name(name) if ["float", "range", "min", "max"].contains(&name.as_str()) => {
+                (!self.kernel.locals.contains(name) && self.all(&call.args)? == SCALAR).then_some(SCALAR)
+            }
+            _ => None,
+        }
+    }
+
+    fn language(&mut self, expr: &'a Expr, call: &'a Call, name: &str) -> Option<Kind> {
+        let last = name.rsplit('.').next().unwrap_or(name);
+        match last {
+            "program_id" => {
+                let axis = call.argument("axis", Some(0))?.as_int()?;
+                let rows = self.names.rows.clone();
+                self.edits.push(Edit { span: expr.span, text: (axis == 0).then_some(rows)? });
+                self.has_rows = true;
+                Some(Kind { of_row: true, along: false })
+            }
+            "arange" => {
+                self.all(&call.args).filter(|kind| *kind == SCALAR)?;
+                self.put(expr.span.end, "[None, :]");
+                Some(Kind { of_row: false, along: true })
+            }
+            "zeros" | "full" => self.filled(call),
+            "load" => {
+                let pointer = self.expr(call.argument("pointer", Some(0))?)?;
+                let kind = self.others(call)?.with(pointer);
+                if pointer.of_row {
+                    self.mask(call, 1)?;
+                }
+                (pointer.of_row || !kind.of_row).then_some(kind)
+            }
+            "store" => {
+                let pointer = self.expr(call.argument("pointer", Some(0))?)?;
+                let rest = self.others(call)?;
+                self.mask(call, 2)?;
+                // Otherwise all rows go to one place.
+                (pointer.of_row && (pointer.along || !rest.along)).then_some(SCALAR)
+            }
+            "range" | "static_range" | "cdiv" | "constexpr" | "static_assert" => {
+                self.all(&call.args).filter(|kind| *kind == SCALAR)
+            }
+            _ if REDUCTIONS.contains(&last) => self.reduction(call),
+            _ if ELEMENTWISE.contains(&last) || name.contains("libdevice.") => self.all(&call.args),
+            _ => None,
+        }
+    }
+
+    /// All arguments but the first.
+    fn others(&mut self, call: &'a Call) -> Option<Kind> {
+        let is_pointer = |at: usize, arg: &Arg| match &arg.keyword {
+            Some((name, _)) => name == "pointer",
+            None => at == 0,
+        };
+        let mut kind = SCALAR;
+        for (_, arg) in call.args.iter().enumerate().filter(|(at, arg)| !is_pointer(*at, arg)) {
+            kind = kind.with(self.expr(&arg.value)?);
+        }
+        Some(kind)
+    }
+
+    /// Rows that do not exist are left out.
+    fn mask(&mut self, call: &'a Call, position: usize) -> Option<()> {
+        let exist = self.names.exist.clone();
+        match call.argument("mask", Some(position)) {
+            Some(mask) if mask.kind == ExprKind::None => {
+                self.edits.push(Edit { span: mask.span, text: exist });
+            }
+            Some(mask) => {
+                let is_tight = match &mask.kind {
+                    ExprKind::Binary { op, .. } => op == "&",
+                    kind => matches!(kind, ExprKind::Name(_) | ExprKind::Call(_)),
+                };
+                let (open, close) = if is_tight { ("", "") } else { ("(", ")") };
+                self.put(mask.span.start, open);
+                self.put(mask.span.end, format!("{close} & {exist}"));
+            }
+            None => self.put(call.args.last()?.span.end, format!(", mask={exist}")),
+        }
+        Some(())
+    }
+
+    fn reduction(&mut self, call: &'a Call) -> Option<Kind> {
+        let kind = self.expr(call.argument("input", Some(0))?)?;
+        let is_known = call.args.iter().enumerate().all(|(at, arg)| match &arg.keyword {
+            Some((name, _)) => ["input", "axis"].contains(&name.as_str()),
+            None => at < 2,
+        });
+        if !kind.along || !is_known {
+            return None;
+        }
+        match call.argument("axis", Some(1)) {
+            Some(axis) if axis.as_int() == Some(0) => {
+                self.edits.push(Edit { span: axis.span, text: "1".to_owned() });
+                self.put(call.args.last()?.span.end, ", keep_dims=True");
+            }
+            None => self.put(call.args.last()?.span.end, ", axis=1, keep_dims=True"),
+            Some(axis) if axis.kind == ExprKind::None => {
+                self.edits.push(Edit { span: axis.span, text: "1".to_owned() });
+                self.put(call.args.last()?.span.end, ", keep_dims=True");
+            }
+            Some(_) => return None,
+        }
+        Some(Kind { of_row: true, along: false })
+    }
+
+    /// `tl.zeros([BLOCK], …)` and its like, along the row.
+    fn filled(&mut self, call: &'a Call) -> Option<Kind> {
+        let shape = call.argument("shape", Some(0))?;
+        let (ExprKind::List(parts) | ExprKind::Tuple(parts)) = &shape.kind else { return None };
+        let [part] = parts.as_slice() else { return None };
+        self.scalar(part)?;
+        let rest = call.args.iter().filter(|arg| arg.value.span != shape.span);
+        for arg in rest {
+            self.scalar(&arg.value)?;
+        }
+        self.put(part.span.start, format!("{}, ", self.names.size));
+        Some(Kind { of_row: true, along: true })
+    }
+
+    // --- the kernel's head and its launches -----------------------------------------------------------------------
+
+    /// Parameters, and what the rows are.
+    fn head(&mut self) -> Option<()> {
+        let of = |name: &str| self.module.language_name(self.kernel, name);
+        let (constexpr, program, arange) = (of("constexpr")?, of("program_id")?, of("arange")?);
+        let Names { rows, exist, count, size } = &self.names;
+        let is_doc =
+            |stmt: &&Stmt| matches!(&stmt.kind, StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)));
+        let first = self.kernel.body.iter().find(|stmt| !is_doc(stmt))?.span.start;
+        let line = self.text[..first].rfind('\n')? + 1;
+        let indent = self.text[line..first].to_owned();
+        if !indent.trim().is_empty() {
+            return None;
+        }
+        let text = format!(
+            "{rows} = ({program}(0) * {size} + {arange}(0, {size}))[:, None]\n{indent}{exist} = {rows} < {count}\n{indent}"
+        );
+        let last = self.kernel.params.last().filter(|last| last.default.is_none() && !last.variadic)?;
+        let params = format!(", {count}, {size}: {constexpr}");
+        if self.kernel.params.iter().any(|param| param.default.is_some() || param.variadic) {
+            return None;
+        }
+        let at = last.span.end;
+        self.put(at, params);
+        self.put(first, text);
+        Some(())
+    }
+
+    /// As many programs as there are parts of so many rows.
+    fn launch(&mut self, launch: &'a Launch, size: i64) -> Option<()> {
+        let ExprKind::Tuple(parts) = &launch.grid.kind else { return None };
+        let [count] = parts.as_slice() else { return None };
+        let is_open = launch.has_error || launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)));
+        if is_open || !is_steady(count) || self.slice(launch.grid.span).contains(['#', '\n']) {
+            return None;
+        }
+        let triton = self.module.imports.aliases_of("triton").into_iter().next()?;
+        let (rows, names) = (self.slice(count.span), &self.names);
+        let grid = format!("lambda meta: ({triton}.cdiv({rows}, meta[\"{}\"]),)", names.size);
+        let args = format!(", {}={rows}, {}={size}", names.count, names.size);
+        let last = launch.args.last()?;
+        self.edits.push(Edit { span: launch.grid.span, text: grid });
+        self.put(last.span.end, args);
+        Some(())
+    }
+}
+
+/// What all branches agree on; a name that only some of them bind is not known afterwards.
+fn join(after: &mut Option<HashMap<String, Kind>>, kinds: &HashMap<String, Kind>) -> Option<()> {
+    let Some(known) = after else {
+        *after = Some(kinds.clone());
+        return Some(());
+    };
+    let differs = known.iter().any(|(name, kind)| kinds.get(name).is_some_and(|other| other != kind));
+    known.retain(|name, _| kinds.contains_key(name));
+    (!differs).then_some(())
+}
+
+/// `float("inf")`
+fn is_float_call(expr: &Expr) -> bool {
+    expr.as_call().is_some_and(|call| call.func.as_name() == Some("float"))
+}
+
+/// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers.
+fn is_steady(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Name(_) | ExprKind::Int(_) => true,
+        ExprKind::Attribute { value, .. } => is_steady(value),
+        ExprKind::Subscript { value, index } => is_steady(value) && index.iter().all(is_steady),
+        ExprKind::Binary { left, right, .. } => is_steady(left) && is_steady(right),
+        ExprKind::Call(call) => {
+            let is_size = matches!(&call.func.kind, ExprKind::Attribute { name, value, .. } if ["size", "numel"].contains(&name.as_str()) && is_steady(value));
+            is_size && call.args.iter().all(|arg| is_steady(&arg.value))
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests;

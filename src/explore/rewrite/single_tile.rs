@@ -1,0 +1,199 @@
+//! The whole row in one tile, where several passes go over it.
+
+use super::{Change, Skill, Subject, Turn};
+use crate::chance::Chance;
+use crate::explore::tree::Step;
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
+use crate::kernel::{Kernel, Launch};
+use crate::protocol::Source;
+use crate::rules::Edit;
+
+/// Makes the tile as long as the row, so that `for start in range(0, n, BLOCK)` has one round, and takes the loops away: what the first
+/// pass loads is still in registers when the others want it, and Triton drops loads that are the same. Rows that do not fit into
+/// the registers of a program spill; the judge measures that. A row without elements has a tile of one.
+pub(super) struct SingleTile;
+
+/// A loop along a row.
+struct Pass<'a> {
+    variable: &'a str,
+    /// The parameters that say how long the row and the tile are.
+    length: &'a str,
+    tile: &'a str,
+    statement: &'a Stmt,
+    body: &'a [Stmt],
+}
+
+impl Skill for SingleTile {
+    fn step(&self) -> Step {
+        Step::Large
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        let edits = single_tile(subject);
+        let changes = vec![Change::Structure("the whole row in one tile".to_owned())];
+        edits.map(|edits| Turn { kind: "single_tile".to_owned(), edits, changes }).into_iter().collect()
+    }
+}
+
+fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
+    let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
+    if subject.workload.source == Source::Launch || kernel.autotune.is_some() || kernel.has_error {
+        return None;
+    }
+    let passes = passes(kernel)?;
+    let first = passes.first()?;
+    if passes.iter().any(|pass| (pass.length, pass.tile) != (first.length, first.tile)) {
+        return None;
+    }
+    let mut edits = Vec::new();
+    for pass in &passes {
+        edits.push(Edit { span: pass.statement.span, text: straightened(text, pass)? });
+    }
+    let module = &subject.candidate.module;
+    let triton = module.imports.aliases_of("triton").into_iter().next()?;
+    for launch in module.launches_of(&kernel.name) {
+        let (length, tile) = (passed(kernel, launch, first.length)?, passed(kernel, launch, first.tile)?);
+        let length = text.get(length.span.start..length.span.end)?;
+        edits.push(Edit { span: tile.span, text: format!("{triton}.next_power_of_2(max({length}, 1))") });
+    }
+    (edits.len() > passes.len()).then_some(edits)
+}
+
+/// The loops of a kernel, all of which go along a row; none is inside of another.
+fn passes(kernel: &Kernel) -> Option<Vec<Pass<'_>>> {
+    let mut loops = 0;
+    walk_statements(&kernel.body, &mut |stmt| {
+        loops += usize::from(matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. }));
+    });
+    let passes: Vec<Pass<'_>> = kernel.body.iter().filter_map(|stmt| pass(kernel, stmt)).collect();
+    (loops == passes.len()).then_some(passes)
+}
+
+/// `for start in range(0, n, BLOCK)`
+fn pass<'a>(kernel: &Kernel, statement: &'a Stmt) -> Option<Pass<'a>> {
+    let StmtKind::For { target, iter, body, orelse } = &statement.kind else { return None };
+    let call = iter.as_call().filter(|call| orelse.is_empty() && call.args.iter().all(|arg| arg.keyword.is_none()))?;
+    let is_range = call.func.as_name() == Some("range")
+        || call.func.dotted().is_some_and(|path| path.len() == 2 && path[1] == "range");
+    let [start, end, step] = call.args.as_slice() else { return None };
+    let param = |expr: &'a Expr, constexpr: bool| {
+        let name = expr.as_name()?;
+        let mut params = kernel.params.iter();
+        params.any(|param| param.name == name && param.constexpr == constexpr).then_some(name)
+    };
+    if !is_range || start.value.as_int() != Some(0) {
+        return None;
+    }
+    Some(Pass {
+        variable: target.as_name()?,
+        length: param(&end.value, false)?,
+        tile: param(&step.value, true)?,
+        statement,
+        body,
+    })
+}
+
+/// The body of a loop that has one round, where the loop stood.
+fn straightened(text: &str, pass: &Pass<'_>) -> Option<String> {
+    let indent = |at: usize| -> Option<&str> {
+        let line = text[..at].rfind('\n')? + 1;
+        Some(&text[line..at]).filter(|before| before.trim().is_empty())
+    };
+    let (first, last) = (pass.body.first()?, pass.body.last()?);
+    let (outer, inner) = (indent(pass.statement.span.start)?, indent(first.span.start)?);
+    let deeper = inner.strip_prefix(outer).filter(|deeper| !deeper.is_empty())?;
+    let mut lines = vec![format!("{} = 0", pass.variable)];
+    let body = text.get(first.span.start - inner.len()..last.span.end)?;
+    for line in body.lines() {
+        let dedented = line.strip_prefix(outer).and_then(|line| line.strip_prefix(deeper));
+        match dedented {
+            Some(dedented) => lines.push(format!("{outer}{dedented}")),
+            None if line.trim().is_empty() => lines.push(String::new()),
+            None => return None,
+        }
+    }
+    Some(lines.join("\n"))
+}
+
+/// What a launch passes for a parameter.
+fn passed<'a>(kernel: &Kernel, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
+    let is_open = launch.has_error || launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)));
+    let at = kernel.params.iter().position(|param| param.name == name)?;
+    argument(&launch.args, name, Some(at)).filter(|_| !is_open)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explore::candidate::Candidate;
+    use crate::protocol::Workload;
+    use crate::rules::apply_edits;
+
+    fn rewritten(text: &str) -> Option<String> {
+        let candidate = Candidate::original(text);
+        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
+        let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
+        Some(apply_edits(text, &single_tile(&subject)?))
+    }
+
+    const TWO: &str = "import triton
+import triton.language as tl
+
+@triton.jit
+def k(x, y, n, B: tl.constexpr):
+    row = tl.program_id(0)
+    total = 0.0
+    for start in range(0, n, B):
+        at = start + tl.arange(0, B)  # along the row
+
+        total += tl.sum(tl.load(x + row * n + at,
+                                mask=at < n, other=0.0))
+    for start in tl.range(0, n, B):
+        at = start + tl.arange(0, B)
+        tl.store(y + row * n + at, total, mask=at < n)
+
+def run(x):
+    k[(x.shape[0],)](x, x, x.shape[1], 64, num_warps=4)
+";
+
+    #[test]
+    fn loops_along_a_row_become_one_tile() {
+        let expected = "import triton
+import triton.language as tl
+
+@triton.jit
+def k(x, y, n, B: tl.constexpr):
+    row = tl.program_id(0)
+    total = 0.0
+    start = 0
+    at = start + tl.arange(0, B)  # along the row
+
+    total += tl.sum(tl.load(x + row * n + at,
+                            mask=at < n, other=0.0))
+    start = 0
+    at = start + tl.arange(0, B)
+    tl.store(y + row * n + at, total, mask=at < n)
+
+def run(x):
+    k[(x.shape[0],)](x, x, x.shape[1], triton.next_power_of_2(max(x.shape[1], 1)), num_warps=4)
+";
+        assert_eq!(rewritten(TWO).unwrap(), expected);
+        assert_eq!(rewritten(expected), None, "there is no loop any more");
+    }
+
+    #[test]
+    fn other_loops_are_left_alone() {
+        for (old, new) in [
+            (
+                "range(0, n, B):\n        at = start + tl.arange(0, B)  #",
+                "range(1, n, B):\n        at = start + tl.arange(0, B)  #",
+            ),
+            ("tl.range(0, n, B)", "range(0, n, 64)"),
+            ("tl.range(0, n, B)", "range(n)"),
+            ("x.shape[1], 64", "*given"),
+        ] {
+            assert_eq!(TWO.matches(old).count(), 1, "{old}");
+            assert_eq!(rewritten(&TWO.replace(old, new)), None, "{new}");
+        }
+    }
+}
