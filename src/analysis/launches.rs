@@ -1,7 +1,7 @@
 //! What the launches and configurations of a file pass for a kernel's parameters.
 
 use super::constants::integer;
-use crate::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
+use crate::kernel::ast::{Expr, ExprKind, StmtKind, has_star, walk_statements};
 use crate::kernel::{Config, Kernel, Launch, Module};
 use crate::syntax::Span;
 
@@ -34,7 +34,7 @@ pub fn passed<'a>(launch: &'a Launch, kernel: &Kernel, name: &str) -> Passed<'a>
     if let Some(arg) = launch.args.iter().find(by_keyword) {
         return Passed::Argument(&arg.value);
     }
-    if launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_))) {
+    if has_star(&launch.args) {
         return Passed::Unknown;
     }
     let positional = launch.args.iter().filter(|arg| arg.keyword.is_none());

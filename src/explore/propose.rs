@@ -65,6 +65,7 @@ pub(super) struct Search<'a> {
     field: Field<'a>,
     pub(super) tree: Tree,
     candidates: HashMap<Id, Candidate>,
+    points: HashMap<Id, Point>,
     /// What each was made of, and by which kind of turn.
     made: HashMap<Id, (Id, String)>,
     tried: HashSet<String>,
@@ -84,10 +85,11 @@ impl<'a> Search<'a> {
         tree.finish(first, Fate::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
-        let (made, gains, surrogate) = Default::default();
+        let (points, made, gains, surrogate) = Default::default();
         let chance = Chance::new(seed);
-        let mut search = Self { field, tree, candidates, made, tried, gains, surrogate, chance };
-        search.surrogate.finish(search.point(first), Some(0.0));
+        let mut search = Self { field, tree, candidates, points, made, tried, gains, surrogate, chance };
+        search.points.insert(first, search.point(first));
+        search.surrogate.finish(search.points[&first].clone(), Some(0.0));
         let is_open = [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
         is_open.then_some(search)
     }
@@ -105,7 +107,9 @@ impl<'a> Search<'a> {
             let text = candidate.text.clone();
             self.candidates.insert(id, candidate);
             self.made.insert(id, (base, kind));
-            self.surrogate.begin(self.point(id));
+            let point = self.point(id);
+            self.surrogate.begin(point.clone());
+            self.points.insert(id, point);
             return Some(Proposal { id, text });
         }
     }
@@ -136,9 +140,8 @@ impl<'a> Search<'a> {
             if self.tree.node(base).speedup().is_none() {
                 continue;
             }
-            let point = self.point(base);
             for turn in self.turns(base, step) {
-                let hope = self.surrogate.hope(&turned(&point, &turn.changes));
+                let hope = self.surrogate.hope(&turned(&self.points[&base], &turn.changes));
                 turns.push((base, self.gains.weight(&turn.kind, &here) * (hope / KEENNESS).exp(), turn));
             }
         }
@@ -185,7 +188,7 @@ impl<'a> Search<'a> {
             self.gains.add(&kind, gain);
         }
         let worth = self.tree.node(id).speedup().map_or(WORTHLESS, |speedup| speedup.max(0.1).ln());
-        self.surrogate.finish(self.point(id), Some(worth));
+        self.surrogate.finish(self.points[&id].clone(), Some(worth));
     }
 
     /// The numbers of a candidate.
@@ -203,7 +206,7 @@ impl<'a> Search<'a> {
 
     /// Takes back one that could not be judged. It is not tried again.
     pub(super) fn forget(&mut self, id: Id) {
-        self.surrogate.finish(self.point(id), None);
+        self.surrogate.finish(self.points[&id].clone(), None);
         self.tree.forget(id);
     }
 

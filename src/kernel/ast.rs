@@ -389,8 +389,14 @@ impl Call {
     /// Whether the call has `*args` or `**kwargs`, so that its arguments are not all known.
     #[must_use]
     pub fn has_star(&self) -> bool {
-        self.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)))
+        has_star(&self.args)
     }
+}
+
+/// Whether arguments hold `*args` or `**kwargs`, so that not all are known.
+#[must_use]
+pub fn has_star(args: &[Arg]) -> bool {
+    args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)))
 }
 
 impl Stmt {

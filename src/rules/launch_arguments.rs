@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity, scope};
 use crate::api::{Certainty, Table};
-use crate::kernel::ast::{Arg, ExprKind};
+use crate::kernel::ast::{Arg, ExprKind, has_star};
 use crate::kernel::{Autotune, Config, Decorator, Kernel, Launch, Param};
 use crate::syntax::{Span, field};
 
@@ -218,7 +218,7 @@ impl<'a> Binding<'a> {
 
     /// The parameters that nothing gives.
     fn missing(&self) -> Vec<&'a Param> {
-        let open = self.launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)));
+        let open = has_star(&self.launch.args);
         let (kernel, autotune) = (self.kernel, self.kernel.autotune.as_ref());
         let readable = autotune.is_none_or(|autotune| autotune.configs.is_some() && !may_add_configs(kernel));
         let Some(heuristics) = kernel.heuristics.as_ref().filter(|_| !open && readable) else { return Vec::new() };

@@ -3,7 +3,7 @@
 use super::engine::Engine;
 use super::value::{Const, Kind, Value};
 use crate::api::{Certainty, Lookup, Parameter, Table};
-use crate::kernel::ast::{Call, ExprKind};
+use crate::kernel::ast::Call;
 use crate::syntax::Span;
 
 /// The arguments of a call with the names of the parameters that they are for.
@@ -138,7 +138,7 @@ impl<'a> Engine<'a> {
 
     /// Checks the arguments of a call that is not evaluated (`tl.range(…)` in a loop's head).
     pub(super) fn check_arguments(&mut self, span: Span, path: &str, call: &Call) {
-        if call.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_))) {
+        if call.has_star() {
             return;
         }
         let values = vec![Value::Unknown; call.args.len()];

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::explore::candidate::Change;
-use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
+use crate::kernel::ast::{Expr, Stmt, StmtKind, argument, has_star, walk_statements};
 use crate::kernel::{Host, Kernel, Launch, Module};
 use crate::rules::Edit;
 use crate::syntax::Span;
@@ -97,8 +97,7 @@ fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, 
     let given: Vec<Option<&Expr>> = launches.iter().map(|launch| argument(&launch.args, name, None)).collect();
     let knob = |current, place| Knob { name: name.to_owned(), current, choices: choices.to_vec(), place };
     if given.iter().all(Option::is_none) {
-        let open =
-            launches.iter().any(|launch| launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_))));
+        let open = launches.iter().any(|launch| has_star(&launch.args));
         let ends: Option<Vec<usize>> = launches.iter().map(|launch| Some(launch.args.last()?.span.end)).collect();
         return (!open).then_some(knob(default, Place::Keyword(ends?)));
     }

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::Subject;
-use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind};
+use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, has_star};
 use crate::kernel::{Kernel, Launch, Module};
 use crate::protocol::Source;
 use crate::rules::Edit;
@@ -359,15 +359,12 @@ impl<'a> Lift<'a> {
         if !kind.along || !is_known {
             return None;
         }
+        let end = call.args.last()?.span.end;
         match call.argument("axis", Some(1)) {
-            Some(axis) if axis.as_int() == Some(0) => {
+            None => self.put(end, ", axis=1, keep_dims=True"),
+            Some(axis) if axis.as_int() == Some(0) || axis.kind == ExprKind::None => {
                 self.edits.push(Edit { span: axis.span, text: "1".to_owned() });
-                self.put(call.args.last()?.span.end, ", keep_dims=True");
-            }
-            None => self.put(call.args.last()?.span.end, ", axis=1, keep_dims=True"),
-            Some(axis) if axis.kind == ExprKind::None => {
-                self.edits.push(Edit { span: axis.span, text: "1".to_owned() });
-                self.put(call.args.last()?.span.end, ", keep_dims=True");
+                self.put(end, ", keep_dims=True");
             }
             Some(_) => return None,
         }
@@ -421,7 +418,7 @@ impl<'a> Lift<'a> {
     fn launch(&mut self, launch: &'a Launch, size: i64) -> Option<()> {
         let ExprKind::Tuple(parts) = &launch.grid.kind else { return None };
         let [count] = parts.as_slice() else { return None };
-        let is_open = launch.has_error || launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)));
+        let is_open = launch.has_error || has_star(&launch.args);
         if is_open || !is_steady(count) || self.slice(launch.grid.span).contains(['#', '\n']) {
             return None;
         }

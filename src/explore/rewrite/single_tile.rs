@@ -3,7 +3,7 @@
 use super::{Change, Skill, Subject, Turn};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
-use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument, walk_statements};
+use crate::kernel::ast::{Expr, Stmt, StmtKind, argument, has_star, walk_statements};
 use crate::kernel::{Kernel, Launch};
 use crate::protocol::Source;
 use crate::rules::Edit;
@@ -117,7 +117,7 @@ fn straightened(text: &str, pass: &Pass<'_>) -> Option<String> {
 
 /// What a launch passes for a parameter.
 fn passed<'a>(kernel: &Kernel, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
-    let is_open = launch.has_error || launch.args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)));
+    let is_open = launch.has_error || has_star(&launch.args);
     let at = kernel.params.iter().position(|param| param.name == name)?;
     argument(&launch.args, name, Some(at)).filter(|_| !is_open)
 }
