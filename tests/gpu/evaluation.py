@@ -4,8 +4,8 @@
     evaluation.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--parts suite,published,same,ratios,throughput,robust]
         [--packages FOLDER_OR_WHEEL ...] [--seconds 540] [--jobs 8]
 
-Results are merged into the file, so that parts may run in calls of their own; `robust` and `same` go on where the last call
-stopped. Each part ends when its share of the time is over and says how far it came. Where there are several GPUs, what is
+Results are merged into the file, so that parts may run in calls of their own; `robust`, `same` and `ratios` go on where
+the last call stopped. Each part ends when its share of the time is over and says how far it came. Where there are several GPUs, what is
 judged in processes of its own is spread over them. Standard library only.
 """
 
@@ -23,6 +23,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -51,6 +52,7 @@ class Evaluation:
         self.out = options.out
         self.results = json.loads(self.out.read_text()) if self.out.exists() else {}
         self.until = time.monotonic() + options.seconds
+        self.writing = threading.Lock()
         # Each device as often as so many processes judge on it at once.
         self.devices = queue.Queue()
         for _ in range(options.jobs):
@@ -213,9 +215,22 @@ class Evaluation:
                 unmeasured.setdefault(name, []).extend({key: answer.get(key) for key in ("verdict", "reason", "checks")} for answer in without)
                 why = collections.Counter(str(answer.get("reason"))[:200] for answer in without)
                 print(f"     {name:20} {len(done)} comparisons, {len(without)} without: {dict(why)} {errors[-300:]}", flush=True)
+                # A call that is broken off keeps what it has.
+                self.keep_same(rows, unmeasured)
 
             self.each(one, kernels.items())
-        every = [row for some in rows.values() for row in some]
+        every, wins = self.keep_same(rows, unmeasured)
+        return every >= REPEATS * len(kernels) and wins < 0.01 * every
+
+    def keep_same(self, rows, unmeasured):
+        """Writes how often a win was claimed; gives the comparisons and the wins."""
+        with self.writing:
+            rows, unmeasured = dict(rows), dict(unmeasured)
+            every = [row for some in rows.values() for row in some]
+            wins = self.claims(every, rows, unmeasured)
+        return len(every), wins
+
+    def claims(self, every, rows, unmeasured):
         wins = sum(bool(row["offer"]) for row in every)
         above = sum(bool(row["interval"]) and row["interval"][0] > 1.0 for row in every)
         spread = [abs(row["speedup"] - 1.0) for row in every if row["speedup"]]
@@ -224,13 +239,15 @@ class Evaluation:
             "median distance from 1": statistics.median(spread) if spread else None, "largest": max(spread, default=None), "rows": rows,
             "without an interval": sum(map(len, unmeasured.values())), "unmeasured": unmeasured,
         })
-        return len(every) >= REPEATS * len(kernels) and wins < 0.01 * len(every)
+        return wins
 
     def ratios(self):
         """The same ratio measured twice."""
-        rows = {}
+        rows = {name: row for name, row in self.results.get("ratios", {}).get("rows", {}).items() if row["difference"] is not None}
 
         def one(name):
+            if name in rows:
+                return
             original = name.split("/")[0]
             files = ROOT / f"tests/verify/{original}.py", ROOT / f"tests/verify/{name}.py"
             # Everything is started twice.
@@ -249,7 +266,8 @@ class Evaluation:
 
     def throughput(self):
         fine = True
-        for name, count, goal in (("matmul", self.options.variants, 120), ("block", min(self.options.variants // 2, 120), 60)):
+        kinds = {"matmul": (self.options.variants, 120), "block": (min(self.options.variants // 2, 120), 60)}
+        for name, (count, goal) in self.wanted(kinds).items():
             with self.folder() as folder:
                 files = folder / "candidates"
                 files.mkdir()
@@ -368,7 +386,7 @@ def main():
     parser.add_argument("--packages", nargs="*", default=[])
     parser.add_argument("--seconds", type=float, default=540.0, help="for all parts together")
     parser.add_argument("--jobs", type=int, default=4, help="processes that judge on a device at once, where each is alone with its original")
-    parser.add_argument("--only", nargs="*", help="originals of the suite, published kernels; the results of the others stay")
+    parser.add_argument("--only", nargs="*", help="originals of the suite, published kernels, kinds of throughput; the results of the others stay")
     parser.add_argument("--batch-jobs", type=int, help="candidates of a folder at once; as many as the judge takes for best")
     parser.add_argument("--logs", type=pathlib.Path, help="where to leave what the judge logs of itself")
     parser.add_argument("--variants", type=int, default=240)

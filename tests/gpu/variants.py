@@ -15,7 +15,7 @@ def matmul(folder, count):
     fits = lambda m, n, k, stages: m * n <= 128 * 256 and (m + n) * k * 2 * stages <= 200 << 10
     every = [
         (m, n, k, group, warps, stages)
-        for m, n, k, group, warps, stages in itertools.product((32, 64, 128, 256), (32, 64, 128, 256), (32, 64), (4, 8), (4, 8), (2, 3, 4))
+        for m, n, k, group, warps, stages in itertools.product((32, 64, 128, 256), (32, 64, 128, 256), (32, 64), (1, 2, 4, 8), (4, 8), (2, 3, 4))
         if fits(m, n, k, stages) and m * n // (warps * 32) <= 128
     ]
     chosen = random.Random(5).sample(every, count)
