@@ -172,7 +172,7 @@ fn optimizing_records_searches_verifies_and_applies() {
     let ran = project.run(&["optimize", "scale.py", "--budget", "40s", "--apply"]);
     assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
     let shown = text(&ran.stdout);
-    assert!(shown.contains("× faster (95 % ") && shown.contains("simulated"), "{shown}");
+    assert!(shown.contains("× faster: ") && shown.contains(", 95 % ") && shown.contains("simulated"), "{shown}");
     let after = std::fs::read_to_string(project.path("scale.py")).unwrap();
     assert_ne!(after, text_before);
     let block = after.lines().find_map(|line| line.trim().strip_prefix("BLOCK = ")).unwrap();

@@ -233,7 +233,7 @@ fn optimizing_needs_no_gpu_where_the_evaluator_has_one() {
     judge_by(&project, &["env", "WARPSMITH_FAKE_DEVICE=elsewhere", BINARY, "worker"]);
     let (code, shown) = optimize();
     assert_eq!(code, Some(0), "{shown}");
-    for words in ["× faster (95 % ", ", simulated)", "Measured on elsewhere (simulated), Triton "] {
+    for words in ["× faster: ", ", 95 % ", ", simulated:", "Measured on elsewhere (simulated), Triton "] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
     // A call cannot be recorded here, and nothing is run to see that.

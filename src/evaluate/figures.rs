@@ -20,7 +20,7 @@ pub struct Figures<'a> {
     /// 95 %
     interval: Option<[f64; 2]>,
     /// The floor over the time of original and candidate: 1 is as fast as the device copies its memory.
-    floor_share: Option<(f64, f64)>,
+    pub floor_share: Option<(f64, f64)>,
 }
 
 impl<'a> Figures<'a> {

@@ -1,16 +1,20 @@
 //! The search: from the user's kernel to a faster one, measured.
 
 mod candidate;
+mod confirm;
 mod pool;
 mod prepare;
 mod propose;
 mod refusals;
 mod rewrite;
 mod run;
+mod speedup;
 mod surrogate;
 mod tree;
 
 use std::path::PathBuf;
+
+pub use speedup::{CallSpeedup, Speedup};
 
 use crate::python::ForkerError;
 use crate::rules::Edit;
@@ -23,7 +27,7 @@ pub struct Request {
     pub file: PathBuf,
     /// Its text, as the editor has it.
     pub text: String,
-    /// The kernel; the only one of the file when absent.
+    /// The kernel; when absent all that the file launches in one call.
     pub kernel: Option<String>,
     /// The workspace's root, which holds `.warpsmith/`.
     pub workspace: PathBuf,
@@ -54,40 +58,10 @@ pub trait Observer: Sync {
     fn confirm(&self, question: &str) -> bool;
 }
 
-/// A speedup with its interval and the conditions it was measured under.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct Speedup {
-    /// Median ratio, original time over candidate time, with a cold L2 cache.
-    pub ratio: f64,
-    /// Lower end of the 95 % interval of the ratio.
-    pub low: f64,
-    /// Upper end of the 95 % interval of the ratio.
-    pub high: f64,
-    /// Median time of the original, in milliseconds.
-    pub before_ms: f64,
-    /// Median time of the candidate, in milliseconds.
-    pub after_ms: f64,
-    /// Number of interleaved pairs.
-    pub pairs: usize,
-    /// Whether the device only plays one (tests): the number means nothing.
-    pub simulated: bool,
-    /// Device, driver, versions, shapes: what the number holds for.
-    pub conditions: String,
-}
-
-impl Speedup {
-    /// `1.83× faster (95 % 1.79–1.86)`
-    #[must_use]
-    pub fn label(&self) -> String {
-        let note = if self.simulated { ", simulated" } else { "" };
-        format!("{:.2}× faster (95 % {:.2}–{:.2}{note})", self.ratio, self.low, self.high)
-    }
-}
-
 /// How a search ended.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Outcome {
-    /// The kernel.
+    /// The kernel; of several the function that launches them.
     pub kernel: String,
     /// Candidates evaluated.
     pub evaluated: usize,

@@ -1,32 +1,42 @@
-//! What a search needs before it can begin: a kernel and a call to measure.
+//! What a search needs before it can begin: kernels and calls to measure.
 
 use super::run::failed;
 use super::{Observer, OptimizeError, Progress, Request};
 use crate::evaluate::devices;
 use crate::kernel::Module;
 use crate::protocol::{Source, Workload};
-use crate::workload::{NoCall, Of, Running, Sought, workloads_of_comments};
+use crate::workload::{NoCall, Of, Running, Sought, reaches, workloads_of_comments};
 
-/// The kernel asked for, or the only one that the file launches.
-pub(super) fn select_kernel(module: &Module, request: &Request) -> Result<String, OptimizeError> {
+/// What is optimized.
+pub(super) struct Target {
+    /// The kernel; of several the function that launches them.
+    pub(super) name: String,
+    /// In the order in which the file defines them.
+    pub(super) kernels: Vec<String>,
+    /// Calls of one function, the one that counts most first.
+    pub(super) workloads: Vec<Workload>,
+}
+
+/// The kernel asked for, or those that the file launches.
+pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<String>, OptimizeError> {
     if let Some(name) = &request.kernel {
         let known = module.kernels.iter().any(|kernel| kernel.name == *name);
         return if known {
-            Ok(name.clone())
+            Ok(vec![name.clone()])
         } else {
             Err(failed(format!("no kernel `{name}` in {}", request.file.display())))
         };
     }
-    let mut launched: Vec<&str> = module.kernels.iter().map(|kernel| kernel.name.as_str()).collect();
     // A comment that cannot be read is told of when its call is looked for.
     let said = workloads_of_comments(&request.file, &request.text).unwrap_or_default();
     let is_said = |name: &str| said.iter().any(|one| one.source == Source::Launch && one.entry == name);
+    let mut launched: Vec<String> = module.kernels.iter().map(|kernel| kernel.name.clone()).collect();
     launched.retain(|name| module.launches_of(name).next().is_some() || is_said(name));
-    match launched.as_slice() {
-        [] => Err(failed(format!("{} launches no kernel of its own{}", request.file.display(), unread(request)))),
-        [only] => Ok((*only).to_owned()),
-        several => Err(failed(format!("several kernels ({}); name one with --kernel", several.join(", ")))),
+    if launched.is_empty() {
+        let what = format!("{} launches no kernel of its own{}", request.file.display(), unread(request));
+        return Err(failed(what));
     }
+    Ok(launched)
 }
 
 /// What is wrong with a comment that might have launched one, or that one might.
@@ -36,15 +46,14 @@ fn unread(request: &Request) -> String {
     format!("; {}", why.unwrap_or_else(|| comment.to_owned()))
 }
 
-/// The call that the kernel is measured with: the most frequent of those that launch it. Recorded now, after asking, when
-/// there is none.
-pub(super) fn call(request: &Request, observer: &dyn Observer, kernel: &str) -> Result<Workload, OptimizeError> {
-    let sought = Sought {
-        workspace: &request.workspace,
-        file: &request.file,
-        text: Some(&request.text),
-        of: Of::Kernel(kernel),
-    };
+/// The kernels with the calls that they are measured with. Recorded now, after asking, when there are none.
+pub(super) fn target(
+    request: &Request,
+    observer: &dyn Observer,
+    kernels: Vec<String>,
+) -> Result<Target, OptimizeError> {
+    let of = if let [only] = kernels.as_slice() { Of::Kernel(only) } else { Of::File };
+    let sought = Sought { workspace: &request.workspace, file: &request.file, text: Some(&request.text), of };
     let running = Running {
         python: &request.python,
         limits: request.settings.workloads.limits(),
@@ -62,5 +71,30 @@ pub(super) fn call(request: &Request, observer: &dyn Observer, kernel: &str) -> 
         NoCall::Declined => OptimizeError::Declined(why.to_string()),
         other => failed(other.to_string()),
     })?;
-    found.into_iter().next().ok_or_else(|| failed(format!("no call launches `{kernel}`")))
+    chosen(request, kernels, found)
+}
+
+/// Of one function: of a kernel asked for the one that is called oftenest. Kernels of several functions are asked for by name.
+fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> Result<Target, OptimizeError> {
+    let is_one = kernels.len() == 1;
+    let reached = |entry: &str| -> Vec<String> {
+        kernels.iter().filter(|kernel| is_one || reaches(&request.text, entry, kernel)).cloned().collect()
+    };
+    found.retain(|workload| !reached(&workload.entry).is_empty());
+    let Some(first) = found.first() else {
+        return Err(failed(format!("no call launches `{}`", kernels.join("` or `"))));
+    };
+    let (entry, source) = (first.entry.clone(), first.source);
+    if !is_one && found.iter().any(|workload| workload.entry != entry) {
+        let several = kernels.join(", ");
+        return Err(failed(format!("several functions launch kernels ({several}); name one with --kernel")));
+    }
+    found.retain(|workload| workload.entry == entry && workload.source == source);
+    if source == Source::Launch {
+        // Each comment has numbers of its own.
+        found.truncate(1);
+    }
+    let kernels = reached(&entry);
+    let name = if let [only] = kernels.as_slice() { only.clone() } else { entry };
+    Ok(Target { name, kernels, workloads: found })
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::candidate::{Candidate, Change};
 use super::pool::pool;
+use super::rewrite::knobs::Knob;
 use super::rewrite::{SKILLS, Subject, Turn};
 use super::surrogate::{Point, Surrogate};
 use super::tree::{Fate, Id, ROOT, Step, Tree};
@@ -28,7 +29,7 @@ const NEARNESS: f64 = 4.0;
 pub(super) struct Field<'a> {
     /// The file as the user has it.
     pub(super) original: &'a str,
-    pub(super) kernel: &'a str,
+    pub(super) kernels: &'a [String],
     pub(super) workload: &'a Workload,
     pub(super) settings: &'a SearchSettings,
 }
@@ -124,12 +125,13 @@ impl<'a> Search<'a> {
     }
 
     fn turns(&mut self, base: Id, step: Step) -> Vec<Turn> {
-        let Field { original, kernel, workload, .. } = self.field;
-        let Some(subject) = Subject::new(&self.candidates[&base], original, kernel, workload) else {
-            return Vec::new();
-        };
-        let skills = SKILLS.iter().filter(|skill| skill.step() == step);
-        skills.flat_map(|skill| skill.turns(&subject, &mut self.chance)).collect()
+        let mut turns = Vec::new();
+        for subject in subjects(self.field, &self.candidates[&base]) {
+            let skills = SKILLS.iter().filter(|skill| skill.step() == step);
+            let own = skills.flat_map(|skill| skill.turns(&subject, &mut self.chance));
+            turns.extend(own.map(|turn| self.field.of_kernel(&subject.kernel.name, turn)));
+        }
+        turns
     }
 
     /// A turn of one of these that gives a candidate which nobody has tried. To mend what is wrong takes more than skills.
@@ -193,10 +195,12 @@ impl<'a> Search<'a> {
 
     /// The numbers of a candidate.
     fn point(&self, id: Id) -> Point {
-        let Field { original, kernel, workload, .. } = self.field;
-        let subject = Subject::new(&self.candidates[&id], original, kernel, workload);
-        let knobs = subject.into_iter().flat_map(|subject| subject.knobs);
-        let numbers = knobs.map(|knob| (knob.name, (knob.current.max(1) as f64).log2()));
+        let numbers = subjects(self.field, &self.candidates[&id]).into_iter().flat_map(|subject| {
+            let kernel = &subject.kernel.name;
+            let knobs = subject.knobs.iter();
+            let number = |knob: &Knob| (self.field.name(kernel, &knob.name), (knob.current.max(1) as f64).log2());
+            knobs.map(number).collect::<Vec<_>>()
+        });
         let structures = self.candidates[&id].changes.iter().filter_map(|change| match change {
             Change::Structure(what) => Some((what.clone(), 0.0)),
             Change::Number { .. } => None,
@@ -213,6 +217,28 @@ impl<'a> Search<'a> {
     pub(super) fn candidate(&self, id: Id) -> &Candidate {
         &self.candidates[&id]
     }
+}
+
+impl Field<'_> {
+    /// What belongs to one of several kernels is called after it.
+    fn name(&self, kernel: &str, name: &str) -> String {
+        if self.kernels.len() == 1 { name.to_owned() } else { format!("{kernel}: {name}") }
+    }
+
+    fn of_kernel(&self, kernel: &str, mut turn: Turn) -> Turn {
+        turn.kind = self.name(kernel, &turn.kind);
+        for change in &mut turn.changes {
+            let (Change::Number { name, .. } | Change::Structure(name)) = change;
+            *name = self.name(kernel, name);
+        }
+        turn
+    }
+}
+
+/// What skills see of a candidate: its kernels, as far as they are there and launched by something that can be changed.
+fn subjects<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<Subject<'a>> {
+    let Field { original, kernels, workload, .. } = field;
+    kernels.iter().filter_map(|kernel| Subject::new(candidate, original, kernel, workload)).collect()
 }
 
 /// The numbers after some changes.
@@ -262,7 +288,8 @@ mod tests {
     /// Judges so many candidates, `beside` each other; the best so far after each, and all texts.
     fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
         let (settings, workload) = (SearchSettings::default(), workload());
-        let field = Field { original: TEXT, kernel: "k", workload: &workload, settings: &settings };
+        let kernels = ["k".to_owned()];
+        let field = Field { original: TEXT, kernels: &kernels, workload: &workload, settings: &settings };
         let mut search = Search::new(field, seed).unwrap();
         let (mut flying, mut best, mut texts) = (VecDeque::new(), vec![1.0_f64], Vec::new());
         while best.len() <= count {
@@ -302,10 +329,32 @@ mod tests {
     }
 
     #[test]
+    fn several_kernels_are_turned_under_names_of_their_own() {
+        let text = TEXT.replace(
+            "def run():\n",
+            "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n",
+        );
+        let (settings, workload, kernels) = (SearchSettings::default(), workload(), ["k".to_owned(), "l".to_owned()]);
+        let field = Field { original: &text, kernels: &kernels, workload: &workload, settings: &settings };
+        let mut search = Search::new(field, 1).unwrap();
+        let mut described = HashSet::new();
+        while described.len() < 40
+            && let Some(Proposal { id, .. }) = search.propose()
+        {
+            described.insert(search.candidate(id).describe());
+            search.finish(id, Fate::Right(1.0));
+        }
+        for words in ["k: B 64 → ", "l: B 32 → ", "l: num_warps 4 → "] {
+            assert!(described.iter().any(|said| said.contains(words)), "{words}: {described:?}");
+        }
+    }
+
+    #[test]
     fn a_file_without_numbers_is_not_searched() {
         let text = TEXT.replace("B=64, C=64, num_warps=4", "*args");
         let (settings, workload) = (SearchSettings::default(), workload());
-        let field = |original| Field { original, kernel: "k", workload: &workload, settings: &settings };
+        let kernels = ["k".to_owned()];
+        let field = |original| Field { original, kernels: &kernels, workload: &workload, settings: &settings };
         assert!(Search::new(field(&text), 1).is_none() && Search::new(field(TEXT), 1).is_some());
     }
 }

@@ -42,10 +42,11 @@ struct Kept {
 }
 
 impl Refusals {
-    pub(super) fn of(request: &Request, workload: &Workload) -> Self {
-        let case = if request.settings.optimize.remember { case(request, workload) } else { None };
+    pub(super) fn of(request: &Request, workloads: &[Workload]) -> Self {
+        let case = if request.settings.optimize.remember { case(request, workloads) } else { None };
         let store = case.as_ref().and_then(|_| workload::existing(&request.workspace));
-        let launch = (workload.source == Source::Launch).then(|| (workload.clone(), request.text.clone()));
+        let launch = workloads.first().filter(|workload| workload.source == Source::Launch);
+        let launch = launch.map(|workload| (workload.clone(), request.text.clone()));
         Self { case, store, launch }
     }
 
@@ -99,16 +100,18 @@ fn key(case: &str, judge: &str, environment: &Environment, candidate: &str) -> O
     Some(*blake3::hash(&parts).as_bytes())
 }
 
-/// Everything but the candidate and where it is judged: the original, the call, and what both may import.
-fn case(request: &Request, workload: &Workload) -> Option<String> {
-    let mut call = workload.clone();
-    (call.count, call.environment) = (0, Environment::default());
-    if call.source != Source::Launch {
-        // What was launched when it was recorded says nothing about the call.
-        call.launches.clear();
+/// Everything but the candidate and where it is judged: the original, the calls, and what both may import.
+fn case(request: &Request, workloads: &[Workload]) -> Option<String> {
+    let mut calls = workloads.to_vec();
+    for call in &mut calls {
+        (call.count, call.environment) = (0, Environment::default());
+        if call.source != Source::Launch {
+            // What was launched when it was recorded says nothing about the call.
+            call.launches.clear();
+        }
     }
     let around = around(&request.workspace, &request.file)?;
-    let parts = serde_json::to_vec(&(normal_form(&request.text), call, around)).ok()?;
+    let parts = serde_json::to_vec(&(normal_form(&request.text), calls, around)).ok()?;
     Some(blake3::hash(&parts).to_hex().to_string())
 }
 
@@ -157,7 +160,7 @@ mod tests {
         write("f.py", TEXT);
         write("helper.py", "def g(x): return x\n");
         let call = Workload { entry: "f".to_owned(), count: 3, ..Workload::default() };
-        let of = |text: &str, call: &Workload| case(&request(folder.path(), text), call).unwrap();
+        let of = |text: &str, call: &Workload| case(&request(folder.path(), text), std::slice::from_ref(call)).unwrap();
         let first = of(TEXT, &call);
         // How often it was seen, on which device it was recorded, and what does not count in the text.
         let mut same = Workload { count: 9, ..call.clone() };

@@ -9,7 +9,7 @@ use crate::syntax::{Source, each_node, field};
 
 /// Whether what `entry` names (`softmax`, `Op.forward`) may lead to `kernel`: by its own text, or by what the top level of
 /// the file defines and that text names.
-pub(super) fn reaches(text: &str, entry: &str, kernel: &str) -> bool {
+pub(crate) fn reaches(text: &str, entry: &str, kernel: &str) -> bool {
     let source = Source::parse(text);
     let statements: Vec<Statement> = source.roots().flat_map(|root| statements(root, text)).collect();
     let start = entry.split('.').next().unwrap_or(entry);

@@ -1,0 +1,125 @@
+//! The last part of a search: the best is measured again and offered, or nothing is.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::candidate::{Candidate, edits_between};
+use super::propose::Search;
+use super::run::{ROUGH_PAIRS, Run, failed};
+use super::{Offer, OptimizeError, Outcome, Speedup};
+use crate::evaluate::{Effort, LEAST_SPEEDUP, Outcome as Judged, Verdict};
+use crate::protocol::Source;
+use crate::workload::last_lines;
+
+/// Pairs of the confirming measurement.
+const CONFIRM_PAIRS: usize = 188;
+/// This many of the best are tried to be confirmed.
+const CONFIRMED: usize = 3;
+
+impl Run<'_> {
+    /// Judges one candidate and waits for it.
+    fn judge(&mut self, original: &Path, text: &str, effort: Effort) -> Result<Verdict, OptimizeError> {
+        let task = self.task(original, text, effort, usize::MAX)?;
+        let bench = Arc::clone(&self.bench);
+        std::thread::scope(|scope| {
+            let judging = scope.spawn(|| bench.judge(&task));
+            while !judging.is_finished() {
+                if self.observer.cancelled() {
+                    bench.abandon(true);
+                }
+                std::thread::park_timeout(Duration::from_millis(20));
+            }
+            let verdict = judging.join().map_err(|_| failed("the judge crashed, which is a bug"))?;
+            if self.observer.cancelled() { Err(OptimizeError::Cancelled) } else { Ok(verdict) }
+        })
+    }
+
+    /// Measures the best again, alone, on inputs and sizes that the search has not seen.
+    pub(super) fn confirm_best(&mut self, original: &Path, search: &Search<'_>) -> Result<Option<Offer>, OptimizeError> {
+        if let (Some(why), 0) = (&self.undecided, self.evaluated) {
+            return Err(failed(why.clone()));
+        }
+        if self.is_late && self.evaluated + self.remembered == 0 {
+            return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
+        }
+        for (id, speedup) in search.tree.ranked().into_iter().take(CONFIRMED) {
+            if id == Search::FIRST || speedup < LEAST_SPEEDUP {
+                break;
+            }
+            let candidate = search.candidate(id);
+            self.tell(format!("confirming {}", candidate.describe()));
+            let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
+            let effort = Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0 };
+            let verdict = self.judge(original, &candidate.text, effort)?;
+            self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
+            match verdict.outcome {
+                Judged::Accepted => {}
+                Judged::Refused { reason, evidence, .. } => {
+                    self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
+                    continue;
+                }
+                Judged::Undecided { .. } => continue,
+            }
+            if let Some(speedup) = Speedup::believed(&verdict.measured, &self.bench.environment()) {
+                return Ok(Some(self.offer(candidate, speedup)));
+            }
+        }
+        Ok(None)
+    }
+
+    fn offer(&self, candidate: &Candidate, speedup: Speedup) -> Offer {
+        let text = candidate.text.clone();
+        Offer { edits: edits_between(&self.request.text, &text), text, change: candidate.describe(), speedup }
+    }
+
+    pub(super) fn outcome(self, offer: Option<Offer>, search: &Search<'_>) -> Outcome {
+        let summary = match &offer {
+            Some(offer) => {
+                let by_comment = if self.target.workloads[0].source == Source::Launch {
+                    " The comment is changed; launches elsewhere are not."
+                } else {
+                    ""
+                };
+                format!(
+                    "`{}` is {}: {}. {} candidates{}.{by_comment}",
+                    self.target.name,
+                    offer.speedup.label(),
+                    offer.change,
+                    self.evaluated,
+                    self.before()
+                )
+            }
+            None => self.no_offer(search),
+        };
+        Outcome { kernel: self.target.name.clone(), evaluated: self.evaluated, remembered: self.remembered, offer, summary }
+    }
+
+    /// What is said of candidates that were not judged again.
+    fn before(&self) -> String {
+        match self.remembered {
+            0 => String::new(),
+            1 => "; 1 more was refused before".to_owned(),
+            more => format!("; {more} more were refused before"),
+        }
+    }
+
+    fn no_offer(&self, search: &Search<'_>) -> String {
+        let verified = search.tree.ranked().len() - 1;
+        let mut text = format!(
+            "Nothing certainly faster than `{}` as written: {} candidates, {verified} of them correct{}.",
+            self.target.name,
+            self.evaluated,
+            self.before()
+        );
+        if let Some(share) = self.at_floor {
+            text.push_str(&format!(" The memory takes {:.0} % of its time: it is as fast as it gets.", 100.0 * share));
+        }
+        if verified == 0
+            && let Some((reason, (count, evidence))) = self.refused.iter().max_by_key(|(_, (count, _))| *count)
+        {
+            text.push_str(&format!(" Most common refusal ({count}, {reason:?}): {}", last_lines(evidence)));
+        }
+        text
+    }
+}
