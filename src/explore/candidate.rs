@@ -11,6 +11,8 @@ use crate::syntax::{Source, Span};
 pub(super) enum Change {
     /// A number that has a name.
     Number { name: String, from: i64, to: i64 },
+    /// The same where what it was is computed.
+    Chosen { name: String, to: i64 },
     /// How the kernel is built, in words.
     Structure(String),
 }
@@ -42,17 +44,31 @@ impl Candidate {
     pub(super) fn describe(&self) -> String {
         let said = self.changes.iter().map(|change| match change {
             Change::Number { name, from, to } => format!("{name} {from} → {to}"),
+            Change::Chosen { name, to } => format!("{name} = {to}"),
             Change::Structure(what) => what.clone(),
         });
         said.collect::<Vec<_>>().join(", ")
     }
 }
 
+impl Change {
+    /// The name of a number.
+    fn number(&self) -> Option<&str> {
+        match self {
+            Self::Number { name, .. } | Self::Chosen { name, .. } => Some(name),
+            Self::Structure(_) => None,
+        }
+    }
+}
+
 /// Turns of one number count as one, and none where it is what it was.
 fn add(all: &mut Vec<Change>, change: &Change) {
-    let is_same = |other: &&mut Change| matches!((other, change), (Change::Number { name: one, .. }, Change::Number { name: other, .. }) if one == other);
+    let is_same = |other: &&mut Change| other.number().is_some() && other.number() == change.number();
     match (all.iter_mut().find(is_same), change) {
-        (Some(Change::Number { to: last, .. }), Change::Number { to, .. }) => *last = *to,
+        (
+            Some(Change::Number { to: last, .. } | Change::Chosen { to: last, .. }),
+            Change::Number { to, .. } | Change::Chosen { to, .. },
+        ) => *last = *to,
         _ => all.push(change.clone()),
     }
     all.retain(|change| !matches!(change, Change::Number { from, to, .. } if from == to));
@@ -105,5 +121,7 @@ mod tests {
         let third = second.with(&[], &[number("B", 128, 256)]);
         assert_eq!(third.describe(), "B 64 → 256, w 4 → 8");
         assert_eq!(third.with(&[], &[number("B", 256, 64)]).describe(), "w 4 → 8");
+        let chosen = first.with(&[], &[Change::Chosen { name: "w".to_owned(), to: 8 }]);
+        assert_eq!(chosen.with(&[], &[number("w", 8, 16)]).describe(), "w = 16");
     }
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::candidate::{Candidate, edits_between};
 use super::propose::Search;
+use super::rewrite::one_configuration::with_the_others;
 use super::run::{ROUGH_PAIRS, Run, failed};
 use super::{Offer, OptimizeError, Outcome, Speedup};
 use crate::evaluate::{Effort, LEAST_SPEEDUP, Outcome as Judged, Verdict};
@@ -48,24 +49,31 @@ impl Run<'_> {
                 break;
             }
             let candidate = search.candidate(id);
-            self.tell(format!("confirming {}", candidate.describe()));
-            let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
-            let effort = Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0 };
-            let verdict = self.judge(original, &candidate.text, effort)?;
-            self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
-            match verdict.outcome {
-                Judged::Accepted => {}
-                Judged::Refused { reason, evidence, .. } => {
-                    self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
-                    continue;
+            let tuned = with_the_others(search.candidate(Search::FIRST), candidate);
+            for candidate in tuned.iter().chain([candidate]) {
+                if let Some(speedup) = self.confirm(original, candidate)? {
+                    return Ok(Some(self.offer(candidate, speedup)));
                 }
-                Judged::Undecided { .. } => continue,
-            }
-            if let Some(speedup) = Speedup::believed(&verdict.measured, &self.bench.environment()) {
-                return Ok(Some(self.offer(candidate, speedup)));
             }
         }
         Ok(None)
+    }
+
+    /// What can be said of a candidate, on all calls.
+    fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Option<Speedup>, OptimizeError> {
+        self.tell(format!("confirming {}", candidate.describe()));
+        let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
+        let effort = Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0 };
+        let verdict = self.judge(original, &candidate.text, effort)?;
+        self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
+        match verdict.outcome {
+            Judged::Accepted => Ok(Speedup::believed(&verdict.measured, &self.bench.environment())),
+            Judged::Refused { reason, evidence, .. } => {
+                self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
+                Ok(None)
+            }
+            Judged::Undecided { .. } => Ok(None),
+        }
     }
 
     fn offer(&self, candidate: &Candidate, speedup: Speedup) -> Offer {

@@ -203,7 +203,7 @@ impl<'a> Search<'a> {
         });
         let structures = self.candidates[&id].changes.iter().filter_map(|change| match change {
             Change::Structure(what) => Some((what.clone(), 0.0)),
-            Change::Number { .. } => None,
+            Change::Number { .. } | Change::Chosen { .. } => None,
         });
         numbers.chain(structures).collect()
     }
@@ -228,7 +228,7 @@ impl Field<'_> {
     fn of_kernel(&self, kernel: &str, mut turn: Turn) -> Turn {
         turn.kind = self.name(kernel, &turn.kind);
         for change in &mut turn.changes {
-            let (Change::Number { name, .. } | Change::Structure(name)) = change;
+            let (Change::Number { name, .. } | Change::Chosen { name, .. } | Change::Structure(name)) = change;
             *name = self.name(kernel, name);
         }
         turn
@@ -246,7 +246,9 @@ fn turned(point: &Point, changes: &[Change]) -> Point {
     let mut point = point.clone();
     for change in changes {
         match change {
-            Change::Number { name, to, .. } => point.insert(name.clone(), ((*to).max(1) as f64).log2()),
+            Change::Number { name, to, .. } | Change::Chosen { name, to } => {
+                point.insert(name.clone(), ((*to).max(1) as f64).log2())
+            }
             // What it adds is far from what is known.
             Change::Structure(what) => point.insert(what.clone(), 0.0),
         };

@@ -438,13 +438,15 @@ fn host(scope: &Scope<'_>, lower: Lower<'_>) -> Host {
         qualname = format!("{}{separator}{qualname}", name_of(scope.node));
         outer = scope.outer.as_deref();
     }
+    let params = params(function, lower, &Imports::default());
     Host {
         qualname,
         name,
         name_span: field(function, "name").map_or(node_span(function), node_span),
         span: node_span(function),
         line: function.start_position().row,
-        params: params(function, lower, &Imports::default()).into_iter().map(|param| param.name).collect(),
+        params: params.iter().map(|param| param.name.clone()).collect(),
+        defaults: params.into_iter().filter_map(|param| Some((param.name, param.default?))).collect(),
         body: field(function, "body").map_or_else(Vec::new, |body| lower.block(body)),
     }
 }

@@ -217,6 +217,8 @@ pub struct Host {
     pub line: usize,
     /// Parameter names, in order.
     pub params: Vec<String>,
+    /// The defaults of those that have one: name and value.
+    pub defaults: Vec<(String, Expr)>,
     /// The body.
     pub body: Vec<Stmt>,
 }

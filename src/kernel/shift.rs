@@ -168,7 +168,7 @@ shift_fields! {
     Autotune { span, configs }
     Config { span, meta, options }
     Launch { target, grid, args, args_span, span }
-    Host { name_span, span, body }
+    Host { name_span, span, defaults, body }
     Global { value, span }
     Function { name_span, span, result }
 }

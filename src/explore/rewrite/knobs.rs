@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use crate::explore::candidate::Change;
-use crate::kernel::ast::{Expr, Stmt, StmtKind, argument, has_star, walk_statements};
-use crate::kernel::{Host, Kernel, Launch, Module};
+use super::written::literal;
+use crate::kernel::ast::{Expr, argument, has_star};
+use crate::kernel::{Autotune, Config, Kernel, Launch, Module};
 use crate::rules::Edit;
 use crate::syntax::Span;
 use crate::workload::Numbers;
 
 /// Launch options that are tried, with their default on NVIDIA devices.
-const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16]), ("num_stages", 3, &[1, 2, 3, 4, 5, 6])];
+const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16, 32]), ("num_stages", 3, &[1, 2, 3, 4, 5, 6])];
 /// Tile sizes that are tried: so many bits below each. A one is rarely a tile size, and could not be told from what is none.
 const TILES: std::ops::RangeInclusive<u32> = 1..=14;
 
@@ -31,6 +32,8 @@ enum Place {
     Keyword(Vec<usize>),
     /// ` NAME=NUMBER` to be added there.
     Word(usize),
+    /// What stands there is computed, and any number will do.
+    Computed(Vec<Span>),
 }
 
 /// One value per knob.
@@ -43,7 +46,10 @@ pub(in crate::explore) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -
     if launches.is_empty() {
         launches = module.launches_of(&kernel.name).collect();
     }
-    if kernel.autotune.is_some() || launches.is_empty() || launches.iter().any(|launch| launch.has_error) {
+    if let Some(autotune) = &kernel.autotune {
+        return only_config(autotune).map(knobs_of_config).unwrap_or_default();
+    }
+    if launches.is_empty() || launches.iter().any(|launch| launch.has_error) {
         return Vec::new();
     }
     let mut knobs: Vec<Knob> = kernel
@@ -51,12 +57,42 @@ pub(in crate::explore) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -
         .iter()
         .enumerate()
         .filter(|(_, param)| param.constexpr)
-        .filter_map(|(at, param)| tile_knob(module, &launches, &param.name, at))
+        .filter_map(|(at, _)| tile_knob(module, kernel, &launches, at))
         .collect();
     knobs.extend(
         OPTIONS.iter().filter_map(|&(name, default, choices)| option_knob(module, &launches, name, default, choices)),
     );
     knobs
+}
+
+/// The configuration of an autotuner that has no choice.
+pub(super) fn only_config(autotune: &Autotune) -> Option<&Config> {
+    match autotune.configs.as_deref() {
+        Some([only]) => Some(only),
+        _ => None,
+    }
+}
+
+/// The numbers that stand in a configuration, and the options that could.
+fn knobs_of_config(config: &Config) -> Vec<Knob> {
+    let number = |value: &Expr| Some((i64::try_from(value.as_int()?).ok()?, value.span));
+    let tiles = config.meta.iter().filter_map(|(name, value)| {
+        let (current, span) = number(value)?;
+        Some(Knob { name: name.clone(), current, choices: tiles(current)?, place: Place::Literals(vec![span]) })
+    });
+    // Behind the last option, or before the closing parenthesis.
+    let end = config.options.iter().map(|(_, value)| value.span.end).max().unwrap_or(config.span.end - 1);
+    let options = OPTIONS.iter().filter_map(|&(name, default, choices)| {
+        let (current, place) = match config.options.iter().find(|(given, _)| given == name) {
+            Some((_, value)) => {
+                let (current, span) = number(value)?;
+                (current, Place::Literals(vec![span]))
+            }
+            None => (default, Place::Keyword(vec![end])),
+        };
+        Some(Knob { name: name.to_owned(), current, choices: choices.to_vec(), place })
+    });
+    tiles.chain(options).collect()
 }
 
 /// The knobs of a launch that a comment describes: they stand in the comment.
@@ -84,13 +120,21 @@ fn tiles(current: i64) -> Option<Vec<i64>> {
     is_tile.then(|| TILES.map(|bits| 1_i64 << bits).collect())
 }
 
-fn tile_knob(module: &Module, launches: &[&Launch], name: &str, position: usize) -> Option<Knob> {
-    let literals = launches
-        .iter()
-        .map(|launch| literal(module, launch, argument(&launch.args, name, Some(position))?))
-        .collect::<Option<Vec<_>>>()?;
+/// A tile size: what all launches pass, or the parameter's default where none passes anything.
+fn tile_knob(module: &Module, kernel: &Kernel, launches: &[&Launch], at: usize) -> Option<Knob> {
+    let param = &kernel.params[at];
+    let passed: Vec<Option<&Expr>> =
+        launches.iter().map(|launch| argument(&launch.args, &param.name, Some(at))).collect();
+    let literals = if passed.iter().all(Option::is_none) {
+        let is_open = launches.iter().any(|launch| has_star(&launch.args));
+        let default = param.default.as_ref().filter(|_| !is_open)?;
+        vec![(i64::try_from(default.as_int()?).ok()?, default.span)]
+    } else {
+        let each = launches.iter().zip(passed);
+        each.map(|(launch, passed)| literal(module, launch, passed?)).collect::<Option<Vec<_>>>()?
+    };
     let current = same(&literals)?;
-    Some(Knob { name: name.to_owned(), current, choices: tiles(current)?, place: place(literals) })
+    Some(Knob { name: param.name.clone(), current, choices: tiles(current)?, place: place(literals) })
 }
 
 fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, choices: &[i64]) -> Option<Knob> {
@@ -101,9 +145,15 @@ fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, 
         let ends: Option<Vec<usize>> = launches.iter().map(|launch| Some(launch.args.last()?.span.end)).collect();
         return (!open).then_some(knob(default, Place::Keyword(ends?)));
     }
-    let literals =
-        launches.iter().zip(given).map(|(launch, expr)| literal(module, launch, expr?)).collect::<Option<Vec<_>>>()?;
-    Some(knob(same(&literals)?, place(literals)))
+    let given: Vec<&Expr> = given.into_iter().collect::<Option<_>>()?;
+    let literals: Option<Vec<_>> =
+        launches.iter().zip(&given).map(|(launch, expr)| literal(module, launch, expr)).collect();
+    if let Some(literals) = literals
+        && let Some(current) = same(&literals)
+    {
+        return Some(knob(current, place(literals)));
+    }
+    Some(knob(default, Place::Computed(given.iter().map(|expr| expr.span).collect())))
 }
 
 fn same(literals: &[(i64, Span)]) -> Option<i64> {
@@ -118,68 +168,12 @@ fn place(literals: Vec<(i64, Span)>) -> Place {
     Place::Literals(spans)
 }
 
-/// The literal behind an argument: itself, or the only assignment to its name in the function, else in the file.
-fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Option<(i64, Span)> {
-    if let Some(value) = expr.as_int() {
-        return Some((i64::try_from(value).ok()?, expr.span));
-    }
-    let name = expr.as_name()?;
-    let host = launch.host.map(|host| &module.hosts[host]);
-    if let Some(host) = host
-        && binds(host, name)
-    {
-        return only_assignment(&host.body, name);
-    }
-    let mut globals = module.globals.iter().filter(|global| global.name == name);
-    let global = globals.next().filter(|_| !module.uncertain.contains(name))?;
-    Some((i64::try_from(global.value.as_int()?).ok()?, global.value.span))
-}
-
-fn binds(host: &Host, name: &str) -> bool {
-    let mut bound = host.params.iter().any(|param| param == name);
-    walk_statements(&host.body, &mut |stmt| {
-        for target in targets(stmt) {
-            target.walk(&mut |expr| bound |= expr.as_name() == Some(name));
-        }
-    });
-    bound
-}
-
-fn targets(stmt: &Stmt) -> Vec<&Expr> {
-    match &stmt.kind {
-        StmtKind::Assign { targets, .. } => targets.iter().collect(),
-        StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => vec![target],
-        _ => Vec::new(),
-    }
-}
-
-fn only_assignment(body: &[Stmt], name: &str) -> Option<(i64, Span)> {
-    let mut found = Vec::new();
-    walk_statements(body, &mut |stmt| {
-        for target in targets(stmt) {
-            let mut hit = false;
-            target.walk(&mut |expr| hit |= expr.as_name() == Some(name));
-            if hit {
-                found.push(stmt);
-            }
-        }
-    });
-    match found.as_slice() {
-        [Stmt { kind: StmtKind::Assign { targets, value: Some(value), .. }, .. }]
-            if targets.len() == 1 && targets[0].as_name() == Some(name) =>
-        {
-            Some((i64::try_from(value.as_int()?).ok()?, value.span))
-        }
-        _ => None,
-    }
-}
-
 /// The edits that bring the source from its present numbers to `setting`.
 pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
     let mut edits: BTreeMap<Span, String> = BTreeMap::new();
     for (knob, &value) in knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value) {
         match &knob.place {
-            Place::Literals(spans) => edits.extend(spans.iter().map(|&span| (span, value.to_string()))),
+            Place::Literals(spans) | Place::Computed(spans) => edits.extend(spans.iter().map(|&span| (span, value.to_string()))),
             Place::Word(end) => {
                 let text = edits.entry(Span::new(*end, *end)).or_default();
                 text.push_str(&format!(" {}={value}", knob.name));
@@ -198,7 +192,11 @@ pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
 /// What a setting changes.
 pub(super) fn changes(knobs: &[Knob], setting: &Setting) -> Vec<Change> {
     let changed = knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value);
-    changed.map(|(knob, &to)| Change::Number { name: knob.name.clone(), from: knob.current, to }).collect()
+    let change = |(knob, &to): (&Knob, &i64)| match knob.place {
+        Place::Computed(_) => Change::Chosen { name: knob.name.clone(), to },
+        _ => Change::Number { name: knob.name.clone(), from: knob.current, to },
+    };
+    changed.map(change).collect()
 }
 
 impl Knob {
@@ -270,11 +268,29 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_found_wherever_they_stand() {
+        let text = format!(
+            "{}MOST = 512\ndef run(x, D=128):\n    C, B = 256, min(MOST, 1024)\n    k[(1,)](x, 7, C, D)\n    B = f(x)\n",
+            HEAD.replace("H: tl.constexpr", "H: tl.constexpr, F: tl.constexpr = 16")
+        );
+        let (knobs, new) = turned(&text, &[("B", 64), ("H", 32), ("F", 8)]);
+        assert_eq!(knobs, ["B=256", "H=128", "F=16", "num_warps=4", "num_stages=3"]);
+        for words in ["def run(x, D=32)", "C, B = 64, min(", "F: tl.constexpr = 8"] {
+            assert!(new.contains(words), "{words}: {new}");
+        }
+        let bounded = format!("{HEAD}def run(x):\n    B = min(1024, x.shape[0])\n    k[(1,)](x, 7, B, 80)\n");
+        let (knobs, new) = turned(&bounded, &[("B", 512)]);
+        assert!(knobs[0] == "B=1024" && new.contains("min(512, x.shape[0])"), "{new}");
+    }
+
+    #[test]
     fn what_is_computed_or_bound_twice_is_left_alone() {
         let text = format!(
             "{HEAD}def run(x):\n    B = 32\n    B = 64\n    k[(1,)](x, 7, B, f(x), num_warps=g(x), num_stages=2)\n"
         );
-        assert_eq!(turned(&text, &[]).0, ["num_stages=2"]);
+        let (knobs, new) = turned(&text, &[("num_warps", 8)]);
+        assert_eq!(knobs, ["num_warps=4", "num_stages=2"]);
+        assert!(new.contains("num_warps=8, num_stages=2"), "any number of warps will do: {new}");
         let tuned = HEAD.replace("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit");
         assert!(turned(&format!("{tuned}def run(x):\n    k[(1,)](x, 7, 64, 4)\n"), &[]).0.is_empty());
     }

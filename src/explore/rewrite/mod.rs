@@ -6,9 +6,11 @@ mod configuration;
 pub(super) mod knobs;
 mod launch_options;
 mod lift;
+pub(super) mod one_configuration;
 mod rows_per_program;
 mod single_tile;
 mod tile_sizes;
+mod written;
 
 use super::candidate::{Candidate, Change};
 use super::tree::Step;
@@ -45,6 +47,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &configuration::Configuration,
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,
+    &one_configuration::OneConfiguration,
 ];
 
 /// What a skill sees.

@@ -1,0 +1,93 @@
+//! Where in the source a number stands that a launch passes.
+
+use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
+use crate::kernel::{Host, Launch, Module};
+use crate::syntax::Span;
+
+/// How many names are followed.
+const DEPTH: usize = 3;
+
+/// The number behind an argument and where it stands: itself, a bound of itself (`min(1024, …)`), or what its name is bound to once: in
+/// the function, as the default of its parameter, or else in the file.
+pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Option<(i64, Span)> {
+    let host = launch.host.map(|host| &module.hosts[host]);
+    followed(module, host, expr, DEPTH)
+}
+
+fn followed(module: &Module, host: Option<&Host>, expr: &Expr, depth: usize) -> Option<(i64, Span)> {
+    if let Some(found) = number(expr).or_else(|| bound(expr)) {
+        return Some(found);
+    }
+    let (name, depth) = (expr.as_name()?, depth.checked_sub(1)?);
+    if let Some(host) = host {
+        if is_assigned(host, name) {
+            return followed(module, Some(host), only_value(&host.body, name)?, depth);
+        }
+        if host.params.iter().any(|param| param == name) {
+            return number(&host.defaults.iter().find(|(param, _)| param == name)?.1);
+        }
+    }
+    let mut globals = module.globals.iter().filter(|global| global.name == name);
+    let global = globals.next().filter(|_| !module.uncertain.contains(name))?;
+    followed(module, None, &global.value, depth)
+}
+
+fn number(expr: &Expr) -> Option<(i64, Span)> {
+    Some((i64::try_from(expr.as_int()?).ok()?, expr.span))
+}
+
+/// `min(1024, triton.next_power_of_2(n))`
+fn bound(expr: &Expr) -> Option<(i64, Span)> {
+    let Call { func, args, .. } = expr.as_call()?;
+    if !matches!(func.as_name(), Some("min" | "max")) || args.iter().any(|arg| arg.keyword.is_some()) {
+        return None;
+    }
+    let mut numbers = args.iter().filter_map(|arg| number(&arg.value));
+    let only = numbers.next()?;
+    numbers.next().is_none().then_some(only)
+}
+
+fn is_assigned(host: &Host, name: &str) -> bool {
+    let mut is_bound = false;
+    walk_statements(&host.body, &mut |stmt| is_bound |= binds(stmt, name));
+    is_bound
+}
+
+fn binds(stmt: &Stmt, name: &str) -> bool {
+    let mut is_bound = false;
+    for target in targets(stmt) {
+        target.walk(&mut |expr| is_bound |= expr.as_name() == Some(name));
+    }
+    is_bound
+}
+
+fn targets(stmt: &Stmt) -> Vec<&Expr> {
+    match &stmt.kind {
+        StmtKind::Assign { targets, .. } => targets.iter().collect(),
+        StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => vec![target],
+        _ => Vec::new(),
+    }
+}
+
+/// The value of the only assignment to a name, also as `a, b = 1, 2`.
+fn only_value<'a>(body: &'a [Stmt], name: &str) -> Option<&'a Expr> {
+    let mut found = Vec::new();
+    walk_statements(body, &mut |stmt| {
+        if binds(stmt, name) {
+            found.push(stmt);
+        }
+    });
+    let [Stmt { kind: StmtKind::Assign { targets, value: Some(value), .. }, .. }] = found.as_slice() else {
+        return None;
+    };
+    let [target] = targets.as_slice() else { return None };
+    if target.as_name() == Some(name) {
+        return Some(value);
+    }
+    match (&target.kind, &value.kind) {
+        (ExprKind::Tuple(names), ExprKind::Tuple(values)) if names.len() == values.len() => {
+            values.get(names.iter().position(|one| one.as_name() == Some(name))?)
+        }
+        _ => None,
+    }
+}
