@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use super::Subject;
+use super::written::grid_of;
 use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, has_star};
 use crate::kernel::{Kernel, Launch, Module};
 use crate::protocol::Source;
@@ -403,11 +404,15 @@ impl<'a> Lift<'a> {
         let text = format!(
             "{rows} = ({program}(0) * {size} + {arange}(0, {size}))[:, None]\n{indent}{exist} = {rows} < {count}\n{indent}"
         );
-        let last = self.kernel.params.last().filter(|last| last.default.is_none() && !last.variadic)?;
-        let params = format!(", {count}, {size}: {constexpr}");
-        if self.kernel.params.iter().any(|param| param.default.is_some() || param.variadic) {
+        let last = self.kernel.params.last()?;
+        if self.kernel.params.iter().any(|param| param.variadic) {
             return None;
         }
+        let params = match last.default {
+            None => format!(", {count}, {size}: {constexpr}"),
+            // Behind a default there must be one; the launches pass both by name.
+            Some(_) => format!(", {count}=0, {size}: {constexpr} = 1"),
+        };
         let at = last.span.end;
         self.put(at, params);
         self.put(first, text);
@@ -416,7 +421,8 @@ impl<'a> Lift<'a> {
 
     /// As many programs as there are parts of so many rows.
     fn launch(&mut self, launch: &'a Launch, size: i64) -> Option<()> {
-        let ExprKind::Tuple(parts) = &launch.grid.kind else { return None };
+        let grid = grid_of(self.module, launch)?;
+        let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &grid.kind else { return None };
         let [count] = parts.as_slice() else { return None };
         let is_open = launch.has_error || has_star(&launch.args);
         if is_open || !is_steady(count) || self.slice(launch.grid.span).contains(['#', '\n']) {

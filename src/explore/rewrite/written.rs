@@ -32,6 +32,15 @@ fn followed(module: &Module, host: Option<&Host>, expr: &Expr, depth: usize) -> 
     followed(module, None, &global.value, depth)
 }
 
+/// What the grid of a launch is: itself, or what its name is bound to once in the function.
+pub(super) fn grid_of<'a>(module: &'a Module, launch: &'a Launch) -> Option<&'a Expr> {
+    match (launch.grid.as_name(), launch.host) {
+        (None, _) => Some(&launch.grid),
+        (Some(name), Some(host)) => only_value(&module.hosts[host].body, name),
+        (Some(_), None) => None,
+    }
+}
+
 fn number(expr: &Expr) -> Option<(i64, Span)> {
     Some((i64::try_from(expr.as_int()?).ok()?, expr.span))
 }

@@ -91,7 +91,13 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
         )
     };
     let store = "    tl.store(y + row * n + at, tl.load(x + row * n + at))\n";
-    assert!(lifted(&text(store, "(m,)")).is_some());
+    let plain = lifted(&text(store, "(m,)")).unwrap();
+    // A grid may have a name, and the last parameter a default.
+    let named = text(store, "grid").replace("    m = 7\n", "    m = 7\n    grid = (m,)\n");
+    assert_eq!(lifted(&named).unwrap(), plain.replace("    m = 7\n", "    m = 7\n    grid = (m,)\n"));
+    let default = text(store, "(m,)").replace("B: tl.constexpr", "B: tl.constexpr = 8");
+    let head = "B: tl.constexpr = 8, row_count=0, ROWS: tl.constexpr = 1)";
+    assert!(lifted(&default).unwrap().contains(head));
     for grid in ["(m, 2)", "grid", "(f(m),)", "lambda meta: (m,)"] {
         assert_eq!(lifted(&text(store, grid)), None, "{grid}");
     }
