@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -351,4 +351,70 @@ fn processes_with(mark: &str) -> usize {
             .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes()))
     };
     std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| has(entry.path())).count()
+}
+
+/// What a run has written down: its lines of one kind.
+fn lines(project: &Project, what: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(project.path(".warpsmith/runs/scale_kernel-1.jsonl")).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["what"] == what).collect()
+}
+
+/// Waits until so many candidates are judged.
+fn judged(project: &Project, count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(100);
+    while lines(project, "came").len() < count {
+        assert!(Instant::now() < deadline, "too few candidates were judged");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Every candidate that was made was judged, once.
+fn judged_once(project: &Project) {
+    let ids = |what: &str| {
+        let mut ids: Vec<u64> = lines(project, what).iter().map(|line| line["id"].as_u64().unwrap()).collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(ids("made"), ids("came"));
+    assert_eq!(ids("given-up"), Vec::<u64>::new());
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_where_it_was() {
+    let project = Project::new(&[("scale.py", SCALE)]);
+    let mut running = project.command(&["optimize", "scale.py", "--budget", "25s"]).spawn().unwrap();
+    judged(&project, 3);
+    running.kill().unwrap();
+    running.wait().unwrap();
+    let before = lines(&project, "came");
+    let ran = project.run(&["optimize", "--resume", "last"]);
+    let shown = text(&ran.stdout);
+    assert!(ran.status.success(), "{shown}{}", text(&ran.stderr));
+    assert_eq!(lines(&project, "came")[..before.len()], before[..]);
+    judged_once(&project);
+    assert_eq!(lines(&project, "resumed").len(), 1);
+    let said = lines(&project, "ended")[0]["summary"].as_str().unwrap().to_owned();
+    assert!(shown.contains(&said) && said.contains("× faster"), "{said}\n{shown}");
+
+    // It is over, and what is no longer the same does not go on either.
+    let ran = project.run(&["optimize", "--resume", "scale_kernel-1"]);
+    assert!(text(&ran.stderr).contains("`scale_kernel-1` is over"), "{}", text(&ran.stderr));
+    let ran = project.run(&["optimize", "--resume", "other-1"]);
+    assert!(text(&ran.stderr).contains("no run `other-1`; the latest is"), "{}", text(&ran.stderr));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_worker_that_was_killed_is_started_again() {
+    let project = Project::new(&[("scale.py", SCALE)]);
+    let running = project.command(&["optimize", "scale.py", "--budget", "25s"]).stdout(Stdio::piped()).spawn().unwrap();
+    judged(&project, 2);
+    let children = format!("/proc/{0}/task/{0}/children", running.id());
+    let children = std::fs::read_to_string(children).unwrap();
+    let kill = Command::new("kill").arg("-9").args(children.split_whitespace()).status().unwrap();
+    assert!(kill.success());
+    let ran = running.wait_with_output().unwrap();
+    assert!(ran.status.success(), "{}", text(&ran.stdout));
+    judged_once(&project);
 }

@@ -9,6 +9,7 @@ mod explain;
 mod inspect;
 mod optimize;
 mod record;
+mod report;
 mod resources;
 mod rules;
 mod stopping;
@@ -50,6 +51,8 @@ enum Command {
     Workloads(workloads::Args),
     /// Search for a faster version of a kernel, on the local GPU
     Optimize(optimize::Args),
+    /// Show what a search did: what was tried, what was measured, and why
+    Report(report::Args),
     /// Judge a file against another: is it right, is it faster
     Verify(verify::Args),
     /// Judge candidates for a Warpsmith on another machine (`evaluator.command` starts this)
@@ -139,6 +142,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Record(args) => record::run(&args, out),
         Command::Workloads(args) => workloads::run(&args, out),
         Command::Optimize(args) => optimize::run(&args, out),
+        Command::Report(args) => report::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Worker(args) => worker::run(&args),

@@ -22,10 +22,14 @@ use crate::settings;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The Python file with the kernel
-    file: PathBuf,
-    /// The kernel; needed when the file launches several
-    #[arg(long, value_name = "NAME")]
+    #[arg(required_unless_present = "resume")]
+    file: Option<PathBuf>,
+    /// The kernel [default: all that one call of the file launches]
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
     kernel: Option<String>,
+    /// Go on with a run that was stopped or died; `last` is the latest one
+    #[arg(long, value_name = "RUN")]
+    resume: Option<String>,
     /// How long to search, such as `60s` or `5m` (default: the setting `optimize.budget`)
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     budget: Option<f64>,
@@ -41,22 +45,40 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    let text = fs::read_to_string(&args.file).with_context(|| format!("{} cannot be read", args.file.display()))?;
-    let file = settings::absolute(&args.file)?;
-    let folder = file.parent().unwrap_or(Path::new("/"));
-    let loaded = settings::load(folder)?;
-    let Some(environment) = Environment::of_project(&loaded, folder) else {
-        bail!("no Python found; activate the project's environment or set `python` in warpsmith.toml");
-    };
-    let workspace = loaded.project(folder);
-    let mut settings = loaded.settings;
-    if let Some(budget) = args.budget {
-        settings.optimize.budget = budget;
-    }
-    let request = Request { file, text, kernel: args.kernel.clone(), workspace, python: environment.python, settings };
+    let request = request(args)?;
     let outcome = explore::optimize(&request, &Terminal::new()?)?;
     report(args, &request, &outcome, out)?;
     Ok(if outcome.offer.is_some() { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
+}
+
+/// What is optimized: the file that was named, or that of the run that goes on.
+fn request(args: &Args) -> anyhow::Result<Request> {
+    let named = args.file.as_deref().map(settings::absolute).transpose()?;
+    let folder = match &named {
+        Some(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
+        None => std::env::current_dir()?,
+    };
+    let loaded = settings::load(&folder)?;
+    let workspace = loaded.project(&folder);
+    let (mut file, mut kernel, mut budget) = (named.unwrap_or_default(), args.kernel.clone(), args.budget);
+    if let Some(run) = &args.resume {
+        let (of, asked, given) = explore::resumable(&workspace, run)?;
+        (kernel, budget) = (asked, budget.or(Some(given)));
+        if args.file.is_none() {
+            file = of;
+        }
+    }
+    let text = fs::read_to_string(&file).with_context(|| {
+        let shown = args.file.as_ref().unwrap_or(&file);
+        format!("{} cannot be read", shown.display())
+    })?;
+    let Some(environment) = Environment::of_project(&loaded, &folder) else {
+        bail!("no Python found; activate the project's environment or set `python` in warpsmith.toml");
+    };
+    let mut settings = loaded.settings;
+    settings.optimize.budget = budget.unwrap_or(settings.optimize.budget);
+    let (python, resume) = (environment.python, args.resume.clone());
+    Ok(Request { file, text, kernel, workspace, python, settings, resume })
 }
 
 fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Write) -> anyhow::Result<()> {
@@ -69,9 +91,9 @@ fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Writ
     if let (Some(offer), true) = (&outcome.offer, args.apply) {
         let now = fs::read_to_string(&request.file).unwrap_or_default();
         if now != request.text {
-            bail!("{} has changed meanwhile; nothing was written. {}", args.file.display(), outcome.summary);
+            bail!("{} has changed meanwhile; nothing was written. {}", name(args, request), outcome.summary);
         }
-        fs::write(&request.file, &offer.text).with_context(|| format!("{} cannot be written", args.file.display()))?;
+        fs::write(&request.file, &offer.text).with_context(|| format!("{} cannot be written", name(args, request)))?;
     } else if let Some(diff) = diff {
         write!(out, "{diff}")?;
     }
@@ -83,8 +105,13 @@ fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Writ
 }
 
 fn unified(args: &Args, request: &Request, offer: &Offer) -> String {
-    let name = args.file.display().to_string();
+    let name = name(args, request);
     TextDiff::from_lines(&request.text, &offer.text).unified_diff().header(&name, &name).to_string()
+}
+
+/// The file, as it was named.
+fn name(args: &Args, request: &Request) -> String {
+    args.file.as_ref().unwrap_or(&request.file).display().to_string()
 }
 
 /// `90`, `90s`, `1.5m`

@@ -152,6 +152,11 @@ impl Bench {
         self.ties.unwanted.store(unwanted, Ordering::Relaxed);
     }
 
+    /// Whether the process that all others come from has ended.
+    pub(super) fn is_gone(&self) -> bool {
+        self.forker.is_gone()
+    }
+
     /// The versions and the device.
     #[must_use]
     pub fn environment(&self) -> &Environment {

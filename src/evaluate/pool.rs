@@ -66,6 +66,15 @@ impl Evaluator {
         Ok(Self(Place::Here(benches.collect::<Result<_, ForkerError>>()?)))
     }
 
+    /// Whether a process of this machine that judges has ended; a link is made again by itself.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        match &self.0 {
+            Place::Here(benches) => benches.iter().any(|(bench, _)| bench.is_gone()),
+            Place::There(_) => false,
+        }
+    }
+
     /// The processor cores of the machine that judges.
     #[must_use]
     pub fn cores(&self) -> usize {

@@ -1,5 +1,6 @@
 //! A version of the file, and how it came about.
 
+use serde::{Deserialize, Serialize};
 use similar::{DiffTag, TextDiff};
 
 use crate::kernel::Module;
@@ -7,7 +8,8 @@ use crate::rules::{Edit, apply_edits};
 use crate::syntax::{Source, Span};
 
 /// One thing that was changed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Change {
     /// A number that has a name.
     Number { name: String, from: i64, to: i64 },
@@ -28,7 +30,12 @@ pub(super) struct Candidate {
 impl Candidate {
     /// The file as the user has it.
     pub(super) fn original(text: &str) -> Self {
-        Self { text: text.to_owned(), module: Module::build(&Source::parse(text)), changes: Vec::new() }
+        Self::changed(text, Vec::new())
+    }
+
+    /// A version of it, and what was changed on the way.
+    pub(super) fn changed(text: &str, changes: Vec<Change>) -> Self {
+        Self { text: text.to_owned(), module: Module::build(&Source::parse(text)), changes }
     }
 
     /// This one with some edits.
@@ -42,13 +49,18 @@ impl Candidate {
 
     /// What differs from the user's file, in words: `BLOCK_M 64 → 128, num_warps 4 → 8`
     pub(super) fn describe(&self) -> String {
-        let said = self.changes.iter().map(|change| match change {
-            Change::Number { name, from, to } => format!("{name} {from} → {to}"),
-            Change::Chosen { name, to } => format!("{name} = {to}"),
-            Change::Structure(what) => what.clone(),
-        });
-        said.collect::<Vec<_>>().join(", ")
+        describe(&self.changes)
     }
+}
+
+/// Changes in words.
+pub(super) fn describe(changes: &[Change]) -> String {
+    let said = changes.iter().map(|change| match change {
+        Change::Number { name, from, to } => format!("{name} {from} → {to}"),
+        Change::Chosen { name, to } => format!("{name} = {to}"),
+        Change::Structure(what) => what.clone(),
+    });
+    said.collect::<Vec<_>>().join(", ")
 }
 
 impl Change {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::candidate::{Candidate, edits_between};
+use super::journal::{Confirmed, Entry};
 use super::propose::Search;
 use super::rewrite::one_configuration::with_the_others;
 use super::run::{ROUGH_PAIRS, Run, failed};
@@ -37,7 +38,11 @@ impl Run<'_> {
     }
 
     /// Measures the best again, alone, on inputs and sizes that the search has not seen.
-    pub(super) fn confirm_best(&mut self, original: &Path, search: &Search<'_>) -> Result<Option<Offer>, OptimizeError> {
+    pub(super) fn confirm_best(
+        &mut self,
+        original: &Path,
+        search: &Search<'_>,
+    ) -> Result<Option<Offer>, OptimizeError> {
         if let (Some(why), 0) = (&self.undecided, self.evaluated) {
             return Err(failed(why.clone()));
         }
@@ -64,16 +69,23 @@ impl Run<'_> {
         self.tell(format!("confirming {}", candidate.describe()));
         let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
         let effort = Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0 };
-        let verdict = self.judge(original, &candidate.text, effort)?;
-        self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
-        match verdict.outcome {
-            Judged::Accepted => Ok(Speedup::believed(&verdict.measured, &self.bench.environment())),
-            Judged::Refused { reason, evidence, .. } => {
-                self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
-                Ok(None)
-            }
-            Judged::Undecided { .. } => Ok(None),
+        let mut verdict = self.judge(original, &candidate.text, effort)?;
+        if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {
+            verdict = self.judge(original, &candidate.text, effort)?;
         }
+        self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
+        let (speedup, refused) = match verdict.outcome {
+            Judged::Accepted => (Speedup::believed(&verdict.measured, &self.bench.environment()), None),
+            Judged::Refused { reason, evidence, .. } => {
+                self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
+                (None, Some((reason, evidence)))
+            }
+            Judged::Undecided { .. } => (None, None),
+        };
+        let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
+        let (seconds, change) = (self.seconds(), candidate.describe());
+        self.journal.write(&Entry::Confirmed(Confirmed { seconds, change, speedup: speedup.clone(), refused, checks }));
+        Ok(speedup)
     }
 
     fn offer(&self, candidate: &Candidate, speedup: Speedup) -> Offer {
@@ -81,7 +93,7 @@ impl Run<'_> {
         Offer { edits: edits_between(&self.request.text, &text), text, change: candidate.describe(), speedup }
     }
 
-    pub(super) fn outcome(self, offer: Option<Offer>, search: &Search<'_>) -> Outcome {
+    pub(super) fn outcome(&self, offer: Option<Offer>, search: &Search<'_>) -> Outcome {
         let summary = match &offer {
             Some(offer) => {
                 let by_comment = if self.target.workloads[0].source == Source::Launch {
@@ -100,7 +112,14 @@ impl Run<'_> {
             }
             None => self.no_offer(search),
         };
-        Outcome { kernel: self.target.name.clone(), evaluated: self.evaluated, remembered: self.remembered, offer, summary }
+        Outcome {
+            kernel: self.target.name.clone(),
+            evaluated: self.evaluated,
+            remembered: self.remembered,
+            offer,
+            summary,
+            run: self.journal.run.clone(),
+        }
     }
 
     /// What is said of candidates that were not judged again.

@@ -2,10 +2,13 @@
 
 mod candidate;
 mod confirm;
+mod journal;
 mod pool;
 mod prepare;
 mod propose;
 mod refusals;
+mod report;
+mod resume;
 mod rewrite;
 mod run;
 mod speedup;
@@ -14,6 +17,9 @@ mod tree;
 
 use std::path::PathBuf;
 
+pub use journal::{JournalError, runs};
+pub use report::{Confirmation, Refusal, Report, Tried};
+pub use resume::resumable;
 pub use speedup::{CallSpeedup, Speedup};
 
 use crate::python::ForkerError;
@@ -35,6 +41,8 @@ pub struct Request {
     pub python: PathBuf,
     /// Budget, parallelism, seed.
     pub settings: Settings,
+    /// A run to go on with, by its name; `last` for the latest.
+    pub resume: Option<String>,
 }
 
 /// How far a search is.
@@ -71,6 +79,8 @@ pub struct Outcome {
     pub offer: Option<Offer>,
     /// One or two sentences for the user.
     pub summary: String,
+    /// The name under which it was written down.
+    pub run: String,
 }
 
 /// A faster version of the file.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::candidate::{Candidate, Change};
+use super::journal::Made;
 use super::pool::pool;
 use super::rewrite::knobs::Knob;
 use super::rewrite::{SKILLS, Subject, Turn};
@@ -106,13 +107,36 @@ impl<'a> Search<'a> {
             };
             let id = self.tree.begin(at, step);
             let text = candidate.text.clone();
-            self.candidates.insert(id, candidate);
-            self.made.insert(id, (base, kind));
-            let point = self.point(id);
-            self.surrogate.begin(point.clone());
-            self.points.insert(id, point);
+            self.place(id, base, kind, candidate);
             return Some(Proposal { id, text });
         }
+    }
+
+    /// How a candidate came about.
+    pub(super) fn made(&self, id: Id) -> Made {
+        let (node, (base, kind)) = (self.tree.node(id), self.made[&id].clone());
+        let Candidate { text, changes, .. } = self.candidates[&id].clone();
+        Made { id, parent: node.parent, step: node.step, base, kind, changes, text }
+    }
+
+    /// A candidate of an earlier search in its place. They must come in the order in which they were made.
+    pub(super) fn make_again(&mut self, made: Made) -> Option<Proposal> {
+        let Made { id, parent, step, base, kind, changes, text } = made;
+        let fits = id == self.tree.len() && parent < id && self.candidates.contains_key(&base);
+        if !fits || self.tree.begin(parent, step) != id {
+            return None;
+        }
+        self.tried.insert(key(&text));
+        self.place(id, base, kind, Candidate::changed(&text, changes));
+        Some(Proposal { id, text })
+    }
+
+    fn place(&mut self, id: Id, base: Id, kind: String, candidate: Candidate) {
+        self.candidates.insert(id, candidate);
+        self.made.insert(id, (base, kind));
+        let point = self.point(id);
+        self.surrogate.begin(point.clone());
+        self.points.insert(id, point);
     }
 
     /// What a large step may begin with. The user's own is always among them.
@@ -332,10 +356,8 @@ mod tests {
 
     #[test]
     fn several_kernels_are_turned_under_names_of_their_own() {
-        let text = TEXT.replace(
-            "def run():\n",
-            "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n",
-        );
+        let text = TEXT
+            .replace("def run():\n", "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n");
         let (settings, workload, kernels) = (SearchSettings::default(), workload(), ["k".to_owned(), "l".to_owned()]);
         let field = Field { original: &text, kernels: &kernels, workload: &workload, settings: &settings };
         let mut search = Search::new(field, 1).unwrap();

@@ -143,6 +143,7 @@ mod tests {
 
     fn request(folder: &Path, text: &str) -> Request {
         Request {
+            resume: None,
             file: folder.join("f.py"),
             text: text.to_owned(),
             kernel: None,

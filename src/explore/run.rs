@@ -1,20 +1,20 @@
 //! One search from request to the candidates that may be offered.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::journal::{Entry, Journal};
 use super::prepare::{Target, select_kernels, target};
 use super::propose::{Field, Proposal, Search};
 use super::refusals::Refusals;
+use super::resume::Earlier;
+use super::speedup::{floor_share, rough, sum_of_times};
 use super::tree::{Fate, Id};
-use super::speedup::{floor_share, rough};
 use super::{Observer, OptimizeError, Outcome, Progress, Request};
-use crate::evaluate::{
-    Effort, Evaluator, Measured, Outcome as Judged, Reason, Task, Verdict, can_judge, is_stand_in,
-};
+use crate::evaluate::{Effort, Evaluator, Measured, Outcome as Judged, Reason, Task, Verdict, can_judge, is_stand_in};
 use crate::kernel::Module;
 use crate::protocol::Source;
 use crate::syntax;
@@ -29,6 +29,8 @@ pub(super) const ROUGH_PAIRS: usize = 10;
 const FULL_PAIRS: usize = 40;
 /// So many of the calls are measured while it is searched, the most frequent ones; all of them are when the best is confirmed.
 const SEARCHED: usize = 4;
+/// The processes that judge are started again so many times.
+const RESTARTS: usize = 3;
 /// What takes no longer than this share of its time to move its bytes is as fast as it gets.
 const AT_FLOOR: f64 = 0.95;
 /// How often a wait looks whether it goes on.
@@ -58,6 +60,12 @@ pub(super) struct Run<'a> {
     pub(super) best: Option<f64>,
     /// The share of the least possible time of what takes no longer than the memory needs.
     pub(super) at_floor: Option<f64>,
+    pub(super) journal: Journal,
+    /// Candidates of a run that goes on, which were being judged when it ended, and those whose judge died.
+    pub(super) again: VecDeque<Proposal>,
+    /// Who was judged twice.
+    retried: HashSet<Id>,
+    restarts: usize,
 }
 
 pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
@@ -77,6 +85,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let (bench, target) = started.map_err(stopped)?;
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
     let refusals = Refusals::of(request, &target.workloads);
+    let (journal, earlier) = Earlier::journal(request, &target, &bench.environment())?;
     let run = Run {
         request,
         observer,
@@ -93,8 +102,12 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         undecided: None,
         best: None,
         at_floor: None,
+        journal,
+        again: VecDeque::new(),
+        retried: HashSet::new(),
+        restarts: 0,
     };
-    run.go()
+    run.go(earlier)
 }
 
 /// Whether there is something to be done with the kernels; why not.
@@ -135,13 +148,18 @@ pub(super) fn failed(message: impl Into<String>) -> OptimizeError {
 }
 
 impl Run<'_> {
-    fn go(mut self) -> Result<Outcome, OptimizeError> {
+    fn go(mut self, earlier: Option<Earlier>) -> Result<Outcome, OptimizeError> {
         let original = self.write("original", &self.request.text)?;
         let (request, target) = (self.request, Arc::clone(&self.target));
         let mut search = search(request, &target).ok_or_else(|| failed("nothing can be turned any more"))?;
+        if let Some(earlier) = earlier {
+            self.restore(earlier, &mut search)?;
+        }
         self.search(&original, &mut search)?;
         let offer = self.confirm_best(&original, &search)?;
-        Ok(self.outcome(offer, &search))
+        let outcome = self.outcome(offer, &search);
+        self.end(&outcome);
+        Ok(outcome)
     }
 
     fn write(&self, name: &str, text: &str) -> Result<PathBuf, OptimizeError> {
@@ -164,14 +182,14 @@ impl Run<'_> {
             0 => self.bench.at_once(),
             set => set,
         };
-        let bench = Arc::clone(&self.bench);
         let (sender, verdicts) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
             let mut flying = 0;
             loop {
                 while flying < parallel && self.goes_on() {
-                    let Some(Proposal { id, text }) = search.propose() else { break };
-                    if let Some(fate) = self.was_refused(&text) {
+                    let Some(Proposal { id, text }) = self.next(search) else { break };
+                    if let Some((fate, refused)) = self.was_refused(&text) {
+                        self.came(id, fate, refused, None, true);
                         search.finish(id, fate);
                         continue;
                     }
@@ -179,7 +197,7 @@ impl Run<'_> {
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
                     let effort = Effort { thorough: false, sanitizer: false, beyond: false, rough, full, contender };
                     let task = self.task(original, &text, effort, SEARCHED)?;
-                    let (bench, sender) = (&bench, sender.clone());
+                    let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
                     scope.spawn(move || sender.send(Box::new((id, bench.judge(&task)))));
                     flying += 1;
                 }
@@ -194,7 +212,7 @@ impl Run<'_> {
                 // What still compiles would keep the cores and the device from the measurement that counts.
                 if self.spent() > ABANDON_SHARE || self.at_floor.is_some() || self.observer.cancelled() {
                     self.is_late = true;
-                    bench.abandon(true);
+                    self.bench.abandon(true);
                 }
             }
             Ok::<(), OptimizeError>(())
@@ -208,16 +226,32 @@ impl Run<'_> {
         self.spent() < SEARCH_SHARE && self.at_floor.is_none() && !self.observer.cancelled()
     }
 
+    /// What is judged next.
+    fn next(&mut self, search: &mut Search<'_>) -> Option<Proposal> {
+        if let Some(again) = self.again.pop_front() {
+            return Some(again);
+        }
+        let proposal = search.propose()?;
+        self.journal.write(&Entry::Made(search.made(proposal.id)));
+        Some(proposal)
+    }
+
     /// What came of a candidate that an earlier search has seen refused, for a reason that still holds.
-    fn was_refused(&mut self, text: &str) -> Option<Fate> {
+    fn was_refused(&mut self, text: &str) -> Option<(Fate, Option<(Reason, String)>)> {
         let (reason, evidence) = self.refusals.find(&self.bench, text)?;
-        self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
+        self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
         self.remembered += 1;
-        Some(fate(reason))
+        Some((fate(reason), Some((reason, evidence))))
     }
 
     /// Judging a candidate on so many of the calls.
-    pub(super) fn task(&mut self, original: &Path, text: &str, effort: Effort, calls: usize) -> Result<Task, OptimizeError> {
+    pub(super) fn task(
+        &mut self,
+        original: &Path,
+        text: &str,
+        effort: Effort,
+        calls: usize,
+    ) -> Result<Task, OptimizeError> {
         self.next_id += 1;
         let candidate = self.write(&format!("candidate_{}", self.next_id), text)?;
         let file = fs::canonicalize(&self.request.file).unwrap_or_else(|_| self.request.file.clone());
@@ -232,30 +266,62 @@ impl Run<'_> {
 
     fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
         self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
-        match verdict.outcome {
+        let (fate, refused, times) = match verdict.outcome {
             Judged::Accepted => {
                 let speedup = rough(&verdict.measured);
                 self.look_at_floor(&verdict.measured);
                 if speedup > self.best.unwrap_or(1.0) {
                     self.best = Some(speedup);
                 }
-                search.finish(id, Fate::Right(speedup));
+                (Fate::Right(speedup), None, Some(sum_of_times(&verdict.measured)))
             }
             Judged::Refused { reason, evidence, .. } => {
-                self.refused.entry(reason).or_insert((0, evidence)).0 += 1;
-                search.finish(id, fate(reason));
+                self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
+                (fate(reason), Some((reason, evidence)), None)
             }
-            Judged::Undecided { why } => {
-                search.forget(id);
-                // What was given up is nobody's fault.
-                if self.undecided.is_none() && !self.is_late {
-                    self.undecided = Some(why);
-                }
-                return;
-            }
-        }
+            Judged::Undecided { why } => return self.undecided(search, id, why),
+        };
+        search.finish(id, fate);
+        self.came(id, fate, refused, times, false);
         self.evaluated += 1;
         self.tell(format!("{} candidates", self.evaluated));
+    }
+
+    /// One of which nothing can be said: through no fault of its own it is judged once more.
+    fn undecided(&mut self, search: &mut Search<'_>, id: Id, why: String) {
+        if self.is_late {
+            // What was given up is judged when the run goes on.
+            return search.forget(id);
+        }
+        self.restart_what_died();
+        if self.retried.insert(id) {
+            let text = search.candidate(id).text.clone();
+            return self.again.push_back(Proposal { id, text });
+        }
+        search.forget(id);
+        self.journal.write(&Entry::GivenUp { id });
+        self.undecided.get_or_insert(why);
+    }
+
+    /// Whoever ends the processes that judge ends no search.
+    pub(super) fn restart_what_died(&mut self) -> bool {
+        if !self.bench.is_gone() || self.restarts >= RESTARTS {
+            return false;
+        }
+        self.restarts += 1;
+        let evaluator = &self.request.settings.evaluator;
+        let waiting = || !self.observer.cancelled();
+        let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
+        match Evaluator::start(&self.request.python, within.0, within.1, &waiting) {
+            Ok(bench) => {
+                self.bench = Arc::new(bench);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what judges has ended and does not start again");
+                false
+            }
+        }
     }
 
     /// Nothing that is right is much faster than what the memory needs for its bytes.

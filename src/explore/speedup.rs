@@ -1,6 +1,6 @@
 //! How much faster a candidate is, as far as that may be said.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::evaluate::statistics::median;
 use crate::evaluate::{Claim, Figures, Measured, is_stand_in};
@@ -12,7 +12,7 @@ const SLOWER: f64 = 0.98;
 const MEMORY_BOUND: f64 = 0.5;
 
 /// A speedup with its interval and the conditions it was measured under.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {
     /// Median ratio, original time over candidate time, with a cold L2 cache.
     pub ratio: f64,
@@ -33,14 +33,14 @@ pub struct Speedup {
     /// Device, driver, versions, shapes: what the number holds for.
     pub conditions: String,
     /// The share of the memory's bandwidth that original and candidate use, where it bounds them.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bandwidth: Option<(f64, f64)>,
     /// Each call by itself.
     pub calls: Vec<CallSpeedup>,
 }
 
 /// The speedup of one call.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallSpeedup {
     /// The call: `softmax(float32[4096,1000])`.
     pub call: String,
@@ -140,6 +140,12 @@ pub(super) fn floor_share(measured: &[Measured]) -> Option<(f64, f64)> {
         (before, after) = (before + count(one) * times.0, after + count(one) * times.1);
     }
     (after > 0.0 && before > 0.0).then(|| (floor / before, floor / after))
+}
+
+/// Milliseconds of original and candidate, of all calls.
+pub(super) fn sum_of_times(measured: &[Measured]) -> (f64, f64) {
+    let times = measured.iter().map(Measured::times);
+    times.fold((0.0, 0.0), |sum, times| (sum.0 + times.0, sum.1 + times.1))
 }
 
 fn count(measured: &Measured) -> f64 {

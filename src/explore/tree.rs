@@ -4,6 +4,8 @@
 //! has a score of its own, which is held against its best child's. Candidates that are still being judged count as visits that
 //! brought nothing, so that those who choose beside each other choose other places.
 
+use serde::{Deserialize, Serialize};
+
 use crate::chance::Chance;
 use crate::settings::SearchSettings;
 
@@ -14,7 +16,8 @@ pub(super) type Id = usize;
 pub(super) const ROOT: Id = 0;
 
 /// How a candidate was made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Step {
     /// By a change of one that keeps its structure.
     Small,
@@ -23,7 +26,8 @@ pub(super) enum Step {
 }
 
 /// What came of judging a candidate.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(super) enum Fate {
     /// It does not compile.
     Uncompiled,
@@ -86,6 +90,11 @@ impl Node {
 impl Tree {
     pub(super) fn new(settings: &SearchSettings) -> Self {
         Self { nodes: vec![Node::new(ROOT, Step::Large)], settings: settings.clone() }
+    }
+
+    /// How many nodes there have been: the number of the next one.
+    pub(super) fn len(&self) -> Id {
+        self.nodes.len()
     }
 
     pub(super) fn node(&self, id: Id) -> &Node {

@@ -99,6 +99,12 @@ struct Shared {
 }
 
 impl Forker {
+    /// Whether it has ended.
+    #[must_use]
+    pub fn is_gone(&self) -> bool {
+        lock(&self.shared.listeners).is_none()
+    }
+
     /// Starts a forker and waits until it has imported what it needs; `waiting` is asked now and then whether to go on.
     /// Its children see the device of that number alone, counted among those that this process sees.
     ///

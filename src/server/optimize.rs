@@ -230,6 +230,7 @@ impl Owner {
     fn request(&mut self, unit: &Unit, kernel: &Kernel) -> Option<Request> {
         let resolved = self.resolved(unit);
         Some(Request {
+            resume: None,
             file: unit.path.clone()?,
             text: unit.source.text().to_string(),
             kernel: Some(kernel.name.clone()),

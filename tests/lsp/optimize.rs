@@ -59,6 +59,7 @@ fn found(request: &Request) -> Outcome {
         remembered: 0,
         offer: Some(offer),
         summary: "1.83× faster".to_owned(),
+        run: "scale-1".to_owned(),
     }
 }
 
@@ -278,7 +279,14 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
             std::thread::yield_now();
         }
         let summary = "nothing is faster".to_owned();
-        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 3, remembered: 0, offer: None, summary })
+        Ok(Outcome {
+            kernel: "scale".to_owned(),
+            evaluated: 3,
+            remembered: 0,
+            offer: None,
+            summary,
+            run: String::new(),
+        })
     };
     let mut client = setup().tools(tools(Arc::new(search))).start();
     let document = open(&mut client);
@@ -301,7 +309,14 @@ fn a_search_asks_before_it_runs_the_users_program() {
     for (choice, expected) in [(run, true), (json!({ "title": "Cancel" }), false), (Value::Null, false)] {
         let search = |_: &Request, observer: &dyn Observer| {
             let summary = format!("confirmed: {}", observer.confirm("Run `python train.py`?"));
-            Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, remembered: 0, offer: None, summary })
+            Ok(Outcome {
+                kernel: "scale".to_owned(),
+                evaluated: 0,
+                remembered: 0,
+                offer: None,
+                summary,
+                run: String::new(),
+            })
         };
         let mut client = Setup::new().full().tools(tools(Arc::new(search))).start();
         let document = open(&mut client);
@@ -428,7 +443,14 @@ fn an_evaluator_elsewhere_does_without_a_device_here() {
     let missing = || Devices::Missing("no GPU here".to_owned());
     let search = |request: &Request, _: &dyn Observer| {
         let summary = format!("judged by {:?}", request.settings.evaluator.command);
-        Ok(Outcome { kernel: "scale".to_owned(), evaluated: 0, remembered: 0, offer: None, summary })
+        Ok(Outcome {
+            kernel: "scale".to_owned(),
+            evaluated: 0,
+            remembered: 0,
+            offer: None,
+            summary,
+            run: String::new(),
+        })
     };
     let tools = Tools { devices: Arc::new(missing), ..tools(Arc::new(search)) };
     let options = json!({ "settings": { "select": ["L002"], "evaluator": { "command": ["gpubox"] } } });

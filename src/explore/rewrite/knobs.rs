@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::explore::candidate::Change;
 use super::written::literal;
+use crate::explore::candidate::Change;
 use crate::kernel::ast::{Expr, argument, has_star};
 use crate::kernel::{Autotune, Config, Kernel, Launch, Module};
 use crate::rules::Edit;
@@ -11,7 +11,8 @@ use crate::syntax::Span;
 use crate::workload::Numbers;
 
 /// Launch options that are tried, with their default on NVIDIA devices.
-const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16, 32]), ("num_stages", 3, &[1, 2, 3, 4, 5, 6])];
+const OPTIONS: [(&str, i64, &[i64]); 2] =
+    [("num_warps", 4, &[1, 2, 4, 8, 16, 32]), ("num_stages", 3, &[1, 2, 3, 4, 5, 6])];
 /// Tile sizes that are tried: so many bits below each. A one is rarely a tile size, and could not be told from what is none.
 const TILES: std::ops::RangeInclusive<u32> = 1..=14;
 
@@ -173,7 +174,9 @@ pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
     let mut edits: BTreeMap<Span, String> = BTreeMap::new();
     for (knob, &value) in knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value) {
         match &knob.place {
-            Place::Literals(spans) | Place::Computed(spans) => edits.extend(spans.iter().map(|&span| (span, value.to_string()))),
+            Place::Literals(spans) | Place::Computed(spans) => {
+                edits.extend(spans.iter().map(|&span| (span, value.to_string())))
+            }
             Place::Word(end) => {
                 let text = edits.entry(Span::new(*end, *end)).or_default();
                 text.push_str(&format!(" {}={value}", knob.name));

@@ -108,7 +108,8 @@ def run(x):
         let third = second.with(&turn.edits, &turn.changes);
         assert!(third.text.contains("triton.Config({\"B\": 256}, num_warps=8, num_stages=4),"), "{}", third.text);
         let with = with_the_others(&original, &third).unwrap();
-        let added = "        triton.Config({\"B\": 256}, num_warps=8, num_stages=4),\n        triton.Config({\"B\": 64}";
+        let added =
+            "        triton.Config({\"B\": 256}, num_warps=8, num_stages=4),\n        triton.Config({\"B\": 64}";
         assert_eq!(with.text, TEXT.replace("        triton.Config({\"B\": 64}", added));
         assert_eq!(with_the_others(&original, &original).map(|it| it.text), None);
     }

@@ -1,0 +1,122 @@
+//! A report as one page.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use super::{Report, pictures};
+
+const STYLE: &str = "
+:root { color-scheme: light dark; --line: #8888; --good: #2a9d5c; --bad: #c8553d; --dim: #999; --accent: #3b6fd4 }
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+pre, code { font: 13px/1.45 ui-monospace, monospace } pre { overflow: auto; padding: .8rem; border: 1px solid var(--line) }
+table { border-collapse: collapse } th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left }
+td.number { text-align: right; font-variant-numeric: tabular-nums } .scroll { overflow: auto; max-height: 40rem }
+svg { max-width: none; font: 12px system-ui, sans-serif } svg text { fill: currentColor } svg path { fill: none; stroke: var(--line) }
+svg path.best { stroke: var(--accent); stroke-width: 2 } svg path.large { stroke-dasharray: 3 2 }
+.right, .after { fill: var(--good) } .wrong, .uncompiled { fill: var(--bad) } .open, .before { fill: var(--dim) } .start, .floor { fill: var(--accent) }
+.add { color: var(--good) } .del { color: var(--bad) }
+";
+
+/// The page.
+pub(super) fn page(report: &Report) -> String {
+    let title = format!("{} · {}", report.name, report.run);
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head { meta charset="utf-8"; meta name="viewport" content="width=device-width"; title { (title) } style { (PreEscaped(STYLE)) } }
+            body {
+                h1 { code { (report.name) } }
+                (head(report))
+                (calls(report))
+                @if let Some(diff) = &report.diff { h2 { "The change" } (coloured(diff)) }
+                h2 { "Best speedup over time" } (PreEscaped(pictures::progress(report)))
+                (tried(report))
+                (evidence(report))
+                h2 { "To run it again" }
+                @for command in report.again() { pre { (command) } }
+            }
+        }
+    };
+    page.into_string()
+}
+
+fn head(report: &Report) -> Markup {
+    html! {
+        @match (&report.speedup, &report.summary) {
+            (Some(speedup), _) => p { strong { (speedup.label()) } },
+            (None, Some(summary)) => p { strong { (summary) } },
+            (None, None) => p { "It was stopped before it ended. To go on: " code { "warpsmith optimize --resume " (report.run) } },
+        }
+        @if let Some(change) = &report.change { p { (change) } }
+        p { (report.environment) "; " (report.date) "; " (format!("{:.0} of {:.0} s", report.seconds, report.budget)) "; " code { (report.file.display().to_string()) } }
+    }
+}
+
+/// A table of the calls, and their bounds.
+fn calls(report: &Report) -> Markup {
+    let Some(speedup) = &report.speedup else { return html! {} };
+    html! {
+        h2 { "Calls" }
+        table {
+            tr { th { "call" } th { "seen" } th { "before" } th { "after" } th { "faster" } th { "95 %" } th { "of the memory's rate" } }
+            @for call in &speedup.calls {
+                tr {
+                    td { code { (call.call) } }
+                    td.number { (call.count) "×" }
+                    td.number { (format!("{:.4} ms", call.before_ms)) }
+                    td.number { (format!("{:.4} ms", call.after_ms)) }
+                    td.number { (format!("{:.2}×", call.ratio)) }
+                    td { (format!("{:.2}–{:.2}", call.interval[0], call.interval[1])) }
+                    td { @if let Some((before, after)) = call.floor_share { (format!("{:.0} → {:.0} %", 100.0 * before, 100.0 * after)) } }
+                }
+            }
+        }
+        p { (speedup.pairs) " interleaved pairs, cold L2. " (speedup.conditions) }
+        @if let Some(picture) = pictures::bounds(report) { (PreEscaped(picture)) }
+    }
+}
+
+fn coloured(diff: &str) -> Markup {
+    html! {
+        pre {
+            @for line in diff.lines() {
+                @match line.as_bytes().first() {
+                    Some(b'+') => span.add { (line) },
+                    Some(b'-') => span.del { (line) },
+                    _ => (line),
+                }
+                "\n"
+            }
+        }
+    }
+}
+
+/// The tree, and why candidates failed.
+fn tried(report: &Report) -> Markup {
+    let (right, wrong) = (report.count("right"), report.count("wrong"));
+    html! {
+        h2 { "What was tried" }
+        p { (right) " candidates were right, " (wrong) " wrong, " (report.count("uncompiled")) " did not compile." }
+        div.scroll { (PreEscaped(pictures::tree(report))) }
+        @if !report.refusals.is_empty() {
+            table {
+                tr { th { "refused for" } th { "candidates" } th { "for example" } }
+                @for refusal in &report.refusals {
+                    tr { td { (refusal.reason) } td.number { (refusal.count) } td { pre { (refusal.example) } } }
+                }
+            }
+        }
+    }
+}
+
+/// What was seen when the best were measured again.
+fn evidence(report: &Report) -> Markup {
+    html! {
+        @for confirmation in &report.confirmations {
+            h2 { "Confirming " (confirmation.change) }
+            @if let Some(refused) = &confirmation.refused { pre { (refused) } }
+            table {
+                @for (name, seen) in &confirmation.checks { tr { td { (name) } td { (seen) } } }
+            }
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! A report for a pull request.
+
+use std::fmt::Write;
+
+use super::Report;
+
+/// The whole text.
+pub(super) fn text(report: &Report) -> String {
+    let mut out = format!("# `{}`: run `{}`\n\n", report.name, report.run);
+    let summary = report
+        .summary
+        .as_deref()
+        .unwrap_or("It was stopped before it ended; `warpsmith optimize --resume` goes on with it.");
+    let _ = writeln!(out, "{summary}\n");
+    let _ =
+        writeln!(out, "{}; {}; {:.0} of {:.0} s.\n", report.environment, report.date, report.seconds, report.budget);
+    if let Some(speedup) = &report.speedup {
+        out += "| call | seen | before | after | faster | 95 % |\n|---|---:|---:|---:|---:|---|\n";
+        for call in &speedup.calls {
+            let [low, high] = call.interval;
+            let (before, after, ratio) = (call.before_ms, call.after_ms, call.ratio);
+            let _ = writeln!(
+                out,
+                "| `{}` | {}× | {before:.4} ms | {after:.4} ms | {ratio:.2}× | {low:.2}–{high:.2} |",
+                call.call, call.count
+            );
+        }
+        out.push('\n');
+    }
+    if let Some(diff) = &report.diff {
+        let _ = writeln!(out, "```diff\n{diff}```\n");
+    }
+    let (right, wrong, uncompiled) = (report.count("right"), report.count("wrong"), report.count("uncompiled"));
+    let _ = writeln!(out, "{right} candidates were right, {wrong} wrong, {uncompiled} did not compile.");
+    for refusal in &report.refusals {
+        let first = refusal.example.lines().next().unwrap_or_default();
+        let _ = writeln!(out, "- {} ({}): {first}", refusal.reason, refusal.count);
+    }
+    let [optimize, show] = report.again();
+    let _ = writeln!(out, "\nTo run it again: `{optimize}`; to see it: `{show}`.");
+    out
+}

@@ -1,0 +1,116 @@
+use super::*;
+use crate::evaluate::Reason;
+use crate::explore::candidate::Change;
+use crate::explore::journal::Ended;
+
+fn made(id: Id, parent: Id, step: Step) -> Entry {
+    let changes = vec![Change::Number { name: "B<1>".to_owned(), from: 64, to: 128 }];
+    let (kind, text) = ("B up".to_owned(), String::new());
+    Entry::Made(Made { id, parent, step, base: 1, kind, changes, text })
+}
+
+fn came(id: Id, seconds: f64, fate: Fate, refused: Option<(Reason, String)>) -> Entry {
+    Entry::Came(Came { id, seconds, fate, refused, times: None, remembered: false })
+}
+
+fn entries() -> Vec<Entry> {
+    let text = "a = 64\nb = 1\n".to_owned();
+    let begun = Begun {
+        form: Begun::FORM,
+        at: 1_795_400_000_000,
+        file: PathBuf::from("/project/k.py"),
+        asked: None,
+        name: "k".to_owned(),
+        text: text.clone(),
+        calls: vec!["f(float32[8])".to_owned()],
+        calls_hash: String::new(),
+        budget: 60.0,
+        seed: 1,
+        environment: "Test GPU".to_owned(),
+    };
+    let call = crate::explore::CallSpeedup {
+        call: "f(float32[8])".to_owned(),
+        count: 3,
+        ratio: 1.5,
+        interval: [1.4, 1.6],
+        before_ms: 0.3,
+        after_ms: 0.2,
+        floor_share: Some((0.5, 0.75)),
+    };
+    let speedup = Speedup {
+        ratio: 1.5,
+        low: 1.4,
+        high: 1.6,
+        before_ms: 0.3,
+        after_ms: 0.2,
+        calls: vec![call],
+        ..Speedup::default()
+    };
+    let ended = Ended {
+        seconds: 42.0,
+        summary: "`k` is 1.50× faster".to_owned(),
+        text: Some(text.replace("64", "128")),
+        change: Some("B 64 → 128".to_owned()),
+        speedup: Some(speedup.clone()),
+    };
+    let checks = vec![("inputs".to_owned(), "unchanged".to_owned())];
+    let change = "B 64 → 128".to_owned();
+    vec![
+        Entry::Begun(begun),
+        made(2, 1, Step::Small),
+        made(3, 0, Step::Large),
+        made(4, 3, Step::Small),
+        made(5, 3, Step::Small),
+        came(2, 1.0, Fate::Right(1.2), None),
+        came(3, 2.0, Fate::Wrong, Some((Reason::Output, "differs by <3>".to_owned()))),
+        came(4, 3.0, Fate::Right(1.5), None),
+        Entry::Confirmed(Confirmed { seconds: 40.0, change, speedup: Some(speedup), refused: None, checks }),
+        Entry::Ended(ended),
+    ]
+}
+
+#[test]
+fn a_report_tells_what_was_tried_and_what_came_of_it() {
+    let report = Report::from_entries("k-1".to_owned(), &entries());
+    assert_eq!(report.best, [(0.0, 1.0), (1.0, 1.2), (3.0, 1.5)]);
+    assert_eq!([report.count("right"), report.count("wrong"), report.count("open")], [2, 1, 1]);
+    assert_eq!((report.refusals[0].reason.as_str(), report.refusals[0].count), ("Output", 1));
+    assert_eq!((report.seconds, report.date.as_str()), (42.0, "2026-11-23"));
+    assert!(report.diff.as_ref().unwrap().contains("-a = 64\n+a = 128\n"));
+
+    let text = report.markdown();
+    for words in [
+        "# `k`: run `k-1`",
+        "| `f(float32[8])` | 3× | 0.3000 ms | 0.2000 ms | 1.50× | 1.40–1.60 |",
+        "+a = 128",
+        "- Output (1): differs",
+    ] {
+        assert!(text.contains(words), "{words}\n{text}");
+    }
+}
+
+#[test]
+fn the_page_has_everything_in_it_and_escapes_what_it_shows() {
+    let report = Report::from_entries("k-1".to_owned(), &entries());
+    let page = report.html();
+    for words in ["1.50× faster: 300 → 200 µs", "differs by &lt;3&gt;", "B&lt;1&gt; 64 → 128", "inputs", "50 → 75 %"]
+    {
+        assert!(page.contains(words) || words == "{words}\n{page}");
+    }
+    // The memory's least is half of 0.3 ms.
+    assert!(page.contains("0.1500 ms"));
+    // One circle for each candidate, the root and the original; nothing is fetched.
+    let tree = page.split("tree of candidates").nth(1).unwrap().split("</svg>").next().unwrap();
+    assert_eq!(tree.matches("<circle").count(), 6);
+    assert!(!page.contains("http") && !page.contains("<script"));
+}
+
+#[test]
+fn a_run_that_was_stopped_says_how_to_go_on() {
+    let mut entries = entries();
+    entries.truncate(7);
+    let report = Report::from_entries("k-1".to_owned(), &entries);
+    assert!(report.html().contains("warpsmith optimize --resume k-1"));
+    assert!(report.markdown().contains("--resume"));
+    assert_eq!((report.seconds, report.count("open")), (2.0, 2));
+}

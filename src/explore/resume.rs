@@ -1,0 +1,177 @@
+//! A run that goes on after it was stopped, and what is written down of one.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use super::journal::{Begun, Came, Ended, Entry, Journal, Made, read};
+use super::prepare::Target;
+use super::propose::Search;
+use super::run::{Run, failed};
+use super::tree::{Fate, Id};
+use super::{OptimizeError, Outcome, Request};
+use crate::clock::now_milliseconds;
+use crate::evaluate::{Reason, title};
+use crate::protocol::{Environment, Workload};
+use crate::syntax::normal_form;
+
+/// Characters of evidence that are written down.
+const EVIDENCE: usize = 600;
+
+/// What an earlier part of a run has done.
+pub(super) struct Earlier {
+    entries: Vec<Entry>,
+    /// Seconds of the budget.
+    seconds: f64,
+}
+
+impl Earlier {
+    /// The journal of a run: a new one, or that of the run to go on with, with what it holds.
+    pub(super) fn journal(
+        request: &Request,
+        target: &Target,
+        environment: &Environment,
+    ) -> Result<(Journal, Option<Self>), OptimizeError> {
+        let Some(run) = &request.resume else {
+            return Ok((Journal::begin(&request.workspace, &target.name, begun(request, target, environment)), None));
+        };
+        let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;
+        let Some(Entry::Begun(first)) = entries.first() else { return Err(failed("the run has no beginning")) };
+        if entries.iter().any(|entry| matches!(entry, Entry::Ended(_))) {
+            return Err(failed(format!("`{run}` is over; `warpsmith report {run}` tells of it")));
+        }
+        let file = |path: &std::path::Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if file(&first.file) != file(&request.file) || normal_form(&first.text) != normal_form(&request.text) {
+            let name = first.file.display();
+            return Err(failed(format!("{name} is not what it was when `{run}` began; begin a new run")));
+        }
+        if first.calls_hash != hash(&target.workloads) {
+            return Err(failed(format!("other calls are recorded than when `{run}` began; begin a new run")));
+        }
+        let mut journal = Journal::append(&request.workspace, &run).map_err(|error| failed(error.to_string()))?;
+        let seconds = entries.iter().filter_map(seconds).fold(0.0, f64::max);
+        journal.write(&Entry::Resumed { at: now_milliseconds(), seconds });
+        Ok((journal, Some(Self { entries, seconds })))
+    }
+}
+
+/// Of a run: the file, the kernel that was asked for, the budget.
+///
+/// # Errors
+/// When there is no such run, or it cannot be read.
+pub fn resumable(
+    workspace: &std::path::Path,
+    run: &str,
+) -> Result<(std::path::PathBuf, Option<String>, f64), super::JournalError> {
+    let (_, entries) = read(workspace, run)?;
+    let begun = entries.into_iter().find_map(|entry| if let Entry::Begun(begun) = entry { Some(begun) } else { None });
+    Ok(begun.map(|begun| (begun.file, begun.asked, begun.budget)).unwrap_or_default())
+}
+
+fn seconds(entry: &Entry) -> Option<f64> {
+    match entry {
+        Entry::Came(Came { seconds, .. }) | Entry::Resumed { seconds, .. } => Some(*seconds),
+        Entry::Confirmed(confirmed) => Some(confirmed.seconds),
+        _ => None,
+    }
+}
+
+fn begun(request: &Request, target: &Target, environment: &Environment) -> Begun {
+    Begun {
+        form: Begun::FORM,
+        at: now_milliseconds(),
+        file: request.file.clone(),
+        asked: request.kernel.clone(),
+        name: target.name.clone(),
+        text: request.text.clone(),
+        calls: target.workloads.iter().map(title).collect(),
+        calls_hash: hash(&target.workloads),
+        budget: request.settings.optimize.budget,
+        seed: request.settings.optimize.seed,
+        environment: format!("{}, Triton {}, torch {}", environment.device, environment.triton, environment.torch),
+    }
+}
+
+/// What tells calls from others, as far as it matters.
+fn hash(workloads: &[Workload]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for workload in workloads {
+        let parts = (&workload.entry, &workload.args, &workload.kwargs, workload.gradients);
+        hasher.update(&serde_json::to_vec(&parts).unwrap_or_default());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+impl Run<'_> {
+    /// Puts back what an earlier part of the run has found. What was being judged then is judged first.
+    pub(super) fn restore(&mut self, earlier: Earlier, search: &mut Search<'_>) -> Result<(), OptimizeError> {
+        let other = || failed("the run cannot go on with this release of Warpsmith; begin a new one");
+        let mut open: HashSet<Id> = HashSet::new();
+        let mut made: Vec<Made> = Vec::new();
+        for entry in earlier.entries {
+            match entry {
+                Entry::Made(one) => {
+                    open.insert(one.id);
+                    made.push(one.clone());
+                    search.make_again(one).ok_or_else(other)?;
+                }
+                Entry::Came(came) if open.remove(&came.id) => {
+                    self.remember(&came);
+                    search.finish(came.id, came.fate);
+                }
+                Entry::GivenUp { id } if open.remove(&id) => search.forget(id),
+                _ => {}
+            }
+        }
+        made.retain(|one| open.contains(&one.id));
+        self.again = made.into_iter().map(|Made { id, text, .. }| super::propose::Proposal { id, text }).collect();
+        self.started = Instant::now().checked_sub(Duration::from_secs_f64(earlier.seconds)).unwrap_or(self.started);
+        Ok(())
+    }
+
+    fn remember(&mut self, came: &Came) {
+        if came.remembered {
+            self.remembered += 1;
+        } else {
+            self.evaluated += 1;
+        }
+        if let Some((reason, evidence)) = &came.refused {
+            self.refused.entry(*reason).or_insert((0, evidence.clone())).0 += 1;
+        }
+        if let Fate::Right(speedup) = came.fate
+            && speedup > self.best.unwrap_or(1.0)
+        {
+            self.best = Some(speedup);
+        }
+    }
+
+    /// Writes down what came of a candidate.
+    pub(super) fn came(
+        &mut self,
+        id: Id,
+        fate: Fate,
+        refused: Option<(Reason, String)>,
+        times: Option<(f64, f64)>,
+        remembered: bool,
+    ) {
+        let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
+        let seconds = self.seconds();
+        self.journal.write(&Entry::Came(Came { id, seconds, fate, refused, times, remembered }));
+    }
+
+    /// Writes down how the run ended.
+    pub(super) fn end(&mut self, outcome: &Outcome) {
+        let offer = outcome.offer.as_ref();
+        let ended = Ended {
+            seconds: self.seconds(),
+            summary: outcome.summary.clone(),
+            text: offer.map(|offer| offer.text.clone()),
+            change: offer.map(|offer| offer.change.clone()),
+            speedup: offer.map(|offer| offer.speedup.clone()),
+        };
+        self.journal.write(&Entry::Ended(ended));
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}
