@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use super::Subject;
 use super::written::grid_of;
+use super::{Subject, fresh};
 use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, has_star};
 use crate::kernel::{Kernel, Launch, Module};
 use crate::protocol::Source;
@@ -81,13 +81,7 @@ pub(super) fn lift(subject: &Subject<'_>, size: i64) -> Option<Lifted> {
     if subject.workload.source == Source::Launch || !is_plain {
         return None;
     }
-    let fresh = |base: &str| {
-        let mut name = base.to_owned();
-        while text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == name) {
-            name.push('_');
-        }
-        name
-    };
+    let fresh = |base: &str| fresh(text, base);
     let names = Names { rows: fresh("rows"), exist: fresh("in_rows"), count: fresh("row_count"), size: fresh("ROWS") };
     let (kinds, begun, edits) = Default::default();
     let mut lift = Lift { module, kernel, text, names, kinds, begun, edits, has_rows: false };

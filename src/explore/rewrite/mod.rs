@@ -3,6 +3,7 @@
 //! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
 
 mod configuration;
+mod grouped_order;
 pub(super) mod knobs;
 mod launch_options;
 mod lift;
@@ -48,6 +49,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,
     &one_configuration::OneConfiguration,
+    &grouped_order::GroupedOrder,
 ];
 
 /// What a skill sees.
@@ -91,6 +93,21 @@ impl<'a> Subject<'a> {
     fn present(&self) -> knobs::Setting {
         self.knobs.iter().map(|knob| knob.current).collect()
     }
+}
+
+/// A name that stands nowhere in a text.
+fn fresh(text: &str, base: &str) -> String {
+    let mut name = base.to_owned();
+    while text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == name) {
+        name.push('_');
+    }
+    name
+}
+
+/// What stands before a statement on its line, where that is space alone.
+fn indent_of(text: &str, at: usize) -> Option<&str> {
+    let line = text[..at].rfind('\n')? + 1;
+    Some(&text[line..at]).filter(|before| before.trim().is_empty())
 }
 
 /// `None` where a launch that was recorded by itself is in no comment.

@@ -1,6 +1,6 @@
 //! The whole row in one tile, where several passes go over it.
 
-use super::{Change, Skill, Subject, Turn};
+use super::{Change, Skill, Subject, Turn, indent_of};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
 use crate::kernel::ast::{Expr, Stmt, StmtKind, argument, has_star, walk_statements};
@@ -95,12 +95,8 @@ fn pass<'a>(kernel: &Kernel, statement: &'a Stmt) -> Option<Pass<'a>> {
 
 /// The body of a loop that has one round, where the loop stood.
 fn straightened(text: &str, pass: &Pass<'_>) -> Option<String> {
-    let indent = |at: usize| -> Option<&str> {
-        let line = text[..at].rfind('\n')? + 1;
-        Some(&text[line..at]).filter(|before| before.trim().is_empty())
-    };
     let (first, last) = (pass.body.first()?, pass.body.last()?);
-    let (outer, inner) = (indent(pass.statement.span.start)?, indent(first.span.start)?);
+    let (outer, inner) = (indent_of(text, pass.statement.span.start)?, indent_of(text, first.span.start)?);
     let deeper = inner.strip_prefix(outer).filter(|deeper| !deeper.is_empty())?;
     let mut lines = vec![format!("{} = 0", pass.variable)];
     let body = text.get(first.span.start - inner.len()..last.span.end)?;
