@@ -8,6 +8,8 @@ pub(super) mod knobs;
 mod launch_options;
 mod lift;
 pub(super) mod one_configuration;
+mod parameter;
+mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
 mod tile_sizes;
@@ -50,6 +52,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &single_tile::SingleTile,
     &one_configuration::OneConfiguration,
     &grouped_order::GroupedOrder,
+    &rounds_at_once::RoundsAtOnce,
 ];
 
 /// What a skill sees.
