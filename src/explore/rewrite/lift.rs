@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::pointwise::{METHODS, is_function, is_helper};
 use super::written::grid_of;
 use super::{Subject, fresh};
 use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, has_star};
@@ -30,16 +31,8 @@ impl Kind {
     }
 }
 
-/// Functions that work on each element alone.
-const ELEMENTWISE: &[&str] = &[
-    "abs", "cast", "ceil", "clamp", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2",
-    "maximum", "minimum", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "where",
-];
 /// Functions that make one element of a row.
 const REDUCTIONS: &[&str] = &["max", "min", "sum"];
-/// Methods of tensors that work on each element alone.
-const METHODS: &[&str] = &["to", "cast", "exp", "log", "sqrt", "abs"];
-
 /// Names that the new kernel has.
 struct Names {
     /// The numbers of the rows of a program, as a column.
@@ -264,6 +257,10 @@ impl<'a> Lift<'a> {
                 let kind = self.expr(value)?;
                 (self.all(&call.args)? == SCALAR).then_some(kind)
             }
+            ExprKind::Name(name) if self.module.kernel(name).is_some() => {
+                let helper = self.module.kernel(name).filter(|_| !self.kernel.locals.contains(name))?;
+                is_helper(self.module, helper).then(|| self.all(&call.args))?
+            }
             ExprKind::Name(name) if ["float", "range", "min", "max"].contains(&name.as_str()) => {
                 (!self.kernel.locals.contains(name) && self.all(&call.args)? == SCALAR).then_some(SCALAR)
             }
@@ -306,7 +303,7 @@ impl<'a> Lift<'a> {
                 self.all(&call.args).filter(|kind| *kind == SCALAR)
             }
             _ if REDUCTIONS.contains(&last) => self.reduction(call),
-            _ if ELEMENTWISE.contains(&last) || name.contains("libdevice.") => self.all(&call.args),
+            _ if is_function(name) => self.all(&call.args),
             _ => None,
         }
     }

@@ -9,6 +9,7 @@ mod launch_options;
 mod lift;
 pub(super) mod one_configuration;
 mod parameter;
+mod pointwise;
 mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;

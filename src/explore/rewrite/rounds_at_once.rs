@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::parameter::add_constexpr;
+use super::pointwise::is_function;
 use super::{Change, Skill, Subject, Turn, fresh, indent_of};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
@@ -13,12 +14,6 @@ use crate::syntax::Span;
 
 /// So many rounds are tried.
 const ROUNDS: [i64; 4] = [8, 16, 32, 64];
-/// Functions that work on each element alone.
-const ELEMENTWISE: &[&str] = &[
-    "abs", "cast", "cos", "exp", "exp2", "log", "log2", "maximum", "minimum", "rsqrt", "sigmoid", "sin", "sqrt",
-    "where",
-];
-
 /// Makes a tile of rows of what a loop loads row by row to add it to a sum: more is on its way from the memory at a time, and more threads
 /// have something to do. The sum gets a row for each round of the tile, and these are added up after the loop. Rounds beyond the
 /// loop's end load nothing and add nothing.
@@ -224,7 +219,7 @@ impl<'a> Rows<'a> {
                 }
                 Some(differs)
             }
-            name if ELEMENTWISE.contains(&name.rsplit('.').next()?) => Some(differs),
+            name if is_function(name) => Some(differs),
             _ => None,
         }
     }

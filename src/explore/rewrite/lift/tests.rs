@@ -92,6 +92,11 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
     };
     let store = "    tl.store(y + row * n + at, tl.load(x + row * n + at))\n";
     let plain = lifted(&text(store, "(m,)")).unwrap();
+    // A helper that works on each element alone keeps its meaning.
+    let helped = text("    tl.store(y + row * n + at, helper(tl.load(x + row * n + at)))\n", "(m,)");
+    let helper = "@triton.jit\ndef helper(v):\n    return v * tl.sigmoid(v)\n\n";
+    let helped = helped.replace("@triton.jit\ndef k", &format!("{helper}@triton.jit\ndef k"));
+    assert!(lifted(&helped).unwrap().contains("helper(tl.load(x + row * n + at, mask=in_rows))"));
     // A grid may have a name, and the last parameter a default.
     let named = text(store, "grid").replace("    m = 7\n", "    m = 7\n    grid = (m,)\n");
     assert_eq!(lifted(&named).unwrap(), plain.replace("    m = 7\n", "    m = 7\n    grid = (m,)\n"));
