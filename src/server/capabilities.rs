@@ -2,7 +2,7 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use super::{code_action, completion, inspect, optimize, record, semantic_tokens, signature_help, survey};
+use super::{code_action, completion, inspect, optimize, record, report, semantic_tokens, signature_help, survey};
 use crate::syntax::Encoding;
 
 /// What the client can do.
@@ -184,9 +184,16 @@ pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResu
             ..lsp::CodeActionOptions::default()
         })),
         execute_command_provider: Some(lsp::ExecuteCommandOptions {
-            commands: [optimize::OPTIMIZE, optimize::CANCEL, survey::RESOURCES, inspect::INSPECT, record::RECORD]
-                .map(str::to_owned)
-                .to_vec(),
+            commands: [
+                optimize::OPTIMIZE,
+                optimize::CANCEL,
+                survey::RESOURCES,
+                report::REPORT,
+                inspect::INSPECT,
+                record::RECORD,
+            ]
+            .map(str::to_owned)
+            .to_vec(),
             ..lsp::ExecuteCommandOptions::default()
         }),
         diagnostic_provider: client.pulls_diagnostics.then(|| {

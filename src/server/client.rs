@@ -40,6 +40,8 @@ pub(super) enum Call {
     RefreshLenses,
     /// Have the client open a document.
     ShowDocument(lsp::Uri),
+    /// Have the client open a page outside of the editor.
+    ShowPage(lsp::Uri),
     /// Have the client tell of something.
     Register(Vec<lsp::Registration>),
     /// Show the progress of a job until the sender of its states is gone.
@@ -134,8 +136,11 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             note("workspace/codeLens/refresh", client.code_lens_refresh().await);
             return;
         }
-        Call::ShowDocument(uri) => {
-            let shown = client.show_document(lsp::ShowDocumentParams::new(uri.clone(), None, Some(true), None)).await;
+        Call::ShowDocument(_) | Call::ShowPage(_) => {
+            let (Call::ShowDocument(uri) | Call::ShowPage(uri)) = &question else { return };
+            let outside = matches!(question, Call::ShowPage(_)).then_some(true);
+            let asked = lsp::ShowDocumentParams::new(uri.clone(), outside, outside.is_none().then_some(true), None);
+            let shown = client.show_document(asked).await;
             if !matches!(shown, Ok(true)) {
                 client.show_message(lsp::MessageType::Info, format!("The editor does not open {}", uri.as_str())).await;
             }

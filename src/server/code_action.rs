@@ -76,6 +76,7 @@ impl Owner {
         {
             let readiness = self.readiness(&unit, &kernel.name);
             actions.extend(place.optimize(kernel, readiness));
+            actions.extend(self.report_action(&place));
         }
         if wanted(&inspect::kind(), only) {
             actions.extend(self.inspect_actions(&place));

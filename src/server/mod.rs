@@ -37,6 +37,7 @@ mod owner;
 mod parent;
 mod progress;
 mod record;
+mod report;
 mod semantic_tokens;
 mod settings;
 mod signature_help;

@@ -24,6 +24,7 @@ use super::event::Event;
 use super::owner::Owner;
 use super::progress::Watcher;
 use super::record::{RECORD, Recording};
+use super::report::REPORT;
 use super::survey::RESOURCES;
 use super::unit::Unit;
 use super::{offer, to_lsp};
@@ -77,6 +78,8 @@ enum Stage {
 pub(super) struct Jobs {
     jobs: HashMap<String, Job>,
     recordings: HashMap<String, Recording>,
+    /// The run of the last search of a kernel that has ended.
+    runs: HashMap<(lsp::Uri, String), String>,
     count: usize,
     /// Each search and each recording holds a sender until it has ended.
     running: mpsc::Sender<()>,
@@ -86,7 +89,8 @@ pub(super) struct Jobs {
 impl Default for Jobs {
     fn default() -> Self {
         let (running, all_ended) = mpsc::channel();
-        Self { jobs: HashMap::new(), recordings: HashMap::new(), count: 0, running, all_ended }
+        let (jobs, recordings, runs) = Default::default();
+        Self { jobs, recordings, runs, count: 0, running, all_ended }
     }
 }
 
@@ -122,6 +126,11 @@ impl Jobs {
         if let Some(job) = self.jobs.get_mut(id) {
             job.stage = stage;
         }
+    }
+
+    /// The run of the last search of a kernel that has ended.
+    pub(super) fn last_run(&self, uri: &lsp::Uri, kernel: &str) -> Option<&String> {
+        self.runs.get(&(uri.clone(), kernel.to_owned()))
     }
 
     /// The search that is running on a kernel.
@@ -170,6 +179,7 @@ impl Owner {
                 Ok(Some(json!({ "job": id })))
             }
             RESOURCES => self.resources_command(argument),
+            REPORT => self.report_command(argument),
             other => Err(Error::invalid_params(format!("there is no command `{other}`"))),
         }
     }
@@ -268,6 +278,11 @@ impl Owner {
         }
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let kernel = job.kernel.name.clone();
+        if let Ok(Outcome { run, .. }) = &result
+            && !run.is_empty()
+        {
+            self.jobs.runs.insert((job.unit.uri.clone(), kernel.clone()), run.clone());
+        }
         match result {
             Ok(Outcome { offer: Some(offer), .. }) => return self.offer(id, offer),
             Ok(outcome) => self.client.show(lsp::MessageType::Info, outcome.summary),

@@ -1,0 +1,84 @@
+//! The report of the last search of a kernel, opened by the editor.
+//!
+//! The command: [`REPORT`] takes `{uri, kernel}`, or `{uri, run}` for another run than the last.
+
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::{Error, Result};
+
+use super::client::Call;
+use super::code_action::Place;
+use super::optimize::{read, refused};
+use super::owner::Owner;
+use crate::explore::Report;
+use crate::python::cache_folder;
+
+/// The command that opens a report.
+pub(super) const REPORT: &str = "warpsmith.report";
+
+const TITLE: &str = "Show the report of the last search";
+
+#[derive(Deserialize)]
+struct Arguments {
+    uri: lsp::Uri,
+    kernel: Option<String>,
+    run: Option<String>,
+}
+
+impl Owner {
+    /// What is offered for a kernel that was searched.
+    pub(super) fn report_action(&self, place: &Place<'_>) -> Option<lsp::CodeAction> {
+        let kernel = place.kernel()?;
+        let run = self.jobs.last_run(place.uri, &kernel.name)?;
+        let arguments = Some(vec![json!({ "uri": place.uri, "run": run })]);
+        Some(lsp::CodeAction {
+            title: TITLE.to_owned(),
+            kind: Some(lsp::CodeActionKind::RefactorRewrite),
+            command: Some(lsp::Command {
+                title: TITLE.to_owned(),
+                tooltip: None,
+                command: REPORT.to_owned(),
+                arguments,
+            }),
+            ..lsp::CodeAction::default()
+        })
+    }
+
+    /// Has the editor open a report. Reading a run and writing a page is not for this thread.
+    pub(super) fn report_command(&mut self, argument: Value) -> Result<Option<Value>> {
+        let Arguments { uri, kernel, run } = read(argument)?;
+        let last = || self.jobs.last_run(&uri, kernel.as_deref()?).cloned();
+        let Some(run) = run.or_else(last) else {
+            return Err(refused(
+                "no search of this kernel has ended yet; `warpsmith report --list` lists all".to_owned(),
+            ));
+        };
+        let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
+        let (workspace, client, can_open) =
+            (self.root_of(&unit), self.client.clone(), self.capabilities.shows_documents);
+        let name = run.clone();
+        let work = move || match page(&workspace, &run) {
+            Err(text) => client.show(lsp::MessageType::Error, text),
+            Ok(path) => match lsp::Uri::from_file_path(&path).ok().filter(|_| can_open) {
+                Some(uri) => client.send(Call::ShowPage(uri)),
+                None => client.show(lsp::MessageType::Info, format!("the report is in {}", path.display())),
+            },
+        };
+        let started = std::thread::Builder::new().name("report".to_owned()).spawn(work);
+        started.map_err(|error| Error::invalid_params(format!("could not start a thread: {error}")))?;
+        Ok(Some(json!({ "run": name })))
+    }
+}
+
+/// Writes the page of a run.
+fn page(workspace: &std::path::Path, run: &str) -> std::result::Result<PathBuf, String> {
+    let report = Report::of(workspace, run).map_err(|error| error.to_string())?;
+    let folder = cache_folder().join("reports");
+    let path = folder.join(format!("{}.html", report.run));
+    let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, report.html()));
+    written.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    Ok(path)
+}
