@@ -1,6 +1,6 @@
 //! Programs in groups, so that those that run together share what they load.
 
-use super::{Change, Skill, Subject, Turn, fresh, indent_of};
+use super::{Change, Skill, Subject, Turn, first_statement, fresh, indent_of};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
 use crate::kernel::Kernel;
@@ -143,12 +143,6 @@ fn only_binding<'a>(kernel: &'a Kernel, name: &str) -> Option<&'a Expr> {
         }
     });
     if let [only] = found.as_slice() { Some(only) } else { None }
-}
-
-/// The first that is no text.
-fn first_statement(kernel: &Kernel) -> Option<&Stmt> {
-    let is_text = |stmt: &&Stmt| matches!(&stmt.kind, StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)));
-    kernel.body.iter().find(|stmt| !is_text(stmt))
 }
 
 #[cfg(test)]

@@ -6,9 +6,8 @@
 use std::collections::HashMap;
 
 use super::pointwise::{METHODS, is_function, is_helper};
-use super::written::grid_of;
 use super::{Subject, fresh};
-use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind, has_star};
+use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind};
 use crate::kernel::{Kernel, Launch, Module};
 use crate::protocol::Source;
 use crate::rules::Edit;
@@ -376,58 +375,6 @@ impl<'a> Lift<'a> {
         self.put(part.span.start, format!("{}, ", self.names.size));
         Some(Kind { of_row: true, along: true })
     }
-
-    // --- the kernel's head and its launches -----------------------------------------------------------------------
-
-    /// Parameters, and what the rows are.
-    fn head(&mut self) -> Option<()> {
-        let of = |name: &str| self.module.language_name(self.kernel, name);
-        let (constexpr, program, arange) = (of("constexpr")?, of("program_id")?, of("arange")?);
-        let Names { rows, exist, count, size } = &self.names;
-        let is_doc =
-            |stmt: &&Stmt| matches!(&stmt.kind, StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)));
-        let first = self.kernel.body.iter().find(|stmt| !is_doc(stmt))?.span.start;
-        let line = self.text[..first].rfind('\n')? + 1;
-        let indent = self.text[line..first].to_owned();
-        if !indent.trim().is_empty() {
-            return None;
-        }
-        let text = format!(
-            "{rows} = ({program}(0) * {size} + {arange}(0, {size}))[:, None]\n{indent}{exist} = {rows} < {count}\n{indent}"
-        );
-        let last = self.kernel.params.last()?;
-        if self.kernel.params.iter().any(|param| param.variadic) {
-            return None;
-        }
-        let params = match last.default {
-            None => format!(", {count}, {size}: {constexpr}"),
-            // Behind a default there must be one; the launches pass both by name.
-            Some(_) => format!(", {count}=0, {size}: {constexpr} = 1"),
-        };
-        let at = last.span.end;
-        self.put(at, params);
-        self.put(first, text);
-        Some(())
-    }
-
-    /// As many programs as there are parts of so many rows.
-    fn launch(&mut self, launch: &'a Launch, size: i64) -> Option<()> {
-        let grid = grid_of(self.module, launch)?;
-        let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &grid.kind else { return None };
-        let [count] = parts.as_slice() else { return None };
-        let is_open = launch.has_error || has_star(&launch.args);
-        if is_open || !is_steady(count) || self.slice(launch.grid.span).contains(['#', '\n']) {
-            return None;
-        }
-        let triton = self.module.imports.aliases_of("triton").into_iter().next()?;
-        let (rows, names) = (self.slice(count.span), &self.names);
-        let grid = format!("lambda meta: ({triton}.cdiv({rows}, meta[\"{}\"]),)", names.size);
-        let args = format!(", {}={rows}, {}={size}", names.count, names.size);
-        let last = launch.args.last()?;
-        self.edits.push(Edit { span: launch.grid.span, text: grid });
-        self.put(last.span.end, args);
-        Some(())
-    }
 }
 
 /// What all branches agree on; a name that only some of them bind is not known afterwards.
@@ -446,20 +393,6 @@ fn is_float_call(expr: &Expr) -> bool {
     expr.as_call().is_some_and(|call| call.func.as_name() == Some("float"))
 }
 
-/// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers.
-fn is_steady(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Name(_) | ExprKind::Int(_) => true,
-        ExprKind::Attribute { value, .. } => is_steady(value),
-        ExprKind::Subscript { value, index } => is_steady(value) && index.iter().all(is_steady),
-        ExprKind::Binary { left, right, .. } => is_steady(left) && is_steady(right),
-        ExprKind::Call(call) => {
-            let is_size = matches!(&call.func.kind, ExprKind::Attribute { name, value, .. } if ["size", "numel"].contains(&name.as_str()) && is_steady(value));
-            is_size && call.args.iter().all(|arg| is_steady(&arg.value))
-        }
-        _ => false,
-    }
-}
-
+mod site;
 #[cfg(test)]
 mod tests;

@@ -20,6 +20,7 @@ use super::candidate::{Candidate, Change};
 use super::tree::Step;
 use crate::chance::Chance;
 use crate::kernel::Kernel;
+use crate::kernel::ast::{ExprKind, Stmt, StmtKind};
 use crate::protocol::{Source, Workload};
 use crate::rules::Edit;
 use crate::workload::{launch_of_candidate, numbers_of_comment};
@@ -106,6 +107,12 @@ fn fresh(text: &str, base: &str) -> String {
         name.push('_');
     }
     name
+}
+
+/// The first of a kernel's statements that is no text.
+fn first_statement(kernel: &Kernel) -> Option<&Stmt> {
+    let is_text = |stmt: &&Stmt| matches!(&stmt.kind, StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)));
+    kernel.body.iter().find(|stmt| !is_text(stmt))
 }
 
 /// What stands before a statement on its line, where that is space alone.
