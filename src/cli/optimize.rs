@@ -86,6 +86,7 @@ fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Writ
     if args.json {
         let mut value = serde_json::to_value(outcome)?;
         value["diff"] = json!(diff);
+        value["text"] = json!(outcome.offer.as_ref().map(|offer| &offer.text));
         return Ok(writeln!(out, "{value:#}")?);
     }
     if let (Some(offer), true) = (&outcome.offer, args.apply) {

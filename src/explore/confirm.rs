@@ -10,7 +10,7 @@ use super::propose::Search;
 use super::rewrite::one_configuration::with_the_others;
 use super::run::{ROUGH_PAIRS, Run, failed};
 use super::{Offer, OptimizeError, Outcome, Speedup};
-use crate::evaluate::{Effort, LEAST_SPEEDUP, Outcome as Judged, Verdict};
+use crate::evaluate::{CREDIBLE, Effort, LEAST_SPEEDUP, Outcome as Judged, Verdict};
 use crate::protocol::Source;
 use crate::workload::last_lines;
 
@@ -49,10 +49,16 @@ impl Run<'_> {
         if self.is_late && self.evaluated + self.remembered == 0 {
             return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
         }
-        for (id, speedup) in search.tree.ranked().into_iter().take(CONFIRMED) {
-            if id == Search::FIRST || speedup < LEAST_SPEEDUP {
+        let mut tried = 0;
+        for (id, speedup) in search.tree.ranked() {
+            if id == Search::FIRST || speedup < LEAST_SPEEDUP || tried >= CONFIRMED {
                 break;
             }
+            // Once one of these was held back, one that would not be is of more use.
+            if speedup > CREDIBLE && !self.objections.is_empty() {
+                continue;
+            }
+            tried += 1;
             let candidate = search.candidate(id);
             let tuned = with_the_others(search.candidate(Search::FIRST), candidate);
             for candidate in tuned.iter().chain([candidate]) {
@@ -75,7 +81,13 @@ impl Run<'_> {
         }
         self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
         let (speedup, refused) = match verdict.outcome {
-            Judged::Accepted => (Speedup::believed(&verdict.measured, &self.bench.environment()), None),
+            Judged::Accepted => match Speedup::believed(&verdict.measured, &self.bench.environment()) {
+                Ok(speedup) => (Some(speedup), None),
+                Err(why) => {
+                    self.objections.push((candidate.describe(), why));
+                    (None, None)
+                }
+            },
             Judged::Refused { reason, evidence, .. } => {
                 self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
                 (None, Some((reason, evidence)))
@@ -139,6 +151,9 @@ impl Run<'_> {
             self.evaluated,
             self.before()
         );
+        if let Some((change, why)) = self.objections.first() {
+            text.push_str(&format!(" The best was not offered ({change}): {why}."));
+        }
         if let Some(share) = self.at_floor {
             text.push_str(&format!(" The memory takes {:.0} % of its time: it is as fast as it gets.", 100.0 * share));
         }

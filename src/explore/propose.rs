@@ -6,7 +6,7 @@ use super::candidate::{Candidate, Change};
 use super::journal::Made;
 use super::pool::pool;
 use super::rewrite::knobs::Knob;
-use super::rewrite::{SKILLS, Subject, Turn};
+use super::rewrite::{SKILLS, Skill, Subject, Turn};
 use super::surrogate::{Point, Surrogate};
 use super::tree::{Fate, Id, ROOT, Step, Tree};
 use crate::chance::Chance;
@@ -33,6 +33,8 @@ pub(super) struct Field<'a> {
     pub(super) kernels: &'a [String],
     pub(super) workload: &'a Workload,
     pub(super) settings: &'a SearchSettings,
+    /// Whether kernels may be built otherwise.
+    pub(super) rewrites: bool,
 }
 
 /// A candidate in the tree that is going to be judged.
@@ -151,7 +153,8 @@ impl<'a> Search<'a> {
     fn turns(&mut self, base: Id, step: Step) -> Vec<Turn> {
         let mut turns = Vec::new();
         for subject in subjects(self.field, &self.candidates[&base]) {
-            let skills = SKILLS.iter().filter(|skill| skill.step() == step);
+            let is_allowed = |skill: &&&dyn Skill| self.field.rewrites || skill.turns_numbers();
+            let skills = SKILLS.iter().filter(|skill| skill.step() == step).filter(is_allowed);
             let own = skills.flat_map(|skill| skill.turns(&subject, &mut self.chance));
             turns.extend(own.map(|turn| self.field.of_kernel(&subject.kernel.name, turn)));
         }
@@ -315,7 +318,8 @@ mod tests {
     fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
         let (settings, workload) = (SearchSettings::default(), workload());
         let kernels = ["k".to_owned()];
-        let field = Field { original: TEXT, kernels: &kernels, workload: &workload, settings: &settings };
+        let field =
+            Field { original: TEXT, kernels: &kernels, workload: &workload, settings: &settings, rewrites: true };
         let mut search = Search::new(field, seed).unwrap();
         let (mut flying, mut best, mut texts) = (VecDeque::new(), vec![1.0_f64], Vec::new());
         while best.len() <= count {
@@ -359,7 +363,8 @@ mod tests {
         let text = TEXT
             .replace("def run():\n", "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n");
         let (settings, workload, kernels) = (SearchSettings::default(), workload(), ["k".to_owned(), "l".to_owned()]);
-        let field = Field { original: &text, kernels: &kernels, workload: &workload, settings: &settings };
+        let field =
+            Field { original: &text, kernels: &kernels, workload: &workload, settings: &settings, rewrites: true };
         let mut search = Search::new(field, 1).unwrap();
         let mut described = HashSet::new();
         while described.len() < 40
@@ -378,7 +383,8 @@ mod tests {
         let text = TEXT.replace("B=64, C=64, num_warps=4", "*args");
         let (settings, workload) = (SearchSettings::default(), workload());
         let kernels = ["k".to_owned()];
-        let field = |original| Field { original, kernels: &kernels, workload: &workload, settings: &settings };
+        let field =
+            |original| Field { original, kernels: &kernels, workload: &workload, settings: &settings, rewrites: true };
         assert!(Search::new(field(&text), 1).is_none() && Search::new(field(TEXT), 1).is_some());
     }
 }

@@ -60,6 +60,8 @@ pub(super) struct Run<'a> {
     pub(super) best: Option<f64>,
     /// The share of the least possible time of what takes no longer than the memory needs.
     pub(super) at_floor: Option<f64>,
+    /// Of those that were to be confirmed and are no offer: what was changed, and why.
+    pub(super) objections: Vec<(String, String)>,
     pub(super) journal: Journal,
     /// Candidates of a run that goes on, which were being judged when it ended, and those whose judge died.
     pub(super) again: VecDeque<Proposal>,
@@ -102,6 +104,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         undecided: None,
         best: None,
         at_floor: None,
+        objections: Vec::new(),
         journal,
         again: VecDeque::new(),
         retried: HashSet::new(),
@@ -132,7 +135,8 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
 fn search<'a>(request: &'a Request, target: &'a Target) -> Option<Search<'a>> {
     let settings = &request.settings.optimize;
     let (kernels, workload) = (target.kernels.as_slice(), &target.workloads[0]);
-    Search::new(Field { original: &request.text, kernels, workload, settings: &settings.search }, settings.seed)
+    let (search, rewrites) = (&settings.search, settings.rewrites);
+    Search::new(Field { original: &request.text, kernels, workload, settings: search, rewrites }, settings.seed)
 }
 
 /// How far a candidate came that is refused for this.

@@ -59,19 +59,21 @@ pub struct CallSpeedup {
 }
 
 impl Speedup {
-    /// What a measurement lets us say; `None` where it is no offer.
-    pub(super) fn believed(measured: &[Measured], environment: &Environment) -> Option<Self> {
-        let Claim { ratio, times, objection } = Claim::of_all(measured)?;
-        if objection.is_some() {
-            return None;
+    /// What a measurement lets us say; why it is no offer, where it is none.
+    pub(super) fn believed(measured: &[Measured], environment: &Environment) -> Result<Self, String> {
+        let too_few = || "it was not timed often enough".to_owned();
+        let Claim { ratio, times, objection } = Claim::of_all(measured).ok_or_else(too_few)?;
+        if let Some(objection) = objection {
+            return Err(objection);
         }
-        let calls: Vec<CallSpeedup> = measured.iter().map(CallSpeedup::of).collect::<Option<_>>()?;
+        let calls: Vec<CallSpeedup> =
+            measured.iter().map(CallSpeedup::of).collect::<Option<_>>().ok_or_else(too_few)?;
         let counted = if measured.len() == 1 { 1.0 } else { measured.iter().map(count).sum::<f64>() };
         let bandwidth = match calls.as_slice() {
             [CallSpeedup { floor_share: Some(share), .. }] if share.1 >= MEMORY_BOUND => Some(*share),
             _ => None,
         };
-        Some(Self {
+        Ok(Self {
             ratio: ratio.median,
             low: ratio.low,
             high: ratio.high,
@@ -202,7 +204,8 @@ mod tests {
     fn what_is_slower_somewhere_is_not_offered() {
         let device = Environment::default();
         let both = [measured(2.0, 1.0, 9), measured(1.0, 1.1, 1)];
-        assert_eq!(Speedup::believed(&both, &device), None);
+        let why = Speedup::believed(&both, &device).unwrap_err();
+        assert_eq!(why, "f(float32[1]) is slower (0.91×)");
         assert!(rough(&both) < 1.0, "{}", rough(&both));
         let both = [measured(2.0, 1.0, 9), measured(1.0, 1.0, 1)];
         let speedup = Speedup::believed(&both, &device).unwrap();

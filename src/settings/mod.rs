@@ -164,13 +164,15 @@ pub struct OptimizeSettings {
     /// Whether candidates that an earlier search saw refused are left out, as long as nothing in the workspace and of the device and
     /// its software has changed that their verdict depends on.
     pub remember: bool,
+    /// Whether kernels may be built otherwise; else only their numbers are turned: tile sizes, launch options, configurations.
+    pub rewrites: bool,
     /// How the tree of candidates grows.
     pub search: SearchSettings,
 }
 
 impl Default for OptimizeSettings {
     fn default() -> Self {
-        Self { budget: 60.0, parallel: 0, seed: 0, remember: true, search: SearchSettings::default() }
+        Self { budget: 60.0, parallel: 0, seed: 0, remember: true, rewrites: true, search: SearchSettings::default() }
     }
 }
 

@@ -19,6 +19,10 @@ impl Skill for Configuration {
         Step::Large
     }
 
+    fn turns_numbers(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn> {
         let present = subject.present();
         let mut draw = || {

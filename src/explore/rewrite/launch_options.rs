@@ -13,6 +13,10 @@ impl Skill for LaunchOptions {
         Step::Small
     }
 
+    fn turns_numbers(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         subject.single_turns(Knob::is_option)
     }

@@ -41,6 +41,11 @@ pub(super) trait Skill: Sync {
     /// Whether it keeps the structure of what it begins with.
     fn step(&self) -> Step;
 
+    /// Whether it turns numbers alone.
+    fn turns_numbers(&self) -> bool {
+        false
+    }
+
     /// What it can do with a candidate. It may draw from more than it says.
     fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn>;
 }

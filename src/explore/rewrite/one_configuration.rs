@@ -21,6 +21,10 @@ impl Skill for OneConfiguration {
         Step::Large
     }
 
+    fn turns_numbers(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         let configs = subject.kernel.autotune.as_ref().and_then(|autotune| autotune.configs.as_deref());
         let Some(all @ [_, _, ..]) = configs else { return Vec::new() };

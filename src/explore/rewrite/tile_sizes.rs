@@ -12,6 +12,10 @@ impl Skill for TileSizes {
         Step::Small
     }
 
+    fn turns_numbers(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         subject.single_turns(|knob| !knob.is_option())
     }
