@@ -3,6 +3,7 @@
 //! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
 
 mod configuration;
+mod eviction;
 pub(super) mod knobs;
 mod launch_options;
 mod lift;
@@ -44,6 +45,7 @@ pub(super) trait Skill: Sync {
 pub(super) const SKILLS: &[&dyn Skill] = &[
     &tile_sizes::TileSizes,
     &launch_options::LaunchOptions,
+    &eviction::Eviction,
     &configuration::Configuration,
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,
