@@ -7,6 +7,7 @@ mod eviction;
 pub(super) mod knobs;
 mod launch_options;
 mod lift;
+mod loop_options;
 pub(super) mod one_configuration;
 mod rows_per_program;
 mod single_tile;
@@ -45,6 +46,7 @@ pub(super) trait Skill: Sync {
 pub(super) const SKILLS: &[&dyn Skill] = &[
     &tile_sizes::TileSizes,
     &launch_options::LaunchOptions,
+    &loop_options::LoopOptions,
     &eviction::Eviction,
     &configuration::Configuration,
     &rows_per_program::RowsPerProgram,
