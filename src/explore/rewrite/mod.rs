@@ -4,11 +4,13 @@
 
 mod configuration;
 mod eviction;
+mod exp2;
 pub(super) mod knobs;
 mod launch_options;
 mod lift;
 mod loop_options;
 pub(super) mod one_configuration;
+mod reaching;
 mod rows_per_program;
 mod single_tile;
 mod tile_sizes;
@@ -48,6 +50,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &launch_options::LaunchOptions,
     &loop_options::LoopOptions,
     &eviction::Eviction,
+    &exp2::Exp2,
     &configuration::Configuration,
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,
