@@ -31,14 +31,14 @@ impl Kind {
 }
 
 /// Functions that work on each element alone.
-const ELEMENTWISE: &[&str] = &[
+pub(super) const ELEMENTWISE: &[&str] = &[
     "abs", "cast", "ceil", "clamp", "cos", "div_rn", "erf", "exp", "exp2", "fdiv", "floor", "fma", "log", "log2",
     "maximum", "minimum", "rsqrt", "sigmoid", "sin", "sqrt", "sqrt_rn", "where",
 ];
 /// Functions that make one element of a row.
-const REDUCTIONS: &[&str] = &["max", "min", "sum"];
+pub(super) const REDUCTIONS: &[&str] = &["max", "min", "sum"];
 /// Methods of tensors that work on each element alone.
-const METHODS: &[&str] = &["to", "cast", "exp", "log", "sqrt", "abs"];
+pub(super) const METHODS: &[&str] = &["to", "cast", "exp", "log", "sqrt", "abs"];
 
 /// Names that the new kernel has.
 struct Names {

@@ -9,6 +9,7 @@ pub(super) mod knobs;
 mod launch_options;
 mod lift;
 mod loop_options;
+mod looped;
 pub(super) mod one_configuration;
 mod reaching;
 mod rows_per_program;
@@ -54,6 +55,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &configuration::Configuration,
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,
+    &looped::Looped,
     &one_configuration::OneConfiguration,
 ];
 
