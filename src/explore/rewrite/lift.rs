@@ -31,7 +31,8 @@ impl Kind {
 }
 
 /// Functions that make one element of a row.
-const REDUCTIONS: &[&str] = &["max", "min", "sum"];
+pub(super) const REDUCTIONS: &[&str] = &["max", "min", "sum"];
+
 /// Names that the new kernel has.
 struct Names {
     /// The numbers of the rows of a program, as a column.

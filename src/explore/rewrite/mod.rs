@@ -3,13 +3,18 @@
 //! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
 
 mod configuration;
+mod eviction;
+mod exp2;
 mod grouped_order;
 pub(super) mod knobs;
 mod launch_options;
 mod lift;
+mod loop_options;
+mod looped;
 pub(super) mod one_configuration;
 mod parameter;
 mod pointwise;
+mod reaching;
 mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
@@ -54,9 +59,13 @@ pub(super) trait Skill: Sync {
 pub(super) const SKILLS: &[&dyn Skill] = &[
     &tile_sizes::TileSizes,
     &launch_options::LaunchOptions,
+    &loop_options::LoopOptions,
+    &eviction::Eviction,
+    &exp2::Exp2,
     &configuration::Configuration,
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,
+    &looped::Looped,
     &one_configuration::OneConfiguration,
     &grouped_order::GroupedOrder,
     &rounds_at_once::RoundsAtOnce,

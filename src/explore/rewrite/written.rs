@@ -11,17 +11,25 @@ const DEPTH: usize = 3;
 /// the function, as the default of its parameter, or else in the file.
 pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Option<(i64, Span)> {
     let host = launch.host.map(|host| &module.hosts[host]);
-    followed(module, host, expr, DEPTH)
+    followed(module, host, expr, &|expr| number(expr).or_else(|| bound(expr)), DEPTH)
 }
 
-fn followed(module: &Module, host: Option<&Host>, expr: &Expr, depth: usize) -> Option<(i64, Span)> {
-    if let Some(found) = number(expr).or_else(|| bound(expr)) {
+/// The number that an argument certainly is.
+pub(super) fn certain(module: &Module, launch: &Launch, expr: &Expr) -> Option<i64> {
+    let host = launch.host.map(|host| &module.hosts[host]);
+    followed(module, host, expr, &number, DEPTH).map(|(number, _)| number)
+}
+
+type Found = Option<(i64, Span)>;
+
+fn followed(module: &Module, host: Option<&Host>, expr: &Expr, of: &dyn Fn(&Expr) -> Found, depth: usize) -> Found {
+    if let Some(found) = of(expr) {
         return Some(found);
     }
     let (name, depth) = (expr.as_name()?, depth.checked_sub(1)?);
     if let Some(host) = host {
         if is_assigned(host, name) {
-            return followed(module, Some(host), only_value(&host.body, name)?, depth);
+            return followed(module, Some(host), only_value(&host.body, name)?, of, depth);
         }
         if host.params.iter().any(|param| param == name) {
             return number(&host.defaults.iter().find(|(param, _)| param == name)?.1);
@@ -29,7 +37,7 @@ fn followed(module: &Module, host: Option<&Host>, expr: &Expr, depth: usize) -> 
     }
     let mut globals = module.globals.iter().filter(|global| global.name == name);
     let global = globals.next().filter(|_| !module.uncertain.contains(name))?;
-    followed(module, None, &global.value, depth)
+    followed(module, None, &global.value, of, depth)
 }
 
 /// What the grid of a launch is: itself, or what its name is bound to once in the function.
