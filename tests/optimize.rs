@@ -242,7 +242,10 @@ fn a_change_that_is_wrong_is_never_offered() {
 #[test]
 fn a_candidate_that_was_refused_is_not_judged_again() {
     // The tile size alone can be turned, up to 16384. Tiles of 8 and 4 leave elements unwritten, and nobody goes on from these.
-    let one_knob = SCALE.replace("(x, out, n, BLOCK=16)", "(x, out, *[n], BLOCK=16)");
+    let one_knob = SCALE
+        .replace("(x, out, n, BLOCK=16)", "(x, out, *[n], BLOCK=16)")
+        .replace("load(x_ptr + offsets", "load(*[x_ptr + offsets]")
+        .replace("store(out_ptr + offsets, x * 2.0", "store(*[out_ptr + offsets, x * 2.0]");
     let project = Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")]);
     let counts = || {
         let ran = project.run(&["optimize", "scale.py", "--budget", "400s", "--json"]);

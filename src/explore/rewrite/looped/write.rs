@@ -169,9 +169,9 @@ impl<'a, 'r> Writer<'a, 'r> {
                 return Some(());
             }
             let mut group: Vec<(usize, &Reduction<'a>)> = now.into_iter().map(|one| (at, one)).collect();
-            for later in at + 1..parts.len() {
+            for (later, part) in parts.iter().enumerate().skip(at + 1) {
                 for one in self.open_reductions(later) {
-                    if self.is_ready(one.call, &parts[later].reductions) && self.is_had_before(later, one, at) {
+                    if self.is_ready(one.call, &part.reductions) && self.is_had_before(later, one, at) {
                         group.push((later, one));
                     }
                 }
