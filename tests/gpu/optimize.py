@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Measures what `warpsmith optimize` makes of the files in `optimize/`, on a real GPU.
 
-    optimize.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--only NAME ...] [--seconds 120] [--parts optimize,compile]
-        [--limit SECONDS] [--settings FILE]
+    optimize.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--only NAME ...] [--seconds 120] [--parts optimize,compile,tuned]
+        [--limit SECONDS] [--settings FILE] [--journals FOLDER]
 
 `optimize` searches and keeps what is offered. `compile` times the original, the offer and the reference in torch, eager and compiled,
-in one fresh process with a clock of its own (`baselines.py`), and compares results. Each file is alone in a project of its own.
+in one fresh process with a clock of its own (`baselines.py`), and compares results. `tuned` is a search that turns numbers alone. Each file is alone in a project of its own.
 
 Results are written after each part of a file; what is there already is left out, so that a call goes on where the last one stopped.
 `--only` measures again. Standard library only; PYTHON has torch and Triton. Ends with status 1 when a result is wrong or something
@@ -32,9 +32,9 @@ sys.path.insert(0, str(HERE.parent / "verify"))
 
 import run as judged
 
-PARTS = ("optimize", "compile")
-# Of files that launch several: the one that takes the time.
-KERNELS = {"rms_norm_backward": "rms_norm_bwd_kernel"}
+PARTS = ("optimize", "compile", "tuned")
+# The same search without other ways to build a kernel: an autotuner of block sizes and launch options.
+NUMBERS = "[optimize]\nrewrites = false\n"
 # What they take is not the bytes that they move.
 ARITHMETIC = ("matmul", "attention", "dequant_matmul")
 BYTES_PER_MS = 4.8e9
@@ -92,19 +92,30 @@ class Suite:
         file = pathlib.Path(shutil.copy(self.files[name], folder))
         if self.options.settings:
             shutil.copy(self.options.settings, folder / "warpsmith.toml")
-        kernel = ["--kernel", KERNELS[name]] if name in KERNELS else []
+        return self.search(name, file, folder)
+
+    def tuned(self, name, folder):
+        file = pathlib.Path(shutil.copy(self.files[name], folder))
+        (folder / "warpsmith.toml").write_text(NUMBERS)
+        return self.search(f"{name}-tuned", file, folder)
+
+    def search(self, name, file, folder):
         budget = self.options.seconds
-        command = [self.warpsmith, "optimize", file.name, *kernel, "--budget", f"{budget}s", "--json"]
+        command = [self.warpsmith, "optimize", file.name, "--budget", f"{budget}s", "--json"]
         limit = min(2 * budget + GRACE, self.left())
         status, out, err, seconds = self.command(command, limit, folder)
         if status is None and limit < 2 * budget + GRACE:
             return None
+        if self.options.journals:
+            self.options.journals.mkdir(parents=True, exist_ok=True)
+            for journal in folder.glob(".warpsmith/runs/*.jsonl"):
+                shutil.copy(journal, self.options.journals / f"{name}.jsonl")
         try:
             answer = json.loads(out)
         except ValueError:
             return {"error": ending(err) or f"status {status} after {seconds:.0f} s", "seconds": seconds}
         offer = answer.get("offer")
-        value = {key: answer.get(key) for key in ("kernel", "evaluated", "remembered", "summary", "diff")}
+        value = {key: answer.get(key) for key in ("kernel", "evaluated", "remembered", "summary", "diff", "text")}
         if offer:
             speedup = offer["speedup"]
             value |= {"change": offer["change"], "speedup": speedup["ratio"], "interval": [speedup["low"], speedup["high"]]}
@@ -114,9 +125,9 @@ class Suite:
     def compile(self, name, folder):
         original = pathlib.Path(shutil.copy(self.files[name], folder / "original.py"))
         paths = [original]
-        if diff := self.rows.get(name, {}).get("optimize", {}).get("diff"):
+        if text := self.rows.get(name, {}).get("optimize", {}).get("text"):
             paths.append(folder / "optimized.py")
-            paths[-1].write_text(patched(original.read_text(), diff))
+            paths[-1].write_text(text)
         limit = min(COMPILE_LIMIT, self.left())
         status, out, err, seconds = self.command([self.options.python, HERE / "baselines.py", *paths], limit, folder)
         said = [line for line in out.splitlines() if line.startswith("{")]
@@ -160,25 +171,6 @@ class Suite:
 def ending(text):
     """The last lines, as one."""
     return " ".join(" ".join(text.strip().splitlines()[-4:]).split())[-600:]
-
-
-def patched(text, diff):
-    """The text with a unified diff made."""
-    old, new, at = text.splitlines(keepends=True), [], 0
-    for one in diff.splitlines(keepends=True)[2:]:
-        sign, rest = one[0], one[1:]
-        if sign == "@":
-            start = int(one.split()[1].split(",")[0].lstrip("-")) - 1
-            new += old[at:start]
-            at = start
-        elif sign in " -":
-            if old[at] != rest:
-                raise ValueError(f"the diff does not fit: {rest!r} instead of {old[at]!r}")
-            new += [rest] if sign == " " else []
-            at += 1
-        elif sign == "+":
-            new.append(rest)
-    return "".join(new + old[at:])
 
 
 def figures(row):
@@ -233,9 +225,10 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--only", nargs="+", help="names of files; they are measured again")
     parser.add_argument("--seconds", type=float, default=120.0, help="the budget of each search")
-    parser.add_argument("--parts", default=",".join(PARTS))
+    parser.add_argument("--parts", default="optimize,compile")
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds for all of it; asked between files")
     parser.add_argument("--settings", type=pathlib.Path, help="a warpsmith.toml for the searches")
+    parser.add_argument("--journals", type=pathlib.Path, help="a folder to leave the journals of the searches in")
     parser.add_argument("--suite", type=pathlib.Path, default=HERE / "optimize", help="where the files are")
     options = parser.parse_args()
     options.only = [name for names in options.only or [] for name in names.split(",")]
