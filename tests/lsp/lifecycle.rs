@@ -25,6 +25,7 @@ fn says_what_it_is_and_what_it_can() {
             "warpsmith.optimize",
             "warpsmith.cancel",
             "warpsmith.resources",
+            "warpsmith.report",
             "warpsmith.inspect",
             "warpsmith.record"
         ])
