@@ -32,6 +32,9 @@ if __name__ == "__main__":
     scale(torch.ones(300))
 "#;
 
+/// A grid that follows the tile size, as the fixed one of [`SCALE`] does not once its launch is starred.
+const GRID_OF_TILES: &str = r#"lambda meta: (triton.cdiv(n, meta["BLOCK"]),)"#;
+
 struct Project(tempfile::TempDir);
 
 impl Project {
@@ -242,11 +245,7 @@ fn a_change_that_is_wrong_is_never_offered() {
 #[test]
 fn a_candidate_that_was_refused_is_not_judged_again() {
     // The tile size alone can be turned, up to 16384. Tiles of 8 and 4 leave elements unwritten, and nobody goes on from these.
-    let one_knob = SCALE
-        .replace("(x, out, n, BLOCK=16)", "(x, out, *[n], BLOCK=16)")
-        .replace("load(x_ptr + offsets", "load(*[x_ptr + offsets]")
-        .replace("store(out_ptr + offsets, x * 2.0", "store(*[out_ptr + offsets, x * 2.0]");
-    let project = Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")]);
+    let project = one_knob("(triton.cdiv(n, 16),)");
     let counts = || {
         let ran = project.run(&["optimize", "scale.py", "--budget", "400s", "--json"]);
         let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
@@ -356,6 +355,16 @@ fn processes_with(mark: &str) -> usize {
     std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| has(entry.path())).count()
 }
 
+/// A project whose search soon knows nothing else to try: nothing but the tile size can be turned, for this grid.
+fn one_knob(grid: &str) -> Project {
+    let one_knob = SCALE
+        .replace("(triton.cdiv(n, 16),)", grid)
+        .replace("(x, out, n, BLOCK=16)", "(x, out, *[n], BLOCK=16)")
+        .replace("load(x_ptr + offsets", "load(*[x_ptr + offsets]")
+        .replace("store(out_ptr + offsets, x * 2.0", "store(*[out_ptr + offsets, x * 2.0]");
+    Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")])
+}
+
 /// What a run has written down: its lines of one kind.
 fn lines(project: &Project, what: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(project.path(".warpsmith/runs/scale_kernel-1.jsonl")).unwrap_or_default();
@@ -365,7 +374,7 @@ fn lines(project: &Project, what: &str) -> Vec<Value> {
 
 /// Waits until so many candidates are judged.
 fn judged(project: &Project, count: usize) {
-    let deadline = Instant::now() + Duration::from_secs(100);
+    let deadline = Instant::now() + Duration::from_secs(200);
     while lines(project, "came").len() < count {
         assert!(Instant::now() < deadline, "too few candidates were judged");
         std::thread::sleep(Duration::from_millis(5));
@@ -385,9 +394,9 @@ fn judged_once(project: &Project) {
 
 #[test]
 fn a_run_that_was_killed_goes_on_where_it_was() {
-    let project = Project::new(&[("scale.py", SCALE)]);
-    let mut running = project.command(&["optimize", "scale.py", "--budget", "25s"]).spawn().unwrap();
-    judged(&project, 3);
+    let project = one_knob(GRID_OF_TILES);
+    let mut running = project.command(&["optimize", "scale.py", "--budget", "300s"]).spawn().unwrap();
+    judged(&project, 2);
     running.kill().unwrap();
     running.wait().unwrap();
     let before = lines(&project, "came");
@@ -410,8 +419,9 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 #[test]
 #[cfg(unix)]
 fn a_worker_that_was_killed_is_started_again() {
-    let project = Project::new(&[("scale.py", SCALE)]);
-    let running = project.command(&["optimize", "scale.py", "--budget", "25s"]).stdout(Stdio::piped()).spawn().unwrap();
+    let project = one_knob(GRID_OF_TILES);
+    let running =
+        project.command(&["optimize", "scale.py", "--budget", "300s"]).stdout(Stdio::piped()).spawn().unwrap();
     judged(&project, 2);
     let children = format!("/proc/{0}/task/{0}/children", running.id());
     let children = std::fs::read_to_string(children).unwrap();

@@ -17,7 +17,7 @@ use crate::harness::{BAD, Client, Document, Setup, machine};
 type Search = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
 
 /// A machine with a GPU, a Python, and this search.
-fn tools(search: Arc<Search>) -> Tools {
+pub fn tools(search: Arc<Search>) -> Tools {
     Tools { optimize: search, ..machine() }
 }
 
@@ -71,7 +71,7 @@ fn faster(text: &str) -> String {
 const LABEL: &str = "1.83× faster: 200 → 110 µs, 95 % 1.79–1.86, Test GPU";
 
 /// A client that shows progress and lets the server edit.
-fn setup() -> Setup {
+pub fn setup() -> Setup {
     Setup::new().full().capabilities(&json!({
         "window": { "workDoneProgress": true },
         "workspace": { "applyEdit": true },
@@ -85,7 +85,7 @@ fn annotating() -> Setup {
 }
 
 /// Opens the file, and waits until the offer to optimize is enabled.
-fn open(client: &mut Client) -> Document {
+pub fn open(client: &mut Client) -> Document {
     let document = client.open("a.py", BAD);
     client.published(&document);
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -102,7 +102,7 @@ fn action(client: &mut Client, document: &Document, at: &str) -> Value {
 }
 
 /// Runs the command of the offer; returns the job.
-fn start(client: &mut Client, document: &Document) -> String {
+pub fn start(client: &mut Client, document: &Document) -> String {
     let command = action(client, document, "def scale")["command"].take();
     assert_eq!(command["arguments"], json!([{ "uri": document.uri, "kernel": "scale" }]));
     let answer = client.request("workspace/executeCommand", command);
@@ -110,7 +110,7 @@ fn start(client: &mut Client, document: &Document) -> String {
 }
 
 /// Accepts the progress of a job and looks at its begin.
-fn accept_progress(client: &mut Client, job: &str) {
+pub fn accept_progress(client: &mut Client, job: &str) {
     let create = client.server_message("window/workDoneProgress/create");
     assert_eq!(create["params"]["token"], job);
     client.reply(&create, Value::Null);
@@ -121,7 +121,7 @@ fn accept_progress(client: &mut Client, job: &str) {
 }
 
 /// The end of the progress; reports before it are counted.
-fn end_of_progress(client: &mut Client) -> (Option<String>, usize) {
+pub fn end_of_progress(client: &mut Client) -> (Option<String>, usize) {
     for reports in 0.. {
         let value = client.notification("$/progress")["value"].take();
         if value["kind"] == "end" {
@@ -458,44 +458,4 @@ fn an_evaluator_elsewhere_does_without_a_device_here() {
     let document = open(&mut client);
     start(&mut client, &document);
     assert_eq!(client.notification("window/showMessage")["message"], "judged by [\"gpubox\"]");
-}
-
-/// After a search its report is opened outside of the editor.
-#[test]
-fn the_report_of_the_last_search_is_opened() {
-    let search = |request: &Request, _: &dyn Observer| {
-        let begun = json!({
-            "what": "begun", "form": 1, "at": 0, "file": request.file, "asked": "scale", "name": "scale", "text": request.text,
-            "calls": [], "calls_hash": "", "budget": 60.0, "seed": 1, "environment": "Test GPU",
-        });
-        let summary = "nothing is faster".to_owned();
-        let ended = json!({ "what": "ended", "seconds": 9.0, "summary": summary });
-        let runs = request.workspace.join(".warpsmith/runs");
-        std::fs::create_dir_all(&runs).unwrap();
-        std::fs::write(runs.join("scale-1.jsonl"), format!("{begun}\n{ended}\n")).unwrap();
-        let (kernel, run) = ("scale".to_owned(), "scale-1".to_owned());
-        Ok(Outcome { kernel, evaluated: 3, remembered: 0, offer: None, summary, run })
-    };
-    let opens = json!({ "window": { "showDocument": { "support": true } } });
-    let mut client = setup().capabilities(&opens).tools(tools(Arc::new(search))).start();
-    let document = open(&mut client);
-    let titles = |client: &mut Client| -> Vec<Value> {
-        let actions = client.actions(&document, &document.range_of("def scale"), &[]);
-        actions.into_iter().filter(|action| action["title"].as_str().unwrap().starts_with("Show the report")).collect()
-    };
-    assert_eq!(titles(&mut client), Vec::<Value>::new(), "there is none yet");
-    let job = start(&mut client, &document);
-    accept_progress(&mut client, &job);
-    end_of_progress(&mut client);
-    assert_eq!(client.notification("window/showMessage")["message"], "nothing is faster");
-    let command = titles(&mut client)[0]["command"].clone();
-    let id = client.send_request("workspace/executeCommand", command);
-    let request = client.server_message("window/showDocument");
-    client.reply(&request, json!({ "success": true }));
-    assert_eq!(client.answer(id).unwrap(), json!({ "run": "scale-1" }));
-    assert_eq!(request["params"]["external"], true);
-    let path = request["params"]["uri"].as_str().unwrap().strip_prefix("file://").unwrap().to_owned();
-    let page = std::fs::read_to_string(path).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("nothing is faster"), "{page}");
-    client.assert_silent();
 }
