@@ -17,7 +17,7 @@ use crate::harness::{BAD, Client, Document, Setup, machine};
 type Search = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
 
 /// A machine with a GPU, a Python, and this search.
-pub fn tools(search: Arc<Search>) -> Tools {
+pub(super) fn tools(search: Arc<Search>) -> Tools {
     Tools { optimize: search, ..machine() }
 }
 
@@ -71,7 +71,7 @@ fn faster(text: &str) -> String {
 const LABEL: &str = "1.83× faster: 200 → 110 µs, 95 % 1.79–1.86, Test GPU";
 
 /// A client that shows progress and lets the server edit.
-pub fn setup() -> Setup {
+pub(super) fn setup() -> Setup {
     Setup::new().full().capabilities(&json!({
         "window": { "workDoneProgress": true },
         "workspace": { "applyEdit": true },
@@ -85,7 +85,7 @@ fn annotating() -> Setup {
 }
 
 /// Opens the file, and waits until the offer to optimize is enabled.
-pub fn open(client: &mut Client) -> Document {
+pub(super) fn open(client: &mut Client) -> Document {
     let document = client.open("a.py", BAD);
     client.published(&document);
     let deadline = Instant::now() + Duration::from_secs(30);
@@ -102,7 +102,7 @@ fn action(client: &mut Client, document: &Document, at: &str) -> Value {
 }
 
 /// Runs the command of the offer; returns the job.
-pub fn start(client: &mut Client, document: &Document) -> String {
+pub(super) fn start(client: &mut Client, document: &Document) -> String {
     let command = action(client, document, "def scale")["command"].take();
     assert_eq!(command["arguments"], json!([{ "uri": document.uri, "kernel": "scale" }]));
     let answer = client.request("workspace/executeCommand", command);
@@ -110,7 +110,7 @@ pub fn start(client: &mut Client, document: &Document) -> String {
 }
 
 /// Accepts the progress of a job and looks at its begin.
-pub fn accept_progress(client: &mut Client, job: &str) {
+pub(super) fn accept_progress(client: &mut Client, job: &str) {
     let create = client.server_message("window/workDoneProgress/create");
     assert_eq!(create["params"]["token"], job);
     client.reply(&create, Value::Null);
@@ -121,7 +121,7 @@ pub fn accept_progress(client: &mut Client, job: &str) {
 }
 
 /// The end of the progress; reports before it are counted.
-pub fn end_of_progress(client: &mut Client) -> (Option<String>, usize) {
+pub(super) fn end_of_progress(client: &mut Client) -> (Option<String>, usize) {
     for reports in 0.. {
         let value = client.notification("$/progress")["value"].take();
         if value["kind"] == "end" {
