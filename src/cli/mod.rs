@@ -12,6 +12,7 @@ mod record;
 mod report;
 mod resources;
 mod rules;
+mod skills;
 mod stopping;
 mod verify;
 mod worker;
@@ -53,6 +54,8 @@ enum Command {
     Optimize(optimize::Args),
     /// Show what a search did: what was tried, what was measured, and why
     Report(report::Args),
+    /// List what the search can do with a kernel, and what it has learned of that
+    Skills(skills::Args),
     /// Judge a file against another: is it right, is it faster
     Verify(verify::Args),
     /// Judge candidates for a Warpsmith on another machine (`evaluator.command` starts this)
@@ -143,6 +146,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Workloads(args) => workloads::run(&args, out),
         Command::Optimize(args) => optimize::run(&args, out),
         Command::Report(args) => report::run(&args, out),
+        Command::Skills(args) => skills::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Worker(args) => worker::run(&args),

@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use super::FOUND;
 use super::stopping::stopping;
-use crate::explore::{self, Observer, Offer, Outcome, Progress, Request};
+use crate::explore::{self, Observer, Offer, Outcome, Progress, Request, Subject};
 use crate::python::environment::Environment;
 use crate::settings;
 
@@ -25,8 +25,11 @@ pub(super) struct Args {
     #[arg(required_unless_present = "resume")]
     file: Option<PathBuf>,
     /// The kernel [default: all that one call of the file launches]
-    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "function"])]
     kernel: Option<String>,
+    /// The function whose kernels are optimized, such as `Model.forward`
+    #[arg(long, value_name = "NAME", conflicts_with = "resume")]
+    function: Option<String>,
     /// Go on with a run that was stopped or died; `last` is the latest one
     #[arg(long, value_name = "RUN")]
     resume: Option<String>,
@@ -60,10 +63,11 @@ fn request(args: &Args) -> anyhow::Result<Request> {
     };
     let loaded = settings::load(&folder)?;
     let workspace = loaded.project(&folder);
-    let (mut file, mut kernel, mut budget) = (named.unwrap_or_default(), args.kernel.clone(), args.budget);
+    let asked = args.kernel.clone().map(Subject::Kernel).or(args.function.clone().map(Subject::Function));
+    let (mut file, mut subject, mut budget) = (named.unwrap_or_default(), asked.unwrap_or_default(), args.budget);
     if let Some(run) = &args.resume {
         let (of, asked, given) = explore::resumable(&workspace, run)?;
-        (kernel, budget) = (asked, budget.or(Some(given)));
+        (subject, budget) = (asked, budget.or(Some(given)));
         if args.file.is_none() {
             file = of;
         }
@@ -78,7 +82,7 @@ fn request(args: &Args) -> anyhow::Result<Request> {
     let mut settings = loaded.settings;
     settings.optimize.budget = budget.unwrap_or(settings.optimize.budget);
     let (python, resume) = (environment.python, args.resume.clone());
-    Ok(Request { file, text, kernel, workspace, python, settings, resume })
+    Ok(Request { file, text, subject, workspace, python, settings, resume })
 }
 
 fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Write) -> anyhow::Result<()> {

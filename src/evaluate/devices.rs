@@ -9,8 +9,13 @@ use std::sync::OnceLock;
 use cudarc::driver::{DriverError, result, sys};
 
 use super::{Device, Devices};
+use crate::clock::now_milliseconds;
 use crate::protocol::{FAKE_DEVICE_ENV, is_simulated};
 
+/// Per cent of the multiprocessors' time below which a program only waits.
+const AT_WORK: u32 = 5;
+/// Microseconds for which somebody who has worked counts as working.
+const LATELY: u64 = 2_000_000;
 /// What the name of every stand-in ends with.
 const SIMULATED: &str = " (simulated)";
 
@@ -145,11 +150,32 @@ fn ask_memory() -> Option<Memory> {
     Some(Memory { size, l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
 }
 
+/// The processes that have computed on some device lately.
+pub(super) fn at_work() -> Vec<u32> {
+    let Some(nvml) = nvml() else { return Vec::new() };
+    let devices = (0..nvml.device_count().unwrap_or(0)).filter_map(|index| nvml.device_by_index(index).ok());
+    devices.flat_map(|device| at_work_on(&device)).collect()
+}
+
+fn at_work_on(device: &nvml_wrapper::Device<'_>) -> Vec<u32> {
+    // Displays and browsers draw, and are not meant.
+    let computing: Vec<u32> =
+        device.running_compute_processes().unwrap_or_default().iter().map(|process| process.pid).collect();
+    let samples = device.process_utilization_stats(None).unwrap_or_default();
+    let now = u64::try_from(now_milliseconds()).unwrap_or(0) * 1000;
+    let busy = samples.iter().filter(|sample| sample.sm_util >= AT_WORK && sample.timestamp + LATELY >= now);
+    busy.map(|sample| sample.pid).filter(|id| computing.contains(id)).collect()
+}
+
+/// The library that watches devices, where it is installed.
+fn nvml() -> Option<&'static nvml_wrapper::Nvml> {
+    static NVML: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
+    NVML.get_or_init(|| nvml_wrapper::Nvml::init().ok()).as_ref()
+}
+
 /// The present clock of a device's multiprocessors in MHz, where it is told.
 pub(super) fn clock(uuid: &str) -> Option<u32> {
-    static NVML: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
-    let nvml = NVML.get_or_init(|| nvml_wrapper::Nvml::init().ok()).as_ref()?;
-    nvml.device_by_uuid(uuid).ok()?.clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM).ok()
+    nvml()?.device_by_uuid(uuid).ok()?.clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM).ok()
 }
 
 fn cuda_version() -> Option<String> {

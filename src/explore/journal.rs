@@ -2,12 +2,13 @@
 //!
 //! A file of one JSON object a line for each run, `.warpsmith/runs/RUN.jsonl`. A line that was not finished does not count.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::Subject;
 use super::candidate::Change;
 use super::speedup::Speedup;
 use super::tree::{Fate, Id, Step};
@@ -17,7 +18,7 @@ use crate::workload::state_folder;
 /// So many runs of a workspace are kept.
 const KEPT: usize = 50;
 /// Counts up when the lines change.
-const FORM: u32 = 1;
+const FORM: u32 = 2;
 
 /// The beginning of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,8 +27,8 @@ pub(super) struct Begun {
     /// Milliseconds since 1970.
     pub(super) at: i64,
     pub(super) file: PathBuf,
-    /// The kernel that was asked for, if one was.
-    pub(super) asked: Option<String>,
+    /// What of it was asked for.
+    pub(super) subject: Subject,
     /// What is optimized: a kernel, or the function that launches several.
     pub(super) name: String,
     /// The file as it was.
@@ -134,6 +135,9 @@ pub enum JournalError {
     /// It cannot be read.
     #[error("{0} cannot be read: {1}")]
     Unreadable(PathBuf, io::Error),
+    /// It has not ended.
+    #[error("`{0}` is still going on, in another process")]
+    Busy(String),
     /// Something else wrote it.
     #[error("{0} was written by another release of Warpsmith")]
     Foreign(PathBuf),
@@ -172,6 +176,9 @@ impl Journal {
             Ok(file)
         };
         let file = open().map_err(|error| JournalError::Unreadable(path.clone(), error))?;
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(JournalError::Busy(run.to_owned()));
+        }
         Ok(Self { run: run.to_owned(), file: Some(file) })
     }
 
@@ -232,7 +239,7 @@ impl Begun {
     pub(super) const FORM: u32 = FORM;
 }
 
-fn path(workspace: &Path, run: &str) -> PathBuf {
+pub(super) fn path(workspace: &Path, run: &str) -> PathBuf {
     workspace.join(".warpsmith/runs").join(format!("{run}.jsonl"))
 }
 
@@ -253,7 +260,12 @@ fn create(folder: &Path, name: &str) -> io::Result<(String, File)> {
         let run = format!("{name}-{number}");
         match OpenOptions::new().append(true).create_new(true).open(folder.join(format!("{run}.jsonl"))) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
-            opened => return Ok((run, opened?)),
+            opened => {
+                let file = opened?;
+                // Whoever goes on with runs that have no end looks at this.
+                let _ = file.try_lock();
+                return Ok((run, file));
+            }
         }
     }
 }
@@ -267,7 +279,7 @@ mod tests {
             form: FORM,
             at: 7,
             file: PathBuf::from("/k.py"),
-            asked: None,
+            subject: Subject::File,
             name: "k".to_owned(),
             text: "x = 1\n".to_owned(),
             calls: Vec::new(),

@@ -2,10 +2,16 @@
 
 mod candidate;
 mod confirm;
+mod ends;
+mod gains;
+mod history;
 mod journal;
+mod memory;
+mod pause;
 mod pool;
 mod prepare;
 mod propose;
+mod queue;
 mod refusals;
 mod report;
 mod resume;
@@ -17,6 +23,9 @@ mod tree;
 
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
+pub use history::{Past, State, history};
 pub use journal::{JournalError, runs};
 pub use report::{Confirmation, Refusal, Report, Tried};
 pub use resume::resumable;
@@ -26,6 +35,51 @@ use crate::python::ForkerError;
 use crate::rules::Edit;
 use crate::settings::Settings;
 
+/// A skill, for those who want to know what is tried.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct SkillFacts {
+    /// The name of its file: `rows_per_program`
+    pub name: &'static str,
+    /// Whether it builds the kernel otherwise, or draws all numbers anew; else it changes one thing.
+    pub is_large: bool,
+    /// What it does, and why that may be faster; Markdown.
+    pub about: &'static str,
+}
+
+/// All skills, in the order in which they are asked.
+pub fn skills() -> impl Iterator<Item = SkillFacts> {
+    let facts = |skill: &&dyn rewrite::Skill| SkillFacts {
+        name: skill.name(),
+        is_large: skill.step() == tree::Step::Large,
+        about: skill.about(),
+    };
+    rewrite::SKILLS.iter().map(facts)
+}
+
+/// What of a file is optimized.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Subject {
+    /// All kernels that one call of the file launches.
+    #[default]
+    File,
+    /// One kernel.
+    Kernel(String),
+    /// All kernels that a function launches, by its qualified name.
+    Function(String),
+}
+
+impl Subject {
+    /// The kernel or the function.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::File => None,
+            Self::Kernel(name) | Self::Function(name) => Some(name),
+        }
+    }
+}
+
 /// What to optimize, and with what.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -33,8 +87,8 @@ pub struct Request {
     pub file: PathBuf,
     /// Its text, as the editor has it.
     pub text: String,
-    /// The kernel; when absent all that the file launches in one call.
-    pub kernel: Option<String>,
+    /// What of it.
+    pub subject: Subject,
     /// The workspace's root, which holds `.warpsmith/`.
     pub workspace: PathBuf,
     /// The user's interpreter.
@@ -67,7 +121,7 @@ pub trait Observer: Sync {
 }
 
 /// How a search ended.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
     /// The kernel; of several the function that launches them.
     pub kernel: String,
@@ -84,7 +138,7 @@ pub struct Outcome {
 }
 
 /// A faster version of the file.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Offer {
     /// The edits of the text that the request carried; they do not overlap.
     #[serde(skip)]

@@ -1,7 +1,7 @@
 //! What a search needs before it can begin: kernels and calls to measure.
 
 use super::run::failed;
-use super::{Observer, OptimizeError, Progress, Request};
+use super::{Observer, OptimizeError, Progress, Request, Subject};
 use crate::evaluate::devices;
 use crate::kernel::Module;
 use crate::protocol::{Source, Workload};
@@ -19,7 +19,7 @@ pub(super) struct Target {
 
 /// The kernel asked for, or those that the file launches.
 pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<String>, OptimizeError> {
-    if let Some(name) = &request.kernel {
+    if let Subject::Kernel(name) = &request.subject {
         let known = module.kernels.iter().any(|kernel| kernel.name == *name);
         return if known {
             Ok(vec![name.clone()])
@@ -32,6 +32,12 @@ pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<S
     let is_said = |name: &str| said.iter().any(|one| one.source == Source::Launch && one.entry == name);
     let mut launched: Vec<String> = module.kernels.iter().map(|kernel| kernel.name.clone()).collect();
     launched.retain(|name| module.launches_of(name).next().is_some() || is_said(name));
+    if let Subject::Function(function) = &request.subject {
+        launched.retain(|kernel| reaches(&request.text, function, kernel));
+        if launched.is_empty() {
+            return Err(failed(format!("`{function}` launches no kernel of {}", request.file.display())));
+        }
+    }
     if launched.is_empty() {
         let what = format!("{} launches no kernel of its own{}", request.file.display(), unread(request));
         return Err(failed(what));
@@ -52,7 +58,10 @@ pub(super) fn target(
     observer: &dyn Observer,
     kernels: Vec<String>,
 ) -> Result<Target, OptimizeError> {
-    let of = if let [only] = kernels.as_slice() { Of::Kernel(only) } else { Of::File };
+    let of = match (kernels.as_slice(), &request.subject) {
+        ([only], Subject::File | Subject::Kernel(_)) => Of::Kernel(only),
+        _ => Of::File,
+    };
     let sought = Sought { workspace: &request.workspace, file: &request.file, text: Some(&request.text), of };
     let running = Running {
         python: &request.python,
@@ -81,13 +90,23 @@ fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> 
         kernels.iter().filter(|kernel| is_one || reaches(&request.text, entry, kernel)).cloned().collect()
     };
     found.retain(|workload| !reached(&workload.entry).is_empty());
+    if let Subject::Function(function) = &request.subject {
+        found.retain(|workload| workload.entry == *function);
+        if found.is_empty() {
+            return Err(failed(format!(
+                "no call of `{function}` is known: `warpsmith record -- COMMAND` records those of a program"
+            )));
+        }
+    }
     let Some(first) = found.first() else {
         return Err(failed(format!("no call launches `{}`", kernels.join("` or `"))));
     };
     let (entry, source) = (first.entry.clone(), first.source);
     if !is_one && found.iter().any(|workload| workload.entry != entry) {
         let several = kernels.join(", ");
-        return Err(failed(format!("several functions launch kernels ({several}); name one with --kernel")));
+        return Err(failed(format!(
+            "several functions launch kernels ({several}); name one with --function, or a kernel with --kernel"
+        )));
     }
     found.retain(|workload| workload.entry == entry && workload.source == source);
     if source == Source::Launch {

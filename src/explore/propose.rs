@@ -1,9 +1,11 @@
 //! What to try next: a turn of a skill that nobody has tried.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::candidate::{Candidate, Change};
+use super::gains::Gains;
 use super::journal::Made;
+use super::memory::Memory;
 use super::pool::pool;
 use super::rewrite::knobs::Knob;
 use super::rewrite::{SKILLS, Skill, Subject, Turn};
@@ -14,17 +16,10 @@ use crate::protocol::Workload;
 use crate::settings::SearchSettings;
 use crate::syntax::normal_form;
 
-/// How much the gain that kinds of turns have brought decides which is taken: the smaller, the more.
-const TEMPERATURE: f64 = 0.15;
 /// How much decides what is hoped for by those that are like it: the smaller, the more.
 const KEENNESS: f64 = 0.05;
-/// What is added to a kind's mean gain as long as it was never tried; less, the oftener it was.
-const CURIOSITY: f64 = 0.3;
 /// What is expected of those that are like one that is wrong, in logarithms of speedup.
 const WORTHLESS: f64 = -1.0;
-/// What a turn of the same branch has brought counts so many times more.
-const NEARNESS: f64 = 4.0;
-
 /// What is searched for.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
@@ -43,27 +38,6 @@ pub(super) struct Proposal {
     pub(super) text: String,
 }
 
-/// What kinds of turns have brought in this search: how often each was taken, and the sum of the logarithms of how many times as fast
-/// it made what it began with.
-#[derive(Default)]
-struct Gains(BTreeMap<String, (u32, f64)>);
-
-impl Gains {
-    fn add(&mut self, kind: &str, gain: f64) {
-        let (count, sum) = self.0.entry(kind.to_owned()).or_default();
-        (*count, *sum) = (*count + 1, *sum + gain);
-    }
-
-    /// How likely a kind is to be taken, beside others, where `here` is what kinds have brought nearby.
-    fn weight(&self, kind: &str, here: &Self) -> f64 {
-        let of = |gains: &Self| gains.0.get(kind).copied().unwrap_or_default();
-        let ((count, sum), (near, sum_near)) = (of(self), of(here));
-        // One of no gain stands for what is not known.
-        let count = f64::from(count) + NEARNESS * f64::from(near) + 1.0;
-        (((sum + NEARNESS * sum_near) / count + CURIOSITY / count.sqrt()) / TEMPERATURE).exp()
-    }
-}
-
 /// The search so far: the tree, what its nodes hold, what was tried.
 pub(super) struct Search<'a> {
     field: Field<'a>,
@@ -74,6 +48,8 @@ pub(super) struct Search<'a> {
     made: HashMap<Id, (Id, String)>,
     tried: HashSet<String>,
     gains: Gains,
+    /// What earlier searches have learned.
+    pub(super) memory: Memory,
     surrogate: Surrogate,
     chance: Chance,
 }
@@ -89,9 +65,9 @@ impl<'a> Search<'a> {
         tree.finish(first, Fate::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
-        let (points, made, gains, surrogate) = Default::default();
+        let (points, made, gains, memory, surrogate) = Default::default();
         let chance = Chance::new(seed);
-        let mut search = Self { field, tree, candidates, points, made, tried, gains, surrogate, chance };
+        let mut search = Self { field, tree, candidates, points, made, tried, gains, memory, surrogate, chance };
         search.points.insert(first, search.point(first));
         search.surrogate.finish(search.points[&first].clone(), Some(0.0));
         let is_open = [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
@@ -171,7 +147,8 @@ impl<'a> Search<'a> {
             }
             for turn in self.turns(base, step) {
                 let hope = self.surrogate.hope(&turned(&self.points[&base], &turn.changes));
-                turns.push((base, self.gains.weight(&turn.kind, &here) * (hope / KEENNESS).exp(), turn));
+                let weight = self.gains.weight(&turn.kind, &here, self.memory.expected(&turn.kind));
+                turns.push((base, weight * (hope / KEENNESS).exp(), turn));
             }
         }
         while !turns.is_empty() {
@@ -218,6 +195,13 @@ impl<'a> Search<'a> {
         }
         let worth = self.tree.node(id).speedup().map_or(WORTHLESS, |speedup| speedup.max(0.1).ln());
         self.surrogate.finish(self.points[&id].clone(), Some(worth));
+    }
+
+    /// Keeps what a candidate has brought for searches to come.
+    pub(super) fn learn(&mut self, id: Id) {
+        if let Some((kind, gain)) = self.gain(id) {
+            self.memory.learn(&kind, gain, self.tree.node(id).speedup().is_none());
+        }
     }
 
     /// The numbers of a candidate.

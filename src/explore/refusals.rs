@@ -146,7 +146,7 @@ mod tests {
             resume: None,
             file: folder.join("f.py"),
             text: text.to_owned(),
-            kernel: None,
+            subject: crate::explore::Subject::File,
             workspace: folder.to_owned(),
             python: "python".into(),
             settings: Settings::default(),

@@ -1,6 +1,7 @@
 //! A run that goes on after it was stopped, and what is written down of one.
 
 use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::journal::{Begun, Came, Ended, Entry, Journal, Made, read};
@@ -8,7 +9,7 @@ use super::prepare::Target;
 use super::propose::Search;
 use super::run::{Run, failed};
 use super::tree::{Fate, Id};
-use super::{OptimizeError, Outcome, Request};
+use super::{OptimizeError, Outcome, Request, Subject};
 use crate::clock::now_milliseconds;
 use crate::evaluate::{Reason, title};
 use crate::protocol::{Environment, Workload};
@@ -39,7 +40,7 @@ impl Earlier {
         if entries.iter().any(|entry| matches!(entry, Entry::Ended(_))) {
             return Err(failed(format!("`{run}` is over; `warpsmith report {run}` tells of it")));
         }
-        let file = |path: &std::path::Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        let file = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
         if file(&first.file) != file(&request.file) || normal_form(&first.text) != normal_form(&request.text) {
             let name = first.file.display();
             return Err(failed(format!("{name} is not what it was when `{run}` began; begin a new run")));
@@ -54,17 +55,14 @@ impl Earlier {
     }
 }
 
-/// Of a run: the file, the kernel that was asked for, the budget.
+/// Of a run: the file, what of it, the budget in seconds.
 ///
 /// # Errors
 /// When there is no such run, or it cannot be read.
-pub fn resumable(
-    workspace: &std::path::Path,
-    run: &str,
-) -> Result<(std::path::PathBuf, Option<String>, f64), super::JournalError> {
+pub fn resumable(workspace: &Path, run: &str) -> Result<(PathBuf, Subject, f64), super::JournalError> {
     let (_, entries) = read(workspace, run)?;
     let begun = entries.into_iter().find_map(|entry| if let Entry::Begun(begun) = entry { Some(begun) } else { None });
-    Ok(begun.map(|begun| (begun.file, begun.asked, begun.budget)).unwrap_or_default())
+    Ok(begun.map(|begun| (begun.file, begun.subject, begun.budget)).unwrap_or_default())
 }
 
 fn seconds(entry: &Entry) -> Option<f64> {
@@ -80,7 +78,7 @@ fn begun(request: &Request, target: &Target, environment: &Environment) -> Begun
         form: Begun::FORM,
         at: now_milliseconds(),
         file: request.file.clone(),
-        asked: request.kernel.clone(),
+        subject: request.subject.clone(),
         name: target.name.clone(),
         text: request.text.clone(),
         calls: target.workloads.iter().map(title).collect(),
@@ -137,10 +135,9 @@ impl Run<'_> {
         if let Some((reason, evidence)) = &came.refused {
             self.refused.entry(*reason).or_insert((0, evidence.clone())).0 += 1;
         }
-        if let Fate::Right(speedup) = came.fate
-            && speedup > self.best.unwrap_or(1.0)
-        {
-            self.best = Some(speedup);
+        match came.fate {
+            Fate::Right(speedup) => self.better(speedup),
+            Fate::Uncompiled | Fate::Wrong => self.in_vain += 1,
         }
     }
 

@@ -7,21 +7,23 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::journal::{Entry, Journal};
+use super::memory::Memory;
+use super::pause::Pause;
 use super::prepare::{Target, select_kernels, target};
 use super::propose::{Field, Proposal, Search};
+use super::queue::Ticket;
 use super::refusals::Refusals;
 use super::resume::Earlier;
-use super::speedup::{floor_share, rough, sum_of_times};
+use super::speedup::{rough, sum_of_times};
 use super::tree::{Fate, Id};
 use super::{Observer, OptimizeError, Outcome, Progress, Request};
-use crate::evaluate::{Effort, Evaluator, Measured, Outcome as Judged, Reason, Task, Verdict, can_judge, is_stand_in};
+use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Reason, Task, Verdict, can_judge};
 use crate::kernel::Module;
 use crate::protocol::Source;
+use crate::python::state_folder;
 use crate::syntax;
 use crate::workload::numbers_of_comment;
 
-/// Share of the budget after which nothing new is proposed; the rest confirms the best.
-const SEARCH_SHARE: f64 = 0.7;
 /// Share of the budget after which candidates that are not done are given up.
 const ABANDON_SHARE: f64 = 0.8;
 /// Pairs of the first timing, and of the fuller one of contenders.
@@ -31,8 +33,6 @@ const FULL_PAIRS: usize = 40;
 const SEARCHED: usize = 4;
 /// The processes that judge are started again so many times.
 const RESTARTS: usize = 3;
-/// What takes no longer than this share of its time to move its bytes is as fast as it gets.
-const AT_FLOOR: f64 = 0.95;
 /// How often a wait looks whether it goes on.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -68,6 +68,9 @@ pub(super) struct Run<'a> {
     /// Who was judged twice.
     retried: HashSet<Id>,
     restarts: usize,
+    pub(super) pause: Pause,
+    /// Candidates judged since the best became faster.
+    pub(super) in_vain: usize,
 }
 
 pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
@@ -75,6 +78,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     can_judge(&evaluator.command).map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
     let module = Module::build(&syntax::Source::parse(request.text.as_str()));
     let kernels = select_kernels(&module, request)?;
+    let _ticket = my_turn(request, observer)?;
     let waiting = || !observer.cancelled();
     let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
     let started = Evaluator::start_beside(&request.python, within, &waiting, || {
@@ -109,8 +113,33 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         again: VecDeque::new(),
         retried: HashSet::new(),
         restarts: 0,
+        pause: Pause::new(request.settings.optimize.pause && request.settings.evaluator.command.is_empty()),
+        in_vain: 0,
     };
     run.go(earlier)
+}
+
+/// Waits until no earlier search measures on the same devices. Without a queue nobody waits.
+fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
+    let command = &request.settings.evaluator.command;
+    let devices = if command.is_empty() {
+        "here".to_owned()
+    } else {
+        blake3::hash(command.join("\0").as_bytes()).to_hex()[..16].to_owned()
+    };
+    let ticket = match Ticket::draw(&state_folder().join("queue").join(devices)) {
+        Ok(ticket) => ticket,
+        Err(error) => {
+            tracing::warn!(%error, "searches do not wait for each other");
+            return Ok(None);
+        }
+    };
+    let is_next = ticket.wait(|before| {
+        let others = if before == 1 { "another search".to_owned() } else { format!("{before} other searches") };
+        observer.progress(&Progress { message: format!("waiting for {others}"), fraction: 0.0, best: None });
+        !observer.cancelled()
+    });
+    if is_next { Ok(Some(ticket)) } else { Err(OptimizeError::Cancelled) }
 }
 
 /// Whether there is something to be done with the kernels; why not.
@@ -156,6 +185,7 @@ impl Run<'_> {
         let original = self.write("original", &self.request.text)?;
         let (request, target) = (self.request, Arc::clone(&self.target));
         let mut search = search(request, &target).ok_or_else(|| failed("nothing can be turned any more"))?;
+        search.memory = Memory::of(request, &target.kernels, &self.bench.environment().device);
         if let Some(earlier) = earlier {
             self.restore(earlier, &mut search)?;
         }
@@ -190,7 +220,8 @@ impl Run<'_> {
         std::thread::scope(|scope| {
             let mut flying = 0;
             loop {
-                while flying < parallel && self.goes_on() {
+                let waits = self.waits(flying == 0);
+                while flying < parallel && !waits && self.goes_on(flying) {
                     let Some(Proposal { id, text }) = self.next(search) else { break };
                     if let Some((fate, refused)) = self.was_refused(&text) {
                         self.came(id, fate, refused, None, true);
@@ -205,7 +236,7 @@ impl Run<'_> {
                     scope.spawn(move || sender.send(Box::new((id, bench.judge(&task)))));
                     flying += 1;
                 }
-                if flying == 0 {
+                if flying == 0 && !(waits && self.goes_on(0)) {
                     break;
                 }
                 if let Ok(judged) = verdicts.recv_timeout(GLANCE) {
@@ -223,11 +254,6 @@ impl Run<'_> {
         })?;
         self.bench.abandon(false);
         if self.observer.cancelled() { Err(OptimizeError::Cancelled) } else { Ok(()) }
-    }
-
-    /// Whether something new may be proposed.
-    fn goes_on(&self) -> bool {
-        self.spent() < SEARCH_SHARE && self.at_floor.is_none() && !self.observer.cancelled()
     }
 
     /// What is judged next.
@@ -273,10 +299,9 @@ impl Run<'_> {
         let (fate, refused, times) = match verdict.outcome {
             Judged::Accepted => {
                 let speedup = rough(&verdict.measured);
+                search.memory.measured(&verdict.measured);
                 self.look_at_floor(&verdict.measured);
-                if speedup > self.best.unwrap_or(1.0) {
-                    self.best = Some(speedup);
-                }
+                self.better(speedup);
                 (Fate::Right(speedup), None, Some(sum_of_times(&verdict.measured)))
             }
             Judged::Refused { reason, evidence, .. } => {
@@ -285,7 +310,11 @@ impl Run<'_> {
             }
             Judged::Undecided { why } => return self.undecided(search, id, why),
         };
+        if !matches!(fate, Fate::Right(_)) {
+            self.in_vain += 1;
+        }
         search.finish(id, fate);
+        search.learn(id);
         self.came(id, fate, refused, times, false);
         self.evaluated += 1;
         self.tell(format!("{} candidates", self.evaluated));
@@ -325,15 +354,6 @@ impl Run<'_> {
                 tracing::warn!(%error, "what judges has ended and does not start again");
                 false
             }
-        }
-    }
-
-    /// Nothing that is right is much faster than what the memory needs for its bytes.
-    fn look_at_floor(&mut self, measured: &[Measured]) {
-        let Some((before, after)) = floor_share(measured) else { return };
-        let share = before.max(after);
-        if share >= AT_FLOOR && !is_stand_in(&self.bench.environment().device) {
-            self.at_floor = Some(share.max(self.at_floor.unwrap_or(0.0)));
         }
     }
 }

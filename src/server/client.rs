@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tower_lsp::gen_lsp_types as lsp;
 
 use super::event::{Event, Events};
+use super::optimize::Asked;
 use super::progress::{self, State};
 use super::settings::SECTION;
 use super::status::{Status, StatusNotification};
@@ -48,6 +49,8 @@ pub(super) enum Call {
     Progress { job: String, title: String, states: watch::Receiver<State> },
     /// Ask before the user's program is run; the answer goes to the search that waits for it.
     Confirm { text: String, answer: std::sync::mpsc::Sender<bool> },
+    /// Ask how a search is to be made.
+    AskSettings { text: String, choices: Vec<String>, asked: Box<Asked> },
     /// Ask whether a job's offer is to be applied.
     AskOffer { job: String, text: String },
     /// Apply a job's offer.
@@ -150,6 +153,13 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             note("client/registerCapability", client.register_capability(registrations).await);
             return;
         }
+        Call::AskSettings { text, choices, asked } => {
+            let choices: Vec<&str> = choices.iter().map(String::as_str).collect();
+            match chosen(&client, text, &choices).await {
+                Some(choice) => Event::SettingsChosen(asked, choice),
+                None => return,
+            }
+        }
         Call::AskOffer { job, text } => Event::OfferAnswered(job, choose(&client, text, [APPLY, DISCARD]).await),
         Call::Confirm { text, answer } => {
             // The search may have been stopped meanwhile.
@@ -172,10 +182,15 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
 
 /// Whether the user chose the first of two actions.
 async fn choose(client: &tower_lsp::Client, text: String, actions: [&str; 2]) -> bool {
+    chosen(client, text, &actions).await.is_some_and(|chosen| chosen == actions[0])
+}
+
+/// The title of the action that the user chose.
+async fn chosen(client: &tower_lsp::Client, text: String, actions: &[&str]) -> Option<String> {
     let action = |title: &str| lsp::MessageActionItem { title: title.to_owned(), ..Default::default() };
     let offered = Some(actions.iter().map(|title| action(title)).collect());
     let answer = client.show_message_request(lsp::MessageType::Info, text, offered).await;
-    matches!(answer, Ok(Some(chosen)) if chosen.title == actions[0])
+    answer.ok().flatten().map(|chosen| chosen.title)
 }
 
 /// The settings of each folder; none when the client does not answer.

@@ -7,9 +7,11 @@ use super::capabilities::Client;
 use super::diagnostics::{self, Data};
 use super::optimize;
 use super::owner::Owner;
+use super::report::REPORT;
 use super::unit::Unit;
 use super::{inspect, record, suppression, to_lsp};
-use crate::kernel::Kernel;
+use crate::explore::{Past, State, Subject};
+use crate::kernel::{Host, Kernel};
 use crate::syntax::Encoding;
 
 /// The kinds of actions there are.
@@ -72,11 +74,12 @@ impl Owner {
             actions.extend(place.quick_fixes(&known));
         }
         if wanted(&lsp::CodeActionKind::RefactorRewrite, only)
-            && let Some(kernel) = place.kernel()
+            && let Some(subject) = place.subject()
         {
-            let readiness = self.readiness(&unit, &kernel.name);
-            actions.extend(place.optimize(kernel, readiness));
-            actions.extend(self.report_action(&place));
+            let readiness = self.readiness(&unit, &subject);
+            let last = self.last_run(&unit, &subject);
+            actions.extend(place.optimize(&subject, readiness, last.as_ref()));
+            actions.extend(last.map(|last| place.report(&last.run)));
         }
         if wanted(&inspect::kind(), only) {
             actions.extend(self.inspect_actions(&place));
@@ -160,33 +163,77 @@ impl Place<'_> {
         module.kernel(name).filter(|_| !is_helper)
     }
 
-    /// To optimize `kernel`, to stop doing so, or why it cannot be done.
-    pub(super) fn optimize(&self, kernel: &Kernel, readiness: Readiness) -> Option<lsp::CodeAction> {
-        let action = |title: &str| lsp::CodeAction {
-            title: title.to_owned(),
-            kind: Some(lsp::CodeActionKind::RefactorRewrite),
-            ..lsp::CodeAction::default()
+    /// What would be optimized: a kernel, or all that the function around the place launches.
+    fn subject(&self) -> Option<Subject> {
+        if let Some(kernel) = self.kernel() {
+            return Some(Subject::Kernel(kernel.name.clone()));
+        }
+        let module = &self.unit.module;
+        let place = self.unit.span(self.uri, self.range, self.encoding)?;
+        let innermost = |(_, host): &(usize, &Host)| host.span.end - host.span.start;
+        let (index, host) =
+            module.hosts.iter().enumerate().filter(|(_, host)| host.span.meets(place)).min_by_key(innermost)?;
+        let launched = module.launches.iter().filter(|launch| launch.host == Some(index));
+        let mut kernels: Vec<&str> = launched.filter_map(|launch| launch.kernel.as_deref()).collect();
+        kernels.retain(|name| module.kernel(name).is_some());
+        kernels.sort_unstable();
+        kernels.dedup();
+        match kernels[..] {
+            [] => None,
+            [kernel] => Some(Subject::Kernel(kernel.to_owned())),
+            _ => Some(Subject::Function(host.qualname.clone())),
+        }
+    }
+
+    /// To optimize something, to stop doing so, or why it cannot be done. A search that was stopped may go on.
+    fn optimize(&self, subject: &Subject, readiness: Readiness, last: Option<&Past>) -> Vec<lsp::CodeAction> {
+        let (what, argument) = match subject {
+            Subject::Function(name) => {
+                (format!("the kernels of `{name}`"), json!({ "uri": self.unit.uri, "function": name }))
+            }
+            _ => ("this kernel".to_owned(), json!({ "uri": self.unit.uri, "kernel": subject.name() })),
         };
-        let command = |title: &str, command: &str, argument| {
-            let arguments = Some(vec![argument]);
-            Some(lsp::Command { title: title.to_owned(), tooltip: None, command: command.to_owned(), arguments })
-        };
-        const OPTIMIZE: &str = "Optimize this kernel";
-        const STOP: &str = "Stop optimizing this kernel";
+        let optimize = format!("Optimize {what}");
         match readiness {
             Readiness::Ready => {
-                let argument = json!({ "uri": self.unit.uri, "kernel": kernel.name });
-                Some(lsp::CodeAction { command: command(OPTIMIZE, optimize::OPTIMIZE, argument), ..action(OPTIMIZE) })
+                let with = |title: String, key: &str, value: serde_json::Value| {
+                    let mut argument = argument.clone();
+                    argument[key] = value;
+                    action(title, optimize::OPTIMIZE, argument)
+                };
+                let stopped = last.filter(|past| past.state == State::Stopped);
+                let go_on = stopped.map(|past| with(format!("Go on optimizing {what}"), "run", json!(past.run)));
+                let ask = with(format!("{optimize} with settings…"), "ask", json!(true));
+                let plain = action(optimize, optimize::OPTIMIZE, argument.clone());
+                [plain].into_iter().chain(go_on).chain([ask]).collect()
             }
             Readiness::Running(job) => {
-                let argument = json!({ "job": job });
-                Some(lsp::CodeAction { command: command(STOP, optimize::CANCEL, argument), ..action(STOP) })
+                vec![action(format!("Stop optimizing {what}"), optimize::CANCEL, json!({ "job": job }))]
             }
-            Readiness::Not(reason) => self
-                .client
-                .disabled_actions
-                .then(|| lsp::CodeAction { disabled: Some(lsp::CodeActionDisabled { reason }), ..action(OPTIMIZE) }),
+            Readiness::Not(reason) if self.client.disabled_actions => vec![lsp::CodeAction {
+                title: optimize,
+                kind: Some(lsp::CodeActionKind::RefactorRewrite),
+                disabled: Some(lsp::CodeActionDisabled { reason }),
+                ..lsp::CodeAction::default()
+            }],
+            Readiness::Not(_) => Vec::new(),
         }
+    }
+
+    /// To see what the last search did.
+    fn report(&self, run: &str) -> lsp::CodeAction {
+        action("Show the report of the last search".to_owned(), REPORT, json!({ "uri": self.unit.uri, "run": run }))
+    }
+}
+
+/// An action that runs a command.
+fn action(title: String, command: &str, argument: serde_json::Value) -> lsp::CodeAction {
+    let (command, arguments) = (command.to_owned(), Some(vec![argument]));
+    lsp::CodeAction {
+        title: title.clone(),
+        kind: Some(lsp::CodeActionKind::RefactorRewrite),
+        command: Some(lsp::Command { title, tooltip: None, command, arguments }),
+        ..lsp::CodeAction::default()
     }
 }
 

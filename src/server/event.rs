@@ -6,6 +6,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc;
 
 use super::feature::Question;
+use super::optimize::Asked;
 use super::status::Status;
 use crate::compiler::Heard;
 use crate::evaluate::Devices;
@@ -83,6 +84,8 @@ pub(super) enum Event {
     RecordingEnded(String, Result<Recorded, RecordingError>),
     /// A search ended.
     JobEnded(String, Result<Outcome, OptimizeError>),
+    /// The user was asked how a search is to be made, and chose this.
+    SettingsChosen(Box<Asked>, String),
     /// The user was asked whether to apply a job's offer, and said yes or no.
     OfferAnswered(String, bool),
     /// The client has tried to apply a job's offer; the text, if any, says why it did not.

@@ -29,6 +29,7 @@ mod hover;
 mod inlay_hints;
 mod inspect;
 mod interpreter;
+mod jobs;
 mod magic;
 mod notebook;
 mod offer;

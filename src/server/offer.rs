@@ -1,5 +1,7 @@
 //! Carries an offer over to the text as it is now.
 
+use std::path::Path;
+
 use similar::{Algorithm, DiffOp, TextDiff};
 
 use crate::explore::Offer;
@@ -7,8 +9,8 @@ use crate::rules::Edit;
 use crate::syntax::Span;
 
 /// The edits of a text `old` as edits of `new`, to which the user has changed it. `None` when a line that an edit touches,
-/// or a line of the kernel (which stands at `kernel` in `old`), has changed.
-pub(super) fn rebase(old: &str, edits: &[Edit], kernel: Span, new: &str) -> Option<Vec<Edit>> {
+/// or a line of `meant` (kernels and functions of `old`), has changed.
+pub(super) fn rebase(old: &str, edits: &[Edit], meant: &[Span], new: &str) -> Option<Vec<Edit>> {
     if old == new {
         return Some(edits.to_vec());
     }
@@ -19,7 +21,9 @@ pub(super) fn rebase(old: &str, edits: &[Edit], kernel: Span, new: &str) -> Opti
         let &(start, _, to) = blocks.iter().find(around)?;
         Some(Span::new(span.start - start + to, span.end - start + to))
     };
-    shift(kernel, kernel)?;
+    if !meant.iter().all(|&span| shift(span, span).is_some()) {
+        return None;
+    }
     edits
         .iter()
         .map(|edit| Some(Edit { span: shift(edit.span, whole_lines(old, edit.span))?, text: edit.text.clone() }))
@@ -57,6 +61,12 @@ fn whole_lines(text: &str, span: Span) -> Span {
     Span::new(start, end)
 }
 
+/// The change of a file, as `patch` takes it.
+pub(super) fn diff(old: &str, new: &str, path: Option<&Path>) -> String {
+    let name = path.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+    TextDiff::from_lines(old, new).unified_diff().header(&name, &name).to_string()
+}
+
 /// What is changed, and what the number holds for.
 pub(super) fn description(offer: &Offer) -> String {
     format!("{} · {}", offer.change, offer.speedup.conditions)
@@ -77,7 +87,7 @@ mod tests {
         let start = OLD.find("def k").unwrap();
         let kernel = Span::new(start, OLD.find("\n\n\ndef host").unwrap());
         let edits = [replace("return 1", "return 2"), replace("k(4)", "k(8)")];
-        rebase(OLD, &edits, kernel, new).map(|edits| apply_edits(new, &edits))
+        rebase(OLD, &edits, &[kernel], new).map(|edits| apply_edits(new, &edits))
     }
 
     #[test]

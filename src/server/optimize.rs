@@ -1,16 +1,12 @@
 //! Jobs: a search on a thread of its own, its progress in the editor, and what becomes of its offer.
 //!
-//! The commands: [`OPTIMIZE`] takes `{uri, kernel}` and answers at once with `{job}`; [`CANCEL`] takes `{job}`. The job's
+//! The commands: [`OPTIMIZE`] takes `{uri, kernel}` or `{uri, function}`, to which [`Asked`] adds, and answers at once with `{job}`; [`CANCEL`] takes `{job}`. The job's
 //! name is also the token of its progress, so `window/workDoneProgress/cancel` does the same.
 
 use std::any::Any;
-use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -21,16 +17,17 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 use super::client::Call;
 use super::code_action::Readiness;
 use super::event::Event;
+use super::jobs::{Job, Stage};
 use super::owner::Owner;
 use super::progress::Watcher;
-use super::record::{RECORD, Recording};
+use super::record::RECORD;
 use super::report::REPORT;
 use super::survey::RESOURCES;
 use super::unit::Unit;
 use super::{offer, to_lsp};
 use crate::evaluate::Devices;
-use crate::explore::{Offer, OptimizeError, Outcome, Request};
-use crate::kernel::Kernel;
+use crate::explore::{Offer, OptimizeError, Outcome, Request, Subject, resumable};
+use crate::python::cache_folder;
 use crate::rules::apply_edits;
 
 /// The command that optimizes a kernel.
@@ -38,127 +35,38 @@ pub(super) const OPTIMIZE: &str = "warpsmith.optimize";
 /// The command that stops a job.
 pub(super) const CANCEL: &str = "warpsmith.cancel";
 
-/// How long searches may take to stop when the server ends.
-const STOP_TIMEOUT: Duration = Duration::from_secs(2);
 /// LSP's code of a request that is right but cannot be done.
 const REQUEST_FAILED: ErrorCode = ErrorCode::ServerError(-32803);
 
-#[derive(Deserialize)]
-struct OptimizeArguments {
+/// What is optimized, and how.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct Asked {
     uri: lsp::Uri,
     kernel: Option<String>,
+    /// A function, all of whose kernels are meant.
+    function: Option<String>,
+    /// Whether the user is asked how long it may take.
+    #[serde(default)]
+    ask: bool,
+    /// A run to go on with.
+    run: Option<String>,
+    /// Seconds.
+    budget: Option<f64>,
+    /// Whether kernels may be built otherwise.
+    rewrites: Option<bool>,
 }
+
+/// What the user may choose from: how long a search may take, in seconds, and whether kernels may be built otherwise.
+const CHOICES: [(&str, f64, bool); 4] = [
+    ("30 s", 30.0, true),
+    ("2 minutes", 120.0, true),
+    ("10 minutes", 600.0, true),
+    ("1 minute, numbers only", 60.0, false),
+];
 
 #[derive(Deserialize)]
 struct CancelArguments {
     job: String,
-}
-
-/// A search, from its start until its offer was taken or not.
-struct Job {
-    /// The text that is searched on.
-    unit: Rc<Unit>,
-    kernel: Kernel,
-    cancelled: Arc<AtomicBool>,
-    stage: Stage,
-}
-
-enum Stage {
-    Searching,
-    /// The user is asked.
-    Asking(Box<Offer>),
-    /// The editor applies an edit that should lead to this text.
-    Applying {
-        text: String,
-        was_asked: bool,
-    },
-}
-
-/// All jobs.
-pub(super) struct Jobs {
-    jobs: HashMap<String, Job>,
-    recordings: HashMap<String, Recording>,
-    /// The run of the last search of a kernel that has ended.
-    runs: HashMap<(lsp::Uri, String), String>,
-    count: usize,
-    /// Each search and each recording holds a sender until it has ended.
-    running: mpsc::Sender<()>,
-    all_ended: mpsc::Receiver<()>,
-}
-
-impl Default for Jobs {
-    fn default() -> Self {
-        let (running, all_ended) = mpsc::channel();
-        let (jobs, recordings, runs) = Default::default();
-        Self { jobs, recordings, runs, count: 0, running, all_ended }
-    }
-}
-
-impl Jobs {
-    fn next_id(&mut self, kind: &str) -> String {
-        self.count += 1;
-        format!("warpsmith/{kind}/{}", self.count)
-    }
-
-    /// Takes in a recording that begins; its thread holds the sender until it has ended.
-    pub(super) fn begin_recording(&mut self, recording: Recording) -> (String, mpsc::Sender<()>) {
-        let id = self.next_id("record");
-        self.recordings.insert(id.clone(), recording);
-        (id, self.running.clone())
-    }
-
-    /// A recording has ended.
-    pub(super) fn end_recording(&mut self, id: &str) -> Option<Recording> {
-        self.recordings.remove(id)
-    }
-
-    /// The recording that a file is run for.
-    pub(super) fn recording(&self, uri: &lsp::Uri) -> Option<&String> {
-        self.recordings.iter().find(|(_, recording)| recording.uri == *uri).map(|(id, _)| id)
-    }
-
-    fn flags(&self) -> impl Iterator<Item = (&String, &Arc<AtomicBool>)> {
-        let searches = self.jobs.iter().map(|(id, job)| (id, &job.cancelled));
-        searches.chain(self.recordings.iter().map(|(id, recording)| (id, &recording.cancelled)))
-    }
-
-    fn set_stage(&mut self, id: &str, stage: Stage) {
-        if let Some(job) = self.jobs.get_mut(id) {
-            job.stage = stage;
-        }
-    }
-
-    /// The run of the last search of a kernel that has ended.
-    pub(super) fn last_run(&self, uri: &lsp::Uri, kernel: &str) -> Option<&String> {
-        self.runs.get(&(uri.clone(), kernel.to_owned()))
-    }
-
-    /// The search that is running on a kernel.
-    fn searching(&self, uri: &lsp::Uri, kernel: &str) -> Option<&String> {
-        let wanted =
-            |job: &Job| matches!(job.stage, Stage::Searching) && job.unit.uri == *uri && job.kernel.name == kernel;
-        self.jobs.iter().find(|(_, job)| wanted(job)).map(|(id, _)| id)
-    }
-
-    /// Asks a job to stop. Returns whether there is such a job.
-    pub(super) fn cancel(&self, id: &str) -> bool {
-        let found = self.flags().find(|(known, _)| *known == id);
-        found.inspect(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst)).is_some()
-    }
-
-    /// Asks all jobs to stop.
-    pub(super) fn cancel_all(&self) {
-        self.flags().for_each(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst));
-    }
-
-    /// Stops all jobs and waits a while for it.
-    pub(super) fn stop(self) {
-        self.cancel_all();
-        drop(self.running);
-        if self.all_ended.recv_timeout(STOP_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
-            tracing::warn!("a search or a recording did not stop in time");
-        }
-    }
 }
 
 impl Owner {
@@ -168,7 +76,7 @@ impl Owner {
         match params.command.as_str() {
             OPTIMIZE => {
                 let id = self.start(read(argument)?)?;
-                Ok(Some(json!({ "job": id })))
+                Ok(id.map(|id| json!({ "job": id })))
             }
             CANCEL => {
                 let CancelArguments { job } = read(argument)?;
@@ -184,9 +92,9 @@ impl Owner {
         }
     }
 
-    /// Whether a kernel can be optimized now.
-    pub(super) fn readiness(&mut self, unit: &Unit, kernel: &str) -> Readiness {
-        if let Some(id) = self.jobs.searching(&unit.uri, kernel) {
+    /// Whether this can be optimized now.
+    pub(super) fn readiness(&mut self, unit: &Unit, subject: &Subject) -> Readiness {
+        if let Some(id) = self.jobs.searching(&unit.uri, subject) {
             return Readiness::Running(id.clone());
         }
         let reason = if !self.trusted {
@@ -208,45 +116,61 @@ impl Owner {
         Readiness::Not(reason)
     }
 
-    fn start(&mut self, arguments: OptimizeArguments) -> Result<String> {
-        let unit = self.documents.unit(&arguments.uri).ok_or_else(|| refused("open the file first".to_owned()))?;
-        let kernel = match &arguments.kernel {
-            Some(name) => unit.module.kernel(name).ok_or_else(|| refused(format!("there is no kernel `{name}`")))?,
-            None => match unit.module.kernels.as_slice() {
-                [kernel] => kernel,
-                kernels => return Err(refused(format!("the file has {} kernels: name one", kernels.len()))),
-            },
-        };
-        match self.readiness(&unit, &kernel.name) {
+    /// Starts a search, or asks how it is to be made.
+    fn start(&mut self, asked: Asked) -> Result<Option<String>> {
+        let unit = self.documents.unit(&asked.uri).ok_or_else(|| refused("open the file first".to_owned()))?;
+        let subject = asked.subject(&unit)?;
+        let name = subject.name().unwrap_or_default().to_owned();
+        match self.readiness(&unit, &subject) {
             Readiness::Ready => {}
-            Readiness::Running(_) => return Err(refused(format!("`{}` is being optimized already", kernel.name))),
+            Readiness::Running(_) => return Err(refused(format!("`{name}` is being optimized already"))),
             Readiness::Not(reason) => return Err(refused(reason)),
         }
-        let kernel = kernel.clone();
-        let (Some(request), id) = (self.request(&unit, &kernel), self.jobs.next_id("optimize")) else {
+        let (Some(request), id) = (self.request(&unit, &subject, &asked), self.jobs.next_id("optimize")) else {
             return Err(refused("the file has no place or no interpreter".to_owned()));
         };
+        if asked.ask {
+            let text = format!("How long may the search for a faster `{name}` take?");
+            let choices = CHOICES.iter().map(|(title, ..)| (*title).to_owned()).collect();
+            self.client.send(Call::AskSettings { text, choices, asked: Box::new(asked) });
+            return Ok(None);
+        }
         let cancelled = Arc::new(AtomicBool::new(false));
         let (watcher, states) = Watcher::new(Arc::clone(&cancelled), self.client.clone());
         if self.capabilities.progress {
-            let title = format!("Optimizing {}", kernel.name);
+            let title = format!("Optimizing {name}");
             self.client.send(Call::Progress { job: id.clone(), title, states });
         }
         self.search(&id, request, watcher).map_err(|error| refused(format!("could not start a thread: {error}")))?;
-        self.jobs.jobs.insert(id.clone(), Job { unit, kernel, cancelled, stage: Stage::Searching });
-        Ok(id)
+        self.jobs.jobs.insert(id.clone(), Job { unit, subject, cancelled, stage: Stage::Searching });
+        Ok(Some(id))
     }
 
-    fn request(&mut self, unit: &Unit, kernel: &Kernel) -> Option<Request> {
+    /// The user said how long a search may take.
+    pub(super) fn settings_chosen(&mut self, asked: &Asked, choice: &str) {
+        let Some(&(_, budget, rewrites)) = CHOICES.iter().find(|(title, ..)| *title == choice) else { return };
+        let asked = Asked { ask: false, budget: Some(budget), rewrites: Some(rewrites), ..asked.clone() };
+        if let Err(error) = self.start(asked) {
+            self.client.show(lsp::MessageType::Error, error.message.to_string());
+        }
+    }
+
+    fn request(&mut self, unit: &Unit, subject: &Subject, asked: &Asked) -> Option<Request> {
+        let workspace = self.root_of(unit);
         let resolved = self.resolved(unit);
+        let mut settings = resolved.settings.clone();
+        let of_run = asked.run.as_ref().and_then(|run| resumable(&workspace, run).ok()).map(|(.., budget)| budget);
+        let optimize = &mut settings.optimize;
+        optimize.budget = asked.budget.or(of_run).unwrap_or(optimize.budget);
+        optimize.rewrites = asked.rewrites.unwrap_or(optimize.rewrites);
         Some(Request {
-            resume: None,
+            resume: asked.run.clone(),
             file: unit.path.clone()?,
             text: unit.source.text().to_string(),
-            kernel: Some(kernel.name.clone()),
-            workspace: self.root_of(unit),
+            subject: subject.clone(),
+            workspace,
             python: resolved.environment.as_ref()?.python.clone(),
-            settings: resolved.settings.clone(),
+            settings,
         })
     }
 
@@ -276,13 +200,9 @@ impl Owner {
         if self.documents.look_around() {
             self.check_all_again();
         }
+        self.jobs.look_for_runs();
         let Some(job) = self.jobs.jobs.get(id) else { return };
-        let kernel = job.kernel.name.clone();
-        if let Ok(Outcome { run, .. }) = &result
-            && !run.is_empty()
-        {
-            self.jobs.runs.insert((job.unit.uri.clone(), kernel.clone()), run.clone());
-        }
+        let kernel = job.name().to_owned();
         match result {
             Ok(Outcome { offer: Some(offer), .. }) => return self.offer(id, offer),
             Ok(outcome) => self.client.show(lsp::MessageType::Info, outcome.summary),
@@ -300,7 +220,7 @@ impl Owner {
     /// Offers a faster text: as an edit to confirm where the client can, else after a question.
     fn offer(&mut self, id: &str, offer: Offer) {
         let Some(job) = self.jobs.jobs.get(id) else { return };
-        let kernel = job.kernel.name.clone();
+        let kernel = job.name().to_owned();
         let label = offer.speedup.label();
         if !self.capabilities.applies_edits {
             let text =
@@ -327,7 +247,7 @@ impl Owner {
     /// Has the client edit the present text, unless it changed where it matters.
     fn apply(&mut self, id: &str, offer: &Offer, confirm: bool) {
         let Some(job) = self.jobs.jobs.get(id) else { return };
-        let (uri, kernel) = (job.unit.uri.clone(), job.kernel.name.clone());
+        let (uri, kernel) = (job.unit.uri.clone(), job.name().to_owned());
         let label = offer.speedup.label();
         let Some(now) = self.documents.unit(&uri) else {
             let text = format!("`{kernel}` can be {label}, but its file was closed. ({})", offer.change);
@@ -336,7 +256,7 @@ impl Owner {
             return;
         };
         let edit = (|| {
-            let edits = offer::rebase(job.unit.source.text(), &offer.edits, job.kernel.span, now.source.text())?;
+            let edits = offer::rebase(job.unit.source.text(), &offer.edits, &job.spans(), now.source.text())?;
             let (part, lsp_edits) = to_lsp::edits(&now, &edits, self.encoding)?;
             let edit = if confirm {
                 to_lsp::annotated_edit(&part.uri, part.version, lsp_edits, &label, offer::description(offer))
@@ -351,7 +271,9 @@ impl Owner {
                  changed meanwhile. Optimize it again. ({})",
                 offer.change
             );
+            let diff = offer::diff(job.unit.source.text(), &offer.text, job.unit.path.as_deref());
             self.client.show(lsp::MessageType::Warning, text);
+            self.show_diff(&kernel, diff);
             self.jobs.jobs.remove(id);
             return;
         };
@@ -359,9 +281,29 @@ impl Owner {
         self.jobs.set_stage(id, Stage::Applying { text, was_asked: !confirm });
     }
 
+    /// Opens a change that cannot be made for the user, who may make it by hand.
+    fn show_diff(&self, kernel: &str, diff: String) {
+        let (client, can_open) = (self.client.clone(), self.capabilities.shows_documents);
+        let path = cache_folder().join("offers").join(format!("{}.diff", kernel.replace(['/', '.', '<', '>'], "-")));
+        if !can_open {
+            return;
+        }
+        let write = move || {
+            let folder = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+            match (folder.and_then(|()| std::fs::write(&path, diff)), lsp::Uri::from_file_path(&path)) {
+                (Ok(()), Ok(uri)) => client.send(Call::ShowDocument(uri)),
+                (Err(error), _) => tracing::warn!(%error, "the change is not shown"),
+                _ => {}
+            }
+        };
+        // Writing is not for this thread; without another one the report still has the change.
+        let _ = std::thread::Builder::new().name("diff".to_owned()).spawn(write);
+    }
+
     /// The client said whether it made the edit. Some say yes when the user said no: the truth is the text.
     pub(super) fn offer_applied(&mut self, id: &str, result: std::result::Result<(), Option<String>>) {
         let Some(job) = self.jobs.jobs.remove(id) else { return };
+        let name = job.name().to_owned();
         let Stage::Applying { text, was_asked } = job.stage else { return };
         let now = self.documents.unit(&job.unit.uri);
         let is_there = now.is_some_and(|now| **now.source.text() == text);
@@ -371,8 +313,30 @@ impl Owner {
             && (was_asked || reason.is_some())
         {
             let reason = reason.unwrap_or_else(|| "the editor did not say why".to_owned());
-            let text = format!("The faster `{}` was not applied: {reason}", job.kernel.name);
+            let text = format!("The faster `{name}` was not applied: {reason}");
             self.client.show(lsp::MessageType::Warning, text);
+        }
+    }
+}
+
+impl Asked {
+    /// What of a file is meant.
+    fn subject(&self, unit: &Unit) -> Result<Subject> {
+        let module = &unit.module;
+        let missing = |what: &str, name: &str| refused(format!("there is no {what} `{name}`"));
+        match (&self.kernel, &self.function) {
+            (Some(name), _) => {
+                let found = module.kernel(name).map(|kernel| Subject::Kernel(kernel.name.clone()));
+                found.ok_or_else(|| missing("kernel", name))
+            }
+            (None, Some(name)) => {
+                let is_there = module.hosts.iter().any(|host| host.qualname == *name);
+                is_there.then(|| Subject::Function(name.clone())).ok_or_else(|| missing("function", name))
+            }
+            (None, None) => match module.kernels.as_slice() {
+                [kernel] => Ok(Subject::Kernel(kernel.name.clone())),
+                kernels => Err(refused(format!("the file has {} kernels: name one", kernels.len()))),
+            },
         }
     }
 }

@@ -18,7 +18,8 @@ use super::documents::Documents;
 use super::event::{Event, Events, Reply};
 use super::inspect::INSPECT;
 use super::interpreter::Interpreters;
-use super::optimize::{Jobs, panic_text};
+use super::jobs::Jobs;
+use super::optimize::panic_text;
 use super::settings::{self, Resolved, Store};
 use super::status::Status;
 use super::tools::Tools;
@@ -245,6 +246,7 @@ impl Owner {
             }
             Event::RecordingEnded(id, result) => self.recording_ended(&id, result),
             Event::JobEnded(id, result) => self.job_ended(&id, result),
+            Event::SettingsChosen(asked, choice) => self.settings_chosen(&asked, &choice),
             Event::OfferAnswered(id, yes) => self.offer_answered(&id, yes),
             Event::OfferApplied(id, result) => self.offer_applied(&id, result),
         }

@@ -10,16 +10,14 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{Error, Result};
 
 use super::client::Call;
-use super::code_action::Place;
 use super::optimize::{read, refused};
 use super::owner::Owner;
-use crate::explore::Report;
+use super::unit::Unit;
+use crate::explore::{Past, Report, Subject};
 use crate::python::cache_folder;
 
 /// The command that opens a report.
 pub(super) const REPORT: &str = "warpsmith.report";
-
-const TITLE: &str = "Show the report of the last search";
 
 #[derive(Deserialize)]
 struct Arguments {
@@ -29,34 +27,22 @@ struct Arguments {
 }
 
 impl Owner {
-    /// What is offered for a kernel that was searched.
-    pub(super) fn report_action(&self, place: &Place<'_>) -> Option<lsp::CodeAction> {
-        let kernel = place.kernel()?;
-        let run = self.jobs.last_run(place.uri, &kernel.name)?;
-        let arguments = Some(vec![json!({ "uri": place.uri, "run": run })]);
-        Some(lsp::CodeAction {
-            title: TITLE.to_owned(),
-            kind: Some(lsp::CodeActionKind::RefactorRewrite),
-            command: Some(lsp::Command {
-                title: TITLE.to_owned(),
-                tooltip: None,
-                command: REPORT.to_owned(),
-                arguments,
-            }),
-            ..lsp::CodeAction::default()
-        })
+    /// The last search of this, in this server or elsewhere.
+    pub(super) fn last_run(&mut self, unit: &Unit, subject: &Subject) -> Option<Past> {
+        let workspace = self.root_of(unit);
+        self.jobs.last_run(&workspace, unit.path.as_deref()?, subject)
     }
 
     /// Has the editor open a report. Reading a run and writing a page is not for this thread.
     pub(super) fn report_command(&mut self, argument: Value) -> Result<Option<Value>> {
         let Arguments { uri, kernel, run } = read(argument)?;
-        let last = || self.jobs.last_run(&uri, kernel.as_deref()?).cloned();
+        let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
+        let last = || self.last_run(&unit, &Subject::Kernel(kernel?)).map(|past| past.run);
         let Some(run) = run.or_else(last) else {
             return Err(refused(
                 "no search of this kernel has ended yet; `warpsmith report --list` lists all".to_owned(),
             ));
         };
-        let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         let (workspace, client, can_open) =
             (self.root_of(&unit), self.client.clone(), self.capabilities.shows_documents);
         let name = run.clone();

@@ -157,13 +157,22 @@ pub struct OptimizeSettings {
     /// How long a search may take, in seconds.
     #[schemars(range(min = 1))]
     pub budget: f64,
+    /// How many candidates are judged at most; 0 means as many as there is time for.
+    pub candidates: usize,
+    /// After so many candidates in a row that are no faster than the best a search ends; 0 means never.
+    pub patience: usize,
+    /// Whether a search waits while another program of yours computes on the GPU. That time does not count.
+    pub pause: bool,
     /// How many candidates are compiled side by side; 0 means one per processor core, at most 16.
     pub parallel: usize,
-    /// Seed of the search; the same seed and the same measurements give the same search.
+    /// Seed of the search; the same seed, measurements and lessons of earlier searches give the same search.
     pub seed: u64,
     /// Whether candidates that an earlier search saw refused are left out, as long as nothing in the workspace and of the device and
     /// its software has changed that their verdict depends on.
     pub remember: bool,
+    /// Whether searches learn from each other which kinds of changes make kernels of a class faster (`warpsmith skills`), which
+    /// decides what is tried first.
+    pub learn: bool,
     /// Whether kernels may be built otherwise; else only their numbers are turned: tile sizes, launch options, configurations.
     pub rewrites: bool,
     /// How the tree of candidates grows.
@@ -172,7 +181,18 @@ pub struct OptimizeSettings {
 
 impl Default for OptimizeSettings {
     fn default() -> Self {
-        Self { budget: 60.0, parallel: 0, seed: 0, remember: true, rewrites: true, search: SearchSettings::default() }
+        Self {
+            budget: 60.0,
+            candidates: 0,
+            patience: 120,
+            pause: true,
+            parallel: 0,
+            seed: 0,
+            remember: true,
+            learn: true,
+            rewrites: true,
+            search: SearchSettings::default(),
+        }
     }
 }
 

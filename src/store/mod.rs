@@ -5,6 +5,7 @@
 
 mod evaluations;
 mod false_alarms;
+mod lessons;
 mod recordings;
 mod short;
 
@@ -18,6 +19,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::clock::now_milliseconds;
 
 pub use false_alarms::FalseAlarm;
+pub use lessons::Lesson;
 pub use recordings::{Fate, Limits, Recording, Row, Run};
 pub use short::{shapes, short};
 
@@ -65,6 +67,20 @@ const MIGRATIONS: &[&str] = &[
     -- How to run a command again, where that is known.
     ALTER TABLE recordings ADD COLUMN words TEXT; -- JSON
     ALTER TABLE recordings ADD COLUMN folder TEXT;
+",
+    "
+    CREATE TABLE lessons (
+        device TEXT NOT NULL,
+        class TEXT NOT NULL,
+        bound TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        refused INTEGER NOT NULL,
+        gain REAL NOT NULL, -- the sum of logarithms
+        best REAL NOT NULL,
+        learned INTEGER NOT NULL, -- milliseconds since 1970
+        PRIMARY KEY (device, class, bound, kind)
+    ) WITHOUT ROWID;
 ",
 ];
 
@@ -263,7 +279,7 @@ mod tests {
         drop(connection);
         let before = fs::read(&path).unwrap();
         let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 2)"), "{error}");
+        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 3)"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
     }
 

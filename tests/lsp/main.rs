@@ -21,6 +21,6 @@ mod notebooks;
 mod optimize;
 mod ordering;
 mod record;
-mod report;
 mod resources;
+mod searches;
 mod settings;

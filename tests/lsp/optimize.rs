@@ -22,7 +22,7 @@ pub(super) fn tools(search: Arc<Search>) -> Tools {
 }
 
 /// A search that is let go by the test, and then finds a launch with larger blocks.
-fn gated() -> (Tools, mpsc::Sender<()>) {
+pub(super) fn gated() -> (Tools, mpsc::Sender<()>) {
     let (gate, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let search = move |request: &Request, observer: &dyn Observer| {
@@ -413,7 +413,7 @@ fn a_search_sees_the_editors_text_and_settings_and_is_stopped_at_the_end() {
     };
     assert_eq!(request.text, document.text);
     assert_eq!((request.file, request.workspace), (client.path("a.py"), client.folder().to_path_buf()));
-    assert_eq!((request.kernel.as_deref(), request.settings.optimize.budget), (Some("scale"), 12.5));
+    assert_eq!((request.subject.name(), request.settings.optimize.budget), (Some("scale"), 12.5));
     assert_eq!(request.python, PathBuf::from("python-of-the-test"));
     assert!(client.stop());
     assert!(stopped.load(Ordering::SeqCst), "the search was left running");

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use warpsmith::{cli, rules, settings};
+use warpsmith::{cli, explore, rules, settings};
 
 use crate::picture;
 
@@ -73,6 +73,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add("config/default.toml", settings::default_toml());
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());
+    add("docs/src/skills.md", skills_page());
     // Part of the crate's documentation: where the links of findings lead.
     let signatures = std::fs::read_to_string(root.join("docs/src/signatures.md")).context("docs/src/signatures.md")?;
     let pages: Vec<String> = rules::all().iter().map(|rule| rule.declaration.page()).chain([signatures]).collect();
@@ -129,6 +130,21 @@ fn summary_lines() -> String {
     let line =
         |rule: &&rules::Rule| format!("  - [{0} {1}](rules/{1}.md)\n", rule.declaration.code, rule.declaration.name);
     rules::all().iter().map(line).collect()
+}
+
+fn skills_page() -> String {
+    let mut out = "# Skills\n\nWhat a search can do with a kernel, without a language model. A small step changes one thing of a candidate; a large one \
+                   builds it\notherwise, or draws all numbers anew. None of them is taken to be right or faster: that is measured.\n\n\
+                   | skill | step | what it does |\n|---|---|---|\n"
+        .to_owned();
+    for skill in explore::skills() {
+        let step = if skill.is_large { "large" } else { "small" };
+        let _ = writeln!(out, "| `{}` | {step} | {} |", skill.name, skill.about.replace('|', "\\|"));
+    }
+    out + "\nWhich of them are tried first is learned: how much faster each made kernels of a class (`product`, `attention`, `reduction`, \
+           `scan`,\n`pointwise`) whose time is bounded by the same (`memory`, `launch` or other `work`), on which device. That is kept for each \
+           user, beside\nthe false alarms. `warpsmith skills` shows it, `warpsmith skills --forget` forgets it, and with `optimize.learn = false` \
+           nothing is\nlearned or used. A search still looks at what it sees itself: four tries of its own count as much as all that is known.\n"
 }
 
 fn settings_page() -> String {

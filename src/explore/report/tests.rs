@@ -19,7 +19,7 @@ fn entries() -> Vec<Entry> {
         form: Begun::FORM,
         at: 1_795_400_000_000,
         file: PathBuf::from("/project/k.py"),
-        asked: None,
+        subject: crate::explore::Subject::File,
         name: "k".to_owned(),
         text: text.clone(),
         calls: vec!["f(float32[8])".to_owned()],

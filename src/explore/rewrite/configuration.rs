@@ -15,6 +15,14 @@ const STEPS: [isize; 8] = [1, 1, 1, 2, 2, -1, -1, -2];
 pub(super) struct Configuration;
 
 impl Skill for Configuration {
+    fn name(&self) -> &'static str {
+        "configuration"
+    }
+
+    fn about(&self) -> &'static str {
+        "All tile sizes and launch options drawn anew, around those of one of the best."
+    }
+
     fn step(&self) -> Step {
         Step::Large
     }

@@ -32,6 +32,14 @@ const ACCESSES: [Access; 2] = [
 pub(super) struct Eviction;
 
 impl Skill for Eviction {
+    fn name(&self) -> &'static str {
+        "eviction"
+    }
+
+    fn about(&self) -> &'static str {
+        "`eviction_policy` or `cache_modifier` for one load or store, or none where there is one."
+    }
+
     fn step(&self) -> Step {
         Step::Small
     }

@@ -22,6 +22,14 @@ const LN_2: &str = "0.6931471805599453";
 pub(super) struct Exp2;
 
 impl Skill for Exp2 {
+    fn name(&self) -> &'static str {
+        "exp2"
+    }
+
+    fn about(&self) -> &'static str {
+        "`tl.exp2` and `tl.log2` for `tl.exp` and `tl.log`, with the factor in a scale where there is one."
+    }
+
     fn step(&self) -> Step {
         Step::Small
     }

@@ -18,6 +18,14 @@ const GROUPS: [i64; 3] = [4, 8, 16];
 pub(super) struct GroupedOrder;
 
 impl Skill for GroupedOrder {
+    fn name(&self) -> &'static str {
+        "grouped_order"
+    }
+
+    fn about(&self) -> &'static str {
+        "The programs of a product in groups, so that those that run together share what they load."
+    }
+
     fn step(&self) -> Step {
         Step::Large
     }

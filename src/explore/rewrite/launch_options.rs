@@ -9,6 +9,14 @@ use crate::explore::tree::Step;
 pub(super) struct LaunchOptions;
 
 impl Skill for LaunchOptions {
+    fn name(&self) -> &'static str {
+        "launch_options"
+    }
+
+    fn about(&self) -> &'static str {
+        "`num_warps` and `num_stages`, also where the launch leaves them out or works them out."
+    }
+
     fn step(&self) -> Step {
         Step::Small
     }

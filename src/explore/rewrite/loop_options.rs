@@ -29,6 +29,14 @@ struct Loop<'a> {
 }
 
 impl Skill for LoopOptions {
+    fn name(&self) -> &'static str {
+        "loop_options"
+    }
+
+    fn about(&self) -> &'static str {
+        "Options of `tl.range` for a loop that loads: `num_stages`, `loop_unroll_factor`, `flatten`, `warp_specialize`."
+    }
+
     fn step(&self) -> Step {
         Step::Small
     }

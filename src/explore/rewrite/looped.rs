@@ -34,6 +34,14 @@ const TILES: [i64; 4] = [1024, 2048, 4096, 8192];
 pub(super) struct Looped;
 
 impl Skill for Looped {
+    fn name(&self) -> &'static str {
+        "looped"
+    }
+
+    fn about(&self) -> &'static str {
+        "Loops over the row, where it is in one tile: long rows do not fit into the registers of a program."
+    }
+
     fn step(&self) -> Step {
         Step::Large
     }

@@ -43,6 +43,12 @@ pub(super) struct Turn {
 
 /// A way to make other candidates of one.
 pub(super) trait Skill: Sync {
+    /// What users know it by: the name of its file.
+    fn name(&self) -> &'static str;
+
+    /// What it does, and why that may be faster; Markdown.
+    fn about(&self) -> &'static str;
+
     /// Whether it keeps the structure of what it begins with.
     fn step(&self) -> Step;
 

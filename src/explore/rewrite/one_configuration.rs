@@ -17,6 +17,14 @@ const MOST: usize = 8;
 pub(super) struct OneConfiguration;
 
 impl Skill for OneConfiguration {
+    fn name(&self) -> &'static str {
+        "one_configuration"
+    }
+
+    fn about(&self) -> &'static str {
+        "One configuration of an autotuner, whose numbers are then turned. What is offered has the others behind it, for calls of other sizes."
+    }
+
     fn step(&self) -> Step {
         Step::Large
     }

@@ -20,6 +20,14 @@ const ROUNDS: [i64; 4] = [8, 16, 32, 64];
 pub(super) struct RoundsAtOnce;
 
 impl Skill for RoundsAtOnce {
+    fn name(&self) -> &'static str {
+        "rounds_at_once"
+    }
+
+    fn about(&self) -> &'static str {
+        "Several rounds at once of a loop that adds row after row to a sum: more is on its way from the memory."
+    }
+
     fn step(&self) -> Step {
         Step::Large
     }

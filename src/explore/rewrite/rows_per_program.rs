@@ -14,6 +14,14 @@ const ROWS: [i64; 4] = [2, 4, 8, 16];
 pub(super) struct RowsPerProgram;
 
 impl Skill for RowsPerProgram {
+    fn name(&self) -> &'static str {
+        "rows_per_program"
+    }
+
+    fn about(&self) -> &'static str {
+        "Several rows for each program, where each takes one: short rows leave the threads of a program with little to do."
+    }
+
     fn step(&self) -> Step {
         Step::Large
     }

@@ -24,6 +24,14 @@ struct Pass<'a> {
 }
 
 impl Skill for SingleTile {
+    fn name(&self) -> &'static str {
+        "single_tile"
+    }
+
+    fn about(&self) -> &'static str {
+        "The whole row in one tile, where several passes go over it in parts: it is loaded once."
+    }
+
     fn step(&self) -> Step {
         Step::Large
     }

@@ -8,6 +8,14 @@ use crate::explore::tree::Step;
 pub(super) struct TileSizes;
 
 impl Skill for TileSizes {
+    fn name(&self) -> &'static str {
+        "tile_sizes"
+    }
+
+    fn about(&self) -> &'static str {
+        "A tile size twice or half as large, or four times: any number that the kernel takes as a constant and that stands as a power of two."
+    }
+
     fn step(&self) -> Step {
         Step::Small
     }

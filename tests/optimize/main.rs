@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
+mod runs;
+
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -32,9 +34,6 @@ if __name__ == "__main__":
     scale(torch.ones(300))
 "#;
 
-/// A grid that follows the tile size, as the fixed one of [`SCALE`] does not once its launch is starred.
-const GRID_OF_TILES: &str = r#"lambda meta: (triton.cdiv(n, meta["BLOCK"]),)"#;
-
 struct Project(tempfile::TempDir);
 
 impl Project {
@@ -59,6 +58,7 @@ impl Project {
             .args(args)
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .env("XDG_STATE_HOME", self.path(".state"))
             .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap());
         command
     }
@@ -241,28 +241,6 @@ fn a_change_that_is_wrong_is_never_offered() {
     assert!(outcome["evaluated"].as_u64().unwrap() > 0);
 }
 
-/// What was refused is not judged again by the next search; what was accepted is, since its time counts only when it is new.
-#[test]
-fn a_candidate_that_was_refused_is_not_judged_again() {
-    // The tile size alone can be turned, up to 16384. Tiles of 8 and 4 leave elements unwritten, and nobody goes on from these.
-    let project = one_knob("(triton.cdiv(n, 16),)");
-    let counts = || {
-        let ran = project.run(&["optimize", "scale.py", "--budget", "400s", "--json"]);
-        let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
-        let summary = outcome["summary"].as_str().unwrap().to_owned();
-        (outcome["evaluated"].as_u64().unwrap(), outcome["remembered"].as_u64().unwrap(), summary)
-    };
-    let (first, none, _) = counts();
-    assert_eq!((first, none), (12, 0));
-    let (again, remembered, summary) = counts();
-    assert_eq!((again, remembered), (10, 2), "{summary}");
-    assert!(summary.contains("; 2 more were refused before"), "{summary}");
-    // Unless it is to forget.
-    std::fs::write(project.path("warpsmith.toml"), "[optimize]\nparallel = 2\nremember = false\n").unwrap();
-    let (all, remembered, _) = counts();
-    assert_eq!((all, remembered), (12, 0));
-}
-
 /// A kernel that nothing in its file launches but a comment, where there is no torch.
 #[test]
 fn a_kernel_by_itself_is_optimized_in_its_comment() {
@@ -353,81 +331,4 @@ fn processes_with(mark: &str) -> usize {
             .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes()))
     };
     std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| has(entry.path())).count()
-}
-
-/// A project whose search soon knows nothing else to try: nothing but the tile size can be turned, for this grid.
-fn one_knob(grid: &str) -> Project {
-    let one_knob = SCALE
-        .replace("(triton.cdiv(n, 16),)", grid)
-        .replace("(x, out, n, BLOCK=16)", "(x, out, *[n], BLOCK=16)")
-        .replace("load(x_ptr + offsets", "load(*[x_ptr + offsets]")
-        .replace("store(out_ptr + offsets, x * 2.0", "store(*[out_ptr + offsets, x * 2.0]");
-    Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")])
-}
-
-/// What a run has written down: its lines of one kind.
-fn lines(project: &Project, what: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(project.path(".warpsmith/runs/scale_kernel-1.jsonl")).unwrap_or_default();
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.filter(|line| line["what"] == what).collect()
-}
-
-/// Waits until so many candidates are judged.
-fn judged(project: &Project, count: usize) {
-    let deadline = Instant::now() + Duration::from_secs(200);
-    while lines(project, "came").len() < count {
-        assert!(Instant::now() < deadline, "too few candidates were judged");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
-/// Every candidate that was made was judged, once.
-fn judged_once(project: &Project) {
-    let ids = |what: &str| {
-        let mut ids: Vec<u64> = lines(project, what).iter().map(|line| line["id"].as_u64().unwrap()).collect();
-        ids.sort_unstable();
-        ids
-    };
-    assert_eq!(ids("made"), ids("came"));
-    assert_eq!(ids("given-up"), Vec::<u64>::new());
-}
-
-#[test]
-fn a_run_that_was_killed_goes_on_where_it_was() {
-    let project = one_knob(GRID_OF_TILES);
-    let mut running = project.command(&["optimize", "scale.py", "--budget", "300s"]).spawn().unwrap();
-    judged(&project, 2);
-    running.kill().unwrap();
-    running.wait().unwrap();
-    let before = lines(&project, "came");
-    let ran = project.run(&["optimize", "--resume", "last"]);
-    let shown = text(&ran.stdout);
-    assert!(ran.status.success(), "{shown}{}", text(&ran.stderr));
-    assert_eq!(lines(&project, "came")[..before.len()], before[..]);
-    judged_once(&project);
-    assert_eq!(lines(&project, "resumed").len(), 1);
-    let said = lines(&project, "ended")[0]["summary"].as_str().unwrap().to_owned();
-    assert!(shown.contains(&said) && said.contains("× faster"), "{said}\n{shown}");
-
-    // It is over, and what is no longer the same does not go on either.
-    let ran = project.run(&["optimize", "--resume", "scale_kernel-1"]);
-    assert!(text(&ran.stderr).contains("`scale_kernel-1` is over"), "{}", text(&ran.stderr));
-    let ran = project.run(&["optimize", "--resume", "other-1"]);
-    assert!(text(&ran.stderr).contains("no run `other-1`; the latest is"), "{}", text(&ran.stderr));
-}
-
-#[test]
-#[cfg(unix)]
-fn a_worker_that_was_killed_is_started_again() {
-    let project = one_knob(GRID_OF_TILES);
-    let running =
-        project.command(&["optimize", "scale.py", "--budget", "300s"]).stdout(Stdio::piped()).spawn().unwrap();
-    judged(&project, 2);
-    let children = format!("/proc/{0}/task/{0}/children", running.id());
-    let children = std::fs::read_to_string(children).unwrap();
-    let kill = Command::new("kill").arg("-9").args(children.split_whitespace()).status().unwrap();
-    assert!(kill.success());
-    let ran = running.wait_with_output().unwrap();
-    assert!(ran.status.success(), "{}", text(&ran.stdout));
-    judged_once(&project);
 }

@@ -1,0 +1,54 @@
+//! When a search ends, and when it waits.
+
+use super::run::Run;
+use super::speedup::floor_share;
+use crate::evaluate::{Measured, is_stand_in};
+
+/// Share of the budget after which nothing new is proposed; the rest confirms the best.
+const SEARCH_SHARE: f64 = 0.7;
+/// What takes no longer than this share of its time to move its bytes is as fast as it gets.
+const AT_FLOOR: f64 = 0.95;
+/// What is less than this times as fast as the best is as fast as that.
+const BETTER: f64 = 1.005;
+
+impl Run<'_> {
+    /// Whether something new may be proposed while so many are being judged.
+    pub(super) fn goes_on(&self, flying: usize) -> bool {
+        let settings = &self.request.settings.optimize;
+        let is_within = |count: usize, most: usize| most == 0 || count < most;
+        self.spent() < SEARCH_SHARE
+            && self.at_floor.is_none()
+            && is_within(self.evaluated + flying, settings.candidates)
+            && is_within(self.in_vain, settings.patience)
+            && !self.observer.cancelled()
+    }
+
+    /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count.
+    pub(super) fn waits(&mut self, is_idle: bool) -> bool {
+        let other = self.pause.other().map(|other| format!("waiting for `{other}`, which uses the GPU"));
+        self.started += self.pause.lost(is_idle && other.is_some());
+        let waits = other.is_some();
+        if let Some(message) = other.filter(|_| is_idle) {
+            self.tell(message);
+        }
+        waits
+    }
+
+    /// One that is right, and so many times as fast.
+    pub(super) fn better(&mut self, speedup: f64) {
+        let best = self.best.unwrap_or(1.0);
+        self.in_vain = if speedup > best * BETTER { 0 } else { self.in_vain + 1 };
+        if speedup > best {
+            self.best = Some(speedup);
+        }
+    }
+
+    /// Nothing that is right is much faster than what the memory needs for its bytes.
+    pub(super) fn look_at_floor(&mut self, measured: &[Measured]) {
+        let Some((before, after)) = floor_share(measured) else { return };
+        let share = before.max(after);
+        if share >= AT_FLOOR && !is_stand_in(&self.bench.environment().device) {
+            self.at_floor = Some(share.max(self.at_floor.unwrap_or(0.0)));
+        }
+    }
+}

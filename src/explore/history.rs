@@ -1,0 +1,105 @@
+//! The runs of a workspace, as far as it takes to find one again.
+
+use std::fs::{File, TryLockError};
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::Subject;
+use super::journal::{Begun, Entry, path, runs};
+
+/// So many are looked at, the latest ones.
+const MOST: usize = 20;
+/// Bytes at the end of a run in which its last line begins, if that is short enough to be looked for.
+const TAIL: u64 = 1 << 20;
+
+/// A run of this workspace.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Past {
+    /// Its name: `softmax-3`
+    pub run: String,
+    /// The file that it optimizes.
+    pub file: PathBuf,
+    /// What of it.
+    pub subject: Subject,
+    /// How far it came.
+    pub state: State,
+}
+
+/// How far a run came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It has ended by itself.
+    Over,
+    /// It was stopped, or died: it may go on.
+    Stopped,
+    /// Some process is at it.
+    Running,
+}
+
+/// The latest runs, the latest first. Reads the first and the last line of each.
+#[must_use]
+pub fn history(workspace: &Path) -> Vec<Past> {
+    runs(workspace).into_iter().take(MOST).filter_map(|run| past(workspace, run)).collect()
+}
+
+fn past(workspace: &Path, run: String) -> Option<Past> {
+    let mut file = File::open(path(workspace, &run)).ok()?;
+    let mut first = String::new();
+    BufReader::new(&file).read_line(&mut first).ok()?;
+    let Ok(Entry::Begun(Begun { file: of, subject, .. })) = serde_json::from_str(&first) else { return None };
+    let state = if has_ended(&mut file) {
+        State::Over
+    } else if matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)) {
+        State::Running
+    } else {
+        State::Stopped
+    };
+    Some(Past { run, file: of, subject, state })
+}
+
+/// Whether the last line is that of an end.
+fn has_ended(file: &mut File) -> bool {
+    let mut tail = Vec::new();
+    let read = file.metadata().and_then(|meta| {
+        file.seek(SeekFrom::Start(meta.len().saturating_sub(TAIL)))?;
+        file.read_to_end(&mut tail)
+    });
+    let lines = tail.strip_suffix(b"\n").unwrap_or(&tail);
+    let last = lines.rsplit(|&byte| byte == b'\n').next().unwrap_or_default();
+    read.is_ok() && matches!(serde_json::from_slice(last), Ok(Entry::Ended(_)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::journal::{Ended, Journal};
+    use super::*;
+
+    #[test]
+    fn runs_are_told_by_how_far_they_came() {
+        let folder = tempfile::tempdir().unwrap();
+        let begun = Begun {
+            form: Begun::FORM,
+            at: 7,
+            file: PathBuf::from("/k.py"),
+            subject: Subject::Kernel("k".to_owned()),
+            name: "k".to_owned(),
+            text: "x = 1\n".to_owned(),
+            calls: Vec::new(),
+            calls_hash: String::new(),
+            budget: 60.0,
+            seed: 1,
+            environment: String::new(),
+        };
+        let mut journal = Journal::begin(folder.path(), "k", begun.clone());
+        let state = || history(folder.path())[0].state;
+        assert_eq!(state(), State::Running);
+        drop(journal);
+        assert_eq!(state(), State::Stopped);
+        journal = Journal::append(folder.path(), "k-1").unwrap();
+        assert!(Journal::append(folder.path(), "k-1").is_err_and(|error| error.to_string().contains("still going on")));
+        let ended = Ended { seconds: 1.0, summary: "done".to_owned(), text: None, change: None, speedup: None };
+        journal.write(&Entry::Ended(ended));
+        assert_eq!(state(), State::Over);
+        assert_eq!(history(folder.path())[0].subject, begun.subject);
+    }
+}

@@ -1,0 +1,120 @@
+//! Searches take turns: one at a time measures on the devices, in the order in which they were asked for.
+//!
+//! Each holds a ticket, a locked file whose name says when it came. Whoever dies lets go of the lock, so that nobody waits for the dead;
+//! servers and commands of one user wait in one queue. Two that measure at a time would spoil each other's times, and twenty that
+//! compile at a time would finish none.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+/// How often a waiting search looks whether it is its turn.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// A place in the queue, until it is dropped.
+pub(super) struct Ticket {
+    path: PathBuf,
+    /// Locked as long as it is open.
+    _file: File,
+}
+
+impl Ticket {
+    /// Joins the queue whose tickets lie in a folder.
+    pub(super) fn draw(folder: &Path) -> io::Result<Self> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        fs::create_dir_all(folder)?;
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = folder.join(format!("{:024}-{:010}-{count:010}", since.as_nanos(), std::process::id()));
+        // It is locked before others see it: one that nobody holds is swept away.
+        let draft = path.with_extension("draft");
+        let file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
+        file.lock()?;
+        fs::rename(&draft, &path)?;
+        Ok(Self { path, _file: file })
+    }
+
+    /// How many came before and have not ended.
+    pub(super) fn before(&self) -> usize {
+        let others = self.path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
+        let earlier = others.filter(|entry| {
+            let path = entry.path();
+            path.extension().is_none() && path < self.path && is_held(&path)
+        });
+        earlier.count()
+    }
+
+    /// Waits until nobody is before it; `false` where `waiting` says so first. It is told how many are.
+    pub(super) fn wait(&self, mut waiting: impl FnMut(usize) -> bool) -> bool {
+        loop {
+            let before = self.before();
+            if before == 0 {
+                return true;
+            }
+            if !waiting(before) {
+                return false;
+            }
+            std::thread::sleep(GLANCE);
+        }
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        // What stays behind is swept away by those who come later.
+        let _ = fs::remove_file(&self.path);
+    }
+}
+
+/// Whether somebody has a ticket; one that nobody has any more is removed.
+fn is_held(path: &Path) -> bool {
+    let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
+    match file.try_lock() {
+        Ok(()) => {
+            let _ = fs::remove_file(path);
+            false
+        }
+        Err(fs::TryLockError::WouldBlock) => true,
+        Err(fs::TryLockError::Error(_)) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn those_who_came_first_are_served_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let tickets: Vec<Ticket> = (0..10).map(|_| Ticket::draw(folder.path()).unwrap()).collect();
+        assert_eq!(tickets.iter().map(Ticket::before).collect::<Vec<_>>(), (0..10).collect::<Vec<_>>());
+        let served = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for (number, ticket) in tickets.into_iter().enumerate().rev() {
+                let served = &served;
+                scope.spawn(move || {
+                    assert!(ticket.wait(|before| before <= number));
+                    served.lock().unwrap().push(number);
+                });
+            }
+        });
+        assert_eq!(served.into_inner().unwrap(), (0..10).collect::<Vec<_>>());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn nobody_waits_for_the_dead() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(format!("{:024}-1-0", 5)), "").unwrap();
+        let ticket = Ticket::draw(folder.path()).unwrap();
+        assert_eq!(ticket.before(), 0);
+        let second = Ticket::draw(folder.path()).unwrap();
+        assert!(!second.wait(|_| false), "whoever is stopped waits no longer");
+        drop(ticket);
+        assert!(second.wait(|_| false));
+    }
+}

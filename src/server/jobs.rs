@@ -1,0 +1,159 @@
+//! Searches and recordings that are going on, and what is known of searches that have ended.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use tower_lsp::gen_lsp_types as lsp;
+
+use super::record::Recording;
+use super::unit::Unit;
+use crate::explore::{Offer, Past, State, Subject, history};
+use crate::syntax::Span;
+
+/// How long searches may take to stop when the server ends.
+const STOP_TIMEOUT: Duration = Duration::from_secs(2);
+/// So long it is believed which runs there are.
+const HISTORY: Duration = Duration::from_secs(5);
+
+/// A search, from its start until its offer was taken or not.
+pub(super) struct Job {
+    /// The text that is searched on.
+    pub(super) unit: Rc<Unit>,
+    pub(super) subject: Subject,
+    pub(super) cancelled: Arc<AtomicBool>,
+    pub(super) stage: Stage,
+}
+
+impl Job {
+    /// What is optimized.
+    pub(super) fn name(&self) -> &str {
+        self.subject.name().unwrap_or("the file")
+    }
+
+    /// What of the text must be as it was for its offer to hold.
+    pub(super) fn spans(&self) -> Vec<Span> {
+        let module = &self.unit.module;
+        match &self.subject {
+            Subject::Kernel(name) => module.kernel(name).into_iter().map(|kernel| kernel.span).collect(),
+            Subject::Function(name) => {
+                let hosts = module.hosts.iter().filter(|host| host.qualname == *name).map(|host| host.span);
+                hosts.chain(module.kernels.iter().map(|kernel| kernel.span)).collect()
+            }
+            Subject::File => module.kernels.iter().map(|kernel| kernel.span).collect(),
+        }
+    }
+}
+
+pub(super) enum Stage {
+    Searching,
+    /// The user is asked.
+    Asking(Box<Offer>),
+    /// The editor applies an edit that should lead to this text.
+    Applying {
+        text: String,
+        was_asked: bool,
+    },
+}
+
+/// All jobs.
+pub(super) struct Jobs {
+    pub(super) jobs: HashMap<String, Job>,
+    recordings: HashMap<String, Recording>,
+    /// The runs of each workspace, and when they were looked for.
+    history: HashMap<PathBuf, (Instant, Vec<Past>)>,
+    count: usize,
+    /// Each search and each recording holds a sender until it has ended.
+    pub(super) running: mpsc::Sender<()>,
+    all_ended: mpsc::Receiver<()>,
+}
+
+impl Default for Jobs {
+    fn default() -> Self {
+        let (running, all_ended) = mpsc::channel();
+        let (jobs, recordings, history) = Default::default();
+        Self { jobs, recordings, history, count: 0, running, all_ended }
+    }
+}
+
+impl Jobs {
+    pub(super) fn next_id(&mut self, kind: &str) -> String {
+        self.count += 1;
+        format!("warpsmith/{kind}/{}", self.count)
+    }
+
+    /// Takes in a recording that begins; its thread holds the sender until it has ended.
+    pub(super) fn begin_recording(&mut self, recording: Recording) -> (String, mpsc::Sender<()>) {
+        let id = self.next_id("record");
+        self.recordings.insert(id.clone(), recording);
+        (id, self.running.clone())
+    }
+
+    /// A recording has ended.
+    pub(super) fn end_recording(&mut self, id: &str) -> Option<Recording> {
+        self.recordings.remove(id)
+    }
+
+    /// The recording that a file is run for.
+    pub(super) fn recording(&self, uri: &lsp::Uri) -> Option<&String> {
+        self.recordings.iter().find(|(_, recording)| recording.uri == *uri).map(|(id, _)| id)
+    }
+
+    fn flags(&self) -> impl Iterator<Item = (&String, &Arc<AtomicBool>)> {
+        let searches = self.jobs.iter().map(|(id, job)| (id, &job.cancelled));
+        searches.chain(self.recordings.iter().map(|(id, recording)| (id, &recording.cancelled)))
+    }
+
+    pub(super) fn set_stage(&mut self, id: &str, stage: Stage) {
+        if let Some(job) = self.jobs.get_mut(id) {
+            job.stage = stage;
+        }
+    }
+
+    /// The last run that searched this, unless some process is at it.
+    pub(super) fn last_run(&mut self, workspace: &Path, file: &Path, subject: &Subject) -> Option<Past> {
+        let known = self.history.get(workspace).filter(|(at, _)| at.elapsed() < HISTORY);
+        if known.is_none() {
+            self.history.insert(workspace.to_owned(), (Instant::now(), history(workspace)));
+        }
+        let (_, runs) = self.history.get(workspace)?;
+        let mut own = runs.iter().filter(|past| past.file == file && past.subject == *subject);
+        own.next().filter(|past| past.state != State::Running).cloned()
+    }
+
+    /// The runs are no longer those that were known.
+    pub(super) fn look_for_runs(&mut self) {
+        self.history.clear();
+    }
+
+    /// The search that is going on for this.
+    pub(super) fn searching(&self, uri: &lsp::Uri, subject: &Subject) -> Option<&String> {
+        let wanted =
+            |job: &Job| matches!(job.stage, Stage::Searching) && job.unit.uri == *uri && job.subject == *subject;
+        self.jobs.iter().find(|(_, job)| wanted(job)).map(|(id, _)| id)
+    }
+
+    /// Asks a job to stop. Returns whether there is such a job.
+    pub(super) fn cancel(&self, id: &str) -> bool {
+        let found = self.flags().find(|(known, _)| *known == id);
+        found.inspect(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst)).is_some()
+    }
+
+    /// Asks all jobs to stop.
+    pub(super) fn cancel_all(&self) {
+        self.flags().for_each(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst));
+    }
+
+    /// Stops all jobs and waits a while for it.
+    pub(super) fn stop(self) {
+        self.cancel_all();
+        drop(self.running);
+        if self.all_ended.recv_timeout(STOP_TIMEOUT) == Err(mpsc::RecvTimeoutError::Timeout) {
+            tracing::warn!("a search or a recording did not stop in time");
+        }
+    }
+}

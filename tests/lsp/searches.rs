@@ -1,0 +1,168 @@
+//! What the editor offers around searches: those of a function, with settings, that go on; reports; changes of an older text.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+use warpsmith::explore::{Observer, OptimizeError, Outcome, Request, Subject};
+
+use crate::harness::{BAD, Client, Document, Setup};
+use crate::optimize::{accept_progress, end_of_progress, gated, open, setup, start, tools};
+
+/// A search that finds nothing, and keeps what it was asked for.
+fn noting() -> (Setup, Arc<Mutex<Vec<Request>>>) {
+    let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
+    let kept = Arc::clone(&seen);
+    let search = move |request: &Request, _: &dyn Observer| {
+        kept.lock().unwrap().push(request.clone());
+        Err::<Outcome, _>(OptimizeError::Failed("nothing is measured here".to_owned()))
+    };
+    (Setup::new().full().tools(tools(Arc::new(search))), seen)
+}
+
+/// The titles of what is offered to optimize, with their commands.
+fn offered(client: &mut Client, document: &Document, at: &str) -> Vec<(String, Value)> {
+    let actions = client.actions(document, &document.range_of(at), &[]);
+    let rewrites = actions.into_iter().filter(|action| action["kind"] == "refactor.rewrite");
+    rewrites.map(|mut action| (action["title"].as_str().unwrap().to_owned(), action["command"].take())).collect()
+}
+
+fn command(offered: &[(String, Value)], title: &str) -> Value {
+    let found = offered.iter().find(|(known, _)| known == title);
+    found.unwrap_or_else(|| panic!("{title}: {offered:?}")).1.clone()
+}
+
+#[test]
+fn all_kernels_of_a_function_are_optimized_together() {
+    let (setup, seen) = noting();
+    let second = BAD[BAD.find("@triton.jit").unwrap()..BAD.find("def run").unwrap()].replace("def scale", "def shift");
+    let text = BAD.replace("def run", &format!("{second}def run"));
+    let text = format!("{text}    shift[(1,)](x, y, x.numel(), BLOCK=64)\n    return y\n");
+    let mut client = setup.start();
+    open(&mut client);
+    let document = client.open("b.py", &text);
+    client.published(&document);
+    let titles = ["Optimize the kernels of `run`", "Optimize the kernels of `run` with settings…"];
+    let actions = offered(&mut client, &document, "return y");
+    assert_eq!(actions.iter().map(|(title, _)| title).collect::<Vec<_>>(), titles);
+    assert_eq!(offered(&mut client, &document, "shift[(1")[0].0, "Optimize this kernel", "at a launch it is that one");
+    client.request("workspace/executeCommand", command(&actions, titles[0]));
+    client.notification("window/showMessage");
+    assert_eq!(seen.lock().unwrap()[0].subject, Subject::Function("run".to_owned()));
+}
+
+#[test]
+fn a_search_with_settings_asks_for_them() {
+    let (setup, seen) = noting();
+    let mut client = setup.start();
+    let document = open(&mut client);
+    let actions = offered(&mut client, &document, "def scale");
+    let ask = command(&actions, "Optimize this kernel with settings…");
+    for (answer, is_started) in [(json!(null), false), (json!({ "title": "1 minute, numbers only" }), true)] {
+        let id = client.send_request("workspace/executeCommand", ask.clone());
+        let question = client.server_message("window/showMessageRequest");
+        assert_eq!(question["params"]["message"], "How long may the search for a faster `scale` take?");
+        assert!(question["params"]["actions"].as_array().unwrap().contains(&json!({ "title": "2 minutes" })));
+        client.reply(&question, answer);
+        assert_eq!(client.answer(id).unwrap(), json!(null));
+        if is_started {
+            client.notification("window/showMessage");
+        }
+        assert_eq!(seen.lock().unwrap().len(), usize::from(is_started));
+    }
+    let settings = &seen.lock().unwrap()[0].settings.optimize;
+    assert_eq!((settings.budget, settings.rewrites), (60.0, false));
+}
+
+#[test]
+fn a_search_that_was_stopped_goes_on() {
+    let (setup, seen) = noting();
+    let mut client = setup.start();
+    let document = open(&mut client);
+    let file = PathBuf::from(document.uri.strip_prefix("file://").unwrap());
+    let runs = file.with_file_name(".warpsmith").join("runs");
+    std::fs::create_dir_all(&runs).unwrap();
+    let begun = json!({
+        "what": "begun", "form": 2, "at": 0, "file": file, "subject": { "kernel": "scale" }, "name": "scale",
+        "text": BAD, "calls": [], "calls_hash": "", "budget": 77.0, "seed": 1, "environment": "Test GPU",
+    });
+    std::fs::write(runs.join("scale-4.jsonl"), format!("{begun}\n")).unwrap();
+    // It is believed for a while which runs there are.
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    let actions = loop {
+        let actions = offered(&mut client, &document, "def scale");
+        if actions.len() > 2 {
+            break actions;
+        }
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    };
+    client.request("workspace/executeCommand", command(&actions, "Go on optimizing this kernel"));
+    client.notification("window/showMessage");
+    let request = &seen.lock().unwrap()[0];
+    assert_eq!((request.resume.as_deref(), request.settings.optimize.budget), (Some("scale-4"), 77.0));
+}
+
+/// After a search its report is opened outside of the editor.
+#[test]
+fn the_report_of_the_last_search_is_opened() {
+    let search = |request: &Request, _: &dyn Observer| {
+        let begun = json!({
+            "what": "begun", "form": 2, "at": 0, "file": request.file, "subject": { "kernel": "scale" }, "name": "scale", "text": request.text,
+            "calls": [], "calls_hash": "", "budget": 60.0, "seed": 1, "environment": "Test GPU",
+        });
+        let summary = "nothing is faster".to_owned();
+        let ended = json!({ "what": "ended", "seconds": 9.0, "summary": summary });
+        let runs = request.workspace.join(".warpsmith/runs");
+        std::fs::create_dir_all(&runs).unwrap();
+        std::fs::write(runs.join("scale-1.jsonl"), format!("{begun}\n{ended}\n")).unwrap();
+        let (kernel, run) = ("scale".to_owned(), "scale-1".to_owned());
+        Ok(Outcome { kernel, evaluated: 3, remembered: 0, offer: None, summary, run })
+    };
+    let opens = json!({ "window": { "showDocument": { "support": true } } });
+    let mut client = setup().capabilities(&opens).tools(tools(Arc::new(search))).start();
+    let document = open(&mut client);
+    let titles = |client: &mut Client| -> Vec<Value> {
+        let actions = client.actions(&document, &document.range_of("def scale"), &[]);
+        actions.into_iter().filter(|action| action["title"].as_str().unwrap().starts_with("Show the report")).collect()
+    };
+    assert_eq!(titles(&mut client), Vec::<Value>::new(), "there is none yet");
+    let job = start(&mut client, &document);
+    accept_progress(&mut client, &job);
+    end_of_progress(&mut client);
+    assert_eq!(client.notification("window/showMessage")["message"], "nothing is faster");
+    let command = titles(&mut client)[0]["command"].clone();
+    let id = client.send_request("workspace/executeCommand", command);
+    let request = client.server_message("window/showDocument");
+    client.reply(&request, json!({ "success": true }));
+    assert_eq!(client.answer(id).unwrap(), json!({ "run": "scale-1" }));
+    assert_eq!(request["params"]["external"], true);
+    let path = request["params"]["uri"].as_str().unwrap().strip_prefix("file://").unwrap().to_owned();
+    let page = std::fs::read_to_string(path).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.contains("nothing is faster"), "{page}");
+    client.assert_silent();
+}
+
+#[test]
+fn a_change_of_an_older_text_is_shown() {
+    let (tools, gate) = gated();
+    let opens = json!({ "window": { "showDocument": { "support": true } } });
+    let mut client = setup().capabilities(&opens).tools(tools).start();
+    let mut document = open(&mut client);
+    let job = start(&mut client, &document);
+    accept_progress(&mut client, &job);
+    client.replace(&mut document, "n, BLOCK:", "n, m, BLOCK:");
+    client.published(&document);
+    gate.send(()).unwrap();
+    end_of_progress(&mut client);
+    let question = client.server_message("window/showMessageRequest");
+    client.reply(&question, json!({ "title": "Apply" }));
+    let message = client.notification("window/showMessage")["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("result is for an older text"), "{message}");
+    let request = client.server_message("window/showDocument");
+    client.reply(&request, json!({ "success": true }));
+    let path = request["params"]["uri"].as_str().unwrap().strip_prefix("file://").unwrap().to_owned();
+    let diff = std::fs::read_to_string(&path).unwrap();
+    assert!(path.ends_with("/scale.diff") && diff.contains("\n+    scale[") && diff.contains("BLOCK=128"), "{diff}");
+    client.assert_silent();
+}
