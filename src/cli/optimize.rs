@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use super::FOUND;
 use super::stopping::stopping;
-use crate::explore::{self, Observer, Offer, Outcome, Progress, Request, Subject};
+use crate::explore::{self, Observer, Offer, Outcome, Progress, Request, Subject, Work};
 use crate::python::environment::Environment;
 use crate::settings;
 
@@ -22,7 +22,7 @@ use crate::settings;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The Python file with the kernel
-    #[arg(required_unless_present = "resume")]
+    #[arg(required_unless_present_any = ["resume", "measure"])]
     file: Option<PathBuf>,
     /// The kernel [default: all that one call of the file launches]
     #[arg(long, value_name = "NAME", conflicts_with_all = ["resume", "function"])]
@@ -33,6 +33,9 @@ pub(super) struct Args {
     /// Go on with a run that was stopped or died; `last` is the latest one
     #[arg(long, value_name = "RUN")]
     resume: Option<String>,
+    /// Measure the file against what it was when a run began; `last` is the latest one
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "kernel", "function", "apply"])]
+    measure: Option<String>,
     /// How long to search, such as `60s` or `5m` (default: the setting `optimize.budget`)
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     budget: Option<f64>,
@@ -51,7 +54,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let request = request(args)?;
     let outcome = explore::optimize(&request, &Terminal::new()?)?;
     report(args, &request, &outcome, out)?;
-    Ok(if outcome.offer.is_some() { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
+    let is_found = outcome.offer.is_some() || args.measure.is_some();
+    Ok(if is_found { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
 }
 
 /// What is optimized: the file that was named, or that of the run that goes on.
@@ -65,7 +69,7 @@ fn request(args: &Args) -> anyhow::Result<Request> {
     let workspace = loaded.project(&folder);
     let asked = args.kernel.clone().map(Subject::Kernel).or(args.function.clone().map(Subject::Function));
     let (mut file, mut subject, mut budget) = (named.unwrap_or_default(), asked.unwrap_or_default(), args.budget);
-    if let Some(run) = &args.resume {
+    if let Some(run) = args.resume.as_ref().or(args.measure.as_ref()) {
         let (of, asked, given) = explore::resumable(&workspace, run)?;
         (subject, budget) = (asked, budget.or(Some(given)));
         if args.file.is_none() {
@@ -81,8 +85,10 @@ fn request(args: &Args) -> anyhow::Result<Request> {
     };
     let mut settings = loaded.settings;
     settings.optimize.budget = budget.unwrap_or(settings.optimize.budget);
-    let (python, resume) = (environment.python, args.resume.clone());
-    Ok(Request { file, text, subject, workspace, python, settings, resume })
+    let python = environment.python;
+    let go_on = args.resume.clone().map(Work::GoOn);
+    let work = go_on.or(args.measure.clone().map(Work::Measure)).unwrap_or_default();
+    Ok(Request { file, text, subject, workspace, python, settings, work })
 }
 
 fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Write) -> anyhow::Result<()> {

@@ -2,11 +2,11 @@
 
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::candidate::{Candidate, edits_between};
 use super::journal::{Confirmed, Entry};
 use super::propose::Search;
+use super::remeasure::judge;
 use super::rewrite::one_configuration::with_the_others;
 use super::run::{ROUGH_PAIRS, Run, failed};
 use super::{Offer, OptimizeError, Outcome, Speedup};
@@ -23,18 +23,7 @@ impl Run<'_> {
     /// Judges one candidate and waits for it.
     fn judge(&mut self, original: &Path, text: &str, effort: Effort) -> Result<Verdict, OptimizeError> {
         let task = self.task(original, text, effort, usize::MAX)?;
-        let bench = Arc::clone(&self.bench);
-        std::thread::scope(|scope| {
-            let judging = scope.spawn(|| bench.judge(&task));
-            while !judging.is_finished() {
-                if self.observer.cancelled() {
-                    bench.abandon(true);
-                }
-                std::thread::park_timeout(Duration::from_millis(20));
-            }
-            let verdict = judging.join().map_err(|_| failed("the judge crashed, which is a bug"))?;
-            if self.observer.cancelled() { Err(OptimizeError::Cancelled) } else { Ok(verdict) }
-        })
+        judge(&Arc::clone(&self.bench), &task, self.observer)
     }
 
     /// Measures the best again, alone, on inputs and sizes that the search has not seen.

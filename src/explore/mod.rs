@@ -13,6 +13,7 @@ mod prepare;
 mod propose;
 mod queue;
 mod refusals;
+mod remeasure;
 mod report;
 mod resume;
 mod rewrite;
@@ -80,6 +81,18 @@ impl Subject {
     }
 }
 
+/// What is to be done. Runs are known by their names; `last` is the latest.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Work {
+    /// A new search.
+    #[default]
+    Search,
+    /// To go on with the search of a run.
+    GoOn(String),
+    /// To measure the file against what it was when a run began.
+    Measure(String),
+}
+
 /// What to optimize, and with what.
 #[derive(Clone, Debug)]
 pub struct Request {
@@ -95,8 +108,8 @@ pub struct Request {
     pub python: PathBuf,
     /// Budget, parallelism, seed.
     pub settings: Settings,
-    /// A run to go on with, by its name; `last` for the latest.
-    pub resume: Option<String>,
+    /// What is to be done.
+    pub work: Work,
 }
 
 /// How far a search is.
@@ -172,10 +185,13 @@ impl From<ForkerError> for OptimizeError {
     }
 }
 
-/// Searches for a faster version. Blocks until done; run it on a thread of its own.
+/// Searches for a faster version, or measures one again. Blocks until done; run it on a thread of its own.
 ///
 /// # Errors
 /// [`OptimizeError`] when it was cancelled or could not run.
 pub fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
-    run::optimize(request, observer)
+    match &request.work {
+        Work::Measure(run) => remeasure::remeasure(request, run, observer),
+        Work::Search | Work::GoOn(_) => run::optimize(request, observer),
+    }
 }

@@ -143,7 +143,7 @@ mod tests {
 
     fn request(folder: &Path, text: &str) -> Request {
         Request {
-            resume: None,
+            work: super::super::Work::Search,
             file: folder.join("f.py"),
             text: text.to_owned(),
             subject: crate::explore::Subject::File,

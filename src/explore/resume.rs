@@ -9,7 +9,7 @@ use super::prepare::Target;
 use super::propose::Search;
 use super::run::{Run, failed};
 use super::tree::{Fate, Id};
-use super::{OptimizeError, Outcome, Request, Subject};
+use super::{OptimizeError, Outcome, Request, Subject, Work};
 use crate::clock::now_milliseconds;
 use crate::evaluate::{Reason, title};
 use crate::protocol::{Environment, Workload};
@@ -32,7 +32,7 @@ impl Earlier {
         target: &Target,
         environment: &Environment,
     ) -> Result<(Journal, Option<Self>), OptimizeError> {
-        let Some(run) = &request.resume else {
+        let Work::GoOn(run) = &request.work else {
             return Ok((Journal::begin(&request.workspace, &target.name, begun(request, target, environment)), None));
         };
         let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;

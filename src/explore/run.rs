@@ -120,7 +120,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
 }
 
 /// Waits until no earlier search measures on the same devices. Without a queue nobody waits.
-fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
+pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
     let command = &request.settings.evaluator.command;
     let devices = if command.is_empty() {
         "here".to_owned()

@@ -196,16 +196,21 @@ impl Place<'_> {
         let optimize = format!("Optimize {what}");
         match readiness {
             Readiness::Ready => {
-                let with = |title: String, key: &str, value: serde_json::Value| {
+                let with = |title: String, more: &[(&str, serde_json::Value)]| {
                     let mut argument = argument.clone();
-                    argument[key] = value;
+                    more.iter().for_each(|(key, value)| argument[key] = value.clone());
                     action(title, optimize::OPTIMIZE, argument)
                 };
-                let stopped = last.filter(|past| past.state == State::Stopped);
-                let go_on = stopped.map(|past| with(format!("Go on optimizing {what}"), "run", json!(past.run)));
-                let ask = with(format!("{optimize} with settings…"), "ask", json!(true));
+                let of_last = last.map(|past| match past.state {
+                    State::Stopped => with(format!("Go on optimizing {what}"), &[("run", json!(past.run))]),
+                    State::Over | State::Running => with(
+                        format!("Measure {what} against what it was before the last search"),
+                        &[("run", json!(past.run)), ("measure", json!(true))],
+                    ),
+                });
+                let ask = with(format!("{optimize} with settings…"), &[("ask", json!(true))]);
                 let plain = action(optimize, optimize::OPTIMIZE, argument.clone());
-                [plain].into_iter().chain(go_on).chain([ask]).collect()
+                [plain].into_iter().chain(of_last).chain([ask]).collect()
             }
             Readiness::Running(job) => {
                 vec![action(format!("Stop optimizing {what}"), optimize::CANCEL, json!({ "job": job }))]

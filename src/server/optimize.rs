@@ -26,7 +26,7 @@ use super::survey::RESOURCES;
 use super::unit::Unit;
 use super::{offer, to_lsp};
 use crate::evaluate::Devices;
-use crate::explore::{Offer, OptimizeError, Outcome, Request, Subject, resumable};
+use crate::explore::{Offer, OptimizeError, Outcome, Request, Subject, Work, resumable};
 use crate::python::cache_folder;
 use crate::rules::apply_edits;
 
@@ -50,6 +50,9 @@ pub(super) struct Asked {
     ask: bool,
     /// A run to go on with.
     run: Option<String>,
+    /// Whether the file is only measured against what it was before that run.
+    #[serde(default)]
+    measure: bool,
     /// Seconds.
     budget: Option<f64>,
     /// Whether kernels may be built otherwise.
@@ -138,7 +141,8 @@ impl Owner {
         let cancelled = Arc::new(AtomicBool::new(false));
         let (watcher, states) = Watcher::new(Arc::clone(&cancelled), self.client.clone());
         if self.capabilities.progress {
-            let title = format!("Optimizing {name}");
+            let what = if asked.measure { "Measuring" } else { "Optimizing" };
+            let title = format!("{what} {name}");
             self.client.send(Call::Progress { job: id.clone(), title, states });
         }
         self.search(&id, request, watcher).map_err(|error| refused(format!("could not start a thread: {error}")))?;
@@ -164,7 +168,11 @@ impl Owner {
         optimize.budget = asked.budget.or(of_run).unwrap_or(optimize.budget);
         optimize.rewrites = asked.rewrites.unwrap_or(optimize.rewrites);
         Some(Request {
-            resume: asked.run.clone(),
+            work: match (&asked.run, asked.measure) {
+                (Some(run), true) => Work::Measure(run.clone()),
+                (Some(run), false) => Work::GoOn(run.clone()),
+                (None, _) => Work::Search,
+            },
             file: unit.path.clone()?,
             text: unit.source.text().to_string(),
             subject: subject.clone(),

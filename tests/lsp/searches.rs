@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use warpsmith::explore::{Observer, OptimizeError, Outcome, Request, Subject};
+use warpsmith::explore::{Observer, OptimizeError, Outcome, Request, Subject, Work};
 
 use crate::harness::{BAD, Client, Document, Setup};
 use crate::optimize::{accept_progress, end_of_progress, gated, open, setup, start, tools};
@@ -99,8 +99,20 @@ fn a_search_that_was_stopped_goes_on() {
     };
     client.request("workspace/executeCommand", command(&actions, "Go on optimizing this kernel"));
     client.notification("window/showMessage");
-    let request = &seen.lock().unwrap()[0];
-    assert_eq!((request.resume.as_deref(), request.settings.optimize.budget), (Some("scale-4"), 77.0));
+    let done = |at: usize| {
+        let seen = seen.lock().unwrap();
+        (seen[at].work.clone(), seen[at].settings.optimize.budget)
+    };
+    assert_eq!(done(0), (Work::GoOn("scale-4".to_owned()), 77.0));
+
+    // One that is over has a result, which can be measured again. The runs are looked for anew after each job.
+    let ended = json!({ "what": "ended", "seconds": 9.0, "summary": "" });
+    std::fs::write(runs.join("scale-4.jsonl"), format!("{begun}\n{ended}\n")).unwrap();
+    let title = "Measure this kernel against what it was before the last search";
+    let actions = offered(&mut client, &document, "def scale");
+    client.request("workspace/executeCommand", command(&actions, title));
+    client.notification("window/showMessage");
+    assert_eq!(done(1).0, Work::Measure("scale-4".to_owned()));
 }
 
 /// After a search its report is opened outside of the editor.

@@ -183,6 +183,13 @@ fn optimizing_records_searches_verifies_and_applies() {
     let rerun =
         Command::new(test_python()).arg(project.path("scale.py")).env("TRITON_INTERPRET", "1").status().unwrap();
     assert!(rerun.success());
+
+    // What was applied can be measured again, against what it was.
+    let again = text(&project.run(&["optimize", "--measure", "last"]).stdout);
+    assert!(again.contains("× faster: ") && again.contains(", than before `scale_kernel-1`."), "{again}");
+    std::fs::write(project.path("scale.py"), &text_before).unwrap();
+    let same = project.run(&["optimize", "--measure", "last"]);
+    assert!(text(&same.stderr).contains("there is nothing to compare"), "{}", text(&same.stderr));
 }
 
 /// Programs of one short row each: the simulated device is faster with fewer programs.
