@@ -47,6 +47,16 @@ impl Candidate {
         Self { text, module, changes: all }
     }
 
+    /// How far it is from the user's file: a number counts by its halves and doubles, another structure more than most of these.
+    pub(super) fn distance(&self) -> f64 {
+        let of = |change: &Change| match change {
+            Change::Number { from, to, .. } => (*to.max(&1) as f64 / *from.max(&1) as f64).log2().abs(),
+            Change::Chosen { .. } => 1.0,
+            Change::Structure(_) => 4.0,
+        };
+        self.changes.iter().map(of).sum()
+    }
+
     /// What differs from the user's file, in words: `BLOCK_M 64 → 128, num_warps 4 → 8`
     pub(super) fn describe(&self) -> String {
         describe(&self.changes)
@@ -132,6 +142,7 @@ mod tests {
         let second = first.with(&[], &[number("B", 64, 128), number("w", 4, 8)]);
         let third = second.with(&[], &[number("B", 128, 256)]);
         assert_eq!(third.describe(), "B 64 → 256, w 4 → 8");
+        assert_eq!((first.distance(), third.distance()), (0.0, 3.0));
         assert_eq!(third.with(&[], &[number("B", 256, 64)]).describe(), "w 4 → 8");
         let chosen = first.with(&[], &[Change::Chosen { name: "w".to_owned(), to: 8 }]);
         assert_eq!(chosen.with(&[], &[number("w", 8, 16)]).describe(), "w = 16");

@@ -9,6 +9,7 @@ use super::propose::Search;
 use super::remeasure::judge;
 use super::rewrite::one_configuration::with_the_others;
 use super::run::{ROUGH_PAIRS, Run, failed};
+use super::tree::Id;
 use super::{Offer, OptimizeError, Outcome, Speedup};
 use crate::evaluate::{CREDIBLE, Effort, LEAST_SPEEDUP, Outcome as Judged, Verdict};
 use crate::protocol::Source;
@@ -16,8 +17,22 @@ use crate::workload::last_lines;
 
 /// Pairs of the confirming measurement.
 const CONFIRM_PAIRS: usize = 188;
+/// What is at least so many times as fast as the best is as fast, by a rough measurement.
+const AS_FAST: f64 = 0.99;
 /// This many of the best are tried to be confirmed.
 const CONFIRMED: usize = 3;
+
+/// The candidates that are right, the fastest first; of those that are as fast as the best, the one that changes least.
+fn simplest_first(search: &Search<'_>) -> Vec<(Id, f64)> {
+    let mut ranked = search.tree.ranked();
+    let best = ranked.first().map_or(1.0, |(_, speedup)| *speedup);
+    let as_fast = ranked.iter().take_while(|(_, speedup)| *speedup >= best * AS_FAST).count();
+    ranked[..as_fast].sort_by(|(one, _), (other, _)| {
+        let [one, other] = [one, other].map(|id| search.candidate(*id).distance());
+        one.total_cmp(&other)
+    });
+    ranked
+}
 
 impl Run<'_> {
     /// Judges one candidate and waits for it.
@@ -39,7 +54,7 @@ impl Run<'_> {
             return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
         }
         let mut tried = 0;
-        for (id, speedup) in search.tree.ranked() {
+        for (id, speedup) in simplest_first(search) {
             if id == Search::FIRST || speedup < LEAST_SPEEDUP || tried >= CONFIRMED {
                 break;
             }

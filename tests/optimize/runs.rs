@@ -93,6 +93,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     assert_eq!(lines(&project, "resumed").len(), 1);
     let said = lines(&project, "ended")[0]["summary"].as_str().unwrap().to_owned();
     assert!(shown.contains(&said) && said.contains("× faster"), "{said}\n{shown}");
+    assert!(said.contains("BLOCK 16 → 512"), "one program does, and larger tiles are no faster: {said}");
 
     // It is over, and what is no longer the same does not go on either.
     let ran = project.run(&["optimize", "--resume", "scale_kernel-1"]);
