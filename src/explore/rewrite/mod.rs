@@ -3,6 +3,7 @@
 //! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
 
 mod configuration;
+mod descriptors;
 mod eviction;
 mod exp2;
 mod grouped_order;
@@ -27,6 +28,7 @@ use std::collections::BTreeSet;
 
 use super::candidate::{Candidate, Change};
 use super::tree::Step;
+use crate::api::Target;
 use crate::chance::Chance;
 use crate::kernel::Kernel;
 use crate::kernel::ast::{ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
@@ -74,6 +76,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &grouped_order::GroupedOrder,
     &rounds_at_once::RoundsAtOnce,
     &persistent::Persistent,
+    &descriptors::Descriptors,
 ];
 
 /// What a skill sees.
@@ -83,6 +86,8 @@ pub(super) struct Subject<'a> {
     pub(super) candidate: &'a Candidate,
     pub(super) kernel: &'a Kernel,
     pub(super) workload: &'a Workload,
+    /// The release of Triton that candidates are compiled with.
+    pub(super) target: Target,
 }
 
 impl<'a> Subject<'a> {
@@ -91,7 +96,12 @@ impl<'a> Subject<'a> {
     pub(super) fn new(candidate: &'a Candidate, original: &str, name: &str, workload: &'a Workload) -> Option<Self> {
         let kernel = candidate.module.kernel(name)?;
         let knobs = knobs_of(candidate, original, kernel, workload)?;
-        Some(Self { knobs, candidate, kernel, workload })
+        Some(Self { knobs, candidate, kernel, workload, target: Target::newest() })
+    }
+
+    /// Compiled with a certain release of Triton.
+    pub(super) fn with_target(self, target: Target) -> Self {
+        Self { target, ..self }
     }
 
     /// Whether the kernel multiplies matrices.
