@@ -18,6 +18,7 @@ mod parameter;
 mod persistent;
 mod pointwise;
 mod reaching;
+mod resident;
 mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
@@ -66,6 +67,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &tile_sizes::TileSizes,
     &launch_options::LaunchOptions,
     &loop_options::LoopOptions,
+    &resident::Resident,
     &eviction::Eviction,
     &exp2::Exp2,
     &configuration::Configuration,
