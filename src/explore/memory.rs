@@ -174,7 +174,7 @@ fn common(kind: &str) -> String {
         return kind.to_owned();
     };
     // Options of launches and of loops have the same names everywhere.
-    if name.starts_with("num_") || name.contains(' ') {
+    if name.starts_with("num_") || name == "programs" || name.contains(' ') {
         return kind.to_owned();
     }
     let upper = name.to_uppercase();
@@ -211,12 +211,21 @@ mod tests {
             "BLOCK up",
             "ROWS_PER_PROGRAM up",
             "num_warps up",
+            "programs up",
             "looped",
             "loop num_stages up",
         ];
         let common: Vec<String> = said.iter().map(|kind| common(kind)).collect();
-        let expected =
-            ["tile M up", "tile K down", "tile up", "tile of rows up", "num_warps up", "looped", "loop num_stages up"];
+        let expected = [
+            "tile M up",
+            "tile K down",
+            "tile up",
+            "tile of rows up",
+            "num_warps up",
+            "programs up",
+            "looped",
+            "loop num_stages up",
+        ];
         assert_eq!(common, expected);
     }
 

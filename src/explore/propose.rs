@@ -11,6 +11,7 @@ use super::rewrite::knobs::Knob;
 use super::rewrite::{SKILLS, Skill, Subject, Turn};
 use super::surrogate::{Point, Surrogate};
 use super::tree::{Fate, Id, ROOT, Step, Tree};
+use crate::api::Target;
 use crate::chance::Chance;
 use crate::protocol::Workload;
 use crate::settings::SearchSettings;
@@ -30,6 +31,8 @@ pub(super) struct Field<'a> {
     pub(super) settings: &'a SearchSettings,
     /// Whether kernels may be built otherwise.
     pub(super) rewrites: bool,
+    /// The release of Triton that compiles candidates.
+    pub(super) target: Target,
 }
 
 /// A candidate in the tree that is going to be judged.
@@ -145,10 +148,14 @@ impl<'a> Search<'a> {
             if self.tree.node(base).speedup().is_none() {
                 continue;
             }
-            for turn in self.turns(base, step) {
+            let known = self.turns(base, step);
+            let mut counts: HashMap<String, f64> = HashMap::new();
+            known.iter().for_each(|turn| *counts.entry(turn.kind.clone()).or_default() += 1.0);
+            for turn in known {
                 let hope = self.surrogate.hope(&turned(&self.points[&base], &turn.changes));
                 let weight = self.gains.weight(&turn.kind, &here, self.memory.expected(&turn.kind));
-                turns.push((base, weight * (hope / KEENNESS).exp(), turn));
+                // A kind of many turns is no better for that.
+                turns.push((base, weight * (hope / KEENNESS).exp() / counts[&turn.kind], turn));
             }
         }
         while !turns.is_empty() {
@@ -248,8 +255,9 @@ impl Field<'_> {
 
 /// What skills see of a candidate: its kernels, as far as they are there and launched by something that can be changed.
 fn subjects<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<Subject<'a>> {
-    let Field { original, kernels, workload, .. } = field;
-    kernels.iter().filter_map(|kernel| Subject::new(candidate, original, kernel, workload)).collect()
+    let Field { original, kernels, workload, target, .. } = field;
+    let subject = |kernel: &String| Some(Subject::new(candidate, original, kernel, workload)?.with_target(target));
+    kernels.iter().filter_map(subject).collect()
 }
 
 /// The numbers after some changes.
@@ -302,8 +310,14 @@ mod tests {
     fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
         let (settings, workload) = (SearchSettings::default(), workload());
         let kernels = ["k".to_owned()];
-        let field =
-            Field { original: TEXT, kernels: &kernels, workload: &workload, settings: &settings, rewrites: true };
+        let field = Field {
+            original: TEXT,
+            kernels: &kernels,
+            workload: &workload,
+            settings: &settings,
+            rewrites: true,
+            target: Target::newest(),
+        };
         let mut search = Search::new(field, seed).unwrap();
         let (mut flying, mut best, mut texts) = (VecDeque::new(), vec![1.0_f64], Vec::new());
         while best.len() <= count {
@@ -347,8 +361,14 @@ mod tests {
         let text = TEXT
             .replace("def run():\n", "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n");
         let (settings, workload, kernels) = (SearchSettings::default(), workload(), ["k".to_owned(), "l".to_owned()]);
-        let field =
-            Field { original: &text, kernels: &kernels, workload: &workload, settings: &settings, rewrites: true };
+        let field = Field {
+            original: &text,
+            kernels: &kernels,
+            workload: &workload,
+            settings: &settings,
+            rewrites: true,
+            target: Target::newest(),
+        };
         let mut search = Search::new(field, 1).unwrap();
         let mut described = HashSet::new();
         while described.len() < 40
@@ -367,8 +387,14 @@ mod tests {
         let text = TEXT.replace("B=64, C=64, num_warps=4", "*args");
         let (settings, workload) = (SearchSettings::default(), workload());
         let kernels = ["k".to_owned()];
-        let field =
-            |original| Field { original, kernels: &kernels, workload: &workload, settings: &settings, rewrites: true };
+        let field = |original| Field {
+            original,
+            kernels: &kernels,
+            workload: &workload,
+            settings: &settings,
+            rewrites: true,
+            target: Target::newest(),
+        };
         assert!(Search::new(field(&text), 1).is_none() && Search::new(field(TEXT), 1).is_some());
     }
 }

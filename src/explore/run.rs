@@ -17,6 +17,7 @@ use super::resume::Earlier;
 use super::speedup::{rough, sum_of_times};
 use super::tree::{Fate, Id};
 use super::{Observer, OptimizeError, Outcome, Progress, Request};
+use crate::api;
 use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Reason, Task, Verdict, can_judge};
 use crate::kernel::Module;
 use crate::protocol::Source;
@@ -152,7 +153,8 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
         let what = format!("`{name}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}");
         return Err(failed(what));
     }
-    if search(request, target).is_none() {
+    // Which release of Triton there is, is not known yet.
+    if search(request, target, "").is_none() {
         return Err(failed(
             "the launch leaves nothing to turn: its options and tile sizes are computed, or the kernel is autotuned",
         ));
@@ -161,11 +163,13 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
 }
 
 /// A search that has not begun; `None` where nothing can be turned.
-fn search<'a>(request: &'a Request, target: &'a Target) -> Option<Search<'a>> {
+fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<Search<'a>> {
     let settings = &request.settings.optimize;
     let (kernels, workload) = (target.kernels.as_slice(), &target.workloads[0]);
     let (search, rewrites) = (&settings.search, settings.rewrites);
-    Search::new(Field { original: &request.text, kernels, workload, settings: search, rewrites }, settings.seed)
+    let original = request.text.as_str();
+    let target = triton.parse().map_or_else(|_| api::Target::newest(), api::Target::of);
+    Search::new(Field { original, kernels, workload, settings: search, rewrites, target }, settings.seed)
 }
 
 /// How far a candidate came that is refused for this.
@@ -184,7 +188,8 @@ impl Run<'_> {
     fn go(mut self, earlier: Option<Earlier>) -> Result<Outcome, OptimizeError> {
         let original = self.write("original", &self.request.text)?;
         let (request, target) = (self.request, Arc::clone(&self.target));
-        let mut search = search(request, &target).ok_or_else(|| failed("nothing can be turned any more"))?;
+        let triton = self.bench.environment().triton.clone();
+        let mut search = search(request, &target, &triton).ok_or_else(|| failed("nothing can be turned any more"))?;
         search.memory = Memory::of(request, &target.kernels, &self.bench.environment().device);
         if let Some(earlier) = earlier {
             self.restore(earlier, &mut search)?;

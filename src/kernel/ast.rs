@@ -423,6 +423,16 @@ impl Stmt {
         }
     }
 
+    /// What this statement gives a value: names, and what holds names.
+    #[must_use]
+    pub fn targets(&self) -> &[Expr] {
+        match &self.kind {
+            StmtKind::Assign { targets, .. } => targets,
+            StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => std::slice::from_ref(target),
+            _ => &[],
+        }
+    }
+
     /// The statement lists directly inside this statement.
     #[must_use]
     pub fn bodies(&self) -> Vec<&[Stmt]> {

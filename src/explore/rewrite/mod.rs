@@ -3,29 +3,36 @@
 //! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
 
 mod configuration;
+mod descriptors;
 mod eviction;
 mod exp2;
 mod grouped_order;
 pub(super) mod knobs;
 mod launch_options;
+mod launched;
 mod lift;
 mod loop_options;
 mod looped;
 pub(super) mod one_configuration;
 mod parameter;
+mod persistent;
 mod pointwise;
 mod reaching;
+mod resident;
 mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
 mod tile_sizes;
 mod written;
 
+use std::collections::BTreeSet;
+
 use super::candidate::{Candidate, Change};
 use super::tree::Step;
+use crate::api::Target;
 use crate::chance::Chance;
 use crate::kernel::Kernel;
-use crate::kernel::ast::{ExprKind, Stmt, StmtKind};
+use crate::kernel::ast::{ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use crate::protocol::{Source, Workload};
 use crate::rules::Edit;
 use crate::workload::{launch_of_candidate, numbers_of_comment};
@@ -66,6 +73,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &tile_sizes::TileSizes,
     &launch_options::LaunchOptions,
     &loop_options::LoopOptions,
+    &resident::Resident,
     &eviction::Eviction,
     &exp2::Exp2,
     &configuration::Configuration,
@@ -75,6 +83,8 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &one_configuration::OneConfiguration,
     &grouped_order::GroupedOrder,
     &rounds_at_once::RoundsAtOnce,
+    &persistent::Persistent,
+    &descriptors::Descriptors,
 ];
 
 /// What a skill sees.
@@ -84,6 +94,8 @@ pub(super) struct Subject<'a> {
     pub(super) candidate: &'a Candidate,
     pub(super) kernel: &'a Kernel,
     pub(super) workload: &'a Workload,
+    /// The release of Triton that candidates are compiled with.
+    pub(super) target: Target,
 }
 
 impl<'a> Subject<'a> {
@@ -91,7 +103,23 @@ impl<'a> Subject<'a> {
     /// or is called by nothing that can be changed.
     pub(super) fn new(candidate: &'a Candidate, original: &str, name: &str, workload: &'a Workload) -> Option<Self> {
         let kernel = candidate.module.kernel(name)?;
-        Some(Self { knobs: knobs_of(candidate, original, kernel, workload)?, candidate, kernel, workload })
+        let knobs = knobs_of(candidate, original, kernel, workload)?;
+        Some(Self { knobs, candidate, kernel, workload, target: Target::newest() })
+    }
+
+    /// Compiled with a certain release of Triton.
+    pub(super) fn with_target(self, target: Target) -> Self {
+        Self { target, ..self }
+    }
+
+    /// Whether the kernel multiplies matrices.
+    fn has_product(&self) -> bool {
+        let mut found = false;
+        walk_expressions(&self.kernel.body, &mut |expr| {
+            let of = |func| self.candidate.module.language_member(self.kernel, func);
+            found |= expr.as_call().is_some_and(|call| of(&call.func).as_deref() == Some("dot"));
+        });
+        found
     }
 
     /// The turn that gives the knobs these values.
@@ -127,6 +155,17 @@ fn fresh(text: &str, base: &str) -> String {
         name.push('_');
     }
     name
+}
+
+/// The names that a kernel's body assigns.
+fn assigned(kernel: &Kernel) -> BTreeSet<&str> {
+    let mut assigned = BTreeSet::new();
+    walk_statements(&kernel.body, &mut |stmt| {
+        for target in stmt.targets() {
+            target.walk(&mut |expr| assigned.extend(expr.as_name()));
+        }
+    });
+    assigned
 }
 
 /// The first of a kernel's statements that is no text.

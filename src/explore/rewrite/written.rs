@@ -49,6 +49,28 @@ pub(super) fn grid_of<'a>(module: &'a Module, launch: &'a Launch) -> Option<&'a 
     }
 }
 
+/// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers, and what is computed of them.
+pub(super) fn is_steady(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Name(_) | ExprKind::Int(_) => true,
+        ExprKind::Attribute { value, .. } => is_steady(value),
+        ExprKind::Subscript { value, index } => is_steady(value) && index.iter().all(is_steady),
+        ExprKind::Unary { operand, .. } => is_steady(operand),
+        ExprKind::Binary { left, right, .. } => is_steady(left) && is_steady(right),
+        ExprKind::Call(call) => {
+            let is_known = match &call.func.kind {
+                ExprKind::Name(name) => ["cdiv", "len", "max", "min"].contains(&name.as_str()),
+                ExprKind::Attribute { name, value, .. } => {
+                    ["cdiv", "numel", "size", "stride"].contains(&name.as_str()) && is_steady(value)
+                }
+                _ => false,
+            };
+            is_known && call.args.iter().all(|arg| is_steady(&arg.value))
+        }
+        _ => false,
+    }
+}
+
 fn number(expr: &Expr) -> Option<(i64, Span)> {
     Some((i64::try_from(expr.as_int()?).ok()?, expr.span))
 }
@@ -72,18 +94,10 @@ fn is_assigned(host: &Host, name: &str) -> bool {
 
 fn binds(stmt: &Stmt, name: &str) -> bool {
     let mut is_bound = false;
-    for target in targets(stmt) {
+    for target in stmt.targets() {
         target.walk(&mut |expr| is_bound |= expr.as_name() == Some(name));
     }
     is_bound
-}
-
-fn targets(stmt: &Stmt) -> Vec<&Expr> {
-    match &stmt.kind {
-        StmtKind::Assign { targets, .. } => targets.iter().collect(),
-        StmtKind::AugAssign { target, .. } | StmtKind::For { target, .. } => vec![target],
-        _ => Vec::new(),
-    }
 }
 
 /// The value of the only assignment to a name, also as `a, b = 1, 2`.

@@ -1,10 +1,10 @@
 //! What a kernel that takes several rows looks like from outside: its parameters, and how it is launched.
 
 use super::{Lift, Names};
-use crate::explore::rewrite::written::grid_of;
+use crate::explore::rewrite::written::{grid_of, is_steady};
 use crate::explore::rewrite::{first_statement, indent_of};
 use crate::kernel::Launch;
-use crate::kernel::ast::{Expr, ExprKind, has_star};
+use crate::kernel::ast::{ExprKind, has_star};
 use crate::rules::Edit;
 
 impl<'a> Lift<'a> {
@@ -50,20 +50,5 @@ impl<'a> Lift<'a> {
         self.edits.push(Edit { span: launch.grid.span, text: grid });
         self.put(last.span.end, args);
         Some(())
-    }
-}
-
-/// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers.
-fn is_steady(expr: &Expr) -> bool {
-    match &expr.kind {
-        ExprKind::Name(_) | ExprKind::Int(_) => true,
-        ExprKind::Attribute { value, .. } => is_steady(value),
-        ExprKind::Subscript { value, index } => is_steady(value) && index.iter().all(is_steady),
-        ExprKind::Binary { left, right, .. } => is_steady(left) && is_steady(right),
-        ExprKind::Call(call) => {
-            let is_size = matches!(&call.func.kind, ExprKind::Attribute { name, value, .. } if ["size", "numel"].contains(&name.as_str()) && is_steady(value));
-            is_size && call.args.iter().all(|arg| is_steady(&arg.value))
-        }
-        _ => false,
     }
 }

@@ -1,0 +1,43 @@
+//! What a launch passes for the parameters of a kernel.
+
+use super::Subject;
+use crate::kernel::ast::{Arg, ExprKind, Stmt, has_star, walk_statements};
+use crate::kernel::{Host, Launch};
+use crate::syntax::Span;
+
+/// The only launch of the kernel in the file.
+pub(super) fn only_launch<'a>(subject: &'a Subject<'a>) -> Option<&'a Launch> {
+    let mut launches = subject.candidate.module.launches_of(&subject.kernel.name);
+    launches.next().filter(|launch| launches.next().is_none() && !launch.has_error)
+}
+
+/// What is passed for which parameter, as far as that is certain.
+pub(super) fn passed<'a>(subject: &'a Subject<'a>, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
+    let (params, args) = (&subject.kernel.params, &launch.args);
+    let is_plain = |arg: &&Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
+    let named: Vec<(&str, &Arg)> =
+        args.iter().filter_map(|arg| Some((arg.keyword.as_ref()?.0.as_str(), arg))).collect();
+    let mut found: Vec<(&str, &Arg)> =
+        params.iter().zip(args.iter().take_while(is_plain)).map(|(param, arg)| (param.name.as_str(), arg)).collect();
+    let is_full = params.iter().all(|param| param.default.is_none()) && subject.kernel.autotune.is_none();
+    if has_star(args) && is_full && subject.kernel.heuristics.as_ref().is_some_and(Vec::is_empty) {
+        // All parameters are given: what comes behind `*strides` ends with the last that has no name.
+        let unnamed = params.iter().rev().filter(|param| named.iter().all(|(name, _)| *name != param.name));
+        let last = args.iter().rev().skip_while(|arg| arg.keyword.is_some()).take_while(is_plain);
+        found.extend(unnamed.zip(last).map(|(param, arg)| (param.name.as_str(), arg)));
+    }
+    found.extend(named.into_iter().filter(|(name, _)| subject.kernel.param(name).is_some()));
+    found
+}
+
+/// The statement without statements in it that holds a part of the text.
+pub(super) fn innermost(host: &Host, span: Span) -> Option<&Stmt> {
+    let mut found = None;
+    walk_statements(&host.body, &mut |stmt| {
+        let holds = stmt.span.start <= span.start && span.end <= stmt.span.end;
+        if holds && stmt.bodies().is_empty() {
+            found = Some(stmt);
+        }
+    });
+    found
+}
