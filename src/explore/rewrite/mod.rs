@@ -9,8 +9,10 @@ mod grouped_order;
 pub(super) mod knobs;
 mod launch_options;
 mod lift;
+mod lines;
 mod loop_options;
 mod looped;
+mod names;
 pub(super) mod one_configuration;
 mod parameter;
 mod pointwise;
@@ -18,6 +20,7 @@ mod reaching;
 mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
+mod split;
 mod tile_sizes;
 mod written;
 
@@ -69,6 +72,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &one_configuration::OneConfiguration,
     &grouped_order::GroupedOrder,
     &rounds_at_once::RoundsAtOnce,
+    &split::SplitLoop,
 ];
 
 /// What a skill sees.
