@@ -23,7 +23,9 @@ use gather::{Gather, How};
 use host::Site;
 
 /// Into so many parts; small steps turn the number further.
-const SPLITS: [i64; 2] = [4, 16];
+const SPLITS: &[i64] = &[4, 16];
+/// The same beside configurations, where it is not turned.
+const FIXED: &[i64] = &[2, 4, 8, 16];
 /// Devices are busy with so many programs.
 const PROGRAMS: i64 = 4096;
 
@@ -41,12 +43,15 @@ impl Skill for SplitLoop {
         let Some(split) = Split::of(subject) else { return Vec::new() };
         let rounds = host::rounds(subject, &split.gather);
         let programs = host::programs(subject);
+        let splits = if subject.kernel.autotune.is_none() { SPLITS } else { FIXED };
         let is_meant = |by: &i64| {
             rounds.is_none_or(|rounds| rounds >= 2 * by)
                 && programs.is_none_or(|programs| programs * by <= 4 * PROGRAMS)
         };
         let mut turns = Vec::new();
-        for by in SPLITS.into_iter().filter(is_meant).filter(|_| programs.is_none_or(|programs| programs < PROGRAMS)) {
+        for by in
+            splits.iter().copied().filter(is_meant).filter(|_| programs.is_none_or(|programs| programs < PROGRAMS))
+        {
             let ways = [
                 ("split_parts", "parts of the loop in programs of their own", split.in_two(by)),
                 (

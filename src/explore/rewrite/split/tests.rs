@@ -209,7 +209,7 @@ def k_of_parts(parts_ptr, stride_part, SPLIT: tl.constexpr, bias, c, n, stride_c
 
 def run(a, b, bias):
     c = torch.empty(a.shape[0], b.shape[1], device=a.device, dtype=a.dtype)
-    splits = 4
+    splits = 2
     parts = torch.empty((splits, c.numel()), device=c.device, dtype=torch.float32)
     k[lambda meta: (a.shape[0] // meta[\"M\"], triton.cdiv(b.shape[1], meta[\"N\"]), splits)](
         a, b, bias, parts, b.shape[1], a.shape[1], b.stride(0), c.stride(0),
@@ -220,6 +220,7 @@ def run(a, b, bias):
 ";
     assert_eq!(first(PRODUCT, "split_parts").unwrap(), expected);
     assert_eq!(first(PRODUCT, "split_atomic"), None);
+    assert_eq!(turns_with(PRODUCT, &run()).len(), 4, "the number is not turned beside configurations");
 }
 
 #[test]
