@@ -181,6 +181,7 @@ fn common(kind: &str) -> String {
     let last = upper.rsplit('_').next().unwrap_or(&upper);
     let role = match last.strip_prefix('B').unwrap_or(last) {
         _ if upper.contains("ROW") => " of rows",
+        _ if upper.contains("SPLIT") => " split",
         "M" => " M",
         "N" => " N",
         "K" => " K",

@@ -11,8 +11,10 @@ pub(super) mod knobs;
 mod launch_options;
 mod launched;
 mod lift;
+mod lines;
 mod loop_options;
 mod looped;
+mod names;
 pub(super) mod one_configuration;
 mod parameter;
 mod persistent;
@@ -22,6 +24,7 @@ mod resident;
 mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
+mod split;
 mod tile_sizes;
 mod written;
 
@@ -85,6 +88,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &rounds_at_once::RoundsAtOnce,
     &persistent::Persistent,
     &descriptors::Descriptors,
+    &split::SplitLoop,
 ];
 
 /// What a skill sees.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use super::names::uses;
 use super::parameter::add_constexpr;
 use super::pointwise::is_function;
 use super::{Change, Skill, Subject, Turn, fresh, indent_of};
@@ -112,17 +113,6 @@ fn at_once(subject: &Subject<'_>, stmt: &Stmt, rounds: i64) -> Option<(Vec<Edit>
     edits.extend(add_constexpr(subject, &size, rounds)?);
     edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
     Some((edits, size))
-}
-
-/// How often a name stands in some statements.
-fn uses(body: &[Stmt], name: &str) -> usize {
-    let mut count = 0;
-    walk_statements(body, &mut |stmt| {
-        for expr in stmt.exprs() {
-            expr.walk(&mut |expr| count += usize::from(expr.as_name() == Some(name)));
-        }
-    });
-    count
 }
 
 /// Beginning and end of `range(…)` without steps.

@@ -101,7 +101,7 @@ fn binds(stmt: &Stmt, name: &str) -> bool {
 }
 
 /// The value of the only assignment to a name, also as `a, b = 1, 2`.
-fn only_value<'a>(body: &'a [Stmt], name: &str) -> Option<&'a Expr> {
+pub(super) fn only_value<'a>(body: &'a [Stmt], name: &str) -> Option<&'a Expr> {
     let mut found = Vec::new();
     walk_statements(body, &mut |stmt| {
         if binds(stmt, name) {

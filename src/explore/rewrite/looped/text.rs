@@ -1,5 +1,7 @@
 //! The lines that statements stand on.
 
+use super::super::indent_of;
+use super::super::lines::{line_start, lines_of};
 use super::row::Row;
 use crate::kernel::ast::Stmt;
 use crate::rules::{Edit, apply_edits};
@@ -12,26 +14,12 @@ impl<'a> Row<'a> {
 
     /// The space before the first word of a line; `None` where something else stands before it.
     pub(super) fn indent_at(&self, at: usize) -> Option<&'a str> {
-        let start = self.line_start(at);
-        let indent = self.slice(Span::new(start, at));
-        indent.trim().is_empty().then_some(indent)
-    }
-
-    fn line_start(&self, at: usize) -> usize {
-        self.text[..at].rfind('\n').map_or(0, |end| end + 1)
-    }
-
-    fn line_end(&self, at: usize) -> usize {
-        self.text[at..].find('\n').map_or(self.text.len(), |end| at + end)
+        indent_of(self.text, at)
     }
 
     /// The whole lines of a statement; `None` where there is more on them than the statement and a comment.
     pub(super) fn lines_of(&self, stmt: &Stmt) -> Option<Span> {
-        let span = stmt.span;
-        self.indent_at(span.start)?;
-        let lines = Span::new(self.line_start(span.start), self.line_end(span.end));
-        let rest = self.slice(Span::new(span.end, lines.end)).trim_start();
-        (rest.is_empty() || rest.starts_with('#')).then_some(lines)
+        lines_of(self.text, stmt)
     }
 
     /// The same for a statement that is moved to the right.
@@ -42,10 +30,10 @@ impl<'a> Row<'a> {
 
     /// The empty lines and comments above a statement.
     pub(super) fn above(&self, stmt: &Stmt) -> Span {
-        let end = self.line_start(stmt.span.start);
+        let end = line_start(self.text, stmt.span.start);
         let mut start = end;
         while start > 0 {
-            let line = Span::new(self.line_start(start - 1), start);
+            let line = Span::new(line_start(self.text, start - 1), start);
             let text = self.slice(line).trim();
             if !text.is_empty() && !text.starts_with('#') {
                 break;
