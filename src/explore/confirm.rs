@@ -110,7 +110,7 @@ impl Run<'_> {
     }
 
     pub(super) fn outcome(&self, offer: Option<Offer>, search: &Search<'_>) -> Outcome {
-        let summary = match &offer {
+        let mut summary = match &offer {
             Some(offer) => {
                 let by_comment = if self.target.workloads[0].source == Source::Launch {
                     " The comment is changed; launches elsewhere are not."
@@ -128,6 +128,9 @@ impl Run<'_> {
             }
             None => self.no_offer(search),
         };
+        for (kernel, who) in &self.target.shared {
+            summary += &format!(" {who} uses `{kernel}`, too, which was not built otherwise for that.");
+        }
         Outcome {
             kernel: self.target.name.clone(),
             evaluated: self.evaluated,

@@ -2,6 +2,7 @@
 
 mod candidate;
 mod confirm;
+mod elsewhere;
 mod ends;
 mod gains;
 mod history;

@@ -1,10 +1,14 @@
 //! What a search needs before it can begin: kernels and calls to measure.
 
+use std::collections::BTreeMap;
+
+use super::elsewhere::used_elsewhere;
 use super::run::failed;
 use super::{Observer, OptimizeError, Progress, Request, Subject};
 use crate::evaluate::devices;
 use crate::kernel::Module;
 use crate::protocol::{Source, Workload};
+use crate::syntax;
 use crate::workload::{NoCall, Of, Running, Sought, reaches, workloads_of_comments};
 
 /// What is optimized.
@@ -15,6 +19,8 @@ pub(super) struct Target {
     pub(super) kernels: Vec<String>,
     /// Calls of one function, the one that counts most first.
     pub(super) workloads: Vec<Workload>,
+    /// Kernels that others use, too, and who.
+    pub(super) shared: BTreeMap<String, String>,
 }
 
 /// The kernel asked for, or those that the file launches.
@@ -115,5 +121,7 @@ fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> 
     }
     let kernels = reached(&entry);
     let name = if let [only] = kernels.as_slice() { only.clone() } else { entry };
-    Ok(Target { name, kernels, workloads: found })
+    let module = Module::build(&syntax::Source::parse(request.text.as_str()));
+    let shared = used_elsewhere(&request.workspace, &request.file, &module, &kernels);
+    Ok(Target { name, kernels, workloads: found, shared })
 }

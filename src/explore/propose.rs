@@ -1,6 +1,6 @@
 //! What to try next: a turn of a skill that nobody has tried.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::candidate::{Candidate, Change};
 use super::gains::Gains;
@@ -31,6 +31,8 @@ pub(super) struct Field<'a> {
     pub(super) settings: &'a SearchSettings,
     /// Whether kernels may be built otherwise.
     pub(super) rewrites: bool,
+    /// Kernels that others use, too: they must do the same however they are launched.
+    pub(super) shared: &'a BTreeMap<String, String>,
     /// The release of Triton that compiles candidates.
     pub(super) target: Target,
 }
@@ -134,8 +136,12 @@ impl<'a> Search<'a> {
         for subject in subjects(self.field, &self.candidates[&base]) {
             let is_allowed = |skill: &&&dyn Skill| self.field.rewrites || skill.turns_numbers();
             let skills = SKILLS.iter().filter(|skill| skill.step() == step).filter(is_allowed);
-            let own = skills.flat_map(|skill| skill.turns(&subject, &mut self.chance));
-            turns.extend(own.map(|turn| self.field.of_kernel(&subject.kernel.name, turn)));
+            let is_shared = self.field.shared.contains_key(&subject.kernel.name);
+            for skill in skills {
+                let mut own = skill.turns(&subject, &mut self.chance);
+                own.retain(|turn| !is_shared || skill.keeps_contract() || !subject.is_changed_by(turn));
+                turns.extend(own.into_iter().map(|turn| self.field.of_kernel(&subject.kernel.name, turn)));
+            }
         }
         turns
     }
@@ -283,118 +289,4 @@ fn key(text: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::VecDeque;
-
-    use super::super::rewrite::knobs::knobs;
-    use super::*;
-
-    const TEXT: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(B: tl.constexpr, C: tl.constexpr):\n    pass\ndef run():\n    k[(1,)](B=64, C=64, num_warps=4)\n";
-
-    fn workload() -> Workload {
-        Workload { entry: "run".to_owned(), ..Workload::default() }
-    }
-
-    /// How far the numbers are from those that are best here: 256, 128, 8 warps, 4 stages. What takes too much does not run.
-    fn fate(candidate: &Candidate) -> Fate {
-        let numbers: Vec<i64> =
-            knobs(&candidate.module, &candidate.module.kernels[0], "run").iter().map(|knob| knob.current).collect();
-        if numbers[0] * numbers[1] * numbers[3] > 1 << 18 {
-            return Fate::Wrong;
-        }
-        let off: f64 = numbers.iter().zip([256, 128, 8, 4]).map(|(&a, b)| (a as f64 / f64::from(b)).log2().abs()).sum();
-        Fate::Right(1.0 / (0.25 + 0.15 * off))
-    }
-
-    /// Judges so many candidates, `beside` each other; the best so far after each, and all texts.
-    fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
-        let (settings, workload) = (SearchSettings::default(), workload());
-        let kernels = ["k".to_owned()];
-        let field = Field {
-            original: TEXT,
-            kernels: &kernels,
-            workload: &workload,
-            settings: &settings,
-            rewrites: true,
-            target: Target::newest(),
-        };
-        let mut search = Search::new(field, seed).unwrap();
-        let (mut flying, mut best, mut texts) = (VecDeque::new(), vec![1.0_f64], Vec::new());
-        while best.len() <= count {
-            while flying.len() < beside
-                && let Some(Proposal { id, text }) = search.propose()
-            {
-                texts.push(text);
-                flying.push_back(id);
-            }
-            let Some(id) = flying.pop_front() else { break };
-            let fate = fate(search.candidate(id));
-            search.finish(id, fate);
-            best.push(best[best.len() - 1].max(search.tree.node(id).speedup().unwrap_or(0.0)));
-        }
-        (best, texts)
-    }
-
-    #[test]
-    fn the_best_of_a_smooth_landscape_is_found_and_nothing_is_tried_twice() {
-        for beside in [1, 16] {
-            let mut after = Vec::new();
-            for seed in 0..9 {
-                let (best, texts) = run(seed, 200, beside);
-                let different: HashSet<&String> = texts.iter().collect();
-                assert_eq!(different.len(), texts.len());
-                after.push(best.iter().position(|&best| best > 3.99).unwrap_or(usize::MAX));
-            }
-            after.sort_unstable();
-            assert!(after[4] < 140, "{beside} at once: {after:?}");
-        }
-    }
-
-    #[test]
-    fn equal_seeds_give_equal_searches() {
-        assert_eq!(run(1, 60, 4).1, run(1, 60, 4).1);
-        assert_ne!(run(1, 60, 4).1, run(2, 60, 4).1);
-    }
-
-    #[test]
-    fn several_kernels_are_turned_under_names_of_their_own() {
-        let text = TEXT
-            .replace("def run():\n", "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n");
-        let (settings, workload, kernels) = (SearchSettings::default(), workload(), ["k".to_owned(), "l".to_owned()]);
-        let field = Field {
-            original: &text,
-            kernels: &kernels,
-            workload: &workload,
-            settings: &settings,
-            rewrites: true,
-            target: Target::newest(),
-        };
-        let mut search = Search::new(field, 1).unwrap();
-        let mut described = HashSet::new();
-        while described.len() < 40
-            && let Some(Proposal { id, .. }) = search.propose()
-        {
-            described.insert(search.candidate(id).describe());
-            search.finish(id, Fate::Right(1.0));
-        }
-        for words in ["k: B 64 → ", "l: B 32 → ", "l: num_warps 4 → "] {
-            assert!(described.iter().any(|said| said.contains(words)), "{words}: {described:?}");
-        }
-    }
-
-    #[test]
-    fn a_file_without_numbers_is_not_searched() {
-        let text = TEXT.replace("B=64, C=64, num_warps=4", "*args");
-        let (settings, workload) = (SearchSettings::default(), workload());
-        let kernels = ["k".to_owned()];
-        let field = |original| Field {
-            original,
-            kernels: &kernels,
-            workload: &workload,
-            settings: &settings,
-            rewrites: true,
-            target: Target::newest(),
-        };
-        assert!(Search::new(field(&text), 1).is_none() && Search::new(field(TEXT), 1).is_some());
-    }
-}
+mod tests;

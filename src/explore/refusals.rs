@@ -9,6 +9,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::Request;
+use super::elsewhere::other_files;
 use crate::clock::now_milliseconds;
 use crate::evaluate::{Evaluator, Outcome, Reason, Verdict};
 use crate::protocol::{Environment, Source, Workload};
@@ -118,15 +119,10 @@ fn case(request: &Request, workloads: &[Workload]) -> Option<String> {
 /// The Python files of the workspace without `file`, whose text counts as the editor has it.
 fn around(workspace: &Path, file: &Path) -> Option<Vec<(String, String)>> {
     let (mut found, mut size) = (Vec::new(), 0);
-    let file = file.canonicalize().unwrap_or_else(|_| file.to_owned());
-    let walk = ignore::WalkBuilder::new(workspace).sort_by_file_path(|a, b| a.cmp(b)).build().flatten();
-    for path in walk.map(ignore::DirEntry::into_path).filter(|path| path.extension().is_some_and(|it| it == "py")) {
+    for path in other_files(workspace, file) {
         size += path.metadata().map_or(0, |metadata| metadata.len());
         if size > MOST_AROUND {
             return None;
-        }
-        if path.canonicalize().is_ok_and(|path| path == file) {
-            continue;
         }
         let text = std::fs::read(&path).unwrap_or_default();
         found.push((path.to_string_lossy().into_owned(), blake3::hash(&text).to_hex().to_string()));

@@ -166,10 +166,10 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
 fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<Search<'a>> {
     let settings = &request.settings.optimize;
     let (kernels, workload) = (target.kernels.as_slice(), &target.workloads[0]);
-    let (search, rewrites) = (&settings.search, settings.rewrites);
+    let (search, rewrites, shared) = (&settings.search, settings.rewrites, &target.shared);
     let original = request.text.as_str();
     let target = triton.parse().map_or_else(|_| api::Target::newest(), api::Target::of);
-    Search::new(Field { original, kernels, workload, settings: search, rewrites, target }, settings.seed)
+    Search::new(Field { original, kernels, workload, settings: search, rewrites, target, shared }, settings.seed)
 }
 
 /// How far a candidate came that is refused for this.

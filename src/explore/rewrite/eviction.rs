@@ -44,6 +44,10 @@ impl Skill for Eviction {
         Step::Small
     }
 
+    fn keeps_contract(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         ACCESSES.iter().flat_map(|access| turns(subject, access)).collect()
     }

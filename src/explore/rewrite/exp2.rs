@@ -34,6 +34,10 @@ impl Skill for Exp2 {
         Step::Small
     }
 
+    fn keeps_contract(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         if subject.kernel.has_error {
             return Vec::new();

@@ -30,6 +30,10 @@ impl Skill for GroupedOrder {
         Step::Large
     }
 
+    fn keeps_contract(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         let is_product = calls(subject.kernel).iter().any(|(_, call)| member(subject, call).as_deref() == Some("dot"));
         let is_grouped =

@@ -41,6 +41,10 @@ impl Skill for LoopOptions {
         Step::Small
     }
 
+    fn keeps_contract(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         let mut turns = Vec::new();
         for it in loops(subject).iter().take(MOST) {

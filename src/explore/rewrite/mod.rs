@@ -67,6 +67,11 @@ pub(super) trait Skill: Sync {
         false
     }
 
+    /// Whether the kernel does the same for whoever else launches or calls it.
+    fn keeps_contract(&self) -> bool {
+        false
+    }
+
     /// What it can do with a candidate. It may draw from more than it says.
     fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn>;
 }
@@ -145,6 +150,12 @@ impl<'a> Subject<'a> {
             }
         }
         turns
+    }
+
+    /// Whether a turn changes the kernel itself, not only its launch, or the decorators that choose its numbers.
+    pub(super) fn is_changed_by(&self, turn: &Turn) -> bool {
+        let kernel = self.kernel;
+        turn.edits.iter().any(|edit| edit.span.end > kernel.name_span.start && edit.span.start <= kernel.span.end)
     }
 
     fn present(&self) -> knobs::Setting {

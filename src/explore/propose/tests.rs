@@ -1,0 +1,149 @@
+use std::collections::VecDeque;
+
+use super::*;
+use crate::explore::rewrite::knobs::knobs;
+
+const TEXT: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(B: tl.constexpr, C: tl.constexpr):\n    pass\ndef run():\n    k[(1,)](B=64, C=64, num_warps=4)\n";
+
+/// What a search needs.
+struct Setting {
+    text: String,
+    kernels: Vec<String>,
+    workload: Workload,
+    settings: SearchSettings,
+    shared: BTreeMap<String, String>,
+}
+
+impl Setting {
+    fn new(text: &str, kernels: &[&str]) -> Self {
+        Self {
+            text: text.to_owned(),
+            kernels: kernels.iter().map(|&name| name.to_owned()).collect(),
+            workload: Workload { entry: "run".to_owned(), ..Workload::default() },
+            settings: SearchSettings::default(),
+            shared: BTreeMap::new(),
+        }
+    }
+
+    fn field(&self) -> Field<'_> {
+        Field {
+            original: &self.text,
+            kernels: &self.kernels,
+            workload: &self.workload,
+            settings: &self.settings,
+            rewrites: true,
+            target: Target::newest(),
+            shared: &self.shared,
+        }
+    }
+}
+
+/// How far the numbers are from those that are best here: 256, 128, 8 warps, 4 stages. What takes too much does not run.
+fn fate(candidate: &Candidate) -> Fate {
+    let numbers: Vec<i64> =
+        knobs(&candidate.module, &candidate.module.kernels[0], "run").iter().map(|knob| knob.current).collect();
+    if numbers[0] * numbers[1] * numbers[3] > 1 << 18 {
+        return Fate::Wrong;
+    }
+    let off: f64 = numbers.iter().zip([256, 128, 8, 4]).map(|(&a, b)| (a as f64 / f64::from(b)).log2().abs()).sum();
+    Fate::Right(1.0 / (0.25 + 0.15 * off))
+}
+
+/// Judges so many candidates, `beside` each other; the best so far after each, and all texts.
+fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
+    let setting = Setting::new(TEXT, &["k"]);
+    let mut search = Search::new(setting.field(), seed).unwrap();
+    let (mut flying, mut best, mut texts) = (VecDeque::new(), vec![1.0_f64], Vec::new());
+    while best.len() <= count {
+        while flying.len() < beside
+            && let Some(Proposal { id, text }) = search.propose()
+        {
+            texts.push(text);
+            flying.push_back(id);
+        }
+        let Some(id) = flying.pop_front() else { break };
+        let fate = fate(search.candidate(id));
+        search.finish(id, fate);
+        best.push(best[best.len() - 1].max(search.tree.node(id).speedup().unwrap_or(0.0)));
+    }
+    (best, texts)
+}
+
+#[test]
+fn the_best_of_a_smooth_landscape_is_found_and_nothing_is_tried_twice() {
+    for beside in [1, 16] {
+        let mut after = Vec::new();
+        for seed in 0..9 {
+            let (best, texts) = run(seed, 200, beside);
+            let different: HashSet<&String> = texts.iter().collect();
+            assert_eq!(different.len(), texts.len());
+            after.push(best.iter().position(|&best| best > 3.99).unwrap_or(usize::MAX));
+        }
+        after.sort_unstable();
+        assert!(after[4] < 140, "{beside} at once: {after:?}");
+    }
+}
+
+#[test]
+fn equal_seeds_give_equal_searches() {
+    assert_eq!(run(1, 60, 4).1, run(1, 60, 4).1);
+    assert_ne!(run(1, 60, 4).1, run(2, 60, 4).1);
+}
+
+#[test]
+fn several_kernels_are_turned_under_names_of_their_own() {
+    let text =
+        TEXT.replace("def run():\n", "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n");
+    let setting = Setting::new(&text, &["k", "l"]);
+    let mut search = Search::new(setting.field(), 1).unwrap();
+    let mut described = HashSet::new();
+    while described.len() < 40
+        && let Some(Proposal { id, .. }) = search.propose()
+    {
+        described.insert(search.candidate(id).describe());
+        search.finish(id, Fate::Right(1.0));
+    }
+    for words in ["k: B 64 → ", "l: B 32 → ", "l: num_warps 4 → "] {
+        assert!(described.iter().any(|said| said.contains(words)), "{words}: {described:?}");
+    }
+}
+
+#[test]
+fn a_file_without_numbers_is_not_searched() {
+    let text = TEXT.replace("B=64, C=64, num_warps=4", "*args");
+    let known = |text: &str| Search::new(Setting::new(text, &["k"]).field(), 1).is_some();
+    assert!(!known(&text) && known(TEXT));
+}
+
+/// A kernel that another file launches, too, may be compiled otherwise, but does what it did; its own launch is turned.
+#[test]
+fn a_kernel_that_others_use_keeps_what_it_promises() {
+    let text = "import torch\nimport triton\nimport triton.language as tl\n@triton.jit\n\
+                def k(x_ptr, y_ptr, n, B: tl.constexpr = 64):\n    row = tl.program_id(0)\n    cols = tl.arange(0, B)\n\
+                \x20   x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)\n\
+                \x20   tl.store(y_ptr + row * n + cols, tl.exp(x), mask=cols < n)\n\
+                def run(x):\n    y = torch.empty_like(x)\n    k[(x.shape[0],)](x, y, x.shape[1])\n    return y\n";
+    let kinds = |shared: &[&str]| -> Vec<String> {
+        let mut setting = Setting::new(text, &["k"]);
+        setting.shared = shared.iter().map(|&name| (name.to_owned(), "bench.py".to_owned())).collect();
+        let mut search = Search::new(setting.field(), 1).unwrap();
+        let mut kinds: Vec<String> = [Step::Small, Step::Large]
+            .into_iter()
+            .flat_map(|step| search.turns(Search::FIRST, step))
+            .map(|turn| turn.kind)
+            .collect();
+        kinds.sort_unstable();
+        kinds.dedup();
+        kinds
+    };
+    let (alone, shared) = (kinds(&[]), kinds(&["k"]));
+    for kind in ["B up", "rows_per_program", "persistent"] {
+        assert!(
+            alone.iter().any(|it| it == kind) && !shared.iter().any(|it| it == kind),
+            "{kind}: {alone:?} {shared:?}"
+        );
+    }
+    for kind in ["num_warps up", "evict_first load"] {
+        assert!(shared.iter().any(|it| it == kind), "{kind}: {shared:?}");
+    }
+}
