@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::kernel::Module;
+use crate::kernel::{Binding, Module};
+use crate::syntax::Source;
 
 /// Bytes of Python files that are looked through; of kernels in larger workspaces nothing is known.
 const MOST: u64 = 512 << 20;
@@ -32,14 +33,37 @@ pub(super) fn used_elsewhere(
             break;
         }
         let text = std::fs::read_to_string(&path).unwrap_or_default();
-        if has_word(&text, &module_name) {
-            let name = path.strip_prefix(workspace).unwrap_or(&path).display().to_string();
-            for kernel in kernels.iter().filter(|kernel| has_word(&text, kernel)) {
-                used.entry(kernel.clone()).or_insert_with(|| name.clone());
-            }
+        let mentioned = || kernels.iter().filter(|kernel| has_word(&text, kernel));
+        if !has_word(&text, &module_name) || mentioned().next().is_none() {
+            continue;
+        }
+        let name = path.strip_prefix(workspace).unwrap_or(&path).display().to_string();
+        let other = Module::build(&Source::parse(text.as_str()));
+        for kernel in mentioned().filter(|kernel| imports(&other, &text, &module_name, kernel)) {
+            used.entry(kernel.clone()).or_insert_with(|| name.clone());
         }
     }
     used
+}
+
+/// Whether a file that has both words takes the kernel from a module of this name, rather than have one of its own.
+fn imports(other: &Module, text: &str, module_name: &str, kernel: &str) -> bool {
+    let is_import = |binding: &Binding| {
+        let Binding::Import(path) = binding else { return false };
+        let mut parts = path.rsplit('.');
+        let (last, before) = (parts.next(), parts.next());
+        let is_member = last == Some(kernel) && before == Some(module_name);
+        is_member || (last == Some(module_name) && text.contains(&format!(".{kernel}")))
+    };
+    // Those of functions and of everything are not among the bindings of a file.
+    let is_hidden = |line: &str| {
+        let said = line.trim_start();
+        (said.starts_with("from ") || said.starts_with("import "))
+            && has_word(said, module_name)
+            && (said.len() < line.len() || said.trim_end().ends_with('*'))
+    };
+    let dotted = format!("{module_name}.{kernel}");
+    other.bindings.values().any(is_import) || text.contains(&dotted) || text.lines().any(is_hidden)
 }
 
 /// The Python files of a workspace without one of them.
@@ -61,7 +85,6 @@ fn has_word(text: &str, word: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::syntax::Source;
 
     #[test]
     fn who_else_uses_a_kernel_is_seen() {
@@ -72,11 +95,23 @@ mod tests {
         write("ops.py", text);
         write("same_name.py", "def scale(x):\n    return x\n");
         write("tops.py", "from scales import shift_left\nimport ops\n");
+        write("copy.py", "# as in ops\nimport triton\n@triton.jit\ndef shift(x):\n    y = x\n");
         write("bench.py", "from ops import scale\nscale[(1,)](x)\n");
         let module = Module::build(&Source::parse(text));
         let kernels = ["helper", "scale", "shift"].map(str::to_owned);
         let used = used_elsewhere(folder.path(), &folder.path().join("ops.py"), &module, &kernels);
         let told: Vec<(&str, &str)> = used.iter().map(|(kernel, who)| (kernel.as_str(), who.as_str())).collect();
         assert_eq!(told, [("helper", "another kernel of the file"), ("scale", "bench.py")]);
+        for (other, is_user) in [
+            ("import pkg.ops\npkg.ops.shift[(1,)](x)\n", true),
+            ("import pkg.ops as o\no.shift[(1,)](x)\n", true),
+            ("def f(x):\n    from .ops import shift\n    shift[(1,)](x)\n", true),
+            ("from ops import *\nshift[(1,)](x)\n", true),
+            ("from ops import other\nshift = other\n", false),
+        ] {
+            write("last.py", other);
+            let used = used_elsewhere(folder.path(), &folder.path().join("ops.py"), &module, &kernels);
+            assert_eq!(used.contains_key("shift"), is_user, "{other}");
+        }
     }
 }
