@@ -23,15 +23,22 @@ pub fn other_at_work() -> Option<String> {
     let user = fs::metadata("/proc/self").ok()?.uid();
     at_work().into_iter().find_map(|id| {
         let is_users = fs::metadata(format!("/proc/{id}")).is_ok_and(|process| process.uid() == user);
-        if is_users && !is_own(id) { name(id) } else { None }
+        if is_users && computes(id) && !is_own(id) { name(id) } else { None }
     })
+}
+
+/// Whether a process has loaded the driver. In a container the library may tell numbers of processes outside, which mean others here.
+fn computes(id: u32) -> bool {
+    fs::read_to_string(format!("/proc/{id}/maps")).is_ok_and(|maps| maps.contains("/libcuda.so"))
 }
 
 /// Whether a process was started by a Warpsmith, this one or another.
 fn is_own(mut id: u32) -> bool {
+    let own = std::env::current_exe().unwrap_or_default();
     for _ in 0..DEPTH {
         let program = fs::read_link(format!("/proc/{id}/exe")).unwrap_or_default();
-        if program.file_name().is_some_and(|name| name.to_string_lossy().starts_with("warpsmith")) {
+        let is_named = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with("warpsmith");
+        if program == own || program.file_name().is_some_and(is_named) {
             return true;
         }
         match parent(id) {
@@ -72,6 +79,6 @@ mod tests {
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(seen, (Some(own), true));
-        assert!(!is_own(1));
+        assert!(!is_own(1) && !computes(own));
     }
 }

@@ -2,10 +2,12 @@
 """Measures what `warpsmith optimize` makes of the files in `optimize/`, on a real GPU.
 
     optimize.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--only NAME ...] [--seconds 120] [--parts optimize,compile,tuned]
-        [--limit SECONDS] [--settings FILE] [--journals FOLDER]
+        [--limit SECONDS] [--settings FILE] [--journals FOLDER] [--jobs GPUS] [--state FOLDER]
 
 `optimize` searches and keeps what is offered. `compile` times the original, the offer and the reference in torch, eager and compiled,
 in one fresh process with a clock of its own (`baselines.py`), and compares results. `tuned` is a search that turns numbers alone. Each file is alone in a project of its own.
+
+`--jobs` measures so many files at a time, each on a GPU of its own. With `--state` searches learn from each other, and take turns.
 
 Results are written after each part of a file; what is there already is left out, so that a call goes on where the last one stopped.
 `--only` measures again. Standard library only; PYTHON has torch and Triton. Ends with status 1 when a result is wrong or something
@@ -13,17 +15,20 @@ could not be measured.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import datetime
 import json
 import math
 import os
 import pathlib
+import queue
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -50,26 +55,32 @@ class Suite:
         self.warpsmith = str(pathlib.Path(options.warpsmith).resolve())
         self.rows = json.loads(options.out.read_text()) if options.out.exists() else {}
         self.until = time.monotonic() + options.limit
+        self.local, self.lock = threading.local(), threading.Lock()
         self.files = {path.stem: path for path in sorted(options.suite.glob("*.py"))}
 
     def left(self):
         return self.until - time.monotonic()
 
     def keep(self, name, part, value):
-        row = self.rows.setdefault(name, {})
-        if part == "optimize":
-            # Of another offer.
-            row.pop("compile", None)
-        row[part] = {**value, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
-        beside = self.options.out.with_name(self.options.out.name + ".new")
-        beside.write_text(json.dumps(self.rows, indent=1) + "\n")
-        beside.replace(self.options.out)
+        with self.lock:
+            row = self.rows.setdefault(name, {})
+            if part == "optimize":
+                # Of another offer.
+                row.pop("compile", None)
+            row[part] = {**value, "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+            beside = self.options.out.with_name(self.options.out.name + ".new")
+            beside.write_text(json.dumps(self.rows, indent=1) + "\n")
+            beside.replace(self.options.out)
 
     def command(self, command, limit, folder):
         """Runs it to its end, or for so long; gives its status (`None` if it was ended), output, errors and seconds."""
         begun = time.monotonic()
+        device = self.local.device
+        found = judged.environment(self.options.python, None if device is None else str(device))
+        # Each search knows no more than that of a new user, and none waits for another one.
+        found["XDG_STATE_HOME"] = str(self.options.state or folder / "state")
         process = subprocess.Popen(
-            [*map(str, command)], env=judged.environment(self.options.python), cwd=folder, text=True, start_new_session=True,
+            [*map(str, command)], env=found, cwd=folder, text=True, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )
         status = None
@@ -141,30 +152,48 @@ class Suite:
         return {**value, "seconds": seconds}
 
     def go(self):
-        """Measures what is missing; whether all of it was reached."""
-        parts = self.options.parts.split(",")
-        needs = {"optimize": self.options.seconds + BESIDE, "compile": COMPILE_SECONDS}
+        """Measures what is missing, as many files at a time as there are jobs; whether all of it was reached."""
+        names = queue.Queue()
         for name in self.options.only or self.files:
-            missing = [part for part in parts if self.options.only or part not in self.rows.get(name, {})]
-            for part in missing:
-                if self.left() < needs[part]:
-                    print(f"     {self.left():.0f} s are left; {name} and what follows have to wait", flush=True)
+            names.put(name)
+        with concurrent.futures.ThreadPoolExecutor(self.options.jobs) as workers:
+            devices = range(self.options.jobs) if self.options.jobs > 1 else [None]
+            return all(list(workers.map(lambda device: self.work(names, device), devices)))
+
+    def work(self, names, device):
+        """Takes names until there are none or the time is over; whether it came to the end."""
+        self.local.device = device
+        with contextlib.suppress(queue.Empty):
+            while True:
+                if not self.file(names.get_nowait()):
                     return False
-                with tempfile.TemporaryDirectory(prefix="warpsmith-optimize-", ignore_cleanup_errors=True) as folder:
-                    folder = pathlib.Path(folder)
-                    (folder / ".git").mkdir()
-                    try:
-                        value = getattr(self, part)(name, folder)
-                    except (OSError, ValueError, KeyError) as why:
-                        value = {"error": f"{type(why).__name__}: {why}"}
-                if value is None:
-                    return False
-                self.keep(name, part, value)
-                # What was offered is timed anew.
-                if part == "optimize" and "compile" in parts and "compile" not in missing:
-                    missing.append("compile")
-            if missing:
-                print(line(name, self.rows[name]), flush=True)
+        return True
+
+    def file(self, name):
+        """Measures what is missing of one file; whether all of it was reached."""
+        parts = self.options.parts.split(",")
+        search = self.options.seconds + BESIDE
+        needs = {"optimize": search, "compile": COMPILE_SECONDS, "tuned": search}
+        missing = [part for part in parts if self.options.only or part not in self.rows.get(name, {})]
+        for part in missing:
+            if self.left() < needs[part]:
+                print(f"     {self.left():.0f} s are left; {name} has to wait", flush=True)
+                return False
+            with tempfile.TemporaryDirectory(prefix="warpsmith-optimize-", ignore_cleanup_errors=True) as folder:
+                folder = pathlib.Path(folder)
+                (folder / ".git").mkdir()
+                try:
+                    value = getattr(self, part)(name, folder)
+                except (OSError, ValueError, KeyError) as why:
+                    value = {"error": f"{type(why).__name__}: {why}"}
+            if value is None:
+                return False
+            self.keep(name, part, value)
+            # What was offered is timed anew.
+            if part == "optimize" and "compile" in parts and "compile" not in missing:
+                missing.append("compile")
+        if missing:
+            print(line(name, self.rows[name]), flush=True)
         return True
 
 
@@ -229,6 +258,8 @@ def main():
     parser.add_argument("--limit", type=float, default=math.inf, help="seconds for all of it; asked between files")
     parser.add_argument("--settings", type=pathlib.Path, help="a warpsmith.toml for the searches")
     parser.add_argument("--journals", type=pathlib.Path, help="a folder to leave the journals of the searches in")
+    parser.add_argument("--jobs", type=int, default=1, help="files at a time, each on a GPU of its own")
+    parser.add_argument("--state", type=pathlib.Path, help="where all searches keep what they have learned; else each begins with nothing")
     parser.add_argument("--suite", type=pathlib.Path, default=HERE / "optimize", help="where the files are")
     options = parser.parse_args()
     options.only = [name for names in options.only or [] for name in names.split(",")]
