@@ -25,7 +25,8 @@ impl Run<'_> {
 
     /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count.
     pub(super) fn waits(&mut self, is_idle: bool) -> bool {
-        let other = self.pause.other().map(|other| format!("waiting for `{other}`, which uses the GPU (`optimize.pause`)"));
+        let other =
+            self.pause.other().map(|other| format!("waiting for `{other}`, which uses the GPU (`optimize.pause`)"));
         self.started += self.pause.lost(is_idle && other.is_some());
         let waits = other.is_some();
         if let Some(message) = other.filter(|_| is_idle) {
