@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use warpsmith::protocol::runner::{End, Fence, Role, RunnerReply, RunnerRequest, Sealed, Weights};
 use warpsmith::protocol::{Workload, read_frame, write_frame};
-use warpsmith::python::{Child, Ended, Forker};
+use warpsmith::python::{Child, Ended, Forker, On};
 
 const TOKEN: u64 = 42;
 /// A child that has not ended after this never will.
@@ -111,7 +111,7 @@ impl Bench {
             std::fs::write(folder.path().join(file), "contents").unwrap();
         }
         simulate();
-        let forker = Forker::start(&test_python(), None, &|| true).unwrap();
+        let forker = Forker::start(&test_python(), &On::Devices, &|| true).unwrap();
         let bench = Self { forker, folder };
         // What is opened once and stays open is not a leak.
         assert!(is_loaded(bench.run("").0.as_ref()));

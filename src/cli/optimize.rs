@@ -14,7 +14,7 @@ use similar::TextDiff;
 
 use super::FOUND;
 use super::stopping::stopping;
-use crate::explore::{self, Observer, Offer, Outcome, Progress, Request, Subject, Work};
+use crate::explore::{self, Observer, Offer, Outcome, Progress, Request, Speedup, Subject, Work};
 use crate::python::environment::Environment;
 use crate::settings;
 
@@ -36,6 +36,10 @@ pub(super) struct Args {
     /// Measure the file against what it was when a run began; `last` is the latest one
     #[arg(long, value_name = "RUN", conflicts_with_all = ["resume", "kernel", "function", "apply"])]
     measure: Option<String>,
+    /// Rank candidates by a model of a GPU that is not here, such as `h200`; nothing is run (default: the setting
+    /// `evaluator.predict`)
+    #[arg(long, value_name = "GPU", conflicts_with_all = ["measure", "apply"])]
+    predict: Option<String>,
     /// How long to search, such as `60s` or `5m` (default: the setting `optimize.budget`)
     #[arg(long, value_name = "TIME", value_parser = seconds)]
     budget: Option<f64>,
@@ -85,6 +89,10 @@ fn request(args: &Args) -> anyhow::Result<Request> {
     };
     let mut settings = loaded.settings;
     settings.optimize.budget = budget.unwrap_or(settings.optimize.budget);
+    settings.evaluator.predict = args.predict.clone().unwrap_or(settings.evaluator.predict);
+    if args.apply && !settings.evaluator.predict.is_empty() {
+        bail!("what a model predicts is not written to a file: leave out --apply and look at the change");
+    }
     let python = environment.python;
     let go_on = args.resume.clone().map(Work::GoOn);
     let work = go_on.or(args.measure.clone().map(Work::Measure)).unwrap_or_default();
@@ -110,7 +118,12 @@ fn report(args: &Args, request: &Request, outcome: &Outcome, out: &mut impl Writ
     }
     writeln!(out, "{}", outcome.summary)?;
     if let Some(offer) = &outcome.offer {
-        writeln!(out, "Measured on {}, {} pairs.", offer.speedup.conditions, offer.speedup.pairs)?;
+        let Speedup { conditions, pairs, predicted, .. } = &offer.speedup;
+        if *predicted {
+            writeln!(out, "Predicted for {conditions}: measure it on a GPU before you use it.")?;
+        } else {
+            writeln!(out, "Measured on {conditions}, {pairs} pairs.")?;
+        }
     }
     Ok(())
 }

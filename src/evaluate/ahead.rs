@@ -171,7 +171,7 @@ impl Case<'_> {
         let request =
             RunnerRequest::Compile { inputs: self.baseline.trials[at].inputs.clone(), chosen: self.chosen.clone() };
         match self.runner.ask(&request, self.bench.limits.compile)? {
-            RunnerReply::Compiled { notes, tunes } => Ok((notes, tunes)),
+            RunnerReply::Compiled { notes, tunes, .. } => Ok((notes, tunes)),
             other => Err(strange(other)),
         }
     }

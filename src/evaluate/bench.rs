@@ -9,11 +9,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockRead
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
+use super::devices::predicted;
+use super::model::Gpu;
 use super::process::{Comparer, Ties};
 use super::verdict::Verdict;
+use crate::analysis::occupancy;
 use crate::protocol::runner::{ComparerRequest, Fence, Weights};
-use crate::protocol::{Environment, Workload};
-use crate::python::{Forker, ForkerError, cache_folder};
+use crate::protocol::{Environment, Played, Workload};
+use crate::python::{Forker, ForkerError, On, cache_folder};
 
 /// What is said once of a comparing process that had ended.
 pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
@@ -107,27 +110,53 @@ impl Bench {
         limits: Limits,
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
-        let forker = Arc::new(Forker::start(python, device, waiting)?);
-        let scratch = tempfile::tempdir()
-            .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
-        let seed = u64::from_le_bytes(random());
-        let ties = Arc::default();
-        let comparer = Mutex::new(Some(Comparer::start(&forker, &ties)?));
-        let (rate, baselines, next, launchers) = Default::default();
-        let mut environment = forker.environment().clone();
-        let mut uuid = String::new();
+        let on = device.map_or(On::Devices, On::Device);
+        let (mut bench, forker) = Self::without_comparer(python, &on, limits, waiting)?;
+        bench.comparer = Mutex::new(Some(Comparer::start(&forker, &bench.ties)?));
         if let super::Devices::Found(found) = super::devices()
             && let Some(found) = found.into_iter().nth(device.unwrap_or(0))
         {
-            (environment.device, uuid) = (found.name, found.uuid);
+            (bench.environment.device, bench.uuid) = (found.name, found.uuid);
         }
         // Not by its number: processes that see different devices count them differently.
-        let lock = cache_folder().join(format!("device-{uuid}.lock"));
-        environment.driver = super::drivers().cuda.unwrap_or_default();
-        Ok(Self {
-            environment,
+        bench.lock = cache_folder().join(format!("device-{}.lock", bench.uuid));
+        bench.environment.driver = super::drivers().cuda.unwrap_or_default();
+        Ok(bench)
+    }
+
+    /// Starts what compiles for a GPU that is not there. Nothing runs on it.
+    pub(super) fn playing(
+        python: &Path,
+        gpu: &Gpu,
+        limits: Limits,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<Self, ForkerError> {
+        let (name, capability, multiprocessors) = (gpu.name.to_owned(), gpu.capability, gpu.multiprocessors);
+        let shared = occupancy::Limits::of(capability).map_or(48 << 10, |limits| limits.shared_of_block);
+        let on = On::Played(Played { name, capability, multiprocessors, shared });
+        let (mut bench, _) = Self::without_comparer(python, &on, limits, waiting)?;
+        bench.environment.device = predicted(gpu.name);
+        if bench.environment.torch.is_empty() {
+            return Err(ForkerError::Unfit(format!("predicting needs torch in {}", python.display())));
+        }
+        Ok(bench)
+    }
+
+    fn without_comparer(
+        python: &Path,
+        on: &On,
+        limits: Limits,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<(Self, Arc<Forker>), ForkerError> {
+        let forker = Arc::new(Forker::start(python, on, waiting)?);
+        let scratch = tempfile::tempdir()
+            .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
+        let seed = u64::from_le_bytes(random());
+        let (ties, comparer, rate, baselines, next, launchers, uuid, lock) = Default::default();
+        let bench = Self {
+            environment: forker.environment().clone(),
             uuid,
-            forker,
+            forker: Arc::clone(&forker),
             python: python.to_owned(),
             limits,
             seed,
@@ -144,7 +173,8 @@ impl Bench {
             next,
             launchers,
             ties,
-        })
+        };
+        Ok((bench, forker))
     }
 
     /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again.

@@ -42,6 +42,20 @@ pub fn is_stand_in(name: &str) -> bool {
     name.ends_with(SIMULATED)
 }
 
+/// What the name of a GPU ends with that is not here, and for which a model speaks.
+const PREDICTED: &str = " (predicted)";
+
+/// What a GPU is called for which a model speaks.
+pub(super) fn predicted(name: &str) -> String {
+    format!("{name}{PREDICTED}")
+}
+
+/// The GPU for which a model speaks, by what it is called then.
+#[must_use]
+pub fn is_predicted(name: &str) -> Option<&str> {
+    name.strip_suffix(PREDICTED)
+}
+
 /// Looks for CUDA devices without making a context. Takes up to a second the first time: not for the main thread.
 ///
 /// [`FAKE_DEVICE_ENV`] puts a stand-in of its name in place of the real ones, for tests without a GPU.

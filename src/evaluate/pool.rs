@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::bench::{Bench, Limits};
 use super::judge::Task;
+use super::model::{Gpu, Predictor};
 use super::remote::{Elsewhere, Hello, Remote};
 use super::verdict::Verdict;
 use super::{Devices, devices};
@@ -13,6 +14,10 @@ use crate::python::ForkerError;
 
 /// Counts up when the checks change: what was refused by others is judged again.
 const JUDGE: u32 = 6;
+
+/// What can be done without a GPU.
+const INSTEAD: &str =
+    "with `evaluator.predict = \"h200\"` (`--predict h200`) candidates are ranked by a model of one instead";
 
 /// More candidates on one device wait for it longer than they take themselves.
 const MOST_ON_A_DEVICE: usize = 16;
@@ -24,14 +29,20 @@ pub struct Evaluator(Place);
 ///
 /// # Errors
 /// Why not, in words that say what to do.
-pub fn can_judge(command: &[String]) -> Result<(), String> {
-    if command.is_empty() { devices().name().map(drop) } else { Ok(()) }
+pub fn can_judge(elsewhere: &Elsewhere) -> Result<(), String> {
+    match (elsewhere.predict.as_str(), elsewhere.command.as_slice()) {
+        ("", []) => devices().name().map(drop).map_err(|why| format!("{why}; {INSTEAD}")),
+        ("", _) => Ok(()),
+        (gpu, _) => Gpu::named(gpu).map(drop),
+    }
 }
 
 enum Place {
     /// Each device with how many candidates are on it.
     Here(Vec<(Bench, AtomicUsize)>),
     There(Box<Remote>),
+    /// Nowhere: a model speaks.
+    Nowhere(Box<Predictor>),
 }
 
 impl Evaluator {
@@ -45,6 +56,10 @@ impl Evaluator {
         limits: &Limits,
         waiting: &(dyn Fn() -> bool + Sync),
     ) -> Result<Self, ForkerError> {
+        if !elsewhere.predict.is_empty() {
+            let gpu = Gpu::named(&elsewhere.predict).map_err(ForkerError::Unfit)?;
+            return Ok(Self(Place::Nowhere(Box::new(Predictor::start(python, gpu, limits.clone(), waiting)?))));
+        }
         if !elsewhere.command.is_empty() {
             return Ok(Self(Place::There(Box::new(Remote::start(elsewhere, waiting)?))));
         }
@@ -72,6 +87,7 @@ impl Evaluator {
         match &self.0 {
             Place::Here(benches) => benches.iter().any(|(bench, _)| bench.is_gone()),
             Place::There(_) => false,
+            Place::Nowhere(predictor) => predictor.bench().is_gone(),
         }
     }
 
@@ -79,7 +95,7 @@ impl Evaluator {
     #[must_use]
     pub fn cores(&self) -> usize {
         match &self.0 {
-            Place::Here(_) => std::thread::available_parallelism().map_or(1, usize::from),
+            Place::Here(_) | Place::Nowhere(_) => std::thread::available_parallelism().map_or(1, usize::from),
             Place::There(remote) => remote.hello().cores.max(1),
         }
     }
@@ -96,6 +112,7 @@ impl Evaluator {
         match &self.0 {
             Place::Here(benches) => benches.len(),
             Place::There(remote) => remote.hello().devices.max(1),
+            Place::Nowhere(_) => 1,
         }
     }
 
@@ -105,6 +122,7 @@ impl Evaluator {
         match &self.0 {
             Place::Here(benches) => benches.first().map(|(bench, _)| bench.environment().clone()).unwrap_or_default(),
             Place::There(remote) => remote.hello().environment,
+            Place::Nowhere(predictor) => predictor.bench().environment().clone(),
         }
     }
 
@@ -112,7 +130,7 @@ impl Evaluator {
     #[must_use]
     pub fn judge_version(&self) -> String {
         match &self.0 {
-            Place::Here(_) => format!("{} {PROTOCOL} {JUDGE}", env!("CARGO_PKG_VERSION")),
+            Place::Here(_) | Place::Nowhere(_) => format!("{} {PROTOCOL} {JUDGE}", env!("CARGO_PKG_VERSION")),
             Place::There(remote) => remote.hello().judge,
         }
     }
@@ -151,6 +169,7 @@ impl Evaluator {
     pub fn judge(&self, task: &Task) -> Verdict {
         match &self.0 {
             Place::There(remote) => remote.judge(task),
+            Place::Nowhere(predictor) => predictor.judge(task),
             Place::Here(benches) => {
                 let least = benches.iter().min_by_key(|(_, busy)| busy.load(Ordering::Relaxed));
                 let Some((bench, busy)) = least else { return Verdict::undecided("there is no device") };
@@ -167,6 +186,7 @@ impl Evaluator {
         match &self.0 {
             Place::Here(benches) => benches.iter().for_each(|(bench, _)| bench.abandon(unwanted)),
             Place::There(remote) => remote.abandon(unwanted),
+            Place::Nowhere(predictor) => predictor.bench().abandon(unwanted),
         }
     }
 }

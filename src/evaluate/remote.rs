@@ -34,6 +34,8 @@ pub struct Elsewhere {
     pub command: Vec<String>,
     /// How long it may take to be ready: it imports torch, perhaps after a queue.
     pub start: Duration,
+    /// A GPU for which a model speaks; empty where candidates are measured.
+    pub predict: String,
 }
 
 /// What is asked of the other side.
@@ -326,7 +328,7 @@ impl Drop for Remote {
 type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
 
 fn connect(
-    Elsewhere { command, start }: &Elsewhere,
+    Elsewhere { command, start, .. }: &Elsewhere,
     all: &Waiting,
     waiting: &dyn Fn() -> bool,
 ) -> Result<(Link, Hello), ForkerError> {

@@ -18,7 +18,10 @@ const PAIRS: usize = 188;
 /// Judges the file against what it was before a run. Nothing is offered and nothing is written down.
 pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
     let evaluator = &request.settings.evaluator;
-    can_judge(&evaluator.command).map_err(|reason| failed(format!("measuring needs a GPU: {reason}")))?;
+    if !evaluator.predict.is_empty() {
+        return Err(failed("measuring takes a GPU, and `evaluator.predict` asks for a model instead"));
+    }
+    can_judge(&evaluator.elsewhere()).map_err(|reason| failed(format!("measuring needs a GPU: {reason}")))?;
     let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;
     let Some(Entry::Begun(begun)) = entries.into_iter().next() else { return Err(failed("the run has no beginning")) };
     if normal_form(&begun.text) == normal_form(&request.text) {

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ pub(super) struct Run<'a> {
 
 pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
     let evaluator = &request.settings.evaluator;
-    can_judge(&evaluator.command).map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
+    can_judge(&evaluator.elsewhere()).map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
     let module = Module::build(&syntax::Source::parse(request.text.as_str()));
     let kernels = select_kernels(&module, request)?;
     let _ticket = my_turn(request, observer)?;
@@ -114,7 +115,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         again: VecDeque::new(),
         retried: HashSet::new(),
         restarts: 0,
-        pause: Pause::new(request.settings.optimize.pause && request.settings.evaluator.command.is_empty()),
+        pause: Pause::new(request.settings.optimize.pause && evaluator.is_here()),
         in_vain: 0,
     };
     run.go(earlier)
@@ -123,7 +124,9 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
 /// Waits until no earlier search measures on the same devices. Without a queue nobody waits.
 pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
     let command = &request.settings.evaluator.command;
-    let devices = if command.is_empty() {
+    let devices = if !request.settings.evaluator.predict.is_empty() {
+        "nowhere".to_owned()
+    } else if command.is_empty() {
         "here".to_owned()
     } else {
         blake3::hash(command.join("\0").as_bytes()).to_hex()[..16].to_owned()
@@ -172,6 +175,12 @@ fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<
     Search::new(Field { original, kernels, workload, settings: search, rewrites, target, shared }, settings.seed)
 }
 
+/// Whoever waits for a verdict gets one, whatever becomes of the thread.
+fn judged_or_not(bench: &Evaluator, task: &Task) -> Verdict {
+    catch_unwind(AssertUnwindSafe(|| bench.judge(task)))
+        .unwrap_or_else(|_| Verdict::undecided("judging broke off: this is a fault of warpsmith's"))
+}
+
 /// How far a candidate came that is refused for this.
 fn fate(reason: Reason) -> Fate {
     match reason {
@@ -190,7 +199,10 @@ impl Run<'_> {
         let (request, target) = (self.request, Arc::clone(&self.target));
         let triton = self.bench.environment().triton.clone();
         let mut search = search(request, &target, &triton).ok_or_else(|| failed("nothing can be turned any more"))?;
-        search.memory = Memory::of(request, &target.kernels, &self.bench.environment().device);
+        // Of what a model says nothing is learned.
+        if request.settings.evaluator.predict.is_empty() {
+            search.memory = Memory::of(request, &target.kernels, &self.bench.environment().device);
+        }
         if let Some(earlier) = earlier {
             self.restore(earlier, &mut search)?;
         }
@@ -238,7 +250,7 @@ impl Run<'_> {
                     let effort = Effort { thorough: false, sanitizer: false, beyond: false, rough, full, contender };
                     let task = self.task(original, &text, effort, SEARCHED)?;
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
-                    scope.spawn(move || sender.send(Box::new((id, bench.judge(&task)))));
+                    scope.spawn(move || sender.send(Box::new((id, judged_or_not(&bench, &task)))));
                     flying += 1;
                 }
                 if flying == 0 && !(waits && self.goes_on(0)) {

@@ -3,11 +3,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::statistics::median;
-use crate::evaluate::{Claim, Figures, Measured, is_stand_in};
+use crate::evaluate::{Claim, Figures, Measured, is_predicted, is_stand_in};
 use crate::protocol::Environment;
 
 /// A call that is this much slower makes a candidate slower, whatever it brings to others.
 const SLOWER: f64 = 0.98;
+/// No model is so exact that less would mean anything.
+const LEAST_PREDICTED: f64 = 1.05;
 /// What takes so much of the memory's bandwidth is bounded by it.
 const MEMORY_BOUND: f64 = 0.5;
 
@@ -26,6 +28,9 @@ pub struct Speedup {
     pub after_ms: f64,
     /// Number of interleaved pairs.
     pub pairs: usize,
+    /// Whether a model says it: nothing was measured or checked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub predicted: bool,
     /// Whether the device only plays one (tests): the number means nothing.
     pub simulated: bool,
     /// The device.
@@ -61,6 +66,9 @@ pub struct CallSpeedup {
 impl Speedup {
     /// What a measurement lets us say; why it is no offer, where it is none.
     pub(super) fn believed(measured: &[Measured], environment: &Environment) -> Result<Self, String> {
+        if let Some(gpu) = is_predicted(&environment.device) {
+            return Self::predicted(measured, gpu, environment);
+        }
         let too_few = || "it was not timed often enough".to_owned();
         let Claim { ratio, times, objection } = Claim::of_all(measured).ok_or_else(too_few)?;
         if let Some(objection) = objection {
@@ -80,6 +88,7 @@ impl Speedup {
             before_ms: times.0 / counted,
             after_ms: times.1 / counted,
             pairs: measured.iter().map(|one| one.pairs.len()).sum(),
+            predicted: false,
             simulated: is_stand_in(&environment.device),
             device: environment.device.clone(),
             conditions: conditions(measured, environment),
@@ -88,10 +97,45 @@ impl Speedup {
         })
     }
 
+    /// What a model says of a GPU; why it is of no interest, where it is none.
+    fn predicted(measured: &[Measured], gpu: &str, environment: &Environment) -> Result<Self, String> {
+        let ratio = rough(measured);
+        if ratio < LEAST_PREDICTED {
+            return Err(format!("the model does not tell it from the original ({ratio:.2}×)"));
+        }
+        let (before_ms, after_ms) = sum_of_times(measured);
+        let call = |one: &Measured| {
+            let (before_ms, after_ms) = one.times();
+            let ratio = before_ms / after_ms;
+            let (call, count) = (one.workload.clone(), one.count);
+            CallSpeedup { call, count, ratio, interval: [ratio, ratio], before_ms, after_ms, floor_share: None }
+        };
+        let device = gpu.to_owned();
+        Ok(Self {
+            ratio,
+            low: ratio,
+            high: ratio,
+            before_ms,
+            after_ms,
+            predicted: true,
+            device,
+            conditions: conditions(measured, environment),
+            calls: measured.iter().map(call).collect(),
+            ..Self::default()
+        })
+    }
+
     /// `1.83× faster: 225 → 123 µs, 95 % 1.79–1.86, NVIDIA H200, 78 → 96 % of memory bandwidth`
     #[must_use]
     pub fn label(&self) -> String {
         let Self { ratio, low, high, before_ms, after_ms, .. } = self;
+        if self.predicted {
+            let times = times(*before_ms, *after_ms);
+            return format!(
+                "predicted {ratio:.2}× faster: {times} by a model of the {}, neither run nor checked",
+                self.device
+            );
+        }
         let mut label = format!("{ratio:.2}× faster: {}, 95 % {low:.2}–{high:.2}", times(*before_ms, *after_ms));
         if self.simulated {
             label += ", simulated";
@@ -175,7 +219,8 @@ fn conditions(measured: &[Measured], environment: &Environment) -> String {
         [first, rest @ ..] if !rest.is_empty() => format!("{} and {} other calls", first.workload, rest.len()),
         _ => measured.first().map(|first| first.workload.clone()).unwrap_or_default(),
     };
-    format!("{}, Triton {}, {torch}; {calls}; cold L2, interleaved", environment.device, environment.triton)
+    let how = if is_predicted(&environment.device).is_some() { "nothing was run" } else { "cold L2, interleaved" };
+    format!("{}, Triton {}, {torch}; {calls}; {how}", environment.device, environment.triton)
 }
 
 #[cfg(test)]

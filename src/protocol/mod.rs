@@ -2,6 +2,7 @@
 //!
 //! Shared by both halves of the package. A frame is a length (`u32`, little endian) and that many bytes of JSON.
 
+mod drafted;
 mod fresh;
 mod grid;
 mod inputs;
@@ -17,13 +18,14 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
+pub use drafted::{Drafted, PLAYED_ENV, Parameter, Played};
 pub use grid::Grid;
 pub use workload::{
     Data, EntryPoint, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,
 };
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL: u32 = 8;
+pub const PROTOCOL: u32 = 9;
 
 /// No frame is larger: a longer length means that the stream is not ours.
 pub const MAX_FRAME: usize = 64 << 20;

@@ -12,7 +12,7 @@ pub use super::inputs::{Coarse, Inputs, Layout, Values};
 pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 pub use super::tuning::Tuned;
-use super::{Environment, LaunchRecord, Workload};
+use super::{Drafted, Environment, LaunchRecord, Workload};
 
 /// What the judge asks of a forker. A socket travels with [`Self::Spawn`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -256,6 +256,8 @@ pub enum RunnerReply {
         notes: Vec<String>,
         /// Whether a call with them measures variants of a kernel: of one for which nothing is chosen.
         tunes: bool,
+        /// What was compiled, for a GPU that is not there.
+        drafts: Vec<Drafted>,
     },
     /// The entry returned.
     Ran(Box<Ran>),

@@ -20,7 +20,7 @@ use super::module::{ModuleError, bootstrap, cache_folder, unpack};
 use crate::fence::passes;
 use crate::protocol::passing::send_with;
 use crate::protocol::runner::{End, ForkerReply, ForkerRequest, Role};
-use crate::protocol::{Environment, PROTOCOL, is_simulated, read_frame, write_frame};
+use crate::protocol::{Environment, PLAYED_ENV, PROTOCOL, Played, is_simulated, read_frame, write_frame};
 
 /// How long the imports of torch and Triton may take.
 const START_LIMIT: Duration = Duration::from_secs(180);
@@ -67,6 +67,17 @@ pub struct Ended {
     pub output: String,
 }
 
+/// What the children of a forker compute on.
+#[derive(Clone, Debug)]
+pub enum On {
+    /// The devices that this process sees.
+    Devices,
+    /// The device of that number alone, counted among those that this process sees.
+    Device(usize),
+    /// A GPU that is not there, for which they compile.
+    Played(Played),
+}
+
 /// A running forker, for several threads at once. Ends with everything that it started when dropped.
 #[derive(Debug)]
 pub struct Forker {
@@ -106,11 +117,10 @@ impl Forker {
     }
 
     /// Starts a forker and waits until it has imported what it needs; `waiting` is asked now and then whether to go on.
-    /// Its children see the device of that number alone, counted among those that this process sees.
     ///
     /// # Errors
     /// [`ForkerError`] when it cannot start, lacks a package, or is not wanted any more.
-    pub fn start(python: &Path, device: Option<usize>, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
+    pub fn start(python: &Path, on: &On, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
         let module = unpack()?;
         let start = |source| ForkerError::Start { python: python.display().to_string(), source };
         let (mine, theirs) = UnixStream::pair().map_err(start)?;
@@ -127,7 +137,7 @@ impl Forker {
             .stdout(log.reopen().map_err(start)?)
             .stderr(log.reopen().map_err(start)?)
             .env_clear()
-            .envs(variables(device));
+            .envs(variables(on));
         // SAFETY: only a system call between fork and exec; the descriptor lives until the process is started.
         unsafe {
             command.pre_exec(move || {
@@ -274,7 +284,7 @@ impl Shared {
 }
 
 /// The environment of a forker: no secrets, so that its children find none in its memory either.
-fn variables(device: Option<usize>) -> Vec<(OsString, OsString)> {
+fn variables(on: &On) -> Vec<(OsString, OsString)> {
     let mut variables: Vec<(OsString, OsString)> =
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(passes)).collect();
     let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
@@ -284,8 +294,11 @@ fn variables(device: Option<usize>) -> Vec<(OsString, OsString)> {
     if is_simulated() {
         set("TRITON_INTERPRET", "1".into());
     }
-    if let Some(device) = device {
-        set("CUDA_VISIBLE_DEVICES", visible(std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), device).into());
+    if let On::Played(gpu) = on {
+        set(PLAYED_ENV, serde_json::to_string(gpu).unwrap_or_default().into());
+    }
+    if let On::Device(device) = on {
+        set("CUDA_VISIBLE_DEVICES", visible(std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), *device).into());
     }
     variables
 }

@@ -5,6 +5,6 @@ mod forker;
 mod module;
 mod record;
 
-pub use forker::{Child, Ended, Forker, ForkerError};
+pub use forker::{Child, Ended, Forker, ForkerError, On};
 pub use module::{ModuleError, cache_folder, module_call, state_folder};
 pub use record::{RecordError, record_command};

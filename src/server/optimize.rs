@@ -108,7 +108,7 @@ impl Owner {
             "save the file first".to_owned()
         } else {
             let resolved = self.resolved(unit);
-            let is_elsewhere = !resolved.settings.evaluator.command.is_empty();
+            let is_elsewhere = !resolved.settings.evaluator.is_here();
             match (&self.devices, resolved.environment.is_some()) {
                 (None, _) if !is_elsewhere => "still looking for CUDA devices".to_owned(),
                 (Some(Devices::Missing(reason)), _) if !is_elsewhere => reason.clone(),
@@ -225,7 +225,7 @@ impl Owner {
         self.jobs.jobs.remove(id);
     }
 
-    /// Offers a faster text: as an edit to confirm where the client can, else after a question.
+    /// Offers a faster text: as an edit to confirm where the client can, else after a question; a prediction always after one.
     fn offer(&mut self, id: &str, offer: Offer) {
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let kernel = job.name().to_owned();
@@ -235,7 +235,7 @@ impl Owner {
                 format!("`{kernel}` can be {label}, but this editor does not let servers edit: {}", offer.change);
             self.client.show(lsp::MessageType::Info, text);
             self.jobs.jobs.remove(id);
-        } else if self.capabilities.annotated_edits {
+        } else if self.capabilities.annotated_edits && !offer.speedup.predicted {
             self.apply(id, &offer, true);
         } else {
             let text = format!("`{kernel}`: {label}. {}", offer::description(&offer));

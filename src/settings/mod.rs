@@ -207,6 +207,10 @@ pub struct EvaluatorSettings {
     /// Seconds within which what `command` starts must be ready. It imports torch; more where jobs wait in a queue (`srun`).
     #[schemars(range(min = 1))]
     pub start: f64,
+    /// A GPU that is not here, such as `h200`: candidates are compiled for it and ranked by a model of it, instead of being run. Nothing
+    /// of that is measured or checked, and everything says *predicted*. Empty: candidates are measured.
+    #[schemars(example = &"h200")]
+    pub predict: String,
     /// What a candidate may take before it is refused. With `command`, the settings of the folder count in which `warpsmith worker`
     /// is started there.
     pub limits: LimitSettings,
@@ -214,15 +218,21 @@ pub struct EvaluatorSettings {
 
 impl Default for EvaluatorSettings {
     fn default() -> Self {
-        Self { command: Vec::new(), start: 120.0, limits: LimitSettings::default() }
+        Self { command: Vec::new(), start: 120.0, predict: String::new(), limits: LimitSettings::default() }
     }
 }
 
 impl EvaluatorSettings {
+    /// Whether candidates run on the GPUs of this machine.
+    #[must_use]
+    pub fn is_here(&self) -> bool {
+        self.command.is_empty() && self.predict.is_empty()
+    }
+
     /// Where candidates are judged, when it is not here.
     #[must_use]
     pub fn elsewhere(&self) -> Elsewhere {
-        Elsewhere { command: self.command.clone(), start: time(self.start) }
+        Elsewhere { command: self.command.clone(), start: time(self.start), predict: self.predict.clone() }
     }
 }
 

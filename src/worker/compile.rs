@@ -8,7 +8,7 @@ use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use super::launch::launch_record;
 use super::replay::Replay;
-use super::{failed, raw, shim};
+use super::{draft, failed, raw, shim};
 use crate::protocol::runner::Inputs;
 use crate::protocol::{LaunchRecord, Value};
 
@@ -124,13 +124,14 @@ fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResu
         // What is compiled is not launched either: see `Hooks`.
         Mode::Ghost => run(&args, &kwargs),
         Mode::CompileOnly => {
-            let args = PyTuple::new(py, args.iter().map(|arg| stand_in(&arg)).collect::<PyResult<Vec<_>>>()?)?;
+            let hollow = PyTuple::new(py, args.iter().map(|arg| stand_in(&arg)).collect::<PyResult<Vec<_>>>()?)?;
             let quiet = PyDict::new(py);
             for (name, value) in &kwargs {
                 quiet.set_item(name, stand_in(&value)?)?;
             }
             quiet.set_item("warmup", true)?;
-            let compiled = run(&args, &quiet)?;
+            let compiled = run(&hollow, &quiet)?;
+            draft::keep(&function, (&args, &kwargs), compiled.bind(py))?;
             let excess = excess(compiled.bind(py)).ok().flatten();
             watch(|watch| watch.excess = watch.excess.take().or(excess));
             Ok(compiled)

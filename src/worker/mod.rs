@@ -11,6 +11,7 @@ mod checked;
 mod classes;
 mod comparer;
 mod compile;
+mod draft;
 mod export;
 mod forker;
 mod guard;

@@ -15,11 +15,11 @@ use super::models::{Entry, load_as};
 use super::replay::{Arguments, Replay};
 use super::timing::{Timer, synchronize};
 use super::tuning::{Tuners, Way, is_open, tuned};
-use super::{chance, describe, failed, kernels, mixed, poison, raw, shim, watch};
+use super::{chance, describe, draft, failed, kernels, mixed, poison, raw, shim, watch};
 use crate::protocol::runner::{
     Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Tuned, Weights,
 };
-use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
+use crate::protocol::{Played, Source, Workload, is_simulated, read_frame, write_frame};
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
@@ -85,6 +85,9 @@ pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     if is_simulated() {
         return Ok(());
     }
+    if draft::play(py)? {
+        return Ok(());
+    }
     if raw::is_raw(py) {
         return raw::start(py, true);
     }
@@ -134,7 +137,8 @@ impl<'py, 'a> Runner<'py, 'a> {
         fence: &Fence,
         simulated: bool,
     ) -> PyResult<Self> {
-        let device = if simulated { "cpu" } else { "cuda" };
+        // Tensors without contents on a device that is not there trip over it where they are indexed.
+        let device = if simulated || Played::here().is_some() { "cpu" } else { "cuda" };
         let threads = py.import("_thread")?.getattr("_count")?;
         let threads_before = threads.call0()?.extract()?;
         let outlet =
@@ -174,8 +178,8 @@ impl<'py, 'a> Runner<'py, 'a> {
             hooks.remove()?;
             compiled
         };
-        let notes = ahead().err().map(|error| error.to_string());
-        RunnerReply::Compiled { notes: notes.into_iter().collect(), tunes: is_open() }
+        let notes = ahead().err().map(|error| describe(self.py, &error));
+        RunnerReply::Compiled { notes: notes.into_iter().collect(), tunes: is_open(), drafts: draft::take() }
     }
 
     /// Equal inputs come with equal weights.

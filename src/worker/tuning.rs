@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
 use super::compile::forgiving;
+use super::draft::choosing;
 use super::launch::LaunchCall;
 use super::{helper, shim};
 use crate::protocol::runner::Tuned;
@@ -60,7 +61,8 @@ impl<'py> Tuners<'py> {
             let LaunchCall { function, args, kwargs, .. } = &call;
             if way == Way::Compile {
                 // Variants that do not fit are passed over.
-                let all = forgiving(|| tuning(py)?.getattr("compile")?.call1((function, args, kwargs, &told)))?;
+                let all =
+                    forgiving(|| choosing(|| tuning(py)?.getattr("compile")?.call1((function, args, kwargs, &told))))?;
                 let all: bool = all.extract()?;
                 met().is_open |= all;
                 return Ok(py.None());

@@ -1,0 +1,105 @@
+//! What a launch would take on a GPU that is not here. It ranks candidates and claims nothing.
+
+mod arithmetic;
+mod cost;
+mod gpu;
+mod predictor;
+mod run;
+mod tile;
+mod ttir;
+mod work;
+
+use std::collections::BTreeMap;
+
+pub use gpu::Gpu;
+pub(super) use predictor::Predictor;
+
+use crate::protocol::{Drafted, Parameter};
+use cost::{Taken, Time};
+use run::{Argument, Place};
+use work::Work;
+
+/// Programs of a grid that are gone through, for all.
+const SAMPLED: i64 = 5;
+
+/// Milliseconds of a call that makes these launches; of a tuner's choices the fastest counts.
+///
+/// # Errors
+/// What cannot be launched there, or is not understood.
+pub(super) fn predict(drafts: &[Drafted], gpu: &Gpu) -> Result<f64, String> {
+    let mut total = 0.0;
+    let mut choices: BTreeMap<u64, Result<f64, String>> = BTreeMap::new();
+    for draft in drafts {
+        let one = launch(draft, gpu).map(|time| time.total / 1e6);
+        match draft.choice {
+            None => total += one?,
+            Some(choice) => {
+                let best = choices.entry(choice).or_insert_with(|| one.clone());
+                if let Ok(one) = one
+                    && best.as_ref().is_ok_and(|best| one < *best) | best.is_err()
+                {
+                    *best = Ok(one);
+                }
+            }
+        }
+    }
+    for one in choices.into_values() {
+        total += one?;
+    }
+    Ok(total)
+}
+
+/// The time of one launch.
+fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Time, String> {
+    let count = |at: usize| draft.grid.get(at).copied().unwrap_or(1).max(1);
+    let grid = [count(0), count(1), count(2)];
+    let programs: i64 = grid.iter().product();
+    if draft.grid.contains(&0) {
+        return Ok(Time::default());
+    }
+    let functions = ttir::parse(&draft.text);
+    let arguments: Vec<Argument> = draft.parameters.iter().map(argument).collect();
+    let not_understood = || format!("what `{}` does is not understood by the model", draft.kernel);
+    let samples = samples(programs);
+    let mut each = Work::default();
+    for (at, weight) in &samples {
+        let place = Place { program: [at % grid[0], at / grid[0] % grid[1], at / grid[0] / grid[1]], grid };
+        let one = run::work(&functions, &draft.kernel, &arguments, place).ok_or_else(not_understood)?;
+        each.add(&one, *weight);
+    }
+    let sizes: Vec<Option<f64>> = draft.parameters.iter().map(size).collect();
+    let Drafted { registers, stack, shared, warps, stages, .. } = *draft;
+    let taken = Taken { registers, stack, shared, warps, stages };
+    let lacks = || format!("out of resource: `{}` takes more shared memory or registers than there are", draft.kernel);
+    let time = cost::time(&each, programs as f64, taken, &sizes, gpu).ok_or_else(lacks)?;
+    tracing::debug!(kernel = draft.kernel, ?grid, ?taken, ?time, "a launch was predicted");
+    Ok(time)
+}
+
+/// Programs from the first to the last, and the share of all that each stands for.
+fn samples(programs: i64) -> Vec<(i64, f64)> {
+    if programs <= SAMPLED {
+        return (0..programs).map(|at| (at, 1.0 / programs as f64)).collect();
+    }
+    let parts = SAMPLED - 1;
+    let share = |at: i64| if at == 0 || at == parts { 0.5 } else { 1.0 } / parts as f64;
+    (0..SAMPLED).map(|at| ((programs - 1) * at / parts, share(at))).collect()
+}
+
+fn argument(parameter: &Parameter) -> Argument {
+    match *parameter {
+        Parameter::Int(value) => Argument::Int(value),
+        Parameter::Tensor { offset, .. } => Argument::Pointer(offset),
+        Parameter::Other => Argument::Other,
+    }
+}
+
+fn size(parameter: &Parameter) -> Option<f64> {
+    match *parameter {
+        Parameter::Tensor { bytes, .. } => Some(bytes),
+        Parameter::Int(_) | Parameter::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

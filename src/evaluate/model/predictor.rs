@@ -1,0 +1,144 @@
+//! Candidates are compiled for a GPU that is not here, and what the model says of them stands in the place of a measurement.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use super::{Gpu, predict};
+use crate::clock::now_milliseconds;
+use crate::evaluate::baseline::Undecided;
+use crate::evaluate::bench::{Bench, Limits, lock, project};
+use crate::evaluate::judge::Task;
+use crate::evaluate::process::Runner;
+use crate::evaluate::stop::{Stop, strange};
+use crate::evaluate::trials::title;
+use crate::evaluate::verdict::{Check, Measured, Outcome, Reason, Verdict};
+use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Weights};
+use crate::protocol::{Drafted, Environment, Source, Workload};
+use crate::python::ForkerError;
+use crate::workload::launch_of_candidate;
+
+/// What is said of everything that is predicted.
+const NOTE: &str = "predicted by a model: neither run nor checked";
+
+/// Ranks candidates by the model.
+pub(in crate::evaluate) struct Predictor {
+    bench: Bench,
+    gpu: Gpu,
+    /// Milliseconds of originals, by text and call.
+    originals: Mutex<HashMap<blake3::Hash, Arc<Mutex<Option<f64>>>>>,
+}
+
+impl Predictor {
+    /// Starts what compiles for it.
+    ///
+    /// # Errors
+    /// [`ForkerError`] says what is missing.
+    pub(in crate::evaluate) fn start(
+        python: &Path,
+        gpu: Gpu,
+        limits: Limits,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<Self, ForkerError> {
+        Ok(Self { bench: Bench::playing(python, &gpu, limits, waiting)?, gpu, originals: Mutex::default() })
+    }
+
+    pub(in crate::evaluate) fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
+    /// What the model says of a candidate beside its original.
+    pub(in crate::evaluate) fn judge(&self, task: &Task) -> Verdict {
+        let mut verdict = Verdict::undecided("there is no call to judge it by");
+        verdict.notes.push(NOTE.to_owned());
+        for workload in &task.workloads {
+            match self.times(task, workload) {
+                Ok(times) => {
+                    verdict.outcome = Outcome::Accepted;
+                    verdict.measured.push(self.measured(workload, times));
+                }
+                Err(Stop::Undecided(why)) => {
+                    verdict.outcome = Outcome::Undecided { why };
+                    break;
+                }
+                Err(Stop::Refused(reason, evidence, line)) => {
+                    verdict.outcome = Outcome::Refused { reason, evidence, line };
+                    break;
+                }
+            }
+        }
+        let passed = verdict.is_accepted();
+        let evidence = match &verdict.outcome {
+            Outcome::Refused { evidence, .. } => evidence.clone(),
+            _ => NOTE.to_owned(),
+        };
+        verdict.checks.push(Check { name: format!("compiles for the {}", self.gpu.name), passed, evidence });
+        verdict
+    }
+
+    /// Milliseconds of original and candidate.
+    fn times(&self, task: &Task, workload: &Workload) -> Result<(f64, f64), Stop> {
+        let text = std::fs::read(&task.original).map_err(Undecided::from)?;
+        let mut key = blake3::Hasher::new();
+        key.update(&text).update(serde_json::to_string(workload).map_err(Undecided::from)?.as_bytes());
+        let known = Arc::clone(lock(&self.originals).entry(key.finalize()).or_default());
+        let original = {
+            let mut known = lock(&known);
+            match *known {
+                Some(time) => time,
+                None => {
+                    let fails = |stop| match stop {
+                        Stop::Refused(_, evidence, _) => {
+                            Stop::Undecided(format!("the original itself fails: {evidence}"))
+                        }
+                        stop @ Stop::Undecided(_) => stop,
+                    };
+                    let drafts = self.drafts((&task.original, &task.folder), workload, true).map_err(fails)?;
+                    let time = predict(&drafts, &self.gpu).map_err(Stop::Undecided)?;
+                    *known.insert(time)
+                }
+            }
+        };
+        let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
+        // Of a launch by comment the candidate has numbers of its own.
+        let own = match workload.source {
+            Source::Launch => launch_of_candidate(workload, &read(&task.original), &read(&task.candidate)),
+            _ => workload.clone(),
+        };
+        let drafts = self.drafts((&task.candidate, &task.folder), &own, false)?;
+        let candidate = predict(&drafts, &self.gpu).map_err(|why| Stop::Refused(Reason::Run, why, None))?;
+        Ok((original, candidate))
+    }
+
+    /// The launches of a call, compiled.
+    fn drafts(&self, (file, folder): (&Path, &Path), workload: &Workload, trusted: bool) -> Result<Vec<Drafted>, Stop> {
+        let bench = &self.bench;
+        let name = if trusted { "original" } else { "candidate" };
+        let readable = vec![file.to_owned(), project(folder)];
+        let fence = bench.fence(name, trusted, readable)?;
+        let start = |error: ForkerError| Stop::Undecided(error.to_string());
+        let mut runner = Runner::start(&bench.forker, fence, &bench.ties).map_err(start)?;
+        let whose = (!trusted, Weights::default());
+        let loaded = runner.load(file, folder, workload, whose, bench.limits.load)?;
+        loaded.map_err(|raised| Stop::Refused(Reason::Load, raised.text, raised.line))?;
+        let request = RunnerRequest::Compile { inputs: Inputs::default(), chosen: Vec::new() };
+        match runner.ask(&request, bench.limits.compile)? {
+            RunnerReply::Compiled { notes, drafts, .. } => match notes.into_iter().next() {
+                // What is asked of data that are not there says nothing of a candidate whose original was not asked.
+                Some(note) => Err(Stop::Refused(Reason::Compile, note, None)),
+                None if drafts.is_empty() => {
+                    Err(Stop::Refused(Reason::NoKernel, "the call launches no kernel of Triton's".to_owned(), None))
+                }
+                None => Ok(drafts),
+            },
+            other => Err(strange(other)),
+        }
+    }
+
+    fn measured(&self, workload: &Workload, times: (f64, f64)) -> Measured {
+        let environment: Environment = self.bench.environment().clone();
+        let at = u64::try_from(now_milliseconds() / 1000).unwrap_or(0);
+        let (workload, count) = (title(workload), workload.count);
+        Measured { workload, count, pairs: vec![times], drift: 1.0, environment, at, ..Measured::default() }
+    }
+}

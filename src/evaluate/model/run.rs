@@ -1,0 +1,377 @@
+//! One program of a kernel, gone through with numbers but without data: what it loads, stores and computes.
+
+use std::collections::HashMap;
+
+use super::tile::Tile;
+use super::ttir::{Block, Function, Name, Op, Region, Type};
+use super::work::Work;
+
+/// Bytes that the memory gives at once.
+const SECTOR: i64 = 32;
+/// Each pointer that a kernel is given leads to an address of its own.
+const APART: u32 = 44;
+/// Loops of more rounds are not gone through in full where their rounds are alike.
+const ROUNDS: i64 = 6;
+/// Rounds of a loop whose rounds are not alike.
+const MOST_ROUNDS: i64 = 2048;
+/// Whoever takes more than so many operations is not looked at to the end.
+const MOST_OPERATIONS: usize = 400_000;
+
+/// What a kernel is given for a parameter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Argument {
+    Int(i64),
+    /// An address, by what it is off the beginning of its allocation in bytes.
+    Pointer(i64),
+    Other,
+}
+
+/// Where a program is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) program: [i64; 3],
+    pub(super) grid: [i64; 3],
+}
+
+/// What one program does; `None` where too much is not understood.
+pub(super) fn work(functions: &[Function], kernel: &str, arguments: &[Argument], place: Place) -> Option<Work> {
+    let kernel = functions.iter().find(|function| function.name == kernel)?;
+    let given = kernel.parameters.iter().zip(arguments).enumerate().map(|(at, ((_, of), argument))| match argument {
+        Argument::Int(value) => Tile::scalar(*value),
+        Argument::Pointer(offset) => Tile::scalar((at as i64 + 1) << APART | offset),
+        Argument::Other => Tile::unknown(&of.shape),
+    });
+    let mut machine = Machine { functions, place, work: Work::default(), operations: 0, depth: 0 };
+    machine.call(kernel, &given.collect::<Vec<_>>());
+    machine.work.close();
+    (machine.operations < MOST_OPERATIONS).then_some(machine.work)
+}
+
+struct Machine<'a> {
+    functions: &'a [Function],
+    place: Place,
+    work: Work,
+    operations: usize,
+    depth: usize,
+}
+
+/// Values by their names.
+type Values = Vec<Tile>;
+
+/// Where a block leads.
+enum End {
+    /// To the end of its region, with values.
+    Yields(Vec<Tile>),
+    /// To another block of the function.
+    Goes(String, Vec<Tile>),
+}
+
+impl Machine<'_> {
+    fn call(&mut self, function: &Function, given: &[Tile]) -> Vec<Tile> {
+        let mut values = vec![Tile::default(); function.values];
+        function.parameters.iter().zip(given).for_each(|((name, _), value)| values[*name] = value.clone());
+        self.depth += 1;
+        let out = self.region(&function.body, Vec::new(), &mut values);
+        self.depth -= 1;
+        out
+    }
+
+    fn region(&mut self, region: &Region, given: Vec<Tile>, values: &mut Values) -> Vec<Tile> {
+        let Some(mut block) = region.first() else { return Vec::new() };
+        let mut given = given;
+        // Loops of blocks are no longer there when kernels come to this form.
+        for _ in 0..=region.len() {
+            block.arguments.iter().zip(given).for_each(|(name, value)| values[*name] = value);
+            match self.block(block, values) {
+                End::Yields(out) => return out,
+                End::Goes(label, with) => {
+                    let Some(next) = region.iter().find(|block| block.label == label) else { return Vec::new() };
+                    (block, given) = (next, with);
+                }
+            }
+        }
+        Vec::new()
+    }
+
+    fn block(&mut self, block: &Block, values: &mut Values) -> End {
+        for op in &block.ops {
+            self.operations += 1;
+            if self.operations >= MOST_OPERATIONS {
+                break;
+            }
+            let of = |name: &Name| values[*name].clone();
+            match op.name.as_str() {
+                "scf.yield" | "tt.return" | "tt.reduce.return" | "tt.scan.return" | "scf.condition" => {
+                    return End::Yields(op.operands.iter().map(of).collect());
+                }
+                "cf.br" => return End::Goes(labels(&op.text).remove(0), op.operands.iter().map(of).collect()),
+                "cf.cond_br" => return self.branch(op, values),
+                _ => {}
+            }
+            let made = self.made(op, values);
+            op.results.iter().zip(made).for_each(|(name, value)| values[*name] = value);
+        }
+        End::Yields(Vec::new())
+    }
+
+    /// Where it is not known, on: whoever returns early has little to do.
+    fn branch(&mut self, op: &Op, values: &Values) -> End {
+        let holds = op.operands.first().and_then(|name| values[*name].value()) == Some(1);
+        let mut labels = labels(&op.text);
+        let label = if labels.len() > 1 { labels.swap_remove(usize::from(!holds)) } else { String::new() };
+        let with = op.text.split('^').nth(if holds { 1 } else { 2 }).unwrap_or_default();
+        // Blocks of kernels hardly take arguments; those of one that does are the last ones named.
+        let count = with.matches('%').count();
+        let given = op.operands.iter().rev().take(count).rev().map(|name| values[*name].clone()).collect();
+        End::Goes(label, given)
+    }
+
+    fn made(&mut self, op: &Op, values: &mut Values) -> Vec<Tile> {
+        match op.name.as_str() {
+            "scf.for" => return self.counted(op, values),
+            "scf.while" => return self.repeated(op, values),
+            "scf.if" => {
+                let holds = op.operands.first().and_then(|name| values[*name].value()) != Some(0);
+                let Some(region) = op.regions.get(usize::from(!holds)) else { return Vec::new() };
+                return self.region(region, Vec::new(), values);
+            }
+            "tt.call" => {
+                let name = op.text.trim().trim_start_matches('@').split('(').next().unwrap_or_default();
+                let given: Vec<Tile> = op.operands.iter().map(|name| values[*name].clone()).collect();
+                let called = self.functions.iter().find(|function| function.name == name).filter(|_| self.depth < 8);
+                return called.map_or_else(|| unknown(&op.types), |function| self.call(function, &given));
+            }
+            _ => {}
+        }
+        let operands: Vec<&Tile> = op.operands.iter().map(|name| &values[*name]).collect();
+        self.count(op, &operands);
+        match super::arithmetic::value(op, &operands, &self.place) {
+            Some(value) => vec![value],
+            None => unknown(&op.types),
+        }
+    }
+
+    /// A loop with a counter. Rounds that are alike are gone through a few times, and counted for the others.
+    fn counted(&mut self, op: &Op, values: &mut Values) -> Vec<Tile> {
+        let [counter, low, high, step, rest @ ..] = op.operands.as_slice() else { return unknown(&op.types) };
+        let mut state: Vec<Tile> = rest.chunks(2).filter_map(|pair| Some(values[*pair.get(1)?].clone())).collect();
+        let names: Vec<Name> = rest.chunks(2).map(|pair| pair[0]).collect();
+        let number = |name: &Name| values[*name].value();
+        let step = number(step).unwrap_or(1).max(1);
+        let low = number(low).unwrap_or(0);
+        // Of a loop whose end lies in data one round is seen.
+        let high = number(high).unwrap_or(low + step);
+        let rounds = (high - low + step - 1).div_euclid(step).max(0);
+        let Some(body) = op.regions.first() else { return unknown(&op.types) };
+        self.work.new_round();
+        let mut before: Vec<Vec<Tile>> = Vec::new();
+        let mut done = 0;
+        while done < rounds {
+            let since = self.work.clone();
+            values[*counter] = Tile::scalar(low + done * step);
+            names.iter().zip(&state).for_each(|(name, value)| values[*name] = value.clone());
+            before.push(std::mem::replace(&mut state, self.region(body, Vec::new(), values)));
+            self.work.new_round();
+            done += 1;
+            if done == 3 && rounds > ROUNDS {
+                let skipped = rounds - ROUNDS;
+                let is_even = state.iter().zip(&before[2]).zip(&before[1]).all(|((a, b), c)| a.is_even(b, c));
+                if is_even {
+                    let last = before[2].clone();
+                    state = state.iter().zip(&last).filter_map(|(now, before)| now.later(before, skipped)).collect();
+                    let one = self.work.since(&since);
+                    self.work.add(&one, skipped as f64);
+                    done += skipped;
+                }
+            }
+            if done >= MOST_ROUNDS && rounds - done > ROUNDS {
+                let one = self.work.since(&since);
+                self.work.add(&one, (rounds - done) as f64);
+                break;
+            }
+            before.drain(..before.len().saturating_sub(3));
+        }
+        state
+    }
+
+    fn repeated(&mut self, op: &Op, values: &mut Values) -> Vec<Tile> {
+        let mut state: Vec<Tile> =
+            op.operands.chunks(2).filter_map(|pair| Some(values[*pair.get(1)?].clone())).collect();
+        let names: Vec<Name> = op.operands.chunks(2).map(|pair| pair[0]).collect();
+        let [before, after] = op.regions.as_slice() else { return unknown(&op.types) };
+        for round in 0..MOST_ROUNDS {
+            names.iter().zip(&state).for_each(|(name, value)| values[*name] = value.clone());
+            let mut said = self.region(before, Vec::new(), values);
+            if said.is_empty() {
+                break;
+            }
+            let goes_on = said.remove(0).value();
+            // Where data decides, it is gone through once.
+            if goes_on.map_or(round > 0, |goes_on| goes_on == 0) {
+                return said;
+            }
+            self.work.new_round();
+            state = self.region(after, said, values);
+        }
+        state
+    }
+
+    /// What an operation costs.
+    fn count(&mut self, op: &Op, operands: &[&Tile]) {
+        let bits = |at: usize| op.types.get(at).map_or(32, |of| of.bits);
+        match op.name.as_str() {
+            "tt.load" => {
+                let mask = operands.get(1).copied();
+                let bytes = i64::from(bits(0).div_ceil(8));
+                if let Some(&pointers) = operands.first() {
+                    let touched = touched(pointers, mask, bytes);
+                    self.work.load(&touched);
+                }
+            }
+            "tt.store" => {
+                let (pointers, mask) = (operands.first().copied(), operands.get(2).copied());
+                let bytes = i64::from(bits(0).div_ceil(8));
+                if let Some(pointers) = pointers {
+                    let touched = touched(pointers, mask, bytes);
+                    self.work.store(&touched, 1.0);
+                }
+            }
+            "tt.atomic_rmw" | "tt.atomic_cas" => {
+                let bytes = i64::from(bits(0).div_ceil(8));
+                if let Some(&pointers) = operands.first() {
+                    let touched = touched(pointers, operands.get(2).copied(), bytes);
+                    // The L2 reads, adds and writes.
+                    self.work.store(&touched, 2.0);
+                }
+            }
+            "tt.descriptor_load" | "tt.experimental_descriptor_load" => {
+                let bytes = op.types.first().map_or(0, |of| of.elements() * of.bits as usize / 8);
+                self.work.load(&whole(bytes, operands));
+            }
+            "tt.descriptor_store" | "tt.experimental_descriptor_store" => {
+                let bytes = op.types.first().map_or(0, |of| of.elements() * of.bits as usize / 8);
+                self.work.store(&whole(bytes, operands), 1.0);
+            }
+            "tt.dot" | "tt.dot_scaled" => self.product(op, operands),
+            "tt.reduce" | "tt.scan" => {
+                let elements: usize = operands.iter().map(|tile| tile.len()).sum();
+                let times = if op.name == "tt.scan" { 4.0 } else { 1.5 };
+                self.work.simple += elements as f64 * times;
+                self.work.exchanges += 1.0;
+                self.work.new_round();
+            }
+            name => {
+                let elements = op.types.first().map_or(0, Type::elements);
+                // Scalars are worked out once for all lanes.
+                if !op.types.first().is_none_or(|of| of.shape.is_empty()) {
+                    let (simple, special) = price(name);
+                    self.work.simple += simple * elements as f64;
+                    self.work.special += special * elements as f64;
+                }
+            }
+        }
+    }
+
+    fn product(&mut self, op: &Op, operands: &[&Tile]) {
+        let [a, b, ..] = operands else { return };
+        let (Some(&inner), Some(&columns)) = (a.shape.last(), b.shape.last()) else { return };
+        let rows: usize = a.shape[..a.shape.len().saturating_sub(1)].iter().product();
+        // `tensor<64x32xbf16> * tensor<32x64xbf16> -> …`
+        let of = op.text.split(" : ").last().unwrap_or_default();
+        let bits = super::ttir::first_type(of).map_or(16, |of| of.bits);
+        let is_exact = op.text.contains("inputPrecision = ieee");
+        self.work.multiply((rows * inner * columns) as f64, bits, is_exact);
+        self.work.rows_of_product = self.work.rows_of_product.max(rows.min(columns) as f64);
+        self.work.new_round();
+    }
+}
+
+fn unknown(types: &[Type]) -> Vec<Tile> {
+    types.iter().map(|of| Tile::unknown(&of.shape)).collect()
+}
+
+fn labels(text: &str) -> Vec<String> {
+    let end = |rest: &str| rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+    let mut labels: Vec<String> = text.split('^').skip(1).map(|rest| rest[..end(rest)].to_owned()).collect();
+    if labels.is_empty() {
+        labels.push(String::new());
+    }
+    labels
+}
+
+/// What an access touches: sectors by the parameter that leads there, and the bytes that were asked for.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Touched {
+    /// Bytes of the sectors, by the number of the parameter; that of what is not known is the greatest.
+    pub(super) bytes: HashMap<usize, f64>,
+    /// Where they begin and end, by the same.
+    pub(super) reach: HashMap<usize, (i64, i64)>,
+}
+
+/// The parameter of what is not known.
+pub(super) const UNKNOWN: usize = usize::MAX;
+
+fn touched(pointers: &Tile, mask: Option<&Tile>, bytes: i64) -> Touched {
+    let mut found = Touched::default();
+    let Some(addresses) = &pointers.elements else {
+        // Wherever it is: each element by itself if they are not next to each other.
+        let all = pointers.len().max(1) as f64 * bytes as f64;
+        found.bytes.insert(UNKNOWN, all.max(SECTOR as f64));
+        return found;
+    };
+    let known = mask.and_then(|mask| mask.elements.as_ref()).filter(|mask| mask.len() == addresses.len());
+    let mut sectors = Vec::new();
+    for (at, address) in addresses.iter().enumerate() {
+        if known.is_some_and(|mask| mask[at] == 0) {
+            continue;
+        }
+        let (first, last) = (address.div_euclid(SECTOR), (address + bytes - 1).div_euclid(SECTOR));
+        for sector in first..=last {
+            if sectors.last() != Some(&sector) {
+                sectors.push(sector);
+            }
+        }
+    }
+    sectors.sort_unstable();
+    sectors.dedup();
+    for sector in sectors {
+        let (start, end) = (sector * SECTOR, (sector + 1) * SECTOR);
+        let parameter = usize::try_from(start >> APART).ok().and_then(|at| at.checked_sub(1)).unwrap_or(UNKNOWN);
+        *found.bytes.entry(parameter).or_default() += SECTOR as f64;
+        // They are in order.
+        found.reach.entry(parameter).or_insert((start, end)).1 = end;
+    }
+    found
+}
+
+/// A block of a descriptor, of which there is a parameter if it was made of one.
+fn whole(bytes: usize, operands: &[&Tile]) -> Touched {
+    let address = operands.first().and_then(|tile| tile.value());
+    let parameter = address.and_then(|address| usize::try_from(address >> APART).ok()?.checked_sub(1));
+    let bytes = HashMap::from([(parameter.unwrap_or(UNKNOWN), bytes as f64)]);
+    Touched { bytes, ..Touched::default() }
+}
+
+/// Instructions for each element: of the ordinary units, and of those for functions.
+fn price(name: &str) -> (f64, f64) {
+    match name {
+        "arith.constant" | "tt.splat" | "tt.broadcast" | "tt.expand_dims" | "tt.make_range" | "tt.reshape" => {
+            (0.0, 0.0)
+        }
+        "tt.trans" | "ub.poison" | "tt.bitcast" | "arith.bitcast" | "tt.make_tensor_descriptor" => (0.0, 0.0),
+        "tt.join" | "tt.split" | "tt.cat" | "arith.index_cast" => (0.5, 0.0),
+        "tt.addptr" => (2.0, 0.0),
+        "arith.divsi" | "arith.divui" | "arith.remsi" | "arith.remui" => (20.0, 1.0),
+        "arith.divf" => (6.0, 1.0),
+        "math.sqrt" | "math.rsqrt" | "tt.precise_sqrt" => (4.0, 1.0),
+        "tt.precise_divf" => (10.0, 1.0),
+        "math.exp" | "math.log" => (2.0, 1.0),
+        "math.exp2" | "math.log2" => (1.0, 1.0),
+        "math.sin" | "math.cos" | "math.erf" | "math.tanh" | "tt.extern_elementwise" => (20.0, 1.0),
+        _ if name.starts_with("math.") => (2.0, 1.0),
+        // Conversions run at a quarter of the rate.
+        "arith.sitofp" | "arith.uitofp" | "arith.fptosi" | "arith.fptoui" | "tt.fp_to_fp" => (4.0, 0.0),
+        "arith.extf" | "arith.truncf" => (1.0, 0.0),
+        _ => (1.0, 0.0),
+    }
+}

@@ -1,0 +1,115 @@
+//! Launches are timed as far as a model can.
+
+use super::*;
+
+/// Rows are gone through in parts, `$PASSES` times.
+fn rows(passes: usize) -> String {
+    let one = r#"
+    %l$ = scf.for %off$ = %zero to %N step %step iter_args(%sum$ = %start) -> (f32)  : i32 {
+      %r$ = tt.make_range {end = 512 : i32, start = 0 : i32} : tensor<512xi32>
+      %o$ = tt.splat %off$ : i32 -> tensor<512xi32>
+      %c$ = arith.addi %o$, %r$ : tensor<512xi32>
+      %n$ = tt.splat %N : i32 -> tensor<512xi32>
+      %m$ = arith.cmpi slt, %c$, %n$ : tensor<512xi32>
+      %p$ = tt.splat %row : !tt.ptr<f16> -> tensor<512x!tt.ptr<f16>>
+      %q$ = tt.addptr %p$, %c$ : tensor<512x!tt.ptr<f16>>, tensor<512xi32>
+      %a$ = tt.load %q$, %m$, %other : tensor<512x!tt.ptr<f16>>
+      %e$ = arith.extf %a$ : tensor<512xf16> to tensor<512xf32>
+      %s$ = "tt.reduce"(%e$) <{axis = 0 : i32}> ({
+      ^bb0(%x$: f32, %y$: f32):
+        %z$ = arith.addf %x$, %y$ : f32
+        tt.reduce.return %z$ : f32
+      }) : (tensor<512xf32>) -> f32
+      %t$ = arith.addf %sum$, %s$ : f32
+      scf.yield %t$ : f32
+    }"#;
+    let all: String = (0..passes).map(|pass| one.replace('$', &format!("_{pass}"))).collect();
+    format!(
+        r#"module {{
+  tt.func public @rows(%X: !tt.ptr<f16> {{tt.divisibility = 16 : i32}}, %N: i32) attributes {{noinline = false}} {{
+    %zero = arith.constant 0 : i32
+    %step = arith.constant 512 : i32
+    %start = arith.constant 0.000000e+00 : f32
+    %other = arith.constant dense<0.000000e+00> : tensor<512xf16>
+    %pid = tt.get_program_id x : i32
+    %at = arith.muli %pid, %N : i32
+    %row = tt.addptr %X, %at : !tt.ptr<f16>, i32{all}
+    tt.return
+  }}
+}}
+"#
+    )
+}
+
+fn drafted(text: String, programs: i64, length: i64) -> Drafted {
+    let tensor = Parameter::Tensor { offset: 0, bytes: (2 * programs * length) as f64 };
+    Drafted {
+        kernel: "rows".to_owned(),
+        grid: vec![programs],
+        parameters: vec![tensor, Parameter::Int(length)],
+        text,
+        registers: 32,
+        warps: 4,
+        stages: 1,
+        ..Drafted::default()
+    }
+}
+
+fn work_of(text: &str, program: i64, length: i64) -> Work {
+    let place = Place { program: [program, 0, 0], grid: [100, 1, 1] };
+    let arguments = [Argument::Pointer(0), Argument::Int(length)];
+    run::work(&ttir::parse(text), "rows", &arguments, place).unwrap()
+}
+
+#[test]
+fn bytes_are_counted_whether_rounds_are_gone_through_or_not() {
+    let text = rows(1);
+    // 2 rounds; 100, of which most are alike; and a row whose last part is masked.
+    for (length, expected) in [(1024, 2048.0), (51_200, 102_400.0), (51_000, 102_016.0)] {
+        let work = work_of(&text, 0, length);
+        assert_eq!(work.loaded[&0], expected, "{length}");
+        assert_eq!(work.again[&0], 0.0);
+        assert_eq!(work.rounds, (length as f64 / 512.0).ceil());
+        assert_eq!(work.exchanges, work.rounds);
+    }
+    let twice = work_of(&rows(3), 5, 51_200);
+    assert_eq!((twice.loaded[&0], twice.again[&0]), (307_200.0, 204_800.0));
+}
+
+#[test]
+fn rows_that_are_read_once_are_faster() {
+    let gpu = Gpu::named("h200").unwrap();
+    let time = |passes: usize| predict(&[drafted(rows(passes), 16_384, 8192)], &gpu).unwrap();
+    let (once, thrice) = (time(1), time(3));
+    // 268 MB at 4.8 TB/s are 56 µs.
+    assert!((0.056..0.15).contains(&once), "{once}");
+    assert!(thrice > 1.3 * once, "{thrice} {once}");
+    // Half as many programs on a GPU with a fifth of the bandwidth.
+    let slow = predict(&[drafted(rows(1), 8192, 8192)], &Gpu::named("l40s").unwrap()).unwrap();
+    assert!(slow > 1.5 * once, "{slow} {once}");
+}
+
+#[test]
+fn of_what_a_tuner_may_choose_the_fastest_counts_and_what_does_not_fit_is_refused() {
+    let gpu = Gpu::named("h200").unwrap();
+    let [one, three] = [1, 3].map(|passes| drafted(rows(passes), 4096, 4096));
+    let alone = predict(std::slice::from_ref(&one), &gpu).unwrap();
+    let of = |draft: &Drafted, choice| Drafted { choice: Some(choice), ..draft.clone() };
+    let large = Drafted { shared: 400_000, ..one.clone() };
+    let chosen = predict(&[of(&three, 1), of(&one, 1), of(&large, 1)], &gpu).unwrap();
+    assert!((chosen - alone).abs() < 1e-9, "{chosen} {alone}");
+    let both = predict(&[of(&one, 1), of(&one, 3)], &gpu).unwrap();
+    assert!((both - 2.0 * alone).abs() < 1e-9, "{both} {alone}");
+    assert!(predict(std::slice::from_ref(&large), &gpu).unwrap_err().contains("out of resource"));
+    assert!(predict(&[of(&large, 1)], &gpu).is_err());
+}
+
+#[test]
+fn all_programs_are_stood_for() {
+    for programs in [1, 3, 5, 6, 1000] {
+        let samples = samples(programs);
+        assert!((samples.iter().map(|(_, share)| share).sum::<f64>() - 1.0).abs() < 1e-9);
+        assert!(samples.iter().all(|(at, _)| (0..programs).contains(at)));
+        assert_eq!(samples.last().unwrap().0, programs - 1);
+    }
+}

@@ -1,0 +1,96 @@
+//! What was compiled for a GPU that is not there.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use object::{Object as _, ObjectSection as _};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+use super::helper;
+use super::launch::launch_record;
+use crate::protocol::{Drafted, LaunchRecord, Parameter, Played};
+
+/// The child process drafts one candidate on one thread.
+static DRAFTS: Mutex<Vec<Drafted>> = Mutex::new(Vec::new());
+/// The tuner whose choices are compiled at present, by a number that is odd.
+static CHOICE: AtomicU64 = AtomicU64::new(0);
+
+/// An attribute of a kernel's `.nv.info`: what of it, and the values behind.
+const SIZED: u8 = 4;
+/// The kernel's index and its registers.
+const REGISTERS: u8 = 0x2f;
+/// The kernel's index and its bytes of stack.
+const FRAME: u8 = 0x11;
+
+fn played(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    helper(py, "_warpsmith_played", include_str!("played.py"))
+}
+
+/// Plays the GPU that this process compiles for, if it does not have one.
+pub(super) fn play(py: Python<'_>) -> PyResult<bool> {
+    let Some(Played { name, capability, multiprocessors, shared }) = Played::here() else { return Ok(false) };
+    played(py)?.getattr("install")?.call1((name, capability, multiprocessors, shared))?;
+    Ok(true)
+}
+
+/// Compiles all that a tuner may choose.
+pub(super) fn choosing<T>(compile: impl FnOnce() -> T) -> T {
+    CHOICE.fetch_add(1, Ordering::Relaxed);
+    let out = compile();
+    CHOICE.fetch_add(1, Ordering::Relaxed);
+    out
+}
+
+/// The launches that were compiled since this was asked last.
+pub(super) fn take() -> Vec<Drafted> {
+    std::mem::take(&mut DRAFTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// Keeps what was compiled for a launch, where a GPU is played.
+pub(super) fn keep(
+    function: &Bound<'_, PyAny>,
+    (args, kwargs): (&Bound<'_, PyTuple>, &Bound<'_, PyDict>),
+    compiled: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    if Played::here().is_none() {
+        return Ok(());
+    }
+    let helper = played(function.py())?;
+    let LaunchRecord { grid, keywords, .. } = launch_record(function, kwargs, args)?;
+    let parameters: Vec<Option<(i64, Option<f64>)>> =
+        helper.getattr("parameters")?.call1((compiled, function, args, kwargs))?.extract()?;
+    type Found = (String, String, Vec<u8>, u32, u32, u32);
+    let (kernel, text, code, shared, warps, stages): Found =
+        helper.getattr("resources")?.call1((compiled,))?.extract()?;
+    let (registers, stack) = registers(&code).unwrap_or_default();
+    let parameter = |found: Option<(i64, Option<f64>)>| match found {
+        Some((offset, Some(bytes))) => Parameter::Tensor { offset, bytes },
+        Some((value, None)) => Parameter::Int(value),
+        None => Parameter::Other,
+    };
+    let parameters = parameters.into_iter().map(parameter).collect();
+    let choice = Some(CHOICE.load(Ordering::Relaxed)).filter(|choice| choice % 2 == 1);
+    let drafted = Drafted { kernel, grid, parameters, text, registers, stack, shared, warps, stages, choice, keywords };
+    DRAFTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(drafted);
+    Ok(())
+}
+
+/// Registers and bytes of stack of a thread of the kernel in a `cubin`, of which there is one.
+fn registers(code: &[u8]) -> Option<(u32, u32)> {
+    let file = object::File::parse(code).ok()?;
+    let section = file.section_by_name(".nv.info")?;
+    let mut rest = section.data().ok()?;
+    let (mut registers, mut stack) = (None, 0);
+    while let [format, attribute, low, high, after @ ..] = rest {
+        let size = if *format == SIZED { usize::from(u16::from_le_bytes([*low, *high])) } else { 0 };
+        let value = || Some(u32::from_le_bytes(after.get(4..8)?.try_into().ok()?));
+        match (*format, *attribute) {
+            (SIZED, REGISTERS) => registers = value(),
+            (SIZED, FRAME) => stack = value()?,
+            _ => {}
+        }
+        rest = after.get(size..)?;
+    }
+    Some((registers?, stack))
+}

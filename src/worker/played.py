@@ -1,0 +1,106 @@
+"""A GPU that is not there: kernels are compiled for it, and nothing is launched."""
+
+import contextlib
+import types
+
+
+def install(name, capability, multiprocessors, shared):
+    """Makes torch and Triton think that it is there, as far as code asks for it before it launches."""
+    import torch
+    from torch._subclasses import fake_tensor
+    from triton.backends.compiler import GPUTarget
+    from triton.runtime import driver
+
+    properties = {
+        "max_shared_mem": shared,
+        "multiprocessor_count": multiprocessors,
+        "max_num_regs": 65536,
+        "warpSize": 32,
+        "sm_clock_rate": 1,
+        "mem_clock_rate": 1,
+        "mem_bus_width": 1,
+    }
+    version = divmod(capability, 10)
+
+    class Utils:
+        def get_device_properties(self, device):
+            return properties
+
+    class Driver:
+        """What is asked of a driver until a kernel is compiled."""
+
+        utils = Utils()
+
+        def get_current_target(self):
+            return GPUTarget("cuda", capability, 32)
+
+        def get_current_device(self):
+            return 0
+
+        def set_current_device(self, device):
+            pass
+
+        def get_current_stream(self, device=0):
+            return 0
+
+        def get_active_torch_device(self):
+            return torch.device("cuda", 0)
+
+        def get_device_capability(self, device=0):
+            return version
+
+    driver.set_active(Driver())
+    found = types.SimpleNamespace(
+        name=name,
+        major=version[0],
+        minor=version[1],
+        multi_processor_count=multiprocessors,
+        shared_memory_per_block=49152,
+        shared_memory_per_block_optin=shared,
+        warp_size=32,
+    )
+    cuda = torch.cuda
+    cuda.is_available = lambda: True
+    cuda.device_count = lambda: 1
+    cuda.current_device = lambda: 0
+    cuda.get_device_name = lambda device=None: name
+    cuda.get_device_capability = lambda device=None: version
+    cuda.get_device_properties = lambda device=None: found
+    cuda.synchronize = lambda device=None: None
+    cuda.device = cuda.device_of = cuda.stream = lambda *_: contextlib.nullcontext()
+    # Tensors without contents start a device that is there.
+    fake_tensor.init_gpu_context = lambda device: None
+    torch.Tensor.is_cuda = True
+    # On tensors without contents any generator draws nothing.
+    of_host = torch.Generator
+    torch.Generator = lambda device=None: of_host()
+
+
+def parameters(compiled, function, args, kwargs):
+    """What the compiled kernel is given, in its order: integers, and offset and size of tensors."""
+    given = dict(zip(function.arg_names, args)) | kwargs
+    defaults = {one.name: one.default for one in function.params if one.has_default}
+    known = []
+    for name, of in compiled.src.signature.items():
+        if of != "constexpr":
+            known.append(_parameter(given.get(name, defaults.get(name))))
+    return known
+
+
+def _parameter(value):
+    if isinstance(value, (bool, int)):
+        return (int(value), None)
+    if hasattr(value, "storage_offset"):
+        size = value.element_size()
+        span = sum((count - 1) * abs(step) for count, step in zip(value.shape, value.stride())) + 1
+        return (value.storage_offset() * size, float(span * size if value.numel() else 0))
+    return None
+
+
+def resources(compiled):
+    """The text, the machine code, shared memory, warps and stages."""
+    metadata, asm = compiled.metadata, compiled.asm
+    # Triton says so itself where loads are on their way ahead.
+    loads_ahead = any(word in asm["ttgir"] for word in ("async_copy_global_to_local", "async_tma_copy_global_to_local"))
+    stages = metadata.num_stages if loads_ahead else 1
+    return metadata.name, str(asm["ttir"]), asm["cubin"], metadata.shared, metadata.num_warps, max(stages, 1)

@@ -1,0 +1,53 @@
+//! Without a GPU: candidates are compiled for one and ranked by a model of it.
+
+use std::process::Output;
+
+use super::{Project, text};
+
+/// One row for each program, four warps for 256 elements.
+const ROWS: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=double x=f16[65536,256]
+
+@triton.jit
+def double_kernel(x_ptr, out_ptr, n_cols, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    cols = tl.arange(0, BLOCK)
+    mask = cols < n_cols
+    x = tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
+    tl.store(out_ptr + row * n_cols + cols, x * 2.0 - tl.max(x, axis=0), mask=mask)
+
+def double(x):
+    assert x.is_cuda
+    n_rows, n_cols = x.shape
+    out = torch.empty_like(x)
+    double_kernel[(n_rows,)](x, out, n_cols, BLOCK=triton.next_power_of_2(n_cols), num_warps=4)
+    return out
+"#;
+
+fn predict(project: &Project, more: &[&str]) -> Output {
+    let mut command = project.command(&["optimize", "rows.py", "--predict", "h200"]);
+    command.args(more).env_remove("WARPSMITH_FAKE_DEVICE").output().unwrap()
+}
+
+#[test]
+fn without_a_gpu_candidates_are_ranked_by_a_model_that_says_so() {
+    let settings = "[optimize]\ncandidates = 12\nparallel = 2\n";
+    let project = Project::new(&[("rows.py", ROWS), ("warpsmith.toml", settings)]);
+    let ran = predict(&project, &["--budget", "240s"]);
+    let said = text(&ran.stdout);
+    assert!(ran.status.success(), "{said}{}", text(&ran.stderr));
+    assert!(said.contains("is predicted ") && said.contains("by a model of the NVIDIA H200, neither run nor checked"));
+    assert!(said.contains("\nPredicted for ") && !said.contains("Measured"), "{said}");
+    assert_eq!(std::fs::read_to_string(project.path("rows.py")).unwrap(), ROWS);
+    // Nothing is learned of what nobody has measured.
+    let skills = project.run(&["skills", "--format", "json"]);
+    assert!(!text(&skills.stdout).contains("double") && !text(&skills.stdout).contains("H200"));
+    let refused = predict(&project, &["--apply"]);
+    assert!(!refused.status.success() && text(&refused.stderr).contains("--apply"), "{}", text(&refused.stderr));
+    let unknown = project.command(&["optimize", "rows.py", "--predict", "mi300"]).output().unwrap();
+    assert!(text(&unknown.stderr).contains("no GPU is known as `mi300`; there are NVIDIA B200"));
+}
