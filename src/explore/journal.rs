@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Subject;
 use super::candidate::Change;
+use super::choice::Calls;
 use super::speedup::Speedup;
 use super::tree::{Fate, Id, Step};
 use crate::evaluate::Reason;
@@ -70,6 +71,9 @@ pub(super) struct Came {
     /// Milliseconds of original and candidate, by a few timings; of several calls the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) times: Option<(f64, f64)>,
+    /// Of each call that was measured the milliseconds of the original, and how many times as fast it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) calls: Calls,
     /// Whether an earlier run had seen it refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) remembered: bool,
@@ -297,7 +301,8 @@ mod tests {
         assert_eq!(journal.run, "Op-forward-1");
         let came = |id| {
             let refused = Some((Reason::Output, "differs".to_owned()));
-            Entry::Came(Came { id, seconds: 0.5, fate: Fate::Wrong, refused, times: None, remembered: false })
+            let (times, calls, remembered) = Default::default();
+            Entry::Came(Came { id, seconds: 0.5, fate: Fate::Wrong, refused, times, calls, remembered })
         };
         journal.write(&came(2));
         drop(journal);

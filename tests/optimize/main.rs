@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
 mod runs;
+mod shapes;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
