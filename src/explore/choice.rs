@@ -16,7 +16,7 @@ const FASTEST: usize = 3;
 /// So many pairs are written down at most, to find one that can be.
 const WRITTEN: usize = 12;
 /// The kind of turn that makes a choice.
-const KIND: &str = "choice by size";
+pub(super) const CHOICE: &str = "choice by size";
 
 /// How a candidate did on each call that is measured in the search: milliseconds of the original, and how many times as fast it was.
 pub(super) type Calls = Vec<(f64, f64)>;
@@ -121,34 +121,46 @@ impl Search<'_> {
         candidates.insert(0, (Self::FIRST, vec![(0.0, 1.0); calls.len()]));
         let pairs = pairs(&candidates, &choices, &counts, &values);
         let (base, made) = self.written(&pairs, &sizes).filter(|(_, made)| !self.is_tried(made))?;
-        Some(self.put((base, Step::Large), base, KIND.to_owned(), made))
+        Some(self.put((base, Step::Large), base, CHOICE.to_owned(), made))
     }
 
     /// The first of the pairs that can be written down, with what it is made of; one whose versions differ in numbers alone before
     /// one of two kernels, if it is as good. Where that was tried, those that promise less are not.
     fn written(&self, pairs: &[Pair], sizes: &[Size]) -> Option<(Id, Candidate)> {
         let best = pairs.first()?.speedup;
-        let as_good = pairs.iter().take_while(|pair| pair.speedup >= best * AS_GOOD).take(WRITTEN);
-        let numbers = as_good.map(|pair| (pair, true));
-        let mut ways = numbers.chain(pairs.iter().take(WRITTEN).map(|pair| (pair, false)));
-        ways.find_map(|(pair, in_numbers)| self.write(pair, &sizes[pair.size], in_numbers))
+        let as_good = || pairs.iter().take_while(|pair| pair.speedup >= best * AS_GOOD).take(WRITTEN);
+        let simple = as_good().flat_map(|pair| [(pair, Form::Configurations), (pair, Form::Numbers)]);
+        let mut ways = simple.chain(pairs.iter().take(WRITTEN).map(|pair| (pair, Form::Versions)));
+        ways.find_map(|(pair, form)| self.write(pair, &sizes[pair.size], form))
     }
 
-    fn write(&self, pair: &Pair, size: &Size, in_numbers: bool) -> Option<(Id, Candidate)> {
+    fn write(&self, pair: &Pair, size: &Size, form: Form) -> Option<(Id, Candidate)> {
         let [small, large] = [pair.small, pair.large].map(|id| self.candidate(id));
-        let field = self.field();
+        let (field, first) = (self.field(), self.candidate(Self::FIRST));
         let is_faster = |id: Id, than: Id| self.tree.node(id).speedup() >= self.tree.node(than).speedup();
         let base = if is_faster(pair.small, pair.large) { pair.small } else { pair.large };
         let two = by_size::Two { small, large, size, at: pair.at, keeps_small: base == pair.small };
-        let text = if in_numbers {
-            two.in_numbers(field.original, field.kernels, &field.calls[0])?
-        } else {
-            two.in_versions()?
+        let text = match form {
+            Form::Configurations => two.in_configurations(first)?,
+            Form::Numbers => two.in_numbers(field.original, field.kernels, &field.calls[0])?,
+            Form::Versions => two.in_versions()?,
         };
         let [small, large] = [small, large].map(|one| one.changes.clone());
-        let change = Change::Choice { by: size.text.clone(), at: pair.at, small, large };
+        let change = match form {
+            // The autotuner has a threshold of its own.
+            Form::Configurations => Change::Structure(format!("configurations for small and large {}", size.text)),
+            _ => Change::Choice { by: size.text.clone(), at: pair.at, small, large },
+        };
         Some((base, Candidate::changed(&text, vec![change])))
     }
+}
+
+/// How a choice can be written.
+#[derive(Clone, Copy)]
+enum Form {
+    Configurations,
+    Numbers,
+    Versions,
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::candidate::{Candidate, Change, describe};
-use super::choice::Calls;
+use super::choice::{CHOICE, Calls};
 use super::gains::Gains;
 use super::journal::Made;
 use super::memory::Memory;
@@ -228,7 +228,8 @@ impl<'a> Search<'a> {
 
     /// Keeps what a candidate has brought for searches to come.
     pub(super) fn learn(&mut self, id: Id) {
-        if let Some((kind, gain)) = self.gain(id) {
+        // A choice is nothing that later searches could take.
+        if let Some((kind, gain)) = self.gain(id).filter(|(kind, _)| kind != CHOICE) {
             self.memory.learn(&kind, gain, self.tree.node(id).speedup().is_none());
         }
     }

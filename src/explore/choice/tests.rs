@@ -114,7 +114,7 @@ fn a_choice_is_made_once_of_what_was_measured() {
     assert_eq!(search.candidate(id).describe(), "choice by n (≤ 512: B 128; above: B 1024)");
     assert!((search.candidate(id).distance() - 9.0).abs() < 1e-12);
     let made = search.made(id);
-    assert_eq!((made.parent, made.base, made.step, made.kind.as_str()), (2, 2, Step::Large, KIND));
+    assert_eq!((made.parent, made.base, made.step, made.kind.as_str()), (2, 2, Step::Large, CHOICE));
     assert!(search.choose().is_none(), "nothing new was measured");
     add(&mut search, 256, vec![(1.0, 0.9), (3.0, 0.9)]);
     assert!(search.choose().is_none(), "it was tried");

@@ -1,5 +1,6 @@
 //! Two versions of a file made one that chooses between them by a size.
 
+mod configurations;
 mod numbers;
 mod sizes;
 mod versions;

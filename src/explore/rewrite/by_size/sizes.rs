@@ -18,6 +18,8 @@ pub(in crate::explore) struct Size {
     pub(in crate::explore) values: Vec<i64>,
     /// The function, by its qualified name.
     pub(super) host: String,
+    /// The parameter of a kernel that it is passed for.
+    pub(super) param: Option<String>,
     /// The names in it.
     names: Vec<String>,
 }
@@ -36,13 +38,15 @@ pub(in crate::explore) fn sizes(original: &Candidate, kernels: &[String], calls:
             };
             let rank = if is_constant { 2 } else { u8::from(expr.as_name().is_none()) };
             let text = original.text.get(expr.span.start..expr.span.end).unwrap_or_default();
-            found.extend(size(text, expr, host, calls.iter().map(value)).map(|size| (rank, size)));
+            let made = size(text, expr, host, calls.iter().map(value));
+            found.extend(made.map(|size| (rank, Size { param: Some(param.to_owned()), ..size })));
         }
         for (name, dims) in shapes(host, calls) {
             for dim in 0..dims {
                 let value = |call: &Workload| of_tensor(host, call, &name)?.shape.get(dim).copied();
                 let (text, values) = (format!("{name}.shape[{dim}]"), calls.iter().map(value).collect::<Option<_>>());
-                let made = |values| Size { text, values, host: host.qualname.clone(), names: vec![name.clone()] };
+                let (names, host) = (vec![name.clone()], host.qualname.clone());
+                let made = |values| Size { text, values, host, names, param: None };
                 found.extend(values.map(made).map(|size| (3, size)));
             }
         }
@@ -80,7 +84,8 @@ fn size(text: &str, expr: &Expr, host: &Host, values: impl Iterator<Item = Optio
     }
     let mut names = Vec::new();
     expr.walk(&mut |expr| names.extend(expr.as_name().map(str::to_owned)));
-    Some(Size { text: text.to_owned(), values: values.collect::<Option<_>>()?, host: host.qualname.clone(), names })
+    let (text, host) = (text.to_owned(), host.qualname.clone());
+    Some(Size { text, values: values.collect::<Option<_>>()?, host, names, param: None })
 }
 
 fn is_stride(host: &Host, expr: &Expr, depth: usize) -> bool {

@@ -187,3 +187,34 @@ fn what_is_not_understood_is_refused() {
     assert!(refused(&small, &format!("{large}\nprint(1)\n")));
     assert!(refused(&small, &format!("{large}\ndef (:\n")));
 }
+
+#[test]
+fn an_autotuner_gets_the_configurations_of_both() {
+    let configs = |configs: &str| {
+        let tuned = format!(
+            "@triton.autotune(\n    configs=[\n        {configs},\n    ],\n    key=[\"n_cols\"],\n)\n@triton.jit"
+        );
+        TEXT.replace("@triton.jit", &tuned).replace("    B = 64\n", "").replace(", n_cols, B)", ", n_cols)")
+    };
+    let config = |number: i64| format!("triton.Config({{\"B\": {number}}})");
+    let lines = |numbers: &[i64]| {
+        configs(&numbers.iter().map(|&number| config(number)).collect::<Vec<_>>().join(",\n        "))
+    };
+    let original = lines(&[64, 128]);
+    let chosen = |original: &str, small: &str, large: &str, by: &str| {
+        let sizes = all_sizes(original, &calls());
+        let size = sizes.iter().find(|size| size.text == by).unwrap();
+        let [original, small, large] = [original, small, large].map(Candidate::original);
+        Two { small: &small, large: &large, size, at: 1024, keeps_small: true }.in_configurations(&original)
+    };
+    let both = chosen(&original, &lines(&[32]), &lines(&[512]), "n_cols");
+    assert_eq!(both, Some(lines(&[32, 512, 64, 128])));
+    // One of them is the original, or has one of its configurations.
+    assert_eq!(chosen(&original, &original, &lines(&[512]), "n_cols"), Some(lines(&[64, 128, 512])));
+    assert_eq!(chosen(&original, &lines(&[128]), &lines(&[512]), "n_cols"), Some(lines(&[128, 512, 64])));
+    // The key does not tell the calls apart, the versions differ in more, there was no choice.
+    assert_eq!(chosen(&original, &lines(&[32]), &lines(&[512]), "x.shape[0]"), None);
+    assert_eq!(chosen(&original, &lines(&[32]), &lines(&[512]).replace("mask=at", "mask=1+at"), "n_cols"), None);
+    assert_eq!(chosen(&lines(&[64]), &lines(&[32]), &lines(&[512]), "n_cols"), None);
+    assert_eq!(chosen(TEXT, TEXT, &TEXT.replace("64", "128"), "n_cols"), None);
+}
