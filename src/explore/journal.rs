@@ -312,6 +312,8 @@ mod tests {
         Journal::append(folder.path(), "Op-forward-1").unwrap().write(&came(4));
         let (run, entries) = read(folder.path(), "last").unwrap();
         assert_eq!((run.as_str(), entries), ("Op-forward-1", vec![Entry::Begun(begun()), came(2), came(4)]));
+        let without_calls = r#"{"what":"came","id":2,"seconds":0.5,"fate":"wrong","refused":["output","differs"]}"#;
+        assert_eq!(serde_json::from_str::<Entry>(without_calls).unwrap(), came(2), "as earlier releases wrote it");
         assert_eq!(Journal::begin(folder.path(), "Op.forward", begun()).run, "Op-forward-2");
         let error = read(folder.path(), "k-1").unwrap_err().to_string();
         assert!(error.starts_with("there is no run `k-1`; the latest is `Op-forward-"), "{error}");

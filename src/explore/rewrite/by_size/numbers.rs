@@ -60,7 +60,7 @@ fn enclose(text: &str, edit: &mut Edit) {
     let is_new = edit.span.start == edit.span.end;
     let is_keyword = is_named && !before.ends_with(" =");
     let is_line = after.is_empty() || after.starts_with(['\n', '#']);
-    if !is_new && !is_keyword && !(is_named && is_line) {
+    if !(is_new || is_keyword || is_named && is_line) {
         edit.text = format!("({})", edit.text);
     }
 }
