@@ -17,6 +17,8 @@ pub(super) enum Change {
     Chosen { name: String, to: i64 },
     /// How the kernel is built, in words.
     Structure(String),
+    /// One version where a size is at most so great, and another where it is greater.
+    Choice { by: String, at: i64, small: Vec<Change>, large: Vec<Change> },
 }
 
 /// A version of the file, with everything that was changed on the way to it from the user's.
@@ -49,12 +51,7 @@ impl Candidate {
 
     /// How far it is from the user's file: a number counts by its halves and doubles, another structure more than most of these.
     pub(super) fn distance(&self) -> f64 {
-        let of = |change: &Change| match change {
-            Change::Number { from, to, .. } => (*to.max(&1) as f64 / *from.max(&1) as f64).log2().abs(),
-            Change::Chosen { .. } => 1.0,
-            Change::Structure(_) => 4.0,
-        };
-        self.changes.iter().map(of).sum()
+        self.changes.iter().map(Change::distance).sum()
     }
 
     /// What differs from the user's file, in words: `BLOCK_M 64 → 128, num_warps 4 → 8`
@@ -69,8 +66,21 @@ pub(super) fn describe(changes: &[Change]) -> String {
         Change::Number { name, from, to } => format!("{name} {from} → {to}"),
         Change::Chosen { name, to } => format!("{name} = {to}"),
         Change::Structure(what) => what.clone(),
+        Change::Choice { by, at, small, large } => {
+            format!("choice by {by} (≤ {at}: {}; above: {})", version(small), version(large))
+        }
     });
     said.collect::<Vec<_>>().join(", ")
+}
+
+/// One of several versions in words: `BLOCK 64, num_warps 1`
+fn version(changes: &[Change]) -> String {
+    let said = changes.iter().map(|change| match change {
+        Change::Number { name, to, .. } | Change::Chosen { name, to } => format!("{name} {to}"),
+        other => describe(std::slice::from_ref(other)),
+    });
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { "as it was".to_owned() } else { said.join(", ") }
 }
 
 impl Change {
@@ -78,8 +88,21 @@ impl Change {
     fn number(&self) -> Option<&str> {
         match self {
             Self::Number { name, .. } | Self::Chosen { name, .. } => Some(name),
-            Self::Structure(_) => None,
+            Self::Structure(_) | Self::Choice { .. } => None,
         }
+    }
+
+    fn distance(&self) -> f64 {
+        match self {
+            Self::Number { from, to, .. } => (*to.max(&1) as f64 / *from.max(&1) as f64).log2().abs(),
+            Self::Chosen { .. } => 1.0,
+            Self::Structure(_) => 4.0,
+            Self::Choice { small, large, .. } => 4.0 + small.iter().chain(large).map(Self::distance).sum::<f64>(),
+        }
+    }
+
+    pub(super) fn is_choice(&self) -> bool {
+        matches!(self, Self::Choice { .. })
     }
 }
 

@@ -6,6 +6,8 @@ use crate::evaluate::{Measured, is_stand_in};
 
 /// Share of the budget after which nothing new is proposed; the rest confirms the best.
 const SEARCH_SHARE: f64 = 0.7;
+/// Share of what a search may spend (time, candidates, patience) after which it looks for choices between candidates.
+const CHOICE_SHARE: f64 = 0.5;
 /// What takes no longer than this share of its time to move its bytes is as fast as it gets.
 const AT_FLOOR: f64 = 0.95;
 /// What is less than this times as fast as the best is as fast as that.
@@ -21,6 +23,15 @@ impl Run<'_> {
             && is_within(self.evaluated + flying, settings.candidates)
             && is_within(self.in_vain, settings.patience)
             && !self.observer.cancelled()
+    }
+
+    /// Whether it is time to look for choices between candidates: there are some, and what is left is enough to find better ones.
+    pub(super) fn chooses(&self) -> bool {
+        let settings = &self.request.settings.optimize;
+        let share = |count: usize, most: usize| if most == 0 { 0.0 } else { count as f64 / most as f64 };
+        self.spent() / SEARCH_SHARE > CHOICE_SHARE
+            || share(self.evaluated, settings.candidates) > CHOICE_SHARE
+            || share(self.in_vain, settings.patience) > CHOICE_SHARE
     }
 
     /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count.

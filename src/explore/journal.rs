@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Subject;
 use super::candidate::Change;
+use super::choice::Calls;
 use super::speedup::Speedup;
 use super::tree::{Fate, Id, Step};
 use crate::evaluate::Reason;
@@ -70,6 +71,9 @@ pub(super) struct Came {
     /// Milliseconds of original and candidate, by a few timings; of several calls the sum.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) times: Option<(f64, f64)>,
+    /// Of each call that was measured the milliseconds of the original, and how many times as fast it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) calls: Calls,
     /// Whether an earlier run had seen it refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) remembered: bool,
@@ -297,7 +301,8 @@ mod tests {
         assert_eq!(journal.run, "Op-forward-1");
         let came = |id| {
             let refused = Some((Reason::Output, "differs".to_owned()));
-            Entry::Came(Came { id, seconds: 0.5, fate: Fate::Wrong, refused, times: None, remembered: false })
+            let (times, calls, remembered) = Default::default();
+            Entry::Came(Came { id, seconds: 0.5, fate: Fate::Wrong, refused, times, calls, remembered })
         };
         journal.write(&came(2));
         drop(journal);
@@ -307,6 +312,8 @@ mod tests {
         Journal::append(folder.path(), "Op-forward-1").unwrap().write(&came(4));
         let (run, entries) = read(folder.path(), "last").unwrap();
         assert_eq!((run.as_str(), entries), ("Op-forward-1", vec![Entry::Begun(begun()), came(2), came(4)]));
+        let without_calls = r#"{"what":"came","id":2,"seconds":0.5,"fate":"wrong","refused":["output","differs"]}"#;
+        assert_eq!(serde_json::from_str::<Entry>(without_calls).unwrap(), came(2), "as earlier releases wrote it");
         assert_eq!(Journal::begin(folder.path(), "Op.forward", begun()).run, "Op-forward-2");
         let error = read(folder.path(), "k-1").unwrap_err().to_string();
         assert!(error.starts_with("there is no run `k-1`; the latest is `Op-forward-"), "{error}");

@@ -1,6 +1,7 @@
 //! The search: from the user's kernel to a faster one, measured.
 
 mod candidate;
+mod choice;
 mod confirm;
 mod elsewhere;
 mod ends;

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use super::candidate::{Candidate, Change};
+use super::candidate::{Candidate, Change, describe};
+use super::choice::{CHOICE, Calls};
 use super::gains::Gains;
 use super::journal::Made;
 use super::memory::Memory;
@@ -27,7 +28,8 @@ pub(super) struct Field<'a> {
     /// The file as the user has it.
     pub(super) original: &'a str,
     pub(super) kernels: &'a [String],
-    pub(super) workload: &'a Workload,
+    /// Those that are measured while it is searched, of which there is at least one; the first counts most.
+    pub(super) calls: &'a [Workload],
     pub(super) settings: &'a SearchSettings,
     /// Whether kernels may be built otherwise.
     pub(super) rewrites: bool,
@@ -57,6 +59,10 @@ pub(super) struct Search<'a> {
     pub(super) memory: Memory,
     surrogate: Surrogate,
     chance: Chance,
+    /// How each that is right did on each call.
+    pub(super) calls: BTreeMap<Id, Calls>,
+    /// How many of these there were when a choice was last looked for.
+    pub(super) looked_at: usize,
 }
 
 impl<'a> Search<'a> {
@@ -70,9 +76,10 @@ impl<'a> Search<'a> {
         tree.finish(first, Fate::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
-        let (points, made, gains, memory, surrogate) = Default::default();
-        let chance = Chance::new(seed);
-        let mut search = Self { field, tree, candidates, points, made, tried, gains, memory, surrogate, chance };
+        let (points, made, gains, memory, surrogate, calls) = Default::default();
+        let (chance, looked_at) = (Chance::new(seed), 0);
+        let mut search =
+            Self { field, tree, candidates, points, made, tried, gains, memory, surrogate, chance, calls, looked_at };
         search.points.insert(first, search.point(first));
         search.surrogate.finish(search.points[&first].clone(), Some(0.0));
         let is_open = [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
@@ -88,11 +95,20 @@ impl<'a> Search<'a> {
                 self.tree.spend(at, step);
                 continue;
             };
-            let id = self.tree.begin(at, step);
-            let text = candidate.text.clone();
-            self.place(id, base, kind, candidate);
-            return Some(Proposal { id, text });
+            return Some(self.put((at, step), base, kind, candidate));
         }
+    }
+
+    /// A candidate in its place below a node, made of `base` by a kind of turn.
+    pub(super) fn put(&mut self, (at, step): (Id, Step), base: Id, kind: String, candidate: Candidate) -> Proposal {
+        let (id, text) = (self.tree.begin(at, step), candidate.text.clone());
+        self.tried.insert(key(&text));
+        self.place(id, base, kind, candidate);
+        Proposal { id, text }
+    }
+
+    pub(super) fn is_tried(&self, candidate: &Candidate) -> bool {
+        self.tried.contains(&key(&candidate.text))
     }
 
     /// How a candidate came about.
@@ -212,7 +228,8 @@ impl<'a> Search<'a> {
 
     /// Keeps what a candidate has brought for searches to come.
     pub(super) fn learn(&mut self, id: Id) {
-        if let Some((kind, gain)) = self.gain(id) {
+        // A choice is nothing that later searches could take.
+        if let Some((kind, gain)) = self.gain(id).filter(|(kind, _)| kind != CHOICE) {
             self.memory.learn(&kind, gain, self.tree.node(id).speedup().is_none());
         }
     }
@@ -227,6 +244,7 @@ impl<'a> Search<'a> {
         });
         let structures = self.candidates[&id].changes.iter().filter_map(|change| match change {
             Change::Structure(what) => Some((what.clone(), 0.0)),
+            Change::Choice { .. } => Some((describe(std::slice::from_ref(change)), 0.0)),
             Change::Number { .. } | Change::Chosen { .. } => None,
         });
         numbers.chain(structures).collect()
@@ -236,6 +254,17 @@ impl<'a> Search<'a> {
     pub(super) fn forget(&mut self, id: Id) {
         self.surrogate.finish(self.points[&id].clone(), None);
         self.tree.forget(id);
+    }
+
+    /// How a candidate that is right did on each call.
+    pub(super) fn measured(&mut self, id: Id, calls: Calls) {
+        if !calls.is_empty() {
+            self.calls.insert(id, calls);
+        }
+    }
+
+    pub(super) fn field(&self) -> Field<'a> {
+        self.field
     }
 
     pub(super) fn candidate(&self, id: Id) -> &Candidate {
@@ -252,8 +281,9 @@ impl Field<'_> {
     fn of_kernel(&self, kernel: &str, mut turn: Turn) -> Turn {
         turn.kind = self.name(kernel, &turn.kind);
         for change in &mut turn.changes {
-            let (Change::Number { name, .. } | Change::Chosen { name, .. } | Change::Structure(name)) = change;
-            *name = self.name(kernel, name);
+            if let Change::Number { name, .. } | Change::Chosen { name, .. } | Change::Structure(name) = change {
+                *name = self.name(kernel, name);
+            }
         }
         turn
     }
@@ -261,8 +291,9 @@ impl Field<'_> {
 
 /// What skills see of a candidate: its kernels, as far as they are there and launched by something that can be changed.
 fn subjects<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<Subject<'a>> {
-    let Field { original, kernels, workload, target, .. } = field;
-    let subject = |kernel: &String| Some(Subject::new(candidate, original, kernel, workload)?.with_target(target));
+    let Field { original, kernels, calls, target, .. } = field;
+    let subject =
+        |kernel: &String| Some(Subject::new(candidate, original, kernel, calls.first()?)?.with_target(target));
     kernels.iter().filter_map(subject).collect()
 }
 
@@ -276,6 +307,7 @@ fn turned(point: &Point, changes: &[Change]) -> Point {
             }
             // What it adds is far from what is known.
             Change::Structure(what) => point.insert(what.clone(), 0.0),
+            Change::Choice { .. } => point.insert(describe(std::slice::from_ref(change)), 0.0),
         };
     }
     point

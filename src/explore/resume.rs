@@ -8,10 +8,11 @@ use super::journal::{Begun, Came, Ended, Entry, Journal, Made, read};
 use super::prepare::Target;
 use super::propose::Search;
 use super::run::{Run, failed};
+use super::speedup::{on_calls, sum_of_times};
 use super::tree::{Fate, Id};
 use super::{OptimizeError, Outcome, Request, Subject, Work};
 use crate::clock::now_milliseconds;
-use crate::evaluate::{Reason, title};
+use crate::evaluate::{Measured, Reason, title};
 use crate::protocol::{Environment, Workload};
 use crate::syntax::normal_form;
 
@@ -115,6 +116,7 @@ impl Run<'_> {
                 Entry::Came(came) if open.remove(&came.id) => {
                     self.remember(&came);
                     search.finish(came.id, came.fate);
+                    search.measured(came.id, came.calls);
                 }
                 Entry::GivenUp { id } if open.remove(&id) => search.forget(id),
                 _ => {}
@@ -147,12 +149,13 @@ impl Run<'_> {
         id: Id,
         fate: Fate,
         refused: Option<(Reason, String)>,
-        times: Option<(f64, f64)>,
+        measured: &[Measured],
         remembered: bool,
     ) {
         let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
-        let seconds = self.seconds();
-        self.journal.write(&Entry::Came(Came { id, seconds, fate, refused, times, remembered }));
+        let (seconds, calls) = (self.seconds(), on_calls(measured));
+        let times = (!measured.is_empty()).then(|| sum_of_times(measured));
+        self.journal.write(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered }));
     }
 
     /// Writes down how the run ended.

@@ -15,7 +15,7 @@ use super::propose::{Field, Proposal, Search};
 use super::queue::Ticket;
 use super::refusals::Refusals;
 use super::resume::Earlier;
-use super::speedup::{rough, sum_of_times};
+use super::speedup::{on_calls, rough};
 use super::tree::{Fate, Id};
 use super::{Observer, OptimizeError, Outcome, Progress, Request};
 use crate::api;
@@ -168,11 +168,11 @@ fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), O
 /// A search that has not begun; `None` where nothing can be turned.
 fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<Search<'a>> {
     let settings = &request.settings.optimize;
-    let (kernels, workload) = (target.kernels.as_slice(), &target.workloads[0]);
+    let (kernels, calls) = (target.kernels.as_slice(), &target.workloads[..target.workloads.len().min(SEARCHED)]);
     let (search, rewrites, shared) = (&settings.search, settings.rewrites, &target.shared);
     let original = request.text.as_str();
     let target = triton.parse().map_or_else(|_| api::Target::newest(), api::Target::of);
-    Search::new(Field { original, kernels, workload, settings: search, rewrites, target, shared }, settings.seed)
+    Search::new(Field { original, kernels, calls, settings: search, rewrites, target, shared }, settings.seed)
 }
 
 /// Whoever waits for a verdict gets one, whatever becomes of the thread.
@@ -241,7 +241,7 @@ impl Run<'_> {
                 while flying < parallel && !waits && self.goes_on(flying) {
                     let Some(Proposal { id, text }) = self.next(search) else { break };
                     if let Some((fate, refused)) = self.was_refused(&text) {
-                        self.came(id, fate, refused, None, true);
+                        self.came(id, fate, refused, &[], true);
                         search.finish(id, fate);
                         continue;
                     }
@@ -278,7 +278,9 @@ impl Run<'_> {
         if let Some(again) = self.again.pop_front() {
             return Some(again);
         }
-        let proposal = search.propose()?;
+        let choice = if self.chooses() { search.choose() } else { None };
+        // Where nobody knows anything else, a choice may still be made of what there is.
+        let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose())?;
         self.journal.write(&Entry::Made(search.made(proposal.id)));
         Some(proposal)
     }
@@ -313,17 +315,17 @@ impl Run<'_> {
 
     fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
         self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
-        let (fate, refused, times) = match verdict.outcome {
+        let (fate, refused, measured) = match verdict.outcome {
             Judged::Accepted => {
                 let speedup = rough(&verdict.measured);
                 search.memory.measured(&verdict.measured);
                 self.look_at_floor(&verdict.measured);
                 self.better(speedup);
-                (Fate::Right(speedup), None, Some(sum_of_times(&verdict.measured)))
+                (Fate::Right(speedup), None, verdict.measured)
             }
             Judged::Refused { reason, evidence, .. } => {
                 self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
-                (fate(reason), Some((reason, evidence)), None)
+                (fate(reason), Some((reason, evidence)), Vec::new())
             }
             Judged::Undecided { why } => return self.undecided(search, id, why),
         };
@@ -332,7 +334,8 @@ impl Run<'_> {
         }
         search.finish(id, fate);
         search.learn(id);
-        self.came(id, fate, refused, times, false);
+        search.measured(id, on_calls(&measured));
+        self.came(id, fate, refused, &measured, false);
         self.evaluated += 1;
         self.tell(format!("{} candidates", self.evaluated));
     }

@@ -7,7 +7,7 @@ use crate::evaluate::{Claim, Figures, Measured, is_predicted, is_stand_in};
 use crate::protocol::Environment;
 
 /// A call that is this much slower makes a candidate slower, whatever it brings to others.
-const SLOWER: f64 = 0.98;
+pub(super) const SLOWER: f64 = 0.98;
 /// No model is so exact that less would mean anything.
 const LEAST_PREDICTED: f64 = 1.05;
 /// What takes so much of the memory's bandwidth is bounded by it.
@@ -167,7 +167,6 @@ impl CallSpeedup {
 /// How much faster a candidate is by a few timings: all calls together, each as often as it was seen; but where one of them is slower,
 /// no faster than that.
 pub(super) fn rough(measured: &[Measured]) -> f64 {
-    let ratio = |one: &Measured| median(one.pairs.iter().map(|(original, candidate)| original / candidate));
     if let [only] = measured {
         return ratio(only);
     }
@@ -175,6 +174,15 @@ pub(super) fn rough(measured: &[Measured]) -> f64 {
     let together = time(|times| times.0) / time(|times| times.1);
     let worst = measured.iter().map(ratio).fold(f64::INFINITY, f64::min);
     if worst < SLOWER { together.min(worst) } else { together }
+}
+
+fn ratio(measured: &Measured) -> f64 {
+    median(measured.pairs.iter().map(|(original, candidate)| original / candidate))
+}
+
+/// Of each call by itself the milliseconds of the original, and how many times as fast the candidate is.
+pub(super) fn on_calls(measured: &[Measured]) -> Vec<(f64, f64)> {
+    measured.iter().map(|one| (one.times().0, ratio(one))).collect()
 }
 
 /// The least time that the memory lets the calls have, over what the candidate takes; all together.

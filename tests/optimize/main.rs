@@ -5,6 +5,7 @@
 
 mod predicted;
 mod runs;
+mod shapes;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -29,14 +29,14 @@ fn few(count: usize) -> Project {
 }
 
 /// What a run has written down: its lines of one kind.
-fn lines(project: &Project, what: &str) -> Vec<Value> {
+pub(crate) fn lines(project: &Project, what: &str) -> Vec<Value> {
     let text = std::fs::read_to_string(project.path(".warpsmith/runs/scale_kernel-1.jsonl")).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["what"] == what).collect()
 }
 
 /// Waits until so many candidates are judged.
-fn judged(project: &Project, count: usize) {
+pub(crate) fn judged(project: &Project, count: usize) {
     let deadline = Instant::now() + Duration::from_secs(200);
     while lines(project, "came").len() < count {
         assert!(Instant::now() < deadline, "too few candidates were judged");

@@ -16,6 +16,8 @@ const ROUNDS: i64 = 6;
 const MOST_ROUNDS: i64 = 2048;
 /// Whoever takes more than so many operations is not looked at to the end.
 const MOST_OPERATIONS: usize = 400_000;
+/// Operations on so many elements count twice.
+const LANES: usize = 256;
 
 /// What a kernel is given for a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -95,7 +97,7 @@ impl Machine<'_> {
 
     fn block(&mut self, block: &Block, values: &mut Values) -> End {
         for op in &block.ops {
-            self.operations += 1;
+            self.operations += 1 + op.types.first().map_or(0, Type::elements) / LANES;
             if self.operations >= MOST_OPERATIONS {
                 break;
             }
@@ -184,7 +186,8 @@ impl Machine<'_> {
                     done += skipped;
                 }
             }
-            if done >= MOST_ROUNDS && rounds - done > ROUNDS {
+            let is_long = done >= MOST_ROUNDS || self.operations >= MOST_OPERATIONS / 2;
+            if is_long && rounds > done {
                 let one = self.work.since(&since);
                 self.work.add(&one, (rounds - done) as f64);
                 break;

@@ -29,7 +29,7 @@ impl Setting {
         Field {
             original: &self.text,
             kernels: &self.kernels,
-            workload: &self.workload,
+            calls: std::slice::from_ref(&self.workload),
             settings: &self.settings,
             rewrites: true,
             target: Target::newest(),

@@ -10,7 +10,7 @@ fn made(id: Id, parent: Id, step: Step) -> Entry {
 }
 
 fn came(id: Id, seconds: f64, fate: Fate, refused: Option<(Reason, String)>) -> Entry {
-    Entry::Came(Came { id, seconds, fate, refused, times: None, remembered: false })
+    Entry::Came(Came { id, seconds, fate, refused, times: None, calls: Vec::new(), remembered: false })
 }
 
 fn entries() -> Vec<Entry> {

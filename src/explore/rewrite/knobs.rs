@@ -1,5 +1,6 @@
 //! What of a kernel's launch can be turned without changing what it computes: tile sizes and launch options.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use super::written::literal;
@@ -171,20 +172,26 @@ fn place(literals: Vec<(i64, Span)>) -> Place {
 
 /// The edits that bring the source from its present numbers to `setting`.
 pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
+    let changed = knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value);
+    write(changed.map(|(knob, value)| (knob, value.to_string())))
+}
+
+/// The edits that put texts where the numbers of knobs stand, or would stand.
+pub(super) fn write<'a>(texts: impl Iterator<Item = (&'a Knob, String)>) -> Vec<Edit> {
     let mut edits: BTreeMap<Span, String> = BTreeMap::new();
-    for (knob, &value) in knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value) {
+    for (knob, written) in texts {
         match &knob.place {
             Place::Literals(spans) | Place::Computed(spans) => {
-                edits.extend(spans.iter().map(|&span| (span, value.to_string())))
+                edits.extend(spans.iter().map(|&span| (span, written.clone())));
             }
             Place::Word(end) => {
                 let text = edits.entry(Span::new(*end, *end)).or_default();
-                text.push_str(&format!(" {}={value}", knob.name));
+                text.push_str(&format!(" {}={written}", knob.name));
             }
             Place::Keyword(ends) => {
                 for &end in ends {
                     // Several keywords may go to one place.
-                    edits.entry(Span::new(end, end)).or_default().push_str(&format!(", {}={value}", knob.name));
+                    edits.entry(Span::new(end, end)).or_default().push_str(&format!(", {}={written}", knob.name));
                 }
             }
         }
@@ -206,6 +213,27 @@ impl Knob {
     /// Whether it is an option of the launch, not a number that the kernel takes.
     pub(super) fn is_option(&self) -> bool {
         OPTIONS.iter().any(|(name, ..)| *name == self.name)
+    }
+
+    /// Where its number stands; empty spans where it would stand as a keyword.
+    pub(super) fn spans(&self) -> Vec<Span> {
+        match &self.place {
+            Place::Literals(spans) | Place::Computed(spans) => spans.clone(),
+            Place::Keyword(ends) => ends.iter().map(|&end| Span::new(end, end)).collect(),
+            Place::Word(end) => vec![Span::new(*end, *end)],
+        }
+    }
+
+    /// What stands for it in the text: a number, or what computes one. `None` where that differs from place to place.
+    pub(super) fn written<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
+        match &self.place {
+            Place::Computed(spans) => {
+                let mut texts = spans.iter().map(|span| text.get(span.start..span.end));
+                let first = texts.next()??;
+                texts.all(|other| other == Some(first)).then_some(Cow::Borrowed(first))
+            }
+            _ => Some(Cow::Owned(self.current.to_string())),
+        }
     }
 
     /// The choice so many steps away from the present one.

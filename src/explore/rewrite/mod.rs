@@ -2,6 +2,7 @@
 //!
 //! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
 
+pub(super) mod by_size;
 mod configuration;
 mod descriptors;
 mod eviction;
@@ -166,10 +167,19 @@ impl<'a> Subject<'a> {
 /// A name that stands nowhere in a text.
 fn fresh(text: &str, base: &str) -> String {
     let mut name = base.to_owned();
-    while text.split(|letter: char| !letter.is_alphanumeric() && letter != '_').any(|word| word == name) {
+    while has_word(text, &name) {
         name.push('_');
     }
     name
+}
+
+fn is_of_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Whether a name stands in a text, as a whole word.
+fn has_word(text: &str, name: &str) -> bool {
+    text.split(|letter| !is_of_word(letter)).any(|word| word == name)
 }
 
 /// The names that a kernel's body assigns.

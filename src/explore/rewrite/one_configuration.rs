@@ -72,7 +72,7 @@ pub(in crate::explore) fn with_the_others(original: &Candidate, candidate: &Cand
 }
 
 /// What stands between two configurations, without the comma.
-fn gap<'a>(original: &'a Candidate, all: &[Config]) -> Option<&'a str> {
+pub(super) fn gap<'a>(original: &'a Candidate, all: &[Config]) -> Option<&'a str> {
     let between = original.text.get(all[0].span.end..all[1].span.start)?;
     Some(between.strip_prefix(',').filter(|gap| gap.trim().is_empty()).unwrap_or(" "))
 }

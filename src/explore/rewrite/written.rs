@@ -87,30 +87,30 @@ fn bound(expr: &Expr) -> Option<(i64, Span)> {
 }
 
 fn is_assigned(host: &Host, name: &str) -> bool {
-    let mut is_bound = false;
-    walk_statements(&host.body, &mut |stmt| is_bound |= binds(stmt, name));
-    is_bound
+    !bindings(&host.body, name).is_empty()
 }
 
-fn binds(stmt: &Stmt, name: &str) -> bool {
-    let mut is_bound = false;
-    for target in stmt.targets() {
-        target.walk(&mut |expr| is_bound |= expr.as_name() == Some(name));
-    }
-    is_bound
+/// The statements that give a name a value, or a part of what it holds.
+pub(super) fn bindings<'a>(body: &'a [Stmt], name: &str) -> Vec<&'a Stmt> {
+    let mut found = Vec::new();
+    walk_statements(body, &mut |stmt| {
+        if stmt.targets().iter().any(|target| target.mentions(name)) {
+            found.push(stmt);
+        }
+    });
+    found
 }
 
 /// The value of the only assignment to a name, also as `a, b = 1, 2`.
 pub(super) fn only_value<'a>(body: &'a [Stmt], name: &str) -> Option<&'a Expr> {
-    let mut found = Vec::new();
-    walk_statements(body, &mut |stmt| {
-        if binds(stmt, name) {
-            found.push(stmt);
-        }
-    });
-    let [Stmt { kind: StmtKind::Assign { targets, value: Some(value), .. }, .. }] = found.as_slice() else {
-        return None;
-    };
+    let found = bindings(body, name);
+    let [only] = found.as_slice() else { return None };
+    assigned(only, name)
+}
+
+/// What an assignment gives a name, also as `a, b = 1, 2`.
+pub(super) fn assigned<'a>(stmt: &'a Stmt, name: &str) -> Option<&'a Expr> {
+    let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };
     if target.as_name() == Some(name) {
         return Some(value);
