@@ -121,10 +121,11 @@ impl Machine<'_> {
         let holds = op.operands.first().and_then(|name| values[*name].value()) == Some(1);
         let mut labels = labels(&op.text);
         let label = if labels.len() > 1 { labels.swap_remove(usize::from(!holds)) } else { String::new() };
-        let with = op.text.split('^').nth(if holds { 1 } else { 2 }).unwrap_or_default();
-        // Blocks of kernels hardly take arguments; those of one that does are the last ones named.
-        let count = with.matches('%').count();
-        let given = op.operands.iter().rev().take(count).rev().map(|name| values[*name].clone()).collect();
+        // `%c, ^bb1(%a : i32), ^bb2(%b : i32)`
+        let first = op.text.split('^').nth(1).map_or(0, |first| first.matches('%').count());
+        let of = |name: &Name| values[*name].clone();
+        let given = op.operands.iter().skip(1);
+        let given = if holds { given.take(first).map(of).collect() } else { given.skip(first).map(of).collect() };
         End::Goes(label, given)
     }
 
@@ -156,15 +157,12 @@ impl Machine<'_> {
     /// A loop with a counter. Rounds that are alike are gone through a few times, and counted for the others.
     fn counted(&mut self, op: &Op, values: &mut Values) -> Vec<Tile> {
         let [counter, low, high, step, rest @ ..] = op.operands.as_slice() else { return unknown(&op.types) };
-        let mut state: Vec<Tile> = rest.chunks(2).filter_map(|pair| Some(values[*pair.get(1)?].clone())).collect();
-        let names: Vec<Name> = rest.chunks(2).map(|pair| pair[0]).collect();
-        let number = |name: &Name| values[*name].value();
-        let step = number(step).unwrap_or(1).max(1);
-        let low = number(low).unwrap_or(0);
-        // Of a loop whose end lies in data one round is seen.
-        let high = number(high).unwrap_or(low + step);
-        let rounds = (high - low + step - 1).div_euclid(step).max(0);
         let Some(body) = op.regions.first() else { return unknown(&op.types) };
+        let (names, mut state) = carried(rest, values);
+        let [low, high, step] = [low, high, step].map(|name| values[*name].value());
+        let (low, step) = (low.unwrap_or(0), step.unwrap_or(1).max(1));
+        // Of a loop whose end lies in data one round is seen.
+        let rounds = (high.unwrap_or(low + step) - low + step - 1).div_euclid(step).max(0);
         self.work.new_round();
         let mut before: Vec<Vec<Tile>> = Vec::new();
         let mut done = 0;
@@ -198,9 +196,7 @@ impl Machine<'_> {
     }
 
     fn repeated(&mut self, op: &Op, values: &mut Values) -> Vec<Tile> {
-        let mut state: Vec<Tile> =
-            op.operands.chunks(2).filter_map(|pair| Some(values[*pair.get(1)?].clone())).collect();
-        let names: Vec<Name> = op.operands.chunks(2).map(|pair| pair[0]).collect();
+        let (names, mut state) = carried(&op.operands, values);
         let [before, after] = op.regions.as_slice() else { return unknown(&op.types) };
         for round in 0..MOST_ROUNDS {
             names.iter().zip(&state).for_each(|(name, value)| values[*name] = value.clone());
@@ -287,6 +283,12 @@ impl Machine<'_> {
         self.work.rows_of_product = self.work.rows_of_product.max(rows.min(columns) as f64);
         self.work.new_round();
     }
+}
+
+/// What a loop carries from round to round, and what it begins with: `%a = %start, …`
+fn carried(operands: &[Name], values: &Values) -> (Vec<Name>, Vec<Tile>) {
+    let pairs = operands.as_chunks::<2>().0.iter();
+    pairs.map(|&[name, start]| (name, values[start].clone())).unzip()
 }
 
 fn unknown(types: &[Type]) -> Vec<Tile> {
