@@ -5,6 +5,7 @@
 pub(super) mod by_size;
 mod configuration;
 mod descriptors;
+mod dot_inputs;
 mod eviction;
 mod exp2;
 mod grouped_order;
@@ -85,6 +86,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &resident::Resident,
     &eviction::Eviction,
     &exp2::Exp2,
+    &dot_inputs::DotInputs,
     &configuration::Configuration,
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,
