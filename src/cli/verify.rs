@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::stopping::stopping;
 use super::{FAILED, FOUND, is_closed_pipe};
-use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, Outcome, Task, Verdict, devices};
+use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, Measured, Outcome, Task, Verdict, devices};
 use crate::protocol::Workload;
 use crate::python::environment::Environment;
 use crate::settings;
@@ -40,6 +40,9 @@ pub(super) struct Args {
     /// So many candidates at once [default: the processor cores of the machine that judges, at most 16 for each GPU]
     #[arg(long, value_name = "NUMBER")]
     jobs: Option<usize>,
+    /// Run nothing and ask a model of a GPU that is not here, such as `h200`
+    #[arg(long, value_name = "GPU")]
+    predict: Option<String>,
     /// A Python with Triton (default: the project's)
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
@@ -52,7 +55,7 @@ pub(super) struct Args {
 #[derive(Serialize)]
 struct Report<'a> {
     candidate: &'a Path,
-    /// `accepted`, `refused` or `undecided`.
+    /// `accepted`, `predicted`, `refused` or `undecided`.
     verdict: &'static str,
     reason: Option<String>,
     evidence: Option<&'a str>,
@@ -66,10 +69,28 @@ struct Report<'a> {
     offer: bool,
     /// Why it is no offer.
     objection: Option<String>,
+    /// What a model says, where nothing was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted: Option<Prediction>,
     notes: &'a [String],
     measured: Vec<Figures<'a>>,
     stages: &'a [(String, f64)],
     seconds: f64,
+}
+
+/// What a model says of all calls together, in milliseconds.
+#[derive(Serialize)]
+struct Prediction {
+    original: f64,
+    candidate: f64,
+}
+
+impl Prediction {
+    fn of(measured: &[Measured]) -> Self {
+        let times = measured.iter().map(Measured::times);
+        let (original, candidate) = times.fold((0.0, 0.0), |sum, times| (sum.0 + times.0, sum.1 + times.1));
+        Self { original, candidate }
+    }
 }
 
 /// How often it is looked whether somebody wants this to end.
@@ -105,6 +126,8 @@ fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     if let Some(python) = &args.python {
         loaded.settings.python = Some(settings::absolute(python)?);
     }
+    // Whether something is right is not asked of a model by a setting.
+    loaded.settings.evaluator.predict = args.predict.clone().unwrap_or_default();
     let environment = Environment::of_project(&loaded, &folder);
     let python = environment.context("no Python was found; name one by --python")?.python;
     let (evaluator, limits) = (&loaded.settings.evaluator, loaded.settings.workloads.limits());
@@ -222,8 +245,11 @@ fn write(
     out: &mut impl Write,
 ) -> anyhow::Result<u8> {
     let claim = Claim::of_all(&verdict.measured).filter(|_| verdict.is_accepted());
+    let predicted = (verdict.outcome == Outcome::Predicted).then(|| Prediction::of(&verdict.measured));
     let (word, reason, evidence, line, code) = match &verdict.outcome {
         Outcome::Accepted => ("accepted", None, None, None, 0),
+        // Whoever asks for the status wants to know whether it is right.
+        Outcome::Predicted => ("predicted", None, None, None, FAILED),
         Outcome::Refused { reason, evidence, line } => ("refused", Some(reason.name()), Some(evidence), *line, FOUND),
         Outcome::Undecided { why } => ("undecided", None, Some(why), None, FAILED),
     };
@@ -241,6 +267,7 @@ fn write(
             interval: claim.as_ref().map(|claim| [claim.ratio.low, claim.ratio.high]),
             offer: claim.is_some() && objection.is_none(),
             objection,
+            predicted,
             notes: &verdict.notes,
             measured: verdict.measured.iter().map(Figures::of).collect(),
             stages: &verdict.stages,
@@ -268,6 +295,9 @@ fn write(
     }
     for note in &verdict.notes {
         writeln!(out, "  note: {note}")?;
+    }
+    if let Some(Prediction { original, candidate }) = predicted {
+        writeln!(out, "  predicted {:.2}×: {original:.4} → {candidate:.4} ms", original / candidate)?;
     }
     if let Some(claim) = &claim {
         let (before, after) = claim.times;

@@ -26,6 +26,8 @@ pub struct Verdict {
 pub enum Outcome {
     /// Every check passed.
     Accepted,
+    /// It compiles for a GPU that is not here, and a model says what it would take: it was neither run nor checked.
+    Predicted,
     /// It is out.
     Refused {
         /// The kind of failure.
@@ -51,7 +53,7 @@ impl Outcome {
             // More than a multiprocessor has: Triton says so when it loads the kernel.
             Self::Refused { reason: Reason::Run, evidence, .. } => evidence.contains("OutOfResources: out of resource"),
             Self::Refused { reason, .. } => reason.lies_in_the_text(),
-            Self::Accepted | Self::Undecided { .. } => false,
+            Self::Accepted | Self::Predicted | Self::Undecided { .. } => false,
         }
     }
 
@@ -61,7 +63,7 @@ impl Outcome {
         match self {
             Self::Refused { reason, .. } => *reason == Reason::DeviceMemory,
             Self::Undecided { why } => ["out of memory", "device's memory"].iter().any(|words| why.contains(words)),
-            Self::Accepted => false,
+            Self::Accepted | Self::Predicted => false,
         }
     }
 }

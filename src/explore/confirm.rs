@@ -85,13 +85,15 @@ impl Run<'_> {
         }
         self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
         let (speedup, refused) = match verdict.outcome {
-            Judged::Accepted => match Speedup::believed(&verdict.measured, &self.bench.environment()) {
-                Ok(speedup) => (Some(speedup), None),
-                Err(why) => {
-                    self.objections.push((candidate.describe(), why));
-                    (None, None)
+            Judged::Accepted | Judged::Predicted => {
+                match Speedup::believed(&verdict.measured, &self.bench.environment()) {
+                    Ok(speedup) => (Some(speedup), None),
+                    Err(why) => {
+                        self.objections.push((candidate.describe(), why));
+                        (None, None)
+                    }
                 }
-            },
+            }
             Judged::Refused { reason, evidence, .. } => {
                 self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
                 (None, Some((reason, evidence)))

@@ -73,6 +73,7 @@ pub(super) fn judge(bench: &Evaluator, task: &Task, observer: &dyn Observer) -> 
 
 fn summary(name: &str, run: &str, verdict: &Verdict, bench: &Evaluator) -> Result<String, OptimizeError> {
     match &verdict.outcome {
+        Judged::Predicted => Err(failed("a model says nothing of what is measured")),
         Judged::Accepted => Ok(match Speedup::believed(&verdict.measured, &bench.environment()) {
             Ok(speedup) => format!("`{name}` is {}, than before `{run}`.", speedup.label()),
             Err(why) => format!("`{name}` is not certainly faster than before `{run}`: {why}."),

@@ -176,8 +176,8 @@ fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<
 }
 
 /// Whoever waits for a verdict gets one, whatever becomes of the thread.
-fn judged_or_not(bench: &Evaluator, task: &Task) -> Verdict {
-    catch_unwind(AssertUnwindSafe(|| bench.judge(task)))
+fn judged_or_not(judge: impl FnOnce() -> Verdict) -> Verdict {
+    catch_unwind(AssertUnwindSafe(judge))
         .unwrap_or_else(|_| Verdict::undecided("judging broke off: this is a fault of warpsmith's"))
 }
 
@@ -250,7 +250,7 @@ impl Run<'_> {
                     let effort = Effort { thorough: false, sanitizer: false, beyond: false, rough, full, contender };
                     let task = self.task(original, &text, effort, SEARCHED)?;
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
-                    scope.spawn(move || sender.send(Box::new((id, judged_or_not(&bench, &task)))));
+                    scope.spawn(move || sender.send(Box::new((id, judged_or_not(|| bench.judge(&task))))));
                     flying += 1;
                 }
                 if flying == 0 && !(waits && self.goes_on(0)) {
@@ -316,7 +316,7 @@ impl Run<'_> {
     fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
         self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
         let (fate, refused, measured) = match verdict.outcome {
-            Judged::Accepted => {
+            Judged::Accepted | Judged::Predicted => {
                 let speedup = rough(&verdict.measured);
                 search.memory.measured(&verdict.measured);
                 self.look_at_floor(&verdict.measured);
@@ -375,5 +375,18 @@ impl Run<'_> {
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The search counts what is under way by what comes back: it waited for ever for a thread that had panicked.
+    #[test]
+    fn whoever_waits_for_a_verdict_gets_one() {
+        let broken = judged_or_not(|| std::panic::resume_unwind(Box::new("on purpose")));
+        assert!(matches!(broken.outcome, Judged::Undecided { why } if why.contains("broke off")));
+        assert!(judged_or_not(|| Verdict { outcome: Judged::Accepted, ..Verdict::undecided("") }).is_accepted());
     }
 }

@@ -48,6 +48,15 @@ fn without_a_gpu_candidates_are_ranked_by_a_model_that_says_so() {
     assert!(!text(&skills.stdout).contains("double") && !text(&skills.stdout).contains("H200"));
     let refused = predict(&project, &["--apply"]);
     assert!(!refused.status.success() && text(&refused.stderr).contains("--apply"), "{}", text(&refused.stderr));
+    // Of what a model says nobody is told that it is right.
+    let half = ROWS.replace("(n_rows,)", "(n_rows // 2,)");
+    std::fs::write(project.path("half.py"), half).unwrap();
+    let mut verify = project.command(&["verify", "rows.py", "half.py", "--predict", "h200", "--json"]);
+    let verified = verify.env_remove("WARPSMITH_FAKE_DEVICE").output().unwrap();
+    let verdict: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
+    assert_eq!((verdict["verdict"].as_str(), verified.status.code()), (Some("predicted"), Some(2)));
+    assert!(verdict["predicted"]["candidate"].as_f64() < verdict["predicted"]["original"].as_f64(), "{verdict}");
+    assert_eq!((verdict["offer"].as_bool(), verdict["speedup"].is_null()), (Some(false), true));
     let unknown = project.command(&["optimize", "rows.py", "--predict", "mi300"]).output().unwrap();
     assert!(text(&unknown.stderr).contains("no GPU is known as `mi300`; there are NVIDIA B200"));
 }

@@ -54,7 +54,7 @@ impl Predictor {
         for workload in &task.workloads {
             match self.times(task, workload) {
                 Ok(times) => {
-                    verdict.outcome = Outcome::Accepted;
+                    verdict.outcome = Outcome::Predicted;
                     verdict.measured.push(self.measured(workload, times));
                 }
                 Err(Stop::Undecided(why)) => {
@@ -67,7 +67,7 @@ impl Predictor {
                 }
             }
         }
-        let passed = verdict.is_accepted();
+        let passed = verdict.outcome == Outcome::Predicted;
         let evidence = match &verdict.outcome {
             Outcome::Refused { evidence, .. } => evidence.clone(),
             _ => NOTE.to_owned(),

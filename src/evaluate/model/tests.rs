@@ -76,6 +76,36 @@ fn bytes_are_counted_whether_rounds_are_gone_through_or_not() {
     assert_eq!((twice.loaded[&0], twice.again[&0]), (307_200.0, 204_800.0));
 }
 
+/// Where no round is like the one before, most are counted all the same without being gone through.
+#[test]
+fn long_loops_of_uneven_rounds_come_to_an_end() {
+    let text = r#"module {
+  tt.func public @kernel(%A: !tt.ptr<f32>, %N: i32) attributes {noinline = false} {
+    %zero = arith.constant 0 : i32
+    %one = arith.constant 1 : i32
+    %r = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32>
+    %end = scf.for %i = %zero to %N step %one iter_args(%sum = %one) -> (i32)  : i32 {
+      %more = arith.addi %sum, %i : i32
+      %at = arith.andi %more, %one : i32
+      %p = tt.splat %A : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>>
+      %o = tt.splat %at : i32 -> tensor<1024xi32>
+      %s = arith.addi %o, %r : tensor<1024xi32>
+      %q = tt.addptr %p, %s : tensor<1024x!tt.ptr<f32>>, tensor<1024xi32>
+      %v = tt.load %q : tensor<1024x!tt.ptr<f32>>
+      scf.yield %more : i32
+    }
+    tt.return
+  }
+}
+"#;
+    let place = Place { program: [0; 3], grid: [1; 3] };
+    let rounds = 10_000_000;
+    let arguments = [Argument::Pointer(0), Argument::Int(rounds)];
+    let work = run::work(&ttir::parse(text), "kernel", &arguments, place).unwrap();
+    assert_eq!(work.rounds, rounds as f64);
+    assert!((work.loaded[&0] / (rounds as f64 * 4096.0) - 1.0).abs() < 0.02, "{work:?}");
+}
+
 #[test]
 fn rows_that_are_read_once_are_faster() {
     let gpu = Gpu::named("h200").unwrap();
