@@ -1,5 +1,6 @@
 //! `cargo xtask gpu-test`: optimizing on a real GPU, from the command line and from Neovim; the fence around candidates; and
-//! the judge, by its suite and in figures, with torch and without; what recording costs.
+//! the judge, by its suite and in figures, with torch and without; what recording costs; what searches make of a suite of files, and
+//! what the model of a GPU says of the same candidates.
 
 use std::path::Path;
 use std::process::Command;
@@ -55,12 +56,21 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     launches.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
     let mut recording = script("recording.py");
     recording.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--packages").args(&wheels);
+    let (searched, journals) = (root.join("target/gpu-optimize.json"), root.join("target/gpu-journals"));
+    let mut searching = script("optimize.py");
+    searching.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--out").arg(&searched);
+    searching.args(["--limit", "14400", "--journals"]).arg(&journals);
+    let mut predicting = script("predicted.py");
+    predicting.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--journals").arg(&journals);
+    predicting.arg("--out").arg(root.join("target/gpu-predicted.json"));
     let all = [
         ("optimizing", optimizing),
         ("recording", recording),
         ("the fence", script("fence.py")),
         ("kernels by themselves", launches),
         ("judging", judging),
+        ("the suite of files to optimize", searching),
+        ("predicting what was measured there", predicting),
     ];
     for (what, mut command) in all {
         // Each says something, whatever the others do.
@@ -69,7 +79,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
             failed.push(what);
         }
     }
-    say(&format!("Results in {} and {}: keep those that count in docs/results/", results.display(), judged.display()));
+    let all = [&results, &judged, &searched].map(|path| path.display().to_string()).join(", ");
+    say(&format!("Results in {all}: keep those that count in docs/results/"));
     ensure!(failed.is_empty(), "not as it should be: {}", failed.join(", "));
     Ok(())
 }
