@@ -87,8 +87,7 @@ struct Prediction {
 
 impl Prediction {
     fn of(measured: &[Measured]) -> Self {
-        let times = measured.iter().map(Measured::times);
-        let (original, candidate) = times.fold((0.0, 0.0), |sum, times| (sum.0 + times.0, sum.1 + times.1));
+        let (original, candidate) = Measured::sum_of_times(measured);
         Self { original, candidate }
     }
 }

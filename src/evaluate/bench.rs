@@ -111,8 +111,8 @@ impl Bench {
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
         let on = device.map_or(On::Devices, On::Device);
-        let (mut bench, forker) = Self::without_comparer(python, &on, limits, waiting)?;
-        bench.comparer = Mutex::new(Some(Comparer::start(&forker, &bench.ties)?));
+        let mut bench = Self::without_comparer(python, &on, limits, waiting)?;
+        bench.comparer = Mutex::new(Some(Comparer::start(&bench.forker, &bench.ties)?));
         if let super::Devices::Found(found) = super::devices()
             && let Some(found) = found.into_iter().nth(device.unwrap_or(0))
         {
@@ -134,7 +134,7 @@ impl Bench {
         let (name, capability, multiprocessors) = (gpu.name.to_owned(), gpu.capability, gpu.multiprocessors);
         let shared = occupancy::Limits::of(capability).map_or(48 << 10, |limits| limits.shared_of_block);
         let on = On::Played(Played { name, capability, multiprocessors, shared });
-        let (mut bench, _) = Self::without_comparer(python, &on, limits, waiting)?;
+        let mut bench = Self::without_comparer(python, &on, limits, waiting)?;
         bench.environment.device = predicted(gpu.name);
         if bench.environment.torch.is_empty() {
             return Err(ForkerError::Unfit(format!("predicting needs torch in {}", python.display())));
@@ -147,16 +147,16 @@ impl Bench {
         on: &On,
         limits: Limits,
         waiting: &dyn Fn() -> bool,
-    ) -> Result<(Self, Arc<Forker>), ForkerError> {
+    ) -> Result<Self, ForkerError> {
         let forker = Arc::new(Forker::start(python, on, waiting)?);
         let scratch = tempfile::tempdir()
             .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
         let seed = u64::from_le_bytes(random());
         let (ties, comparer, rate, baselines, next, launchers, uuid, lock) = Default::default();
-        let bench = Self {
+        Ok(Self {
             environment: forker.environment().clone(),
             uuid,
-            forker: Arc::clone(&forker),
+            forker,
             python: python.to_owned(),
             limits,
             seed,
@@ -173,8 +173,7 @@ impl Bench {
             next,
             launchers,
             ties,
-        };
-        Ok((bench, forker))
+        })
     }
 
     /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again.

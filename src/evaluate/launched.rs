@@ -8,15 +8,19 @@ use super::verdict::Reason;
 use crate::protocol::{Source, Workload};
 use crate::workload::launch_of_candidate;
 
+/// What a candidate is called with: of a launch by comment it has numbers of its own.
+pub(super) fn of_candidate(workload: &Workload, task: &Task) -> Workload {
+    if workload.source != Source::Launch {
+        return workload.clone();
+    }
+    let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
+    launch_of_candidate(workload, &read(&task.original), &read(&task.candidate))
+}
+
 impl Case<'_> {
     /// What the candidate is called with.
     pub(super) fn workload(&self, task: &Task) -> Workload {
-        let workload = &self.baseline.original.workload;
-        if workload.source != Source::Launch {
-            return workload.clone();
-        }
-        let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
-        launch_of_candidate(workload, &read(&task.original), &read(&task.candidate))
+        of_candidate(&self.baseline.original.workload, task)
     }
 
     /// A launch by itself returns nothing: its arguments are its results.

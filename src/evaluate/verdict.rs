@@ -212,6 +212,12 @@ pub struct Floor {
 }
 
 impl Measured {
+    /// Milliseconds of original and candidate of all calls together, each counted once.
+    #[must_use]
+    pub fn sum_of_times(all: &[Self]) -> (f64, f64) {
+        all.iter().map(Self::times).fold((0.0, 0.0), |sum, times| (sum.0 + times.0, sum.1 + times.1))
+    }
+
     /// Median milliseconds of original and candidate with a cold L2.
     #[must_use]
     pub fn times(&self) -> (f64, f64) {

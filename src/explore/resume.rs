@@ -8,7 +8,7 @@ use super::journal::{Begun, Came, Ended, Entry, Journal, Made, read};
 use super::prepare::Target;
 use super::propose::Search;
 use super::run::{Run, failed};
-use super::speedup::{on_calls, sum_of_times};
+use super::speedup::on_calls;
 use super::tree::{Fate, Id};
 use super::{OptimizeError, Outcome, Request, Subject, Work};
 use crate::clock::now_milliseconds;
@@ -154,7 +154,7 @@ impl Run<'_> {
     ) {
         let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
         let (seconds, calls) = (self.seconds(), on_calls(measured));
-        let times = (!measured.is_empty()).then(|| sum_of_times(measured));
+        let times = (!measured.is_empty()).then(|| Measured::sum_of_times(measured));
         self.journal.write(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered }));
     }
 

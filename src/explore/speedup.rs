@@ -103,7 +103,7 @@ impl Speedup {
         if ratio < LEAST_PREDICTED {
             return Err(format!("the model does not tell it from the original ({ratio:.2}×)"));
         }
-        let (before_ms, after_ms) = sum_of_times(measured);
+        let (before_ms, after_ms) = Measured::sum_of_times(measured);
         let call = |one: &Measured| {
             let (before_ms, after_ms) = one.times();
             let ratio = before_ms / after_ms;
@@ -194,12 +194,6 @@ pub(super) fn floor_share(measured: &[Measured]) -> Option<(f64, f64)> {
         (before, after) = (before + count(one) * times.0, after + count(one) * times.1);
     }
     (after > 0.0 && before > 0.0).then(|| (floor / before, floor / after))
-}
-
-/// Milliseconds of original and candidate, of all calls.
-pub(super) fn sum_of_times(measured: &[Measured]) -> (f64, f64) {
-    let times = measured.iter().map(Measured::times);
-    times.fold((0.0, 0.0), |sum, times| (sum.0 + times.0, sum.1 + times.1))
 }
 
 fn count(measured: &Measured) -> f64 {

@@ -9,14 +9,14 @@ use crate::clock::now_milliseconds;
 use crate::evaluate::baseline::Undecided;
 use crate::evaluate::bench::{Bench, Limits, lock, project};
 use crate::evaluate::judge::Task;
+use crate::evaluate::launched::of_candidate;
 use crate::evaluate::process::Runner;
 use crate::evaluate::stop::{Stop, strange};
 use crate::evaluate::trials::title;
 use crate::evaluate::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Weights};
-use crate::protocol::{Drafted, Environment, Source, Workload};
+use crate::protocol::{Drafted, Workload};
 use crate::python::ForkerError;
-use crate::workload::launch_of_candidate;
 
 /// What is said of everything that is predicted.
 const NOTE: &str = "predicted by a model: neither run nor checked";
@@ -99,13 +99,7 @@ impl Predictor {
                 }
             }
         };
-        let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
-        // Of a launch by comment the candidate has numbers of its own.
-        let own = match workload.source {
-            Source::Launch => launch_of_candidate(workload, &read(&task.original), &read(&task.candidate)),
-            _ => workload.clone(),
-        };
-        let drafts = self.drafts((&task.candidate, &task.folder), &own, false)?;
+        let drafts = self.drafts((&task.candidate, &task.folder), &of_candidate(workload, task), false)?;
         let candidate = predict(&drafts, &self.gpu).map_err(|why| Stop::Refused(Reason::Run, why, None))?;
         Ok((original, candidate))
     }
@@ -124,7 +118,6 @@ impl Predictor {
         let request = RunnerRequest::Compile { inputs: Inputs::default(), chosen: Vec::new() };
         match runner.ask(&request, bench.limits.compile)? {
             RunnerReply::Compiled { notes, drafts, .. } => match notes.into_iter().next() {
-                // What is asked of data that are not there says nothing of a candidate whose original was not asked.
                 Some(note) => Err(Stop::Refused(Reason::Compile, note, None)),
                 None if drafts.is_empty() => {
                     Err(Stop::Refused(Reason::NoKernel, "the call launches no kernel of Triton's".to_owned(), None))
@@ -136,7 +129,7 @@ impl Predictor {
     }
 
     fn measured(&self, workload: &Workload, times: (f64, f64)) -> Measured {
-        let environment: Environment = self.bench.environment().clone();
+        let environment = self.bench.environment().clone();
         let at = u64::try_from(now_milliseconds() / 1000).unwrap_or(0);
         let (workload, count) = (title(workload), workload.count);
         Measured { workload, count, pairs: vec![times], drift: 1.0, environment, at, ..Measured::default() }

@@ -178,7 +178,7 @@ impl Machine<'_> {
                 let is_even = state.iter().zip(&before[2]).zip(&before[1]).all(|((a, b), c)| a.is_even(b, c));
                 if is_even {
                     let last = before[2].clone();
-                    state = state.iter().zip(&last).filter_map(|(now, before)| now.later(before, skipped)).collect();
+                    state = state.iter().zip(&last).map(|(now, before)| now.later(before, skipped)).collect();
                     let one = self.work.since(&since);
                     self.work.add(&one, skipped as f64);
                     done += skipped;

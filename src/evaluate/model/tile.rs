@@ -81,12 +81,12 @@ impl Tile {
         Self::of(shape.clone(), gathered(all, &shape, &steps))
     }
 
-    /// What comes after these two, if they go on evenly, `rounds` later; `None` where they do not.
-    pub(super) fn later(&self, before: &Self, rounds: i64) -> Option<Self> {
+    /// What this is `rounds` later, where it goes on as it has since `before`.
+    pub(super) fn later(&self, before: &Self, rounds: i64) -> Self {
         match (&before.elements, &self.elements) {
-            (Some(_), Some(_)) => Some(self.with(before, |now, before| now + (now - before) * rounds)),
+            (Some(_), Some(_)) => self.with(before, |now, before| now + (now - before) * rounds),
             // Of what is not known nothing more is.
-            _ => Some(self.clone()),
+            _ => self.clone(),
         }
     }
 
@@ -148,6 +148,6 @@ mod tests {
     fn what_goes_on_evenly_is_known_later() {
         let [a, b, c] = [0, 5, 10].map(|from| Tile::of(vec![2], vec![from, from + 1]));
         assert!(c.is_even(&b, &a) && !c.is_even(&a, &b));
-        assert_eq!(c.later(&b, 3), Some(Tile::of(vec![2], vec![25, 26])));
+        assert_eq!(c.later(&b, 3), Tile::of(vec![2], vec![25, 26]));
     }
 }

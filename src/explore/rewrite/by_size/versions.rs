@@ -133,7 +133,8 @@ fn extra<'a>(kept: &Candidate, other: &'a Candidate, own: &[Item<'a>], others: &
                 extra.kernels.insert(&kernel.name);
             }
             _ if item.kind.contains("import") => extra.imports.push(item.text),
-            _ if has_host => extra.host = Some(*item).filter(|_| extra.host.is_none()).map(Some)?,
+            _ if has_host && extra.host.is_none() => extra.host = Some(*item),
+            _ if has_host => return None,
             (_, Some(global), _) if is_free(&global.name) => extra.others.push(item.text),
             (.., Some(function)) if is_free(&function.name) => extra.others.push(item.text),
             _ => return None,
