@@ -165,28 +165,27 @@ impl Machine<'_> {
         let rounds = (high.unwrap_or(low + step) - low + step - 1).div_euclid(step).max(0);
         self.work.new_round();
         let mut before: Vec<Vec<Tile>> = Vec::new();
-        let mut done = 0;
+        let (mut done, mut seen) = (0, 0);
         while done < rounds {
             let since = self.work.clone();
             values[*counter] = Tile::scalar(low + done * step);
             names.iter().zip(&state).for_each(|(name, value)| values[*name] = value.clone());
             before.push(std::mem::replace(&mut state, self.region(body, Vec::new(), values)));
             self.work.new_round();
-            done += 1;
-            if done == 3 && rounds > ROUNDS {
+            let one = self.work.since(&since);
+            (done, seen) = (done + 1, seen + 1);
+            if seen == 3 && rounds > ROUNDS {
                 let skipped = rounds - ROUNDS;
                 let is_even = state.iter().zip(&before[2]).zip(&before[1]).all(|((a, b), c)| a.is_even(b, c));
                 if is_even {
                     let last = before[2].clone();
                     state = state.iter().zip(&last).map(|(now, before)| now.later(before, skipped)).collect();
-                    let one = self.work.since(&since);
                     self.work.add(&one, skipped as f64);
                     done += skipped;
                 }
             }
-            let is_long = done >= MOST_ROUNDS || self.operations >= MOST_OPERATIONS / 2;
+            let is_long = seen >= MOST_ROUNDS || self.operations >= MOST_OPERATIONS / 2;
             if is_long && rounds > done {
-                let one = self.work.since(&since);
                 self.work.add(&one, (rounds - done) as f64);
                 break;
             }

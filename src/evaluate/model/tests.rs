@@ -64,8 +64,8 @@ fn work_of(text: &str, program: i64, length: i64) -> Work {
 #[test]
 fn bytes_are_counted_whether_rounds_are_gone_through_or_not() {
     let text = rows(1);
-    // 2 rounds; 100, of which most are alike; and a row whose last part is masked.
-    for (length, expected) in [(1024, 2048.0), (51_200, 102_400.0), (51_000, 102_016.0)] {
+    // 2 rounds; 100, of which most are alike; a row whose last part is masked; and more rounds than are ever gone through.
+    for (length, expected) in [(1024, 2048.0), (51_200, 102_400.0), (51_000, 102_016.0), (2_560_000, 5_120_000.0)] {
         let work = work_of(&text, 0, length);
         assert_eq!(work.loaded[&0], expected, "{length}");
         assert_eq!(work.again[&0], 0.0);
