@@ -45,7 +45,7 @@ fn beside(
     let compile = || -> Result<(), Undecided> {
         let mut runner = start()?;
         while let Some(inputs) = inputs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| wanted()) {
-            let request = RunnerRequest::Compile { inputs: inputs.clone(), chosen: chosen.to_vec() };
+            let request = RunnerRequest::Compile { inputs: inputs.clone(), chosen: chosen.to_vec(), drafts: false };
             if runner.ask(&request, limit).is_err() {
                 break;
             }
@@ -97,7 +97,7 @@ impl Original {
         let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
         let limit = bench.limits.compile;
         let chosen = lock(&self.chosen).clone();
-        let request = RunnerRequest::Compile { inputs: first.clone(), chosen: chosen.clone() };
+        let request = RunnerRequest::Compile { inputs: first.clone(), chosen: chosen.clone(), drafts: false };
         let (each, waits) = {
             let mut running = self.process(bench)?;
             let Some(mut runner) = running.take() else { return Ok(()) };
@@ -168,8 +168,8 @@ impl Case<'_> {
         if !self.baseline.takes(self.bench, at)? {
             return Ok((Vec::new(), false));
         }
-        let request =
-            RunnerRequest::Compile { inputs: self.baseline.trials[at].inputs.clone(), chosen: self.chosen.clone() };
+        let (inputs, chosen) = (self.baseline.trials[at].inputs.clone(), self.chosen.clone());
+        let request = RunnerRequest::Compile { inputs, chosen, drafts: false };
         match self.runner.ask(&request, self.bench.limits.compile)? {
             RunnerReply::Compiled { notes, tunes, .. } => Ok((notes, tunes)),
             other => Err(strange(other)),

@@ -44,6 +44,8 @@ pub(super) struct Baseline {
     pub(super) checked: Mutex<BTreeMap<Tool, sanitizer::Found>>,
     /// Kernels that the device runs in the recorded call, once that was asked; `None` inside where its driver does not tell.
     pub(super) kernels: Mutex<Option<Option<Vec<String>>>>,
+    /// What the recorded call does, once that was asked; `None` inside where it cannot be told.
+    pub(super) counted: Mutex<Option<Option<super::verdict::Counted>>>,
     kept: Mutex<u64>,
     /// How many parts of the trials are compiled ahead.
     pub(super) prepared: Mutex<usize>,
@@ -141,7 +143,7 @@ impl Baseline {
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, lifted, checked, kernels) = Default::default();
-        let (kept, prepared, scout) = Default::default();
+        let (counted, kept, prepared, scout) = Default::default();
         Self {
             original,
             trials,
@@ -154,6 +156,7 @@ impl Baseline {
             lifted,
             checked,
             kernels,
+            counted,
             kept,
             prepared,
             scout,

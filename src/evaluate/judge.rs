@@ -312,6 +312,9 @@ impl Case<'_> {
             }
             if is_offer && self.effort.thorough && has_torch {
                 let since = Instant::now();
+                self.count();
+                self.lap("count", since);
+                let since = Instant::now();
                 self.kernels()?;
                 self.lap("kernels", since);
             }

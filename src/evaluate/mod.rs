@@ -8,6 +8,7 @@ mod checks;
 mod choices;
 mod claim;
 mod configurations;
+mod count;
 mod devices;
 mod figures;
 mod floor;
@@ -47,7 +48,7 @@ pub use pool::{Evaluator, can_judge};
 pub use remote::{Elsewhere, refuse as refuse_remote, serve as serve_remote};
 pub use sanitizer::sanitizer;
 pub use trials::title;
-pub use verdict::{Check, Floor, Measured, Outcome, Reason, Verdict};
+pub use verdict::{Check, Counted, Floor, Measured, Outcome, Reason, Verdict};
 
 /// What the machine has to measure on.
 #[derive(Clone, Debug, PartialEq, Eq)]

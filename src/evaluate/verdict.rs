@@ -188,6 +188,9 @@ pub struct Measured {
     /// What bounds the time of a call from below.
     #[serde(default)]
     pub floor: Floor,
+    /// What original and candidate do, where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<(Counted, Counted)>,
     /// By which factor the original's own time moved while it was measured.
     pub drift: f64,
     /// Where it ran.
@@ -209,6 +212,19 @@ pub struct Floor {
     pub measured: Option<f64>,
     /// Milliseconds at the rate of the data sheet for what certainly is not in the L2: no call is faster.
     pub hard: Option<f64>,
+}
+
+/// What a call does, counted in its compiled kernels, and what its device can do by its maker's data sheet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counted {
+    /// Bytes that cross the line to the device's memory, as far as a model of its caches can tell.
+    pub bytes: f64,
+    /// Operations on floats; a multiplication and an addition of a product are two.
+    pub operations: f64,
+    /// Operations a second of the units that do most of them.
+    pub peak: f64,
+    /// Bytes a second of the memory.
+    pub bandwidth: f64,
 }
 
 impl Measured {

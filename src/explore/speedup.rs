@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::statistics::median;
-use crate::evaluate::{Claim, Figures, Measured, is_predicted, is_stand_in};
+use crate::evaluate::{Claim, Counted, Figures, Measured, is_predicted, is_stand_in};
 use crate::protocol::Environment;
 
 /// A call that is this much slower makes a candidate slower, whatever it brings to others.
@@ -61,6 +61,9 @@ pub struct CallSpeedup {
     pub after_ms: f64,
     /// The least time that the memory lets it have over the times of original and candidate.
     pub floor_share: Option<(f64, f64)>,
+    /// What original and candidate do, where it was counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<(Counted, Counted)>,
 }
 
 impl Speedup {
@@ -108,7 +111,8 @@ impl Speedup {
             let (before_ms, after_ms) = one.times();
             let ratio = before_ms / after_ms;
             let (call, count) = (one.workload.clone(), one.count);
-            CallSpeedup { call, count, ratio, interval: [ratio, ratio], before_ms, after_ms, floor_share: None }
+            let (interval, counted) = ([ratio, ratio], one.counted);
+            CallSpeedup { call, count, ratio, interval, before_ms, after_ms, floor_share: None, counted }
         };
         let device = gpu.to_owned();
         Ok(Self {
@@ -160,6 +164,7 @@ impl CallSpeedup {
             before_ms: claim.times.0,
             after_ms: claim.times.1,
             floor_share: Figures::of(measured).floor_share,
+            counted: measured.counted,
         })
     }
 }

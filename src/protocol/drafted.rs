@@ -1,4 +1,4 @@
-//! Launches that were compiled for a GPU that is not there, and the GPU that is played.
+//! Launches that were compiled and not made, for a model; and the GPU that is played where none is there.
 
 use std::sync::OnceLock;
 

@@ -148,6 +148,8 @@ pub enum RunnerRequest {
         inputs: Inputs,
         /// What autotuners have chosen: of theirs nothing else is compiled.
         chosen: Vec<Tuned>,
+        /// Say what was compiled, for a model.
+        drafts: bool,
     },
     /// Call the entry once. Answered by [`RunnerReply::Ran`].
     Run(Call),
@@ -256,7 +258,7 @@ pub enum RunnerReply {
         notes: Vec<String>,
         /// Whether a call with them measures variants of a kernel: of one for which nothing is chosen.
         tunes: bool,
-        /// What was compiled, for a GPU that is not there.
+        /// What was compiled, if that was wanted.
         drafts: Vec<Drafted>,
     },
     /// The entry returned.

@@ -1,7 +1,7 @@
-//! What was compiled for a GPU that is not there.
+//! What was compiled, for a model that goes through it.
 
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use object::{Object as _, ObjectSection as _};
 use pyo3::prelude::*;
@@ -13,6 +13,8 @@ use crate::protocol::{Drafted, LaunchRecord, Parameter, Played};
 
 /// The child process drafts one candidate on one thread.
 static DRAFTS: Mutex<Vec<Drafted>> = Mutex::new(Vec::new());
+/// Whether they are kept.
+static WANTED: AtomicBool = AtomicBool::new(false);
 /// The tuner whose choices are compiled at present, by a number that is odd.
 static CHOICE: AtomicU64 = AtomicU64::new(0);
 
@@ -42,18 +44,23 @@ pub(super) fn choosing<T>(compile: impl FnOnce() -> T) -> T {
     out
 }
 
+/// From now on what is compiled is kept, or is not.
+pub(super) fn want(drafts: bool) {
+    WANTED.store(drafts, Ordering::Relaxed);
+}
+
 /// The launches that were compiled since this was asked last.
 pub(super) fn take() -> Vec<Drafted> {
     std::mem::take(&mut DRAFTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// Keeps what was compiled for a launch, where a GPU is played.
+/// Keeps what was compiled for a launch, where that is wanted.
 pub(super) fn keep(
     function: &Bound<'_, PyAny>,
     (args, kwargs): (&Bound<'_, PyTuple>, &Bound<'_, PyDict>),
     compiled: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    if Played::here().is_none() {
+    if !WANTED.load(Ordering::Relaxed) {
         return Ok(());
     }
     let helper = played(function.py())?;

@@ -60,7 +60,7 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
         let mut large = false;
         let reply = match request {
             RunnerRequest::Load { .. } => Err(failed("a runner loads one file")),
-            RunnerRequest::Compile { inputs, chosen } => Ok(runner.compile(&inputs, &chosen)),
+            RunnerRequest::Compile { inputs, chosen, drafts } => Ok(runner.compile(&inputs, &chosen, drafts)),
             RunnerRequest::Run(call) => {
                 let ran = runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran)));
                 large |= call.tail.is_some();
@@ -169,7 +169,8 @@ impl<'py, 'a> Runner<'py, 'a> {
         })
     }
 
-    fn compile(&self, inputs: &Inputs, chosen: &[Tuned]) -> RunnerReply {
+    fn compile(&self, inputs: &Inputs, chosen: &[Tuned], drafts: bool) -> RunnerReply {
+        draft::want(drafts);
         let ahead = || -> PyResult<()> {
             let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
             let tuners = Tuners::install(self.py, Way::Compile, chosen)?;

@@ -54,6 +54,8 @@ pub(super) struct Time {
     /// What each program waits for, one after the other.
     pub(super) waits: f64,
     pub(super) total: f64,
+    /// Bytes that cross the line to the memory.
+    pub(super) bytes: f64,
 }
 
 /// The time of so many programs, each of which does as much as `each`. `sizes` are the bytes behind the parameters, where they are
@@ -73,8 +75,8 @@ pub(super) fn time(each: &Work, programs: f64, taken: Taken, sizes: &[Option<f64
     let stored: f64 = each.stored.values().sum();
     let in_flight = at_once * (loaded / each.rounds.max(1.0)).max(1.0) * stages;
     let reached = (gpu.bandwidth * REACHED).min((in_flight / LATENCY).max(1.0));
-    let memory =
-        dram(each, programs, at_once, sizes, gpu) / if loaded > 0.0 { reached } else { gpu.bandwidth * REACHED };
+    let bytes = dram(each, programs, at_once, sizes, gpu);
+    let memory = bytes / if loaded > 0.0 { reached } else { gpu.bandwidth * REACHED };
     let l2 = (loaded + stored) * programs / (FROM_L2 * multiprocessors.min(programs) * gpu.clock);
 
     let spilled = 1.0 + f64::from(taken.stack) / 256.0;
@@ -90,7 +92,7 @@ pub(super) fn time(each: &Work, programs: f64, taken: Taken, sizes: &[Option<f64
 
     let bounds = [memory, l2, lanes, tensor, waits];
     let total = bounds.iter().map(|bound| bound.powf(OVERLAP)).sum::<f64>().powf(1.0 / OVERLAP) + LAUNCH;
-    Some(Time { memory, l2, lanes, tensor, waits, total })
+    Some(Time { memory, l2, lanes, tensor, waits, total, bytes })
 }
 
 /// Nanoseconds of one program's products on the tensor cores of its multiprocessor.
@@ -100,14 +102,19 @@ fn tensor(each: &Work, taken: Taken, gpu: &Gpu) -> f64 {
     let by_tile = (side / 128.0).min(1.0).sqrt();
     let is_small = gpu.capability >= 90 && (side < 64.0 || taken.warps < 4);
     let reached = 0.85 * by_tile * if is_small { 0.6 } else { 1.0 } * if taken.stages > 1 { 1.0 } else { 0.6 };
-    let rate = |bits: u32| match bits {
-        0 | 64 => gpu.lanes * 0.7,
+    let rate = |bits: u32| if bits == 0 { 0.7 } else { 1.0 } * rate(bits, gpu);
+    each.multiplied.iter().map(|(&bits, &count)| count / (rate(bits) * reached) / gpu.clock).sum()
+}
+
+/// Multiplications and additions a clock of one multiprocessor on factors of so many bits; of 0 they are taken as they are, in fp32.
+pub(super) fn rate(bits: u32, gpu: &Gpu) -> f64 {
+    match bits {
+        0 | 64 => gpu.lanes,
         8 if gpu.capability >= 89 => gpu.tensor * 2.0,
         1..=16 => gpu.tensor,
         // Factors in fp32 are taken as tf32.
         _ => gpu.tensor / 2.0,
-    };
-    each.multiplied.iter().map(|(&bits, &count)| count / (rate(bits) * reached) / gpu.clock).sum()
+    }
 }
 
 /// Bytes that cross the line to the memory: everything once, and of what is asked for again as much as the L2 has lost.

@@ -55,14 +55,24 @@ impl Gpu {
         })
     }
 
+    /// The one that a driver calls so.
+    #[must_use]
+    pub fn of_device(name: &str) -> Option<Self> {
+        Self::all().find(|gpu| gpu.name == name)
+    }
+
     /// The one that is meant by a part of its name: `h200`.
     ///
     /// # Errors
     /// The names of all, where none is meant.
     pub fn named(name: &str) -> Result<Self, String> {
         let plain = |text: &str| text.to_lowercase().replace([' ', '-', '_'], "");
-        let is_meant = |gpu: &Self| !name.trim().is_empty() && plain(gpu.name).contains(&plain(name));
-        Self::all().find(is_meant).ok_or_else(|| {
+        let meant = plain(name);
+        // An A10 is no A100.
+        let is_meant: [&dyn Fn(&Self) -> bool; 2] =
+            [&|gpu| plain(gpu.name).ends_with(&meant), &|gpu| plain(gpu.name).contains(&meant)];
+        let found = is_meant.iter().find_map(|is_meant| Self::all().find(|gpu| is_meant(gpu)));
+        found.filter(|_| !meant.is_empty()).ok_or_else(|| {
             let known: Vec<&str> = Self::all().map(|gpu| gpu.name).collect();
             format!("no GPU is known as `{name}`; there are {}", known.join(", "))
         })
@@ -79,6 +89,10 @@ mod tests {
         assert_eq!(Gpu::named("h200").unwrap().name, "NVIDIA H200");
         assert_eq!(Gpu::named("RTX 4090").unwrap().capability, 89);
         assert_eq!(Gpu::named("H100").unwrap().bandwidth, 3350.0);
+        // The longer names stand before these.
+        assert_eq!(["a10", "L4"].map(|name| Gpu::named(name).unwrap().name), ["NVIDIA A10", "NVIDIA L4"]);
+        assert_eq!(Gpu::of_device("NVIDIA H200").unwrap().capability, 90);
+        assert_eq!(Gpu::of_device("NVIDIA H200 MIG 1g.18gb"), None);
         assert!(Gpu::named("mi300").unwrap_err().contains("NVIDIA L40S"));
         assert!(Gpu::named(" ").is_err());
     }

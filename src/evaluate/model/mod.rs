@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 pub use gpu::Gpu;
 pub(super) use predictor::Predictor;
 
+use super::verdict::Counted;
 use crate::protocol::{Drafted, Parameter};
 use cost::{Taken, Time};
 use run::{Argument, Place};
@@ -22,21 +23,28 @@ use work::Work;
 /// Programs of a grid that are gone through, for all.
 const SAMPLED: i64 = 5;
 
-/// Milliseconds of a call that makes these launches; of a tuner's choices the fastest counts.
+/// What a call may take, and what it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Predicted {
+    pub(super) milliseconds: f64,
+    pub(super) counted: Counted,
+}
+
+/// What a call that makes these launches may take; of a tuner's choices the fastest counts.
 ///
 /// # Errors
 /// What cannot be launched there, or is not understood.
-pub(super) fn predict(drafts: &[Drafted], gpu: &Gpu) -> Result<f64, String> {
-    let mut total = 0.0;
-    let mut choices: BTreeMap<u64, Result<f64, String>> = BTreeMap::new();
+pub(super) fn predict(drafts: &[Drafted], gpu: &Gpu) -> Result<Predicted, String> {
+    let mut all = Vec::new();
+    let mut choices: BTreeMap<u64, Result<Launch, String>> = BTreeMap::new();
     for draft in drafts {
-        let one = launch(draft, gpu).map(|time| time.total / 1e6);
+        let one = launch(draft, gpu);
         match draft.choice {
-            None => total += one?,
+            None => all.push(one?),
             Some(choice) => {
                 let best = choices.entry(choice).or_insert_with(|| one.clone());
                 if let Ok(one) = one
-                    && best.as_ref().is_ok_and(|best| one < *best) | best.is_err()
+                    && best.as_ref().is_ok_and(|best| one.time.total < best.time.total) | best.is_err()
                 {
                     *best = Ok(one);
                 }
@@ -44,18 +52,46 @@ pub(super) fn predict(drafts: &[Drafted], gpu: &Gpu) -> Result<f64, String> {
         }
     }
     for one in choices.into_values() {
-        total += one?;
+        all.push(one?);
     }
-    Ok(total)
+    let milliseconds = all.iter().map(|one| one.time.total / 1e6).sum();
+    Ok(Predicted { milliseconds, counted: counted(&all, gpu) })
 }
 
-/// The time of one launch.
-fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Time, String> {
+/// What launches do together.
+fn counted(launches: &[Launch], gpu: &Gpu) -> Counted {
+    let mut products: BTreeMap<u32, f64> = BTreeMap::new();
+    let (mut bytes, mut floats) = (0.0, 0.0);
+    for Launch { time, work, programs } in launches {
+        bytes += time.bytes;
+        floats += work.floats * programs;
+        for (&bits, &count) in &work.multiplied {
+            *products.entry(bits).or_default() += 2.0 * count * programs;
+        }
+    }
+    let operations = floats + products.values().sum::<f64>();
+    let most = products.into_iter().max_by(|one, other| one.1.total_cmp(&other.1)).filter(|(_, most)| *most > floats);
+    let rate = cost::rate(most.map_or(0, |(bits, _)| bits), gpu);
+    let peak = 2e9 * rate * gpu.clock * f64::from(gpu.multiprocessors);
+    Counted { bytes, operations, peak, bandwidth: gpu.bandwidth * 1e9 }
+}
+
+/// A launch with what it may take.
+#[derive(Clone, Debug, Default)]
+struct Launch {
+    time: Time,
+    /// That of each program.
+    work: Work,
+    programs: f64,
+}
+
+/// What one launch may take.
+fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Launch, String> {
     let count = |at: usize| draft.grid.get(at).copied().unwrap_or(1).max(1);
     let grid = [count(0), count(1), count(2)];
     let programs: i64 = grid.iter().product();
     if draft.grid.contains(&0) {
-        return Ok(Time::default());
+        return Ok(Launch::default());
     }
     let functions = ttir::parse(&draft.text);
     let arguments: Vec<Argument> = draft.parameters.iter().map(argument).collect();
@@ -73,7 +109,7 @@ fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Time, String> {
     let lacks = || format!("out of resource: `{}` takes more shared memory or registers than there are", draft.kernel);
     let time = cost::time(&each, programs as f64, taken, &sizes, gpu).ok_or_else(lacks)?;
     tracing::debug!(kernel = draft.kernel, ?grid, ?taken, ?time, "a launch was predicted");
-    Ok(time)
+    Ok(Launch { time, work: each, programs: programs as f64 })
 }
 
 /// Programs from the first to the last, and the share of all that each stands for.

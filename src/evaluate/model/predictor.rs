@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use super::{Gpu, predict};
+use super::{Gpu, Predicted, predict};
 use crate::clock::now_milliseconds;
 use crate::evaluate::baseline::Undecided;
 use crate::evaluate::bench::{Bench, Limits, lock, project};
@@ -25,8 +25,8 @@ const NOTE: &str = "predicted by a model: neither run nor checked";
 pub(in crate::evaluate) struct Predictor {
     bench: Bench,
     gpu: Gpu,
-    /// Milliseconds of originals, by text and call.
-    originals: Mutex<HashMap<blake3::Hash, Arc<Mutex<Option<f64>>>>>,
+    /// What originals take, by text and call.
+    originals: Mutex<HashMap<blake3::Hash, Arc<Mutex<Option<Predicted>>>>>,
 }
 
 impl Predictor {
@@ -52,10 +52,10 @@ impl Predictor {
         let mut verdict = Verdict::undecided("there is no call to judge it by");
         verdict.notes.push(NOTE.to_owned());
         for workload in &task.workloads {
-            match self.times(task, workload) {
-                Ok(times) => {
+            match self.both(task, workload) {
+                Ok(both) => {
                     verdict.outcome = Outcome::Predicted;
-                    verdict.measured.push(self.measured(workload, times));
+                    verdict.measured.push(self.measured(workload, both));
                 }
                 Err(Stop::Undecided(why)) => {
                     verdict.outcome = Outcome::Undecided { why };
@@ -76,8 +76,8 @@ impl Predictor {
         verdict
     }
 
-    /// Milliseconds of original and candidate.
-    fn times(&self, task: &Task, workload: &Workload) -> Result<(f64, f64), Stop> {
+    /// What original and candidate take.
+    fn both(&self, task: &Task, workload: &Workload) -> Result<(Predicted, Predicted), Stop> {
         let text = std::fs::read(&task.original).map_err(Undecided::from)?;
         let mut key = blake3::Hasher::new();
         key.update(&text).update(serde_json::to_string(workload).map_err(Undecided::from)?.as_bytes());
@@ -85,7 +85,7 @@ impl Predictor {
         let original = {
             let mut known = lock(&known);
             match *known {
-                Some(time) => time,
+                Some(known) => known,
                 None => {
                     let fails = |stop| match stop {
                         Stop::Refused(_, evidence, _) => {
@@ -115,7 +115,7 @@ impl Predictor {
         let whose = (!trusted, Weights::default());
         let loaded = runner.load(file, folder, workload, whose, bench.limits.load)?;
         loaded.map_err(|raised| Stop::Refused(Reason::Load, raised.text, raised.line))?;
-        let request = RunnerRequest::Compile { inputs: Inputs::default(), chosen: Vec::new() };
+        let request = RunnerRequest::Compile { inputs: Inputs::default(), chosen: Vec::new(), drafts: true };
         match runner.ask(&request, bench.limits.compile)? {
             RunnerReply::Compiled { notes, drafts, .. } => match notes.into_iter().next() {
                 Some(note) => Err(Stop::Refused(Reason::Compile, note, None)),
@@ -128,10 +128,12 @@ impl Predictor {
         }
     }
 
-    fn measured(&self, workload: &Workload, times: (f64, f64)) -> Measured {
+    fn measured(&self, workload: &Workload, (original, candidate): (Predicted, Predicted)) -> Measured {
         let environment = self.bench.environment().clone();
         let at = u64::try_from(now_milliseconds() / 1000).unwrap_or(0);
         let (workload, count) = (title(workload), workload.count);
-        Measured { workload, count, pairs: vec![times], drift: 1.0, environment, at, ..Measured::default() }
+        let pairs = vec![(original.milliseconds, candidate.milliseconds)];
+        let counted = Some((original.counted, candidate.counted));
+        Measured { workload, count, pairs, counted, drift: 1.0, environment, at, ..Measured::default() }
     }
 }

@@ -255,6 +255,7 @@ impl Machine<'_> {
                 let elements: usize = operands.iter().map(|tile| tile.len()).sum();
                 let times = if op.name == "tt.scan" { 4.0 } else { 1.5 };
                 self.work.simple += elements as f64 * times;
+                self.work.floats += elements as f64;
                 self.work.exchanges += 1.0;
                 self.work.new_round();
             }
@@ -265,6 +266,7 @@ impl Machine<'_> {
                     let (simple, special) = price(name);
                     self.work.simple += simple * elements as f64;
                     self.work.special += special * elements as f64;
+                    self.work.floats += if computes_floats(name) { elements as f64 } else { 0.0 };
                 }
             }
         }
@@ -354,6 +356,16 @@ fn whole(bytes: usize, operands: &[&Tile]) -> Touched {
     let parameter = address.and_then(|address| usize::try_from(address >> APART).ok()?.checked_sub(1));
     let bytes = HashMap::from([(parameter.unwrap_or(UNKNOWN), bytes as f64)]);
     Touched { bytes, ..Touched::default() }
+}
+
+fn computes_floats(name: &str) -> bool {
+    const ARITHMETIC: &[&str] =
+        &["addf", "subf", "mulf", "divf", "remf", "negf", "maximumf", "minimumf", "maxnumf", "minnumf"];
+    name.strip_prefix("arith.").is_some_and(|name| ARITHMETIC.contains(&name))
+        || name.starts_with("math.")
+        || name.starts_with("tt.precise_")
+        || name == "tt.extern_elementwise"
+        || name == "tt.clampf"
 }
 
 /// Instructions for each element: of the ordinary units, and of those for functions.

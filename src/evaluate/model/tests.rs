@@ -76,6 +76,22 @@ fn bytes_are_counted_whether_rounds_are_gone_through_or_not() {
     assert_eq!((twice.loaded[&0], twice.again[&0]), (307_200.0, 204_800.0));
 }
 
+#[test]
+fn what_a_call_does_is_counted_for_all_its_programs() {
+    let gpu = Gpu::named("h200").unwrap();
+    let [once, thrice] = [1, 3].map(|passes| predict(&[drafted(rows(passes), 1000, 8192)], &gpu).unwrap().counted);
+    // A sum adds each element.
+    assert_eq!(once.operations, 1000.0 * 8192.0);
+    assert_eq!(thrice.operations, 3.0 * once.operations);
+    // All of it is loaded once, and some of it again.
+    assert!(
+        once.bytes == 2.0 * 1000.0 * 8192.0 && (once.bytes..3.0 * once.bytes).contains(&thrice.bytes),
+        "{thrice:?}"
+    );
+    assert_eq!(once.bandwidth, 4.8e12);
+    assert!((once.peak / 61.8e12 - 1.0).abs() < 0.01, "{}", once.peak);
+}
+
 /// Where no round is like the one before, most are counted all the same without being gone through.
 #[test]
 fn long_loops_of_uneven_rounds_come_to_an_end() {
@@ -109,13 +125,13 @@ fn long_loops_of_uneven_rounds_come_to_an_end() {
 #[test]
 fn rows_that_are_read_once_are_faster() {
     let gpu = Gpu::named("h200").unwrap();
-    let time = |passes: usize| predict(&[drafted(rows(passes), 16_384, 8192)], &gpu).unwrap();
+    let time = |passes: usize| predict(&[drafted(rows(passes), 16_384, 8192)], &gpu).unwrap().milliseconds;
     let (once, thrice) = (time(1), time(3));
     // 268 MB at 4.8 TB/s are 56 µs.
     assert!((0.056..0.15).contains(&once), "{once}");
     assert!(thrice > 1.3 * once, "{thrice} {once}");
     // Half as many programs on a GPU with a fifth of the bandwidth.
-    let slow = predict(&[drafted(rows(1), 8192, 8192)], &Gpu::named("l40s").unwrap()).unwrap();
+    let slow = predict(&[drafted(rows(1), 8192, 8192)], &Gpu::named("l40s").unwrap()).unwrap().milliseconds;
     assert!(slow > 1.5 * once, "{slow} {once}");
 }
 
@@ -123,12 +139,12 @@ fn rows_that_are_read_once_are_faster() {
 fn of_what_a_tuner_may_choose_the_fastest_counts_and_what_does_not_fit_is_refused() {
     let gpu = Gpu::named("h200").unwrap();
     let [one, three] = [1, 3].map(|passes| drafted(rows(passes), 4096, 4096));
-    let alone = predict(std::slice::from_ref(&one), &gpu).unwrap();
+    let alone = predict(std::slice::from_ref(&one), &gpu).unwrap().milliseconds;
     let of = |draft: &Drafted, choice| Drafted { choice: Some(choice), ..draft.clone() };
     let large = Drafted { shared: 400_000, ..one.clone() };
-    let chosen = predict(&[of(&three, 1), of(&one, 1), of(&large, 1)], &gpu).unwrap();
+    let chosen = predict(&[of(&three, 1), of(&one, 1), of(&large, 1)], &gpu).unwrap().milliseconds;
     assert!((chosen - alone).abs() < 1e-9, "{chosen} {alone}");
-    let both = predict(&[of(&one, 1), of(&one, 3)], &gpu).unwrap();
+    let both = predict(&[of(&one, 1), of(&one, 3)], &gpu).unwrap().milliseconds;
     assert!((both - 2.0 * alone).abs() < 1e-9, "{both} {alone}");
     assert!(predict(std::slice::from_ref(&large), &gpu).unwrap_err().contains("out of resource"));
     assert!(predict(&[of(&large, 1)], &gpu).is_err());

@@ -19,6 +19,8 @@ pub(super) struct Work {
     pub(super) simple: f64,
     /// Those for functions, of which there are few units.
     pub(super) special: f64,
+    /// Operations on floats, but for products.
+    pub(super) floats: f64,
     /// Reductions and scans, for which warps wait for each other.
     pub(super) exchanges: f64,
     /// Multiplications of products, by the bits of their factors; 0 where these are taken as they are, in fp32.
@@ -80,6 +82,7 @@ impl Work {
         self.rounds += other.rounds * times;
         self.simple += other.simple * times;
         self.special += other.special * times;
+        self.floats += other.floats * times;
         self.exchanges += other.exchanges * times;
         self.rows_of_product = self.rows_of_product.max(other.rows_of_product);
     }

@@ -2,7 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
-use super::{Report, pictures};
+use super::{Report, pictures, roofline};
 
 const STYLE: &str = "
 :root { color-scheme: light dark; --line: #8888; --good: #2a9d5c; --bad: #c8553d; --dim: #999; --accent: #3b6fd4 }
@@ -13,6 +13,7 @@ td.number { text-align: right; font-variant-numeric: tabular-nums } .scroll { ov
 svg { max-width: none; font: 12px system-ui, sans-serif } svg text { fill: currentColor } svg path { fill: none; stroke: var(--line) }
 svg path.best { stroke: var(--accent); stroke-width: 2 } svg path.large { stroke-dasharray: 3 2 }
 .right, .after { fill: var(--good) } .wrong, .uncompiled { fill: var(--bad) } .open, .before { fill: var(--dim) } .start, .floor { fill: var(--accent) }
+svg path.roof { stroke: currentColor } svg path.then { stroke-dasharray: 2 3 }
 .add { color: var(--good) } .del { color: var(--bad) }
 ";
 
@@ -72,6 +73,17 @@ fn calls(report: &Report) -> Markup {
         }
         p { (speedup.pairs) " interleaved pairs, cold L2. " (speedup.conditions) }
         @if let Some(picture) = pictures::bounds(report) { (PreEscaped(picture)) }
+        (roofline(report))
+    }
+}
+
+/// How much original and offer compute for what they move, under what the device can do.
+fn roofline(report: &Report) -> Markup {
+    let Some(picture) = report.speedup.as_ref().and_then(roofline::picture) else { return html! {} };
+    html! {
+        h2 { "Roofline" }
+        (PreEscaped(picture))
+        p { "Operations on floats and bytes from and to the memory are counted in the compiled kernels, the bytes by a model of the caches; the roof is the maker's data sheet." }
     }
 }
 

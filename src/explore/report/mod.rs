@@ -3,6 +3,7 @@
 mod html;
 mod markdown;
 mod pictures;
+mod roofline;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -11,7 +11,7 @@ const COLUMN: f64 = 64.0;
 const MARGIN: f64 = 36.0;
 
 /// What cannot stand in an attribute or a text as it is.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
