@@ -120,7 +120,8 @@ impl Case<'_> {
     /// autotuners have chosen there: see [`Self::compile_rest`].
     pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {
         let since = Instant::now();
-        let (notes, tunes) = self.compile_for(0)?;
+        let (notes, tunes, code) = self.compile_for(0)?;
+        self.code = code;
         if tunes {
             return Ok(true);
         }
@@ -152,7 +153,7 @@ impl Case<'_> {
     fn compile_others(&mut self, mut is_all: bool) -> Result<(), Stop> {
         for at in 1..self.baseline.trials.len() {
             if self.baseline.trials[at].specializes {
-                let (notes, tunes) = self.compile_for(at)?;
+                let (notes, tunes, _) = self.compile_for(at)?;
                 is_all &= notes.is_empty() && !tunes;
             }
         }
@@ -162,16 +163,16 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Compiles for a trial; says what could not be compiled, and whether an autotuner has to choose.
-    fn compile_for(&mut self, at: usize) -> Result<(Vec<String>, bool), Stop> {
+    /// Compiles for a trial; says what could not be compiled, whether an autotuner has to choose, and what tells the machine code.
+    fn compile_for(&mut self, at: usize) -> Result<(Vec<String>, bool, Option<String>), Stop> {
         // What the original refuses is not asked of the candidate.
         if !self.baseline.takes(self.bench, at)? {
-            return Ok((Vec::new(), false));
+            return Ok((Vec::new(), false, None));
         }
         let (inputs, chosen) = (self.baseline.trials[at].inputs.clone(), self.chosen.clone());
         let request = RunnerRequest::Compile { inputs, chosen, drafts: false };
         match self.runner.ask(&request, self.bench.limits.compile)? {
-            RunnerReply::Compiled { notes, tunes, .. } => Ok((notes, tunes)),
+            RunnerReply::Compiled { notes, tunes, code, .. } => Ok((notes, tunes, code)),
             other => Err(strange(other)),
         }
     }

@@ -14,7 +14,8 @@ use super::precision::{Lifted, NO_REFERENCE};
 use super::sanitizer::{self, Tool};
 use super::standing::Slots;
 use super::trials::{Trial, trials};
-use super::verdict::Reason;
+use super::twins::Twins;
+use super::verdict::{Counted, Reason};
 use crate::protocol::Workload;
 use crate::protocol::runner::{Call, Coarse, ComparerRequest, Inputs, Ran, Reuse, Weights};
 
@@ -44,8 +45,10 @@ pub(super) struct Baseline {
     pub(super) checked: Mutex<BTreeMap<Tool, sanitizer::Found>>,
     /// Kernels that the device runs in the recorded call, once that was asked; `None` inside where its driver does not tell.
     pub(super) kernels: Mutex<Option<Option<Vec<String>>>>,
+    /// What is known of candidates' machine code.
+    pub(super) twins: Twins,
     /// What the recorded call does, once that was asked; `None` inside where it cannot be told.
-    pub(super) counted: Mutex<Option<Option<super::verdict::Counted>>>,
+    pub(super) counted: Mutex<Option<Option<Counted>>>,
     kept: Mutex<u64>,
     /// How many parts of the trials are compiled ahead.
     pub(super) prepared: Mutex<usize>,
@@ -143,7 +146,7 @@ impl Baseline {
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, lifted, checked, kernels) = Default::default();
-        let (counted, kept, prepared, scout) = Default::default();
+        let (twins, counted, kept, prepared, scout) = Default::default();
         Self {
             original,
             trials,
@@ -156,6 +159,7 @@ impl Baseline {
             lifted,
             checked,
             kernels,
+            twins,
             counted,
             kept,
             prepared,

@@ -101,6 +101,8 @@ pub(super) struct Case<'a> {
     pub(super) is_host_bound: bool,
     /// Whether it has autotuners that measure in the recorded call.
     pub(super) tunes: bool,
+    /// What tells its machine code for the recorded call, where that is known.
+    pub(super) code: Option<String>,
     /// What they chose there.
     pub(super) chosen: Vec<Tuned>,
     /// What the original replaces as well, when it is timed.
@@ -202,7 +204,7 @@ impl Bench {
             Ok(started) => started,
             Err(Undecided(why)) => return Verdict::undecided(why),
         };
-        let (chosen, usual, checks, notes, stages, spent, measured) = Default::default();
+        let (code, chosen, usual, checks, notes, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
         let (patience, took) = (self.limits.call, Duration::ZERO);
         let (timed, is_host_bound, tunes) = (0, false, false);
@@ -218,6 +220,7 @@ impl Bench {
             fence,
             effort,
             tunes,
+            code,
             chosen,
             usual,
             checks,
@@ -280,6 +283,10 @@ impl Case<'_> {
         let since = Instant::now();
         self.tunes = compiles_ahead && self.compile(task)?;
         self.lap("compile", since);
+        if let Some(twin) = self.twin() {
+            self.measured.push(twin);
+            return Ok(());
+        }
         let since = Instant::now();
         self.recorded_call()?;
         if self.effort.thorough {
@@ -298,6 +305,7 @@ impl Case<'_> {
             let is_offer = is_offer(&measured);
             self.measured.push(measured);
             self.lap("time", since);
+            self.keep_as_twin();
             // Without torch contents are made on the host: so many do not fit there.
             let has_torch = !self.bench.environment().torch.is_empty();
             if (is_offer || self.effort.beyond) && self.effort.thorough && has_torch {
@@ -320,6 +328,18 @@ impl Case<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What was measured of a candidate with the same machine code. That is enough to search by, not to offer.
+    fn twin(&self) -> Option<Measured> {
+        let code = self.code.as_ref().filter(|_| !self.effort.thorough && self.effort.rough > 0)?;
+        self.baseline.twins.find(code)
+    }
+
+    fn keep_as_twin(&self) {
+        if let (Some(code), false, Some(measured)) = (&self.code, self.effort.thorough, self.measured.last()) {
+            self.baseline.twins.keep(code.clone(), measured);
+        }
     }
 
     fn lap(&mut self, stage: &str, since: Instant) {

@@ -35,6 +35,7 @@ mod standing;
 pub mod statistics;
 mod stop;
 mod trials;
+mod twins;
 mod verdict;
 
 pub use bench::{Bench, Limits};

@@ -188,6 +188,9 @@ pub struct Measured {
     /// What bounds the time of a call from below.
     #[serde(default)]
     pub floor: Floor,
+    /// Whether the times are those of a candidate with the same machine code, launched with the same.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub twin: bool,
     /// What original and candidate do, where it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<(Counted, Counted)>,

@@ -143,13 +143,18 @@ impl Run<'_> {
         }
     }
 
-    /// What is said of candidates that were not judged again.
+    /// What is said of candidates that were not run, and of those that were not judged again.
     fn before(&self) -> String {
-        match self.remembered {
+        let twins = match self.twins {
+            0 => String::new(),
+            some => format!(" ({some} of them with the machine code of another one)"),
+        };
+        let before = match self.remembered {
             0 => String::new(),
             1 => "; 1 more was refused before".to_owned(),
             more => format!("; {more} more were refused before"),
-        }
+        };
+        twins + &before
     }
 
     fn no_offer(&self, search: &Search<'_>) -> String {

@@ -77,6 +77,9 @@ pub(super) struct Came {
     /// Whether an earlier run had seen it refused.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) remembered: bool,
+    /// Whether its times are those of another one with the same machine code.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) twin: bool,
 }
 
 /// A measurement that was to confirm one of the best.
@@ -302,7 +305,7 @@ mod tests {
         let came = |id| {
             let refused = Some((Reason::Output, "differs".to_owned()));
             let (times, calls, remembered) = Default::default();
-            Entry::Came(Came { id, seconds: 0.5, fate: Fate::Wrong, refused, times, calls, remembered })
+            Entry::Came(Came { id, seconds: 0.5, fate: Fate::Wrong, refused, times, calls, remembered, twin: false })
         };
         journal.write(&came(2));
         drop(journal);

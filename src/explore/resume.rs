@@ -133,6 +133,7 @@ impl Run<'_> {
             self.remembered += 1;
         } else {
             self.evaluated += 1;
+            self.twins += usize::from(came.twin);
         }
         if let Some((reason, evidence)) = &came.refused {
             self.refused.entry(*reason).or_insert((0, evidence.clone())).0 += 1;
@@ -155,7 +156,9 @@ impl Run<'_> {
         let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
         let (seconds, calls) = (self.seconds(), on_calls(measured));
         let times = (!measured.is_empty()).then(|| Measured::sum_of_times(measured));
-        self.journal.write(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered }));
+        let twin = !measured.is_empty() && measured.iter().all(|one| one.twin);
+        self.twins += usize::from(twin);
+        self.journal.write(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin }));
     }
 
     /// Writes down how the run ended.

@@ -54,6 +54,8 @@ pub(super) struct Run<'a> {
     pub(super) refusals: Refusals,
     /// Candidates that were not judged, since an earlier search saw them refused.
     pub(super) remembered: usize,
+    /// Candidates that were not run, since another one had the same machine code.
+    pub(super) twins: usize,
     pub(super) refused: HashMap<Reason, (usize, String)>,
     /// Whether what was not done in time was given up.
     pub(super) is_late: bool,
@@ -105,6 +107,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         evaluated: 0,
         refusals,
         remembered: 0,
+        twins: 0,
         refused: HashMap::new(),
         is_late: false,
         undecided: None,

@@ -258,6 +258,8 @@ pub enum RunnerReply {
         notes: Vec<String>,
         /// Whether a call with them measures variants of a kernel: of one for which nothing is chosen.
         tunes: bool,
+        /// What tells its machine code, with what it is launched with, from any other; `None` where that cannot be told.
+        code: Option<String>,
         /// What was compiled, if that was wanted.
         drafts: Vec<Drafted>,
     },

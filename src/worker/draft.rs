@@ -25,14 +25,26 @@ const REGISTERS: u8 = 0x2f;
 /// The kernel's index and its bytes of stack.
 const FRAME: u8 = 0x11;
 
-fn played(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    helper(py, "_warpsmith_played", include_str!("played.py"))
+/// What was compiled since this was asked last, in so far as the device sees it.
+static CODE: Mutex<Code> = Mutex::new(Code::Nothing);
+
+/// Machine code of kernels, and what they are launched with, as one number.
+enum Code {
+    Nothing,
+    Some(Box<blake3::Hasher>),
+    /// One of them could not be looked into.
+    Unknown,
+}
+
+fn drafted(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    helper(py, "_warpsmith_drafted", include_str!("drafted.py"))
 }
 
 /// Plays the GPU that this process compiles for, if it does not have one.
 pub(super) fn play(py: Python<'_>) -> PyResult<bool> {
     let Some(Played { name, capability, multiprocessors, shared }) = Played::here() else { return Ok(false) };
-    played(py)?.getattr("install")?.call1((name, capability, multiprocessors, shared))?;
+    let played = helper(py, "_warpsmith_played", include_str!("played.py"))?;
+    played.getattr("install")?.call1((name, capability, multiprocessors, shared))?;
     Ok(true)
 }
 
@@ -54,16 +66,64 @@ pub(super) fn take() -> Vec<Drafted> {
     std::mem::take(&mut DRAFTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
 }
 
-/// Keeps what was compiled for a launch, where that is wanted.
+/// What tells what was compiled since this was asked last from everything else that computes otherwise or takes another time;
+/// `None` where nothing was, or it cannot be told.
+pub(super) fn take_code() -> Option<String> {
+    match std::mem::replace(&mut *CODE.lock().unwrap_or_else(std::sync::PoisonError::into_inner), Code::Nothing) {
+        Code::Some(hasher) => Some(hasher.finalize().to_hex().to_string()),
+        Code::Nothing | Code::Unknown => None,
+    }
+}
+
+/// Keeps what was compiled for a launch.
 pub(super) fn keep(
+    function: &Bound<'_, PyAny>,
+    call: (&Bound<'_, PyTuple>, &Bound<'_, PyDict>),
+    compiled: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let is_wanted = WANTED.load(Ordering::Relaxed);
+    let drafted = look(function, call, compiled);
+    {
+        let mut code = CODE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let so_far = std::mem::replace(&mut *code, Code::Unknown);
+        let digest = drafted.as_ref().ok().and_then(|(drafted, machine_code)| digest(drafted, machine_code));
+        *code = match (so_far, digest) {
+            (Code::Nothing, Some(digest)) => Code::Some(Box::new(blake3::Hasher::new().update(&digest).clone())),
+            (Code::Some(mut so_far), Some(digest)) => {
+                so_far.update(&digest);
+                Code::Some(so_far)
+            }
+            _ => Code::Unknown,
+        };
+    }
+    if is_wanted {
+        DRAFTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(drafted?.0);
+    }
+    Ok(())
+}
+
+/// A launch in so far as the device sees it: where in the text something stands is none of that.
+fn digest(drafted: &Drafted, machine_code: &[u8]) -> Option<[u8; 32]> {
+    let file = object::File::parse(machine_code).ok()?;
+    let mut hasher = blake3::Hasher::new();
+    for section in file.sections() {
+        let name = section.name().ok()?;
+        if [".text", ".nv.info", ".nv.constant", ".nv.shared"].iter().any(|kind| name.starts_with(kind)) {
+            hasher.update(name.as_bytes()).update(section.data().ok()?);
+        }
+    }
+    let Drafted { grid, parameters, shared, warps, choice, .. } = drafted;
+    hasher.update(format!("{grid:?} {parameters:?} {shared} {warps} {}", choice.is_some()).as_bytes());
+    Some(*hasher.finalize().as_bytes())
+}
+
+/// What was compiled for a launch, and its machine code.
+fn look(
     function: &Bound<'_, PyAny>,
     (args, kwargs): (&Bound<'_, PyTuple>, &Bound<'_, PyDict>),
     compiled: &Bound<'_, PyAny>,
-) -> PyResult<()> {
-    if !WANTED.load(Ordering::Relaxed) {
-        return Ok(());
-    }
-    let helper = played(function.py())?;
+) -> PyResult<(Drafted, Vec<u8>)> {
+    let helper = drafted(function.py())?;
     let LaunchRecord { grid, keywords, .. } = launch_record(function, kwargs, args)?;
     let parameters: Vec<Option<(i64, Option<f64>)>> =
         helper.getattr("parameters")?.call1((compiled, function, args, kwargs))?.extract()?;
@@ -79,8 +139,7 @@ pub(super) fn keep(
     let parameters = parameters.into_iter().map(parameter).collect();
     let choice = Some(CHOICE.load(Ordering::Relaxed)).filter(|choice| choice % 2 == 1);
     let drafted = Drafted { kernel, grid, parameters, text, registers, stack, shared, warps, stages, choice, keywords };
-    DRAFTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(drafted);
-    Ok(())
+    Ok((drafted, code))
 }
 
 /// Registers and bytes of stack of a thread of the kernel in a `cubin`, of which there is one.

@@ -171,6 +171,7 @@ impl<'py, 'a> Runner<'py, 'a> {
 
     fn compile(&self, inputs: &Inputs, chosen: &[Tuned], drafts: bool) -> RunnerReply {
         draft::want(drafts);
+        draft::take_code();
         let ahead = || -> PyResult<()> {
             let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
             let tuners = Tuners::install(self.py, Way::Compile, chosen)?;
@@ -180,7 +181,8 @@ impl<'py, 'a> Runner<'py, 'a> {
             compiled
         };
         let notes = ahead().err().map(|error| describe(self.py, &error));
-        RunnerReply::Compiled { notes: notes.into_iter().collect(), tunes: is_open(), drafts: draft::take() }
+        let code = draft::take_code().filter(|_| notes.is_none());
+        RunnerReply::Compiled { notes: notes.into_iter().collect(), tunes: is_open(), code, drafts: draft::take() }
     }
 
     /// Equal inputs come with equal weights.

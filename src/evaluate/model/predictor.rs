@@ -13,6 +13,7 @@ use crate::evaluate::launched::of_candidate;
 use crate::evaluate::process::Runner;
 use crate::evaluate::stop::{Stop, strange};
 use crate::evaluate::trials::title;
+use crate::evaluate::twins::Twins;
 use crate::evaluate::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Weights};
 use crate::protocol::{Drafted, Workload};
@@ -27,6 +28,7 @@ pub(in crate::evaluate) struct Predictor {
     gpu: Gpu,
     /// What originals take, by text and call.
     originals: Mutex<HashMap<blake3::Hash, Arc<Mutex<Option<Predicted>>>>>,
+    twins: Twins,
 }
 
 impl Predictor {
@@ -40,7 +42,8 @@ impl Predictor {
         limits: Limits,
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
-        Ok(Self { bench: Bench::playing(python, &gpu, limits, waiting)?, gpu, originals: Mutex::default() })
+        let bench = Bench::playing(python, &gpu, limits, waiting)?;
+        Ok(Self { bench, gpu, originals: Mutex::default(), twins: Twins::default() })
     }
 
     pub(in crate::evaluate) fn bench(&self) -> &Bench {
@@ -52,10 +55,10 @@ impl Predictor {
         let mut verdict = Verdict::undecided("there is no call to judge it by");
         verdict.notes.push(NOTE.to_owned());
         for workload in &task.workloads {
-            match self.both(task, workload) {
-                Ok(both) => {
+            match self.of_call(task, workload) {
+                Ok(measured) => {
                     verdict.outcome = Outcome::Predicted;
-                    verdict.measured.push(self.measured(workload, both));
+                    verdict.measured.push(measured);
                 }
                 Err(Stop::Undecided(why)) => {
                     verdict.outcome = Outcome::Undecided { why };
@@ -77,11 +80,12 @@ impl Predictor {
     }
 
     /// What original and candidate take.
-    fn both(&self, task: &Task, workload: &Workload) -> Result<(Predicted, Predicted), Stop> {
+    fn of_call(&self, task: &Task, workload: &Workload) -> Result<Measured, Stop> {
         let text = std::fs::read(&task.original).map_err(Undecided::from)?;
         let mut key = blake3::Hasher::new();
         key.update(&text).update(serde_json::to_string(workload).map_err(Undecided::from)?.as_bytes());
-        let known = Arc::clone(lock(&self.originals).entry(key.finalize()).or_default());
+        let key = key.finalize();
+        let known = Arc::clone(lock(&self.originals).entry(key).or_default());
         let original = {
             let mut known = lock(&known);
             match *known {
@@ -93,19 +97,32 @@ impl Predictor {
                         }
                         stop @ Stop::Undecided(_) => stop,
                     };
-                    let drafts = self.drafts((&task.original, &task.folder), workload, true).map_err(fails)?;
+                    let (drafts, _) = self.drafts((&task.original, &task.folder), workload, true).map_err(fails)?;
                     let time = predict(&drafts, &self.gpu).map_err(Stop::Undecided)?;
                     *known.insert(time)
                 }
             }
         };
-        let drafts = self.drafts((&task.candidate, &task.folder), &of_candidate(workload, task), false)?;
+        let (drafts, code) = self.drafts((&task.candidate, &task.folder), &of_candidate(workload, task), false)?;
+        let code = code.filter(|_| !task.effort.thorough).map(|code| format!("{key} {code}"));
+        if let Some(twin) = code.as_ref().and_then(|code| self.twins.find(code)) {
+            return Ok(twin);
+        }
         let candidate = predict(&drafts, &self.gpu).map_err(|why| Stop::Refused(Reason::Run, why, None))?;
-        Ok((original, candidate))
+        let measured = self.measured(workload, (original, candidate));
+        if let Some(code) = code {
+            self.twins.keep(code, &measured);
+        }
+        Ok(measured)
     }
 
-    /// The launches of a call, compiled.
-    fn drafts(&self, (file, folder): (&Path, &Path), workload: &Workload, trusted: bool) -> Result<Vec<Drafted>, Stop> {
+    /// The launches of a call, compiled, and what tells their machine code.
+    fn drafts(
+        &self,
+        (file, folder): (&Path, &Path),
+        workload: &Workload,
+        trusted: bool,
+    ) -> Result<(Vec<Drafted>, Option<String>), Stop> {
         let bench = &self.bench;
         let name = if trusted { "original" } else { "candidate" };
         let readable = vec![file.to_owned(), project(folder)];
@@ -117,12 +134,12 @@ impl Predictor {
         loaded.map_err(|raised| Stop::Refused(Reason::Load, raised.text, raised.line))?;
         let request = RunnerRequest::Compile { inputs: Inputs::default(), chosen: Vec::new(), drafts: true };
         match runner.ask(&request, bench.limits.compile)? {
-            RunnerReply::Compiled { notes, drafts, .. } => match notes.into_iter().next() {
+            RunnerReply::Compiled { notes, drafts, code, .. } => match notes.into_iter().next() {
                 Some(note) => Err(Stop::Refused(Reason::Compile, note, None)),
                 None if drafts.is_empty() => {
                     Err(Stop::Refused(Reason::NoKernel, "the call launches no kernel of Triton's".to_owned(), None))
                 }
-                None => Ok(drafts),
+                None => Ok((drafts, code)),
             },
             other => Err(strange(other)),
         }

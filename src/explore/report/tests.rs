@@ -10,7 +10,7 @@ fn made(id: Id, parent: Id, step: Step) -> Entry {
 }
 
 fn came(id: Id, seconds: f64, fate: Fate, refused: Option<(Reason, String)>) -> Entry {
-    Entry::Came(Came { id, seconds, fate, refused, times: None, calls: Vec::new(), remembered: false })
+    Entry::Came(Came { id, seconds, fate, refused, times: None, calls: Vec::new(), remembered: false, twin: false })
 }
 
 /// Moves so many bytes, and is bounded by the memory: 2 operations for each of four bytes.

@@ -1,0 +1,31 @@
+"""What is told of a kernel that was compiled."""
+
+
+def parameters(compiled, function, args, kwargs):
+    """What the compiled kernel is given, in its order: integers, and offset and size of tensors."""
+    given = dict(zip(function.arg_names, args)) | kwargs
+    defaults = {one.name: one.default for one in function.params if one.has_default}
+    known = []
+    for name, of in compiled.src.signature.items():
+        if of != "constexpr":
+            known.append(_parameter(given.get(name, defaults.get(name))))
+    return known
+
+
+def _parameter(value):
+    if isinstance(value, (bool, int)):
+        return (int(value), None)
+    if hasattr(value, "storage_offset"):
+        size = value.element_size()
+        span = sum((count - 1) * abs(step) for count, step in zip(value.shape, value.stride())) + 1
+        return (value.storage_offset() * size, float(span * size if value.numel() else 0))
+    return None
+
+
+def resources(compiled):
+    """The text, the machine code, shared memory, warps and stages."""
+    metadata, asm = compiled.metadata, compiled.asm
+    # Triton says so itself where loads are on their way ahead.
+    loads_ahead = any(word in asm["ttgir"] for word in ("async_copy_global_to_local", "async_tma_copy_global_to_local"))
+    stages = metadata.num_stages if loads_ahead else 1
+    return metadata.name, str(asm["ttir"]), asm["cubin"], metadata.shared, metadata.num_warps, max(stages, 1)
