@@ -23,6 +23,11 @@ pub(super) fn tools(search: Arc<Search>) -> Tools {
 
 /// A search that is let go by the test, and then finds a launch with larger blocks.
 pub(super) fn gated() -> (Tools, mpsc::Sender<()>) {
+    gated_with(found)
+}
+
+/// The same with another end.
+pub(super) fn gated_with(found: fn(&Request) -> Outcome) -> (Tools, mpsc::Sender<()>) {
     let (gate, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let search = move |request: &Request, observer: &dyn Observer| {
@@ -36,7 +41,7 @@ pub(super) fn gated() -> (Tools, mpsc::Sender<()>) {
     (tools(Arc::new(search)), gate)
 }
 
-fn found(request: &Request) -> Outcome {
+pub(super) fn found(request: &Request) -> Outcome {
     let at = request.text.find("BLOCK=64").unwrap();
     let edits = vec![Edit { span: Span::new(at + 6, at + 8), text: "128".to_owned() }];
     let speedup = Speedup {
@@ -64,7 +69,7 @@ fn found(request: &Request) -> Outcome {
 }
 
 /// What [`found`] makes of a text.
-fn faster(text: &str) -> String {
+pub(super) fn faster(text: &str) -> String {
     text.replace("BLOCK=64", "BLOCK=128")
 }
 
@@ -79,7 +84,7 @@ pub(super) fn setup() -> Setup {
 }
 
 /// One that also asks the user about annotated edits.
-fn annotating() -> Setup {
+pub(super) fn annotating() -> Setup {
     let annotations = json!({ "changeAnnotationSupport": { "groupsOnLabel": true } });
     setup().capabilities(&json!({ "workspace": { "workspaceEdit": annotations } }))
 }

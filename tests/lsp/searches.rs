@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use warpsmith::explore::{Observer, OptimizeError, Outcome, Request, Subject, Work};
 
 use crate::harness::{BAD, Client, Document, Setup};
-use crate::optimize::{accept_progress, end_of_progress, gated, open, setup, start, tools};
+use crate::optimize::{
+    accept_progress, annotating, end_of_progress, faster, found, gated, gated_with, open, setup, start, tools,
+};
 
 /// A search that finds nothing, and keeps what it was asked for.
 fn noting() -> (Setup, Arc<Mutex<Vec<Request>>>) {
@@ -177,4 +179,39 @@ fn a_change_of_an_older_text_is_shown() {
     let diff = std::fs::read_to_string(&path).unwrap();
     assert!(path.ends_with("/scale.diff") && diff.contains("\n+    scale[") && diff.contains("BLOCK=128"), "{diff}");
     client.assert_silent();
+}
+
+/// The end of a search that a model has seen.
+fn predicted(request: &Request) -> Outcome {
+    let mut outcome = found(request);
+    let speedup = &mut outcome.offer.as_mut().unwrap().speedup;
+    (speedup.predicted, speedup.pairs, speedup.low, speedup.high) = (true, 0, speedup.ratio, speedup.ratio);
+    outcome
+}
+
+/// Whoever confirms an annotated edit may never read its label; nobody takes what was neither run nor checked without a question.
+#[test]
+fn what_a_model_predicts_is_asked_about_first() {
+    for (choice, applies) in [(json!({ "title": "Apply" }), true), (Value::Null, false)] {
+        let (tools, gate) = gated_with(predicted);
+        let mut client = annotating().tools(tools).start();
+        let document = open(&mut client);
+        let job = start(&mut client, &document);
+        accept_progress(&mut client, &job);
+        gate.send(()).unwrap();
+        end_of_progress(&mut client);
+        let question = client.server_message("window/showMessageRequest");
+        let text = question["params"]["message"].as_str().unwrap();
+        let says = "predicted 1.83× faster: 200 → 110 µs by a model of the Test GPU, neither run nor checked";
+        assert_eq!(text, format!("`scale`: {says}. BLOCK 64 → 128 · Test GPU, n=1024"));
+        client.reply(&question, choice);
+        if applies {
+            let request = client.server_message("workspace/applyEdit");
+            assert_eq!(request["params"]["label"], format!("scale: {says}"));
+            let changes = &request["params"]["edit"]["documentChanges"][0];
+            assert_eq!(document.edited(&changes["edits"]), faster(&document.text));
+            client.reply(&request, json!({ "applied": true }));
+        }
+        client.assert_silent();
+    }
 }
