@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::tied::{Tied, tied};
 use super::written::literal;
 use crate::explore::candidate::Change;
 use crate::kernel::ast::{Expr, argument, has_star};
@@ -30,6 +31,8 @@ pub(in crate::explore) struct Knob {
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     Literals(Vec<Span>),
+    /// The same, and numbers that are one less.
+    Tied(Vec<Span>, Vec<Span>),
     /// A keyword to be added at these places.
     Keyword(Vec<usize>),
     /// ` NAME=NUMBER` to be added there.
@@ -136,7 +139,21 @@ fn tile_knob(module: &Module, kernel: &Kernel, launches: &[&Launch], at: usize) 
         each.map(|(launch, passed)| literal(module, launch, passed?)).collect::<Option<Vec<_>>>()?
     };
     let current = same(&literals)?;
-    Some(Knob { name: param.name.clone(), current, choices: tiles(current)?, place: place(literals) })
+    let choices = tiles(current)?;
+    let mut less = Vec::new();
+    let tied = launches.iter().map(|launch| tied(module, kernel, launch, &param.name, current));
+    let mut literals = literals;
+    for Tied { whole, less: one_less } in tied {
+        literals.extend(whole.into_iter().map(|span| (current, span)));
+        less.extend(one_less);
+    }
+    less.sort_unstable();
+    less.dedup();
+    let place = match place(literals) {
+        Place::Literals(spans) if !less.is_empty() => Place::Tied(spans, less),
+        place => place,
+    };
+    Some(Knob { name: param.name.clone(), current, choices, place })
 }
 
 fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, choices: &[i64]) -> Option<Knob> {
@@ -184,6 +201,14 @@ pub(super) fn write<'a>(texts: impl Iterator<Item = (&'a Knob, String)>) -> Vec<
             Place::Literals(spans) | Place::Computed(spans) => {
                 edits.extend(spans.iter().map(|&span| (span, written.clone())));
             }
+            Place::Tied(spans, less) => {
+                edits.extend(spans.iter().map(|&span| (span, written.clone())));
+                let one_less = match written.parse::<i64>() {
+                    Ok(number) => (number - 1).to_string(),
+                    Err(_) => format!("({written}) - 1"),
+                };
+                edits.extend(less.iter().map(|&span| (span, one_less.clone())));
+            }
             Place::Word(end) => {
                 let text = edits.entry(Span::new(*end, *end)).or_default();
                 text.push_str(&format!(" {}={written}", knob.name));
@@ -219,6 +244,7 @@ impl Knob {
     pub(super) fn spans(&self) -> Vec<Span> {
         match &self.place {
             Place::Literals(spans) | Place::Computed(spans) => spans.clone(),
+            Place::Tied(spans, less) => spans.iter().chain(less).copied().collect(),
             Place::Keyword(ends) => ends.iter().map(|&end| Span::new(end, end)).collect(),
             Place::Word(end) => vec![Span::new(*end, *end)],
         }
@@ -312,6 +338,20 @@ mod tests {
         let bounded = format!("{HEAD}def run(x):\n    B = min(1024, x.shape[0])\n    k[(1,)](x, 7, B, 80)\n");
         let (knobs, new) = turned(&bounded, &[("B", 512)]);
         assert!(knobs[0] == "B=1024" && new.contains("min(512, x.shape[0])"), "{new}");
+    }
+
+    #[test]
+    fn a_grid_that_has_the_number_is_turned_with_it() {
+        let kernel = HEAD.replace("    pass", "    i = tl.program_id(0) * B");
+        let text = format!("{kernel}def run(x):\n    k[(x.n + 63) // 64, 64](x, 7, 64, H=80)\n");
+        let (_, new) = turned(&text, &[("B", 128)]);
+        assert!(new.ends_with("    k[(x.n + 127) // 128, 64](x, 7, 128, H=80)\n"), "{new}");
+        let default = kernel
+            .replace("B: tl.constexpr,", "H: tl.constexpr = 80,")
+            .replace("H: tl.constexpr)", "B: tl.constexpr = 64)");
+        let text = format!("{default}def run(x):\n    k[lambda meta: (triton.cdiv(x.n, 64),)](x, 7)\n");
+        let (_, new) = turned(&text, &[("B", 32)]);
+        assert!(new.contains("B: tl.constexpr = 32)") && new.contains("(triton.cdiv(x.n, 32),)](x, 7)"), "{new}");
     }
 
     #[test]

@@ -27,6 +27,7 @@ mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
 mod split;
+mod tied;
 mod tile_sizes;
 mod written;
 
