@@ -41,5 +41,7 @@ fn counted(runner: &mut Runner, (inputs, chosen): (&Inputs, &[Tuned]), bench: &B
     let request = RunnerRequest::Compile { inputs: inputs.clone(), chosen: chosen.to_vec(), drafts: true };
     let reply = runner.ask(&request, bench.limits.compile);
     let Ok(RunnerReply::Compiled { notes, drafts, .. }) = reply else { return None };
-    (notes.is_empty() && !drafts.is_empty()).then(|| predict(&drafts, gpu).ok())?.map(|predicted| predicted.counted)
+    (notes.is_empty() && !drafts.launches.is_empty())
+        .then(|| predict(&drafts, gpu).ok())?
+        .map(|predicted| predicted.counted)
 }

@@ -31,6 +31,17 @@ impl Played {
     }
 }
 
+/// The launches of a call that were compiled and not made.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Drafts {
+    /// The launches, in order.
+    pub launches: Vec<Drafted>,
+    /// What tells the memory of each tensor that the call was given from that of others.
+    pub inputs: Vec<u64>,
+    /// The same of each tensor that it returned.
+    pub results: Vec<u64>,
+}
+
 /// A launch that was compiled and not made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Drafted {
@@ -40,6 +51,8 @@ pub struct Drafted {
     pub grid: Vec<i64>,
     /// What the compiled kernel is given, in its order: those that it was compiled for are none of them.
     pub parameters: Vec<Parameter>,
+    /// What tells the memory of each of these from that of others, where it is a tensor; else 0.
+    pub memories: Vec<u64>,
     /// Triton's own intermediate representation of the kernel.
     pub text: String,
     /// Registers of a thread.

@@ -18,7 +18,7 @@ use std::io::{self, Read, Write};
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-pub use drafted::{Drafted, PLAYED_ENV, Parameter, Played};
+pub use drafted::{Drafted, Drafts, PLAYED_ENV, Parameter, Played};
 pub use grid::Grid;
 pub use workload::{
     Data, EntryPoint, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,

@@ -12,7 +12,7 @@ pub use super::inputs::{Coarse, Inputs, Layout, Values};
 pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 pub use super::tuning::Tuned;
-use super::{Drafted, Environment, LaunchRecord, Workload};
+use super::{Drafts, Environment, LaunchRecord, Workload};
 
 /// What the judge asks of a forker. A socket travels with [`Self::Spawn`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -261,7 +261,7 @@ pub enum RunnerReply {
         /// What tells its machine code, with what it is launched with, from any other; `None` where that cannot be told.
         code: Option<String>,
         /// What was compiled, if that was wanted.
-        drafts: Vec<Drafted>,
+        drafts: Drafts,
     },
     /// The entry returned.
     Ran(Box<Ran>),

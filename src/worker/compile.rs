@@ -202,6 +202,7 @@ pub(super) fn compile_ahead(
     mode.call_method0("__enter__")?;
     let ran = replay.arguments(inputs).and_then(|made| {
         let out = entry.call(made.args, Some(&made.kwargs))?;
+        draft::ends(&made.tensors, &out)?;
         if replay.workload.gradients {
             let wants = |tensor: &Bound<'_, PyAny>| {
                 tensor.getattr("requires_grad").is_ok_and(|it| it.is_truthy().unwrap_or(false))

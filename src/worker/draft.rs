@@ -1,18 +1,18 @@
 //! What was compiled, for a model that goes through it.
 
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use object::{Object as _, ObjectSection as _};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::helper;
 use super::launch::launch_record;
-use crate::protocol::{Drafted, LaunchRecord, Parameter, Played};
+use crate::protocol::{Drafted, Drafts, LaunchRecord, Parameter, Played};
 
 /// The child process drafts one candidate on one thread.
-static DRAFTS: Mutex<Vec<Drafted>> = Mutex::new(Vec::new());
+static DRAFTS: Mutex<Drafts> = Mutex::new(Drafts { launches: Vec::new(), inputs: Vec::new(), results: Vec::new() });
 /// Whether they are kept.
 static WANTED: AtomicBool = AtomicBool::new(false);
 /// The tuner whose choices are compiled at present, by a number that is odd.
@@ -62,14 +62,30 @@ pub(super) fn want(drafts: bool) {
 }
 
 /// The launches that were compiled since this was asked last.
-pub(super) fn take() -> Vec<Drafted> {
-    std::mem::take(&mut DRAFTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+pub(super) fn take() -> Drafts {
+    std::mem::take(&mut drafts())
+}
+
+fn drafts() -> MutexGuard<'static, Drafts> {
+    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps which memory is that of the arguments and the results of a call, where that is wanted.
+pub(super) fn ends(arguments: &[Bound<'_, PyAny>], results: &Bound<'_, PyAny>) -> PyResult<()> {
+    if WANTED.load(Ordering::Relaxed) {
+        let memories = drafted(results.py())?.getattr("memories")?;
+        let of_arguments = memories.call1((PyList::new(results.py(), arguments)?,))?.extract()?;
+        let of_results = memories.call1((results,))?.extract()?;
+        let mut drafts = drafts();
+        (drafts.inputs, drafts.results) = (of_arguments, of_results);
+    }
+    Ok(())
 }
 
 /// What tells what was compiled since this was asked last from everything else that computes otherwise or takes another time;
 /// `None` where nothing was, or it cannot be told.
 pub(super) fn take_code() -> Option<String> {
-    match std::mem::replace(&mut *CODE.lock().unwrap_or_else(std::sync::PoisonError::into_inner), Code::Nothing) {
+    match std::mem::replace(&mut *CODE.lock().unwrap_or_else(PoisonError::into_inner), Code::Nothing) {
         Code::Some(hasher) => Some(hasher.finalize().to_hex().to_string()),
         Code::Nothing | Code::Unknown => None,
     }
@@ -84,7 +100,7 @@ pub(super) fn keep(
     let is_wanted = WANTED.load(Ordering::Relaxed);
     let drafted = look(function, call, compiled);
     {
-        let mut code = CODE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut code = CODE.lock().unwrap_or_else(PoisonError::into_inner);
         let so_far = std::mem::replace(&mut *code, Code::Unknown);
         let digest = drafted.as_ref().ok().and_then(|(drafted, machine_code)| digest(drafted, machine_code));
         *code = match (so_far, digest) {
@@ -97,7 +113,8 @@ pub(super) fn keep(
         };
     }
     if is_wanted {
-        DRAFTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(drafted?.0);
+        let drafted = drafted?.0;
+        drafts().launches.push(drafted);
     }
     Ok(())
 }
@@ -125,20 +142,22 @@ fn look(
 ) -> PyResult<(Drafted, Vec<u8>)> {
     let helper = drafted(function.py())?;
     let LaunchRecord { grid, keywords, .. } = launch_record(function, kwargs, args)?;
-    let parameters: Vec<Option<(i64, Option<f64>)>> =
+    let given: Vec<Option<(i64, Option<f64>, u64)>> =
         helper.getattr("parameters")?.call1((compiled, function, args, kwargs))?.extract()?;
     type Found = (String, String, Vec<u8>, u32, u32, u32);
     let (kernel, text, code, shared, warps, stages): Found =
         helper.getattr("resources")?.call1((compiled,))?.extract()?;
     let (registers, stack) = registers(&code).unwrap_or_default();
-    let parameter = |found: Option<(i64, Option<f64>)>| match found {
-        Some((offset, Some(bytes))) => Parameter::Tensor { offset, bytes },
-        Some((value, None)) => Parameter::Int(value),
+    let parameter = |found: &Option<(i64, Option<f64>, u64)>| match *found {
+        Some((offset, Some(bytes), _)) => Parameter::Tensor { offset, bytes },
+        Some((value, None, _)) => Parameter::Int(value),
         None => Parameter::Other,
     };
-    let parameters = parameters.into_iter().map(parameter).collect();
+    let parameters = given.iter().map(parameter).collect();
+    let memories = given.iter().map(|found| found.map_or(0, |(.., memory)| memory)).collect();
     let choice = Some(CHOICE.load(Ordering::Relaxed)).filter(|choice| choice % 2 == 1);
-    let drafted = Drafted { kernel, grid, parameters, text, registers, stack, shared, warps, stages, choice, keywords };
+    let drafted =
+        Drafted { kernel, grid, parameters, memories, text, registers, stack, shared, warps, stages, choice, keywords };
     Ok((drafted, code))
 }
 

@@ -2,7 +2,7 @@
 
 
 def parameters(compiled, function, args, kwargs):
-    """What the compiled kernel is given, in its order: integers, and offset and size of tensors."""
+    """What the compiled kernel is given, in its order: integers; and offset, size and memory of tensors."""
     given = dict(zip(function.arg_names, args)) | kwargs
     defaults = {one.name: one.default for one in function.params if one.has_default}
     known = []
@@ -14,12 +14,26 @@ def parameters(compiled, function, args, kwargs):
 
 def _parameter(value):
     if isinstance(value, (bool, int)):
-        return (int(value), None)
+        return (int(value), None, 0)
     if hasattr(value, "storage_offset"):
         size = value.element_size()
         span = sum((count - 1) * abs(step) for count, step in zip(value.shape, value.stride())) + 1
-        return (value.storage_offset() * size, float(span * size if value.numel() else 0))
+        return (value.storage_offset() * size, float(span * size if value.numel() else 0), _memory(value))
     return None
+
+
+def memories(value):
+    """What tells the memory of each tensor in a value from that of others."""
+    from torch.utils._pytree import tree_leaves
+
+    return [_memory(leaf) for leaf in tree_leaves(value) if hasattr(leaf, "storage_offset")]
+
+
+def _memory(tensor):
+    try:
+        return tensor.untyped_storage()._cdata
+    except (AttributeError, NotImplementedError):
+        return 0
 
 
 def resources(compiled):

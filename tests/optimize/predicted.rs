@@ -52,9 +52,9 @@ fn without_a_gpu_candidates_are_ranked_by_a_model_that_says_so() {
     let refused = predict(&project, &["--apply"]);
     assert!(!refused.status.success() && text(&refused.stderr).contains("--apply"), "{}", text(&refused.stderr));
     // Of what a model says nobody is told that it is right.
-    let half = ROWS.replace("(n_rows,)", "(n_rows // 2,)");
-    std::fs::write(project.path("half.py"), half).unwrap();
-    let mut verify = project.command(&["verify", "rows.py", "half.py", "--predict", "h200", "--json"]);
+    let wrong = ROWS.replace("x * 2.0", "x * 3.0").replace("num_warps=4", "num_warps=1");
+    std::fs::write(project.path("wrong.py"), wrong).unwrap();
+    let mut verify = project.command(&["verify", "rows.py", "wrong.py", "--predict", "h200", "--json"]);
     let verified = verify.env_remove("WARPSMITH_FAKE_DEVICE").output().unwrap();
     let verdict: serde_json::Value = serde_json::from_slice(&verified.stdout).unwrap();
     assert_eq!((verdict["verdict"].as_str(), verified.status.code()), (Some("predicted"), Some(2)));
@@ -62,4 +62,16 @@ fn without_a_gpu_candidates_are_ranked_by_a_model_that_says_so() {
     assert_eq!((verdict["offer"].as_bool(), verdict["speedup"].is_null()), (Some(false), true));
     let unknown = project.command(&["optimize", "rows.py", "--predict", "mi300"]).output().unwrap();
     assert!(text(&unknown.stderr).contains("no GPU is known as `mi300`; there are NVIDIA B200"));
+    // But what does less than the original is seen.
+    for (from, to, what) in [
+        ("(n_rows,)", "(n_rows // 2,)", "it reads 16.777 MB of tensor 1 of the call, the original 33.554 MB"),
+        ("triton.next_power_of_2(n_cols)", "64", "it reads 8.389 MB of tensor 1 of the call, the original 33.554 MB"),
+    ] {
+        std::fs::write(project.path("less.py"), ROWS.replace(from, to)).unwrap();
+        let mut verify = project.command(&["verify", "rows.py", "less.py", "--predict", "h200"]);
+        let verified = verify.env_remove("WARPSMITH_FAKE_DEVICE").output().unwrap();
+        let said = text(&verified.stdout) + &text(&verified.stderr);
+        assert!(verified.status.code() == Some(1) && said.contains("it does less"), "{said}");
+        assert!(said.contains(what), "{said}");
+    }
 }

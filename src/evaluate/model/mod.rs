@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod cost;
+mod coverage;
 mod gpu;
 mod predictor;
 mod run;
@@ -15,8 +16,9 @@ pub use gpu::Gpu;
 pub(super) use predictor::Predictor;
 
 use super::verdict::Counted;
-use crate::protocol::{Drafted, Parameter};
+use crate::protocol::{Drafted, Drafts, Parameter};
 use cost::{Taken, Time};
+use coverage::Coverage;
 use run::{Argument, Place};
 use work::Work;
 
@@ -24,20 +26,28 @@ use work::Work;
 const SAMPLED: i64 = 5;
 
 /// What a call may take, and what it does.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Predicted {
     pub(super) milliseconds: f64,
     pub(super) counted: Counted,
+    coverage: Option<Coverage>,
+}
+
+impl Predicted {
+    /// What the original touches and this does not, in words.
+    fn lacks(&self, original: &Self) -> Option<String> {
+        self.coverage.as_ref()?.lacks(original.coverage.as_ref()?)
+    }
 }
 
 /// What a call that makes these launches may take; of a tuner's choices the fastest counts.
 ///
 /// # Errors
 /// What cannot be launched there, or is not understood.
-pub(super) fn predict(drafts: &[Drafted], gpu: &Gpu) -> Result<Predicted, String> {
+pub(super) fn predict(drafts: &Drafts, gpu: &Gpu) -> Result<Predicted, String> {
     let mut all = Vec::new();
     let mut choices: BTreeMap<u64, Result<Launch, String>> = BTreeMap::new();
-    for draft in drafts {
+    for draft in &drafts.launches {
         let one = launch(draft, gpu);
         match draft.choice {
             None => all.push(one?),
@@ -55,14 +65,14 @@ pub(super) fn predict(drafts: &[Drafted], gpu: &Gpu) -> Result<Predicted, String
         all.push(one?);
     }
     let milliseconds = all.iter().map(|one| one.time.total / 1e6).sum();
-    Ok(Predicted { milliseconds, counted: counted(&all, gpu) })
+    Ok(Predicted { milliseconds, counted: counted(&all, gpu), coverage: Coverage::of(drafts, &all) })
 }
 
 /// What launches do together.
 fn counted(launches: &[Launch], gpu: &Gpu) -> Counted {
     let mut products: BTreeMap<u32, f64> = BTreeMap::new();
     let (mut bytes, mut floats) = (0.0, 0.0);
-    for Launch { time, work, programs } in launches {
+    for Launch { time, work, programs, .. } in launches {
         bytes += time.bytes;
         floats += work.floats * programs;
         for (&bits, &count) in &work.multiplied {
@@ -83,6 +93,8 @@ struct Launch {
     /// That of each program.
     work: Work,
     programs: f64,
+    parameters: Vec<Parameter>,
+    memories: Vec<u64>,
 }
 
 /// What one launch may take.
@@ -109,7 +121,8 @@ fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Launch, String> {
     let lacks = || format!("out of resource: `{}` takes more shared memory or registers than there are", draft.kernel);
     let time = cost::time(&each, programs as f64, taken, &sizes, gpu).ok_or_else(lacks)?;
     tracing::debug!(kernel = draft.kernel, ?grid, ?taken, ?time, "a launch was predicted");
-    Ok(Launch { time, work: each, programs: programs as f64 })
+    let (parameters, memories) = (draft.parameters.clone(), draft.memories.clone());
+    Ok(Launch { time, work: each, programs: programs as f64, parameters, memories })
 }
 
 /// Programs from the first to the last, and the share of all that each stands for.

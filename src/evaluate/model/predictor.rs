@@ -16,7 +16,7 @@ use crate::evaluate::trials::title;
 use crate::evaluate::twins::Twins;
 use crate::evaluate::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Weights};
-use crate::protocol::{Drafted, Workload};
+use crate::protocol::{Drafts, Workload};
 use crate::python::ForkerError;
 
 /// What is said of everything that is predicted.
@@ -88,8 +88,8 @@ impl Predictor {
         let known = Arc::clone(lock(&self.originals).entry(key).or_default());
         let original = {
             let mut known = lock(&known);
-            match *known {
-                Some(known) => known,
+            match known.as_ref() {
+                Some(known) => known.clone(),
                 None => {
                     let fails = |stop| match stop {
                         Stop::Refused(_, evidence, _) => {
@@ -99,7 +99,7 @@ impl Predictor {
                     };
                     let (drafts, _) = self.drafts((&task.original, &task.folder), workload, true).map_err(fails)?;
                     let time = predict(&drafts, &self.gpu).map_err(Stop::Undecided)?;
-                    *known.insert(time)
+                    known.insert(time).clone()
                 }
             }
         };
@@ -109,6 +109,9 @@ impl Predictor {
             return Ok(twin);
         }
         let candidate = predict(&drafts, &self.gpu).map_err(|why| Stop::Refused(Reason::Run, why, None))?;
+        if let Some(what) = candidate.lacks(&original) {
+            return Err(Stop::Refused(Reason::Output, format!("by the model it does less: {what}"), None));
+        }
         let measured = self.measured(workload, (original, candidate));
         if let Some(code) = code {
             self.twins.keep(code, &measured);
@@ -122,7 +125,7 @@ impl Predictor {
         (file, folder): (&Path, &Path),
         workload: &Workload,
         trusted: bool,
-    ) -> Result<(Vec<Drafted>, Option<String>), Stop> {
+    ) -> Result<(Drafts, Option<String>), Stop> {
         let bench = &self.bench;
         let name = if trusted { "original" } else { "candidate" };
         let readable = vec![file.to_owned(), project(folder)];
@@ -136,7 +139,7 @@ impl Predictor {
         match runner.ask(&request, bench.limits.compile)? {
             RunnerReply::Compiled { notes, drafts, code, .. } => match notes.into_iter().next() {
                 Some(note) => Err(Stop::Refused(Reason::Compile, note, None)),
-                None if drafts.is_empty() => {
+                None if drafts.launches.is_empty() => {
                     Err(Stop::Refused(Reason::NoKernel, "the call launches no kernel of Triton's".to_owned(), None))
                 }
                 None => Ok((drafts, code)),

@@ -41,6 +41,10 @@ fn rows(passes: usize) -> String {
     )
 }
 
+fn call(launches: &[Drafted]) -> Drafts {
+    Drafts { launches: launches.to_vec(), ..Drafts::default() }
+}
+
 fn drafted(text: String, programs: i64, length: i64) -> Drafted {
     let tensor = Parameter::Tensor { offset: 0, bytes: (2 * programs * length) as f64 };
     Drafted {
@@ -79,7 +83,8 @@ fn bytes_are_counted_whether_rounds_are_gone_through_or_not() {
 #[test]
 fn what_a_call_does_is_counted_for_all_its_programs() {
     let gpu = Gpu::named("h200").unwrap();
-    let [once, thrice] = [1, 3].map(|passes| predict(&[drafted(rows(passes), 1000, 8192)], &gpu).unwrap().counted);
+    let [once, thrice] =
+        [1, 3].map(|passes| predict(&call(&[drafted(rows(passes), 1000, 8192)]), &gpu).unwrap().counted);
     // A sum adds each element.
     assert_eq!(once.operations, 1000.0 * 8192.0);
     assert_eq!(thrice.operations, 3.0 * once.operations);
@@ -125,13 +130,13 @@ fn long_loops_of_uneven_rounds_come_to_an_end() {
 #[test]
 fn rows_that_are_read_once_are_faster() {
     let gpu = Gpu::named("h200").unwrap();
-    let time = |passes: usize| predict(&[drafted(rows(passes), 16_384, 8192)], &gpu).unwrap().milliseconds;
+    let time = |passes: usize| predict(&call(&[drafted(rows(passes), 16_384, 8192)]), &gpu).unwrap().milliseconds;
     let (once, thrice) = (time(1), time(3));
     // 268 MB at 4.8 TB/s are 56 µs.
     assert!((0.056..0.15).contains(&once), "{once}");
     assert!(thrice > 1.3 * once, "{thrice} {once}");
     // Half as many programs on a GPU with a fifth of the bandwidth.
-    let slow = predict(&[drafted(rows(1), 8192, 8192)], &Gpu::named("l40s").unwrap()).unwrap().milliseconds;
+    let slow = predict(&call(&[drafted(rows(1), 8192, 8192)]), &Gpu::named("l40s").unwrap()).unwrap().milliseconds;
     assert!(slow > 1.5 * once, "{slow} {once}");
 }
 
@@ -139,15 +144,15 @@ fn rows_that_are_read_once_are_faster() {
 fn of_what_a_tuner_may_choose_the_fastest_counts_and_what_does_not_fit_is_refused() {
     let gpu = Gpu::named("h200").unwrap();
     let [one, three] = [1, 3].map(|passes| drafted(rows(passes), 4096, 4096));
-    let alone = predict(std::slice::from_ref(&one), &gpu).unwrap().milliseconds;
+    let alone = predict(&call(std::slice::from_ref(&one)), &gpu).unwrap().milliseconds;
     let of = |draft: &Drafted, choice| Drafted { choice: Some(choice), ..draft.clone() };
     let large = Drafted { shared: 400_000, ..one.clone() };
-    let chosen = predict(&[of(&three, 1), of(&one, 1), of(&large, 1)], &gpu).unwrap().milliseconds;
+    let chosen = predict(&call(&[of(&three, 1), of(&one, 1), of(&large, 1)]), &gpu).unwrap().milliseconds;
     assert!((chosen - alone).abs() < 1e-9, "{chosen} {alone}");
-    let both = predict(&[of(&one, 1), of(&one, 3)], &gpu).unwrap().milliseconds;
+    let both = predict(&call(&[of(&one, 1), of(&one, 3)]), &gpu).unwrap().milliseconds;
     assert!((both - 2.0 * alone).abs() < 1e-9, "{both} {alone}");
-    assert!(predict(std::slice::from_ref(&large), &gpu).unwrap_err().contains("out of resource"));
-    assert!(predict(&[of(&large, 1)], &gpu).is_err());
+    assert!(predict(&call(std::slice::from_ref(&large)), &gpu).unwrap_err().contains("out of resource"));
+    assert!(predict(&call(&[of(&large, 1)]), &gpu).is_err());
 }
 
 #[test]
