@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
 use super::devices::predicted;
+use super::meter::{Meter, Use};
 use super::model::Gpu;
 use super::process::{Comparer, Ties};
 use super::verdict::Verdict;
@@ -88,6 +89,7 @@ pub struct Bench {
     is_alone: AtomicBool,
     /// How many more may use the device beside others.
     places: (Mutex<usize>, Condvar),
+    pub(super) meter: Meter,
     lock: PathBuf,
     /// Bytes a second at which the device copies, once that was measured, if it could be.
     pub(super) rate: Mutex<Option<Option<f64>>>,
@@ -167,6 +169,7 @@ impl Bench {
             alone: RwLock::new(()),
             is_alone: AtomicBool::new(false),
             places: (Mutex::new(PLACES), Condvar::new()),
+            meter: Meter::default(),
             lock,
             rate,
             baselines,
@@ -334,7 +337,7 @@ impl Bench {
         let bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
         // Without the file there is only this process to share with.
         let file = self.machine().ok().filter(|file| file.lock_shared().is_ok());
-        Shared { _bench: bench, _machine: file, _place: place, _held: held }
+        Shared { _bench: bench, _machine: file, _place: place, _held: held, _use: self.meter.begin() }
     }
 
     /// Uses the device: alone, or beside others.
@@ -362,7 +365,7 @@ impl Bench {
         let file = self.machine()?;
         file.lock()?;
         tracing::debug!(seconds = since.elapsed().as_secs_f64(), "the device is had alone");
-        Ok(Exclusive { _bench: bench, _machine: file, _held: held })
+        Ok(Exclusive { _bench: bench, _machine: file, _held: held, _use: self.meter.begin() })
     }
 }
 
@@ -378,6 +381,7 @@ pub(super) struct Exclusive<'a> {
     _bench: RwLockWriteGuard<'a, ()>,
     _machine: File,
     _held: Held,
+    _use: Use<'a>,
 }
 
 /// The device is used beside others while this lives.
@@ -386,6 +390,7 @@ pub(super) struct Shared<'a> {
     _machine: Option<File>,
     _place: Place<'a>,
     _held: Held,
+    _use: Use<'a>,
 }
 
 /// The device is used while this lives.

@@ -17,6 +17,7 @@ mod kernels;
 mod launched;
 mod lift;
 mod measure;
+mod meter;
 mod model;
 mod notes;
 mod numbers;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use super::bench::{Bench, Limits};
 use super::judge::Task;
@@ -104,6 +105,18 @@ impl Evaluator {
     #[must_use]
     pub fn at_once(&self) -> usize {
         self.cores().min(MOST_ON_A_DEVICE * self.devices()).max(self.devices())
+    }
+
+    /// How long candidates have used each device here, on average; of devices elsewhere nobody knows.
+    #[must_use]
+    pub fn used(&self) -> Duration {
+        match &self.0 {
+            Place::Here(benches) => {
+                let all: Duration = benches.iter().map(|(bench, _)| bench.meter.total()).sum();
+                all / u32::try_from(benches.len()).unwrap_or(1).max(1)
+            }
+            Place::There(_) | Place::Nowhere(_) => Duration::ZERO,
+        }
     }
 
     /// How many devices there are.

@@ -46,6 +46,12 @@ impl Run<'_> {
         waits
     }
 
+    /// Whether the device is left to others for a while (`optimize.share`).
+    pub(super) fn rests(&self) -> bool {
+        let share = self.request.settings.optimize.share;
+        share < 1.0 && self.bench.used().as_secs_f64() > share * self.began.elapsed().as_secs_f64()
+    }
+
     /// One that is right, and so many times as fast.
     pub(super) fn better(&mut self, speedup: f64) {
         let best = self.best.unwrap_or(1.0);

@@ -49,6 +49,8 @@ pub(super) struct Run<'a> {
     pub(super) scratch: tempfile::TempDir,
     pub(super) bench: Arc<Evaluator>,
     pub(super) started: Instant,
+    /// When the device could be used first.
+    pub(super) began: Instant,
     pub(super) next_id: u64,
     pub(super) evaluated: usize,
     pub(super) refusals: Refusals,
@@ -103,6 +105,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         scratch,
         bench: Arc::new(bench),
         started: Instant::now(),
+        began: Instant::now(),
         next_id: 0,
         evaluated: 0,
         refusals,
@@ -240,7 +243,7 @@ impl Run<'_> {
         std::thread::scope(|scope| {
             let mut flying = 0;
             loop {
-                let waits = self.waits(flying == 0);
+                let waits = self.waits(flying == 0) || self.rests();
                 while flying < parallel && !waits && self.goes_on(flying) {
                     let Some(Proposal { id, text }) = self.next(search) else { break };
                     if let Some((fate, refused)) = self.was_refused(&text) {

@@ -163,6 +163,9 @@ pub struct OptimizeSettings {
     pub patience: usize,
     /// Whether a search waits while another program of yours computes on the GPU. That time does not count.
     pub pause: bool,
+    /// The share of the time in which a search may use the GPU, above 0; the rest is left to others. Measuring the best does not rest.
+    #[schemars(range(min = 0.01, max = 1))]
+    pub share: f64,
     /// How many candidates are compiled side by side; 0 means one per processor core, at most 16.
     pub parallel: usize,
     /// Seed of the search; the same seed, measurements and lessons of earlier searches give the same search.
@@ -186,6 +189,7 @@ impl Default for OptimizeSettings {
             candidates: 0,
             patience: 120,
             pause: true,
+            share: 1.0,
             parallel: 0,
             seed: 0,
             remember: true,

@@ -1,0 +1,69 @@
+//! How long a device was in use.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use super::bench::lock;
+
+/// Adds up the time in which anybody uses a device, however many at once.
+#[derive(Default)]
+pub(super) struct Meter(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    users: usize,
+    since: Option<Instant>,
+    total: Duration,
+}
+
+/// The device is in use while this lives.
+pub(super) struct Use<'a>(&'a Meter);
+
+impl Meter {
+    pub(super) fn begin(&self) -> Use<'_> {
+        let mut state = lock(&self.0);
+        state.users += 1;
+        state.since.get_or_insert_with(Instant::now);
+        Use(self)
+    }
+
+    /// All of it so far.
+    pub(super) fn total(&self) -> Duration {
+        let state = lock(&self.0);
+        state.total + state.since.map(|since| since.elapsed()).unwrap_or_default()
+    }
+}
+
+impl Drop for Use<'_> {
+    fn drop(&mut self) {
+        let mut state = lock(&self.0.0);
+        state.users -= 1;
+        if state.users == 0
+            && let Some(since) = state.since.take()
+        {
+            state.total += since.elapsed();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_counts_once_however_many_use_it() {
+        let meter = Meter::default();
+        assert_eq!(meter.total(), Duration::ZERO);
+        let (one, other) = (meter.begin(), meter.begin());
+        std::thread::sleep(Duration::from_millis(20));
+        drop(one);
+        let so_far = meter.total();
+        assert!(so_far >= Duration::from_millis(20));
+        std::thread::sleep(Duration::from_millis(5));
+        assert!(meter.total() > so_far, "the other one still uses it");
+        drop(other);
+        let all = meter.total();
+        std::thread::sleep(Duration::from_millis(5));
+        assert_eq!(meter.total(), all);
+    }
+}
