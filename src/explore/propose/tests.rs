@@ -110,7 +110,7 @@ fn several_kernels_are_turned_under_names_of_their_own() {
 
 #[test]
 fn a_file_without_numbers_is_not_searched() {
-    let text = TEXT.replace("B=64, C=64, num_warps=4", "*args");
+    let text = TEXT.replace("B=64, C=64, num_warps=4", "**args");
     let known = |text: &str| Search::new(Setting::new(text, &["k"]).field(), 1).is_some();
     assert!(!known(&text) && known(TEXT));
 }

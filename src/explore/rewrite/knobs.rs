@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::tied::{Tied, tied};
 use super::written::literal;
 use crate::explore::candidate::Change;
-use crate::kernel::ast::{Expr, argument, has_star};
+use crate::kernel::ast::{Expr, ExprKind, argument, has_star};
 use crate::kernel::{Autotune, Config, Kernel, Launch, Module};
 use crate::rules::Edit;
 use crate::syntax::Span;
@@ -131,8 +131,12 @@ fn tile_knob(module: &Module, kernel: &Kernel, launches: &[&Launch], at: usize) 
     let passed: Vec<Option<&Expr>> =
         launches.iter().map(|launch| argument(&launch.args, &param.name, Some(at))).collect();
     let literals = if passed.iter().all(Option::is_none) {
-        let is_open = launches.iter().any(|launch| has_star(&launch.args));
-        let default = param.default.as_ref().filter(|_| !is_open)?;
+        // What is unpacked there (`*x.stride()`) has one part at least; whoever guesses wrong turns what is not used.
+        let is_reached = launches.iter().any(|launch| {
+            let unnamed = launch.args.iter().filter(|arg| arg.keyword.is_none()).count();
+            unpacks_names(launch) || has_star(&launch.args) && at < unnamed
+        });
+        let default = param.default.as_ref().filter(|_| !is_reached)?;
         vec![(i64::try_from(default.as_int()?).ok()?, default.span)]
     } else {
         let each = launches.iter().zip(passed);
@@ -156,11 +160,19 @@ fn tile_knob(module: &Module, kernel: &Kernel, launches: &[&Launch], at: usize) 
     Some(Knob { name: param.name.clone(), current, choices, place })
 }
 
+/// Whether keywords are unpacked there, `**options`: an expression behind two stars.
+fn unpacks_names(launch: &Launch) -> bool {
+    launch.args.iter().any(|arg| match &arg.value.kind {
+        ExprKind::Starred(inner) => inner.span.start > arg.value.span.start + 1,
+        _ => false,
+    })
+}
+
 fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, choices: &[i64]) -> Option<Knob> {
     let given: Vec<Option<&Expr>> = launches.iter().map(|launch| argument(&launch.args, name, None)).collect();
     let knob = |current, place| Knob { name: name.to_owned(), current, choices: choices.to_vec(), place };
     if given.iter().all(Option::is_none) {
-        let open = launches.iter().any(|launch| has_star(&launch.args));
+        let open = launches.iter().any(|launch| unpacks_names(launch));
         let ends: Option<Vec<usize>> = launches.iter().map(|launch| Some(launch.args.last()?.span.end)).collect();
         return (!open).then_some(knob(default, Place::Keyword(ends?)));
     }
@@ -338,6 +350,19 @@ mod tests {
         let bounded = format!("{HEAD}def run(x):\n    B = min(1024, x.shape[0])\n    k[(1,)](x, 7, B, 80)\n");
         let (knobs, new) = turned(&bounded, &[("B", 512)]);
         assert!(knobs[0] == "B=1024" && new.contains("min(512, x.shape[0])"), "{new}");
+    }
+
+    #[test]
+    fn strides_that_are_unpacked_hide_no_options_and_no_defaults_behind_them() {
+        let kernel = HEAD.replace("n, B: tl.constexpr, H: tl.constexpr", "n, s, t, B: tl.constexpr = 64");
+        let text = format!("{kernel}def run(x):\n    k[(1,)](x, 7, *x.stride())\n");
+        let (knobs, new) = turned(&text, &[("B", 128), ("num_warps", 8)]);
+        assert_eq!(knobs, ["B=64", "num_warps=4", "num_stages=3"]);
+        assert!(new.contains("B: tl.constexpr = 128") && new.contains("(x, 7, *x.stride(), num_warps=8)"), "{new}");
+        let (knobs, _) = turned(&text.replace("*x.stride()", "**options(x)"), &[]);
+        assert!(knobs.is_empty(), "{knobs:?}");
+        let (knobs, _) = turned(&text.replace("n, s, t, B", "B"), &[]);
+        assert_eq!(knobs, ["num_warps=4", "num_stages=3"], "a default that is certainly not used");
     }
 
     #[test]
