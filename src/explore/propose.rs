@@ -9,7 +9,7 @@ use super::journal::Made;
 use super::memory::Memory;
 use super::pool::pool;
 use super::rewrite::knobs::Knob;
-use super::rewrite::{SKILLS, Skill, Subject, Turn};
+use super::rewrite::{SKILLS, Skill, Subject, Turn, has_word};
 use super::surrogate::{Point, Surrogate};
 use super::tree::{Fate, Id, ROOT, Step, Tree};
 use crate::api::Target;
@@ -17,6 +17,7 @@ use crate::chance::Chance;
 use crate::protocol::Workload;
 use crate::settings::SearchSettings;
 use crate::syntax::normal_form;
+use crate::workload::reaches;
 
 /// How much decides what is hoped for by those that are like it: the smaller, the more.
 const KEENNESS: f64 = 0.05;
@@ -291,10 +292,23 @@ impl Field<'_> {
 
 /// What skills see of a candidate: its kernels, as far as they are there and launched by something that can be changed.
 fn subjects<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<Subject<'a>> {
-    let Field { original, kernels, calls, target, .. } = field;
-    let subject =
-        |kernel: &String| Some(Subject::new(candidate, original, kernel, calls.first()?)?.with_target(target));
-    kernels.iter().filter_map(subject).collect()
+    let Field { original, calls, target, .. } = field;
+    let subject = |kernel: &str| Some(Subject::new(candidate, original, kernel, calls.first()?)?.with_target(target));
+    launched(field, candidate).into_iter().filter_map(subject).collect()
+}
+
+/// The kernels of a candidate that the call launches: those of the original, and what has taken the place of some.
+fn launched<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<&'a str> {
+    let mut kernels: Vec<&str> = field.kernels.iter().map(String::as_str).collect();
+    let all = candidate.module.kernels.iter().map(|kernel| kernel.name.as_str());
+    let new: Vec<&str> = all.filter(|name| !has_word(field.original, name)).collect();
+    let Some(call) = field.calls.first().filter(|_| !new.is_empty()) else { return kernels };
+    let is_reached = |kernel: &str| reaches(&candidate.text, &call.entry, kernel);
+    kernels.retain(|kernel| is_reached(kernel));
+    if kernels.len() < field.kernels.len() {
+        kernels.extend(new.into_iter().filter(|kernel| is_reached(kernel)));
+    }
+    kernels
 }
 
 /// The numbers after some changes.

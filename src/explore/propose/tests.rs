@@ -147,3 +147,29 @@ fn a_kernel_that_others_use_keeps_what_it_promises() {
         assert!(shared.iter().any(|it| it == kind), "{kind}: {shared:?}");
     }
 }
+
+#[test]
+fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
+    let head = "import torch\nimport triton\nimport triton.language as tl\n";
+    let kernel = |name: &str, value: &str| {
+        format!(
+            "@triton.jit\ndef {name}(x_ptr, y_ptr, n, B: tl.constexpr):\n    offs = tl.program_id(0) * B + tl.arange(0, B)\n    \
+             x = tl.load(x_ptr + offs, mask=offs < n)\n    tl.store(y_ptr + offs, {value}, mask=offs < n)\n"
+        )
+    };
+    let host = "def run(x):\n    n = x.numel()\n    y = torch.empty_like(x)\n    first[(triton.cdiv(n, 64),)](x, y, n, B=64)\n    \
+                z = torch.empty_like(x)\n    second[(triton.cdiv(n, 64),)](y, z, n, B=64)\n    return z\n";
+    let text = format!("{head}{}{}{host}", kernel("first", "x + 1"), kernel("second", "x * 2"));
+    let setting = Setting::new(&text, &["first", "second"]);
+    let mut search = Search::new(setting.field(), 1).unwrap();
+    let kinds = |turns: Vec<Turn>| -> Vec<String> { turns.into_iter().map(|turn| turn.kind).collect() };
+    let before = kinds(search.turns(Search::FIRST, Step::Small));
+    assert!(before.contains(&"first: B up".to_owned()) && before.contains(&"second: B up".to_owned()), "{before:?}");
+    let large = search.turns(Search::FIRST, Step::Large);
+    let turn = large.iter().find(|turn| turn.kind == "first: fused_launches").unwrap();
+    let made = search.candidates[&Search::FIRST].with(&turn.edits, &turn.changes);
+    let Proposal { id, .. } = search.put((ROOT, Step::Large), Search::FIRST, turn.kind.clone(), made);
+    let after = kinds(search.turns(id, Step::Small));
+    assert!(after.contains(&"first_second_fused: B up".to_owned()), "{after:?}");
+    assert!(after.iter().all(|kind| kind.starts_with("first_second_fused: ")), "{after:?}");
+}

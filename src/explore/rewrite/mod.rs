@@ -8,6 +8,7 @@ mod descriptors;
 mod dot_inputs;
 mod eviction;
 mod exp2;
+mod fused_launches;
 mod grouped_order;
 pub(super) mod knobs;
 mod launch_options;
@@ -98,6 +99,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &persistent::Persistent,
     &descriptors::Descriptors,
     &split::SplitLoop,
+    &fused_launches::FusedLaunches,
 ];
 
 /// What a skill sees.
@@ -181,7 +183,7 @@ fn is_of_word(letter: char) -> bool {
 }
 
 /// Whether a name stands in a text, as a whole word.
-fn has_word(text: &str, name: &str) -> bool {
+pub(super) fn has_word(text: &str, name: &str) -> bool {
     text.split(|letter| !is_of_word(letter)).any(|word| word == name)
 }
 
