@@ -6,6 +6,7 @@ pub(super) mod by_size;
 mod configuration;
 mod descriptors;
 mod dot_inputs;
+mod even_sizes;
 mod eviction;
 mod exp2;
 mod fused_launches;
@@ -89,6 +90,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &eviction::Eviction,
     &exp2::Exp2,
     &dot_inputs::DotInputs,
+    &even_sizes::EvenSizes,
     &configuration::Configuration,
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,

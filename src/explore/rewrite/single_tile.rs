@@ -45,7 +45,8 @@ impl Skill for SingleTile {
 
 fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
-    if subject.workload.source == Source::Launch || kernel.autotune.is_some() || kernel.has_error {
+    let is_set = kernel.autotune.is_some() || kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty());
+    if subject.workload.source == Source::Launch || is_set || kernel.has_error {
         return None;
     }
     let passes = passes(kernel)?;
