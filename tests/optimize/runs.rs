@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::{Project, SCALE, text};
 
-/// A grid that follows the tile size, as the fixed one of [`SCALE`] does not once its launch is starred.
+/// A grid that follows the tile size, in the words of tutorials.
 const GRID_OF_TILES: &str = r#"lambda meta: (triton.cdiv(n, meta["BLOCK"]),)"#;
 
 /// A project whose search soon knows nothing else to try: nothing but the tile size can be turned, for this grid.
 fn one_knob(grid: &str) -> Project {
     let one_knob = SCALE
         .replace("(triton.cdiv(n, 16),)", grid)
-        .replace("(x, out, n, BLOCK=16)", "(x, out, *[n], BLOCK=16)")
+        .replace("(x, out, n, BLOCK=16)", "(x, out, n, BLOCK=16, **{})")
         .replace("load(x_ptr + offsets", "load(*[x_ptr + offsets]")
         .replace("store(out_ptr + offsets, x * 2.0", "store(*[out_ptr + offsets, x * 2.0]");
     Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")])
@@ -59,7 +59,7 @@ fn judged_once(project: &Project) {
 #[test]
 fn a_candidate_that_was_refused_is_not_judged_again() {
     // The tile size alone can be turned, up to 16384. Tiles of 8 and 4 leave elements unwritten, and nobody goes on from these.
-    let project = one_knob("(triton.cdiv(n, 16),)");
+    let project = one_knob("(19,)");
     let counts = || {
         let ran = project.run(&["optimize", "scale.py", "--budget", "400s", "--json"]);
         let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
