@@ -2,7 +2,7 @@
 //! the other.
 
 use super::written::{bindings, grid_of};
-use crate::kernel::ast::{Call, Expr, ExprKind, walk_expressions};
+use crate::kernel::ast::{Call, Expr, ExprKind, argument, walk_expressions};
 use crate::kernel::{Kernel, Launch, Module};
 use crate::syntax::Span;
 
@@ -24,6 +24,12 @@ pub(super) fn tied(module: &Module, kernel: &Kernel, launch: &Launch, param: &st
             ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.as_slice(),
             _ => std::slice::from_ref(grid),
         };
+        // What names the tile itself is turned with it: other numbers there are none of it.
+        let at = kernel.params.iter().position(|one| one.name == param);
+        let names = [Some(param), argument(&launch.args, param, at).and_then(Expr::as_name)];
+        if names.iter().flatten().any(|name| has_name(grid, name)) {
+            return None;
+        }
         match axis(module, kernel, param) {
             Some(axis) => only(divisions(parts.get(axis)?, current)),
             None => {
@@ -35,6 +41,18 @@ pub(super) fn tied(module: &Module, kernel: &Kernel, launch: &Launch, param: &st
         }
     };
     known().unwrap_or_default()
+}
+
+/// Whether an expression has it as a name, as `meta["B"]`, or as `meta.B`.
+fn has_name(expr: &Expr, name: &str) -> bool {
+    let mut found = false;
+    expr.walk(&mut |part| {
+        found |= match &part.kind {
+            ExprKind::Str(one) | ExprKind::Name(one) | ExprKind::Attribute { name: one, .. } => one == name,
+            _ => false,
+        }
+    });
+    found
 }
 
 /// Whether no other kernel is launched with the same grid.
@@ -81,7 +99,7 @@ fn sizes<'a>(kernel: &Kernel, launch: &'a Launch, param: &str) -> Vec<&'a Expr> 
             && let Some(size) = of.as_name()
         {
             let at = kernel.params.iter().position(|param| param.name == size);
-            found.extend(crate::kernel::ast::argument(&launch.args, size, at));
+            found.extend(argument(&launch.args, size, at));
         }
     });
     found
@@ -235,6 +253,11 @@ def k(x, M, N, A: tl.constexpr, B: tl.constexpr):
         // Two numbers in one part, a number of another tile, and an axis that nobody knows.
         assert!(whole(KERNEL, &host.replace("(n // 64,", "(n // 64 + n // 64,"), "A").is_empty());
         assert!(whole(KERNEL, &host.replace("n // 64", "n // 32"), "A").is_empty());
+        // What follows the tile by its name.
+        let named = host.replace("(n // 64,", "(triton.cdiv(n, A) + A // 64,").replace("7, n, 64,", "7, n, A,");
+        assert!(whole(KERNEL, &named, "A").is_empty());
+        let meta = host.replace("(n // 64,", "lambda meta: (n // meta['A'] + 7 // 64,");
+        assert!(whole(KERNEL, &meta, "A").is_empty());
         assert!(whole(&KERNEL.replace("= m * A", "= m * A + tl.program_id(1) * A"), host, "A").is_empty());
     }
 }
