@@ -16,7 +16,7 @@ use crate::python::module_call;
 
 /// For tests: what stands in for the checker on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
-/// One run may take so long; others are not timed meanwhile.
+/// One run may take so long; others are not timed meanwhile, and all four run at once.
 const LIMIT: Duration = Duration::from_secs(60);
 const GLANCE: Duration = Duration::from_millis(50);
 /// What the checker ends with when it has found something.
@@ -177,6 +177,11 @@ impl Baseline {
     }
 }
 
+/// What a thread has found.
+fn ended<T>(joined: std::thread::Result<Result<T, Undecided>>) -> Result<T, Undecided> {
+    joined.unwrap_or_else(|_| Err(Undecided("checking broke off: this is a fault of warpsmith's".to_owned())))
+}
+
 impl Case<'_> {
     /// Errors of memory that results do not show, where the machine has the checker.
     pub(super) fn sanitized(&mut self, task: &Task) -> Result<(), Stop> {
@@ -193,17 +198,24 @@ impl Case<'_> {
             is_candidate: true,
         };
         let job = job.unasked();
-        for tool in [Tool::Memory, Tool::Races] {
-            let original = match self.baseline.checked(self.bench, &checker, tool)? {
-                Ok(found) => found.into_keys().collect::<BTreeSet<String>>(),
-                Err(why) => {
+        let (bench, baseline) = (self.bench, self.baseline.clone());
+        let (baseline, checker, job) = (&baseline, checker.as_path(), &job);
+        // Most of the time of each goes by on the host.
+        let all = std::thread::scope(|scope| {
+            let both = [Tool::Memory, Tool::Races].map(|tool| {
+                let original = scope.spawn(move || baseline.checked(bench, checker, tool));
+                let candidate = scope.spawn(move || bench.checked(checker, tool, job));
+                (tool, original, candidate)
+            });
+            both.map(|(tool, original, candidate)| (tool, ended(original.join()), ended(candidate.join())))
+        });
+        for (tool, original, candidate) in all {
+            match (original?, candidate?) {
+                (Ok(original), Ok(found)) => self.hold_against(tool, &original.into_keys().collect(), found)?,
+                (Err(why), _) => {
                     self.note(format!("compute-sanitizer ({}) cannot say of the original: {why}", tool.name()));
-                    continue;
                 }
-            };
-            match self.bench.checked(&checker, tool, &job)? {
-                Ok(found) => self.hold_against(tool, &original, found)?,
-                Err(why) => self.note(format!("compute-sanitizer ({}) cannot say: {why}", tool.name())),
+                (_, Err(why)) => self.note(format!("compute-sanitizer ({}) cannot say: {why}", tool.name())),
             }
         }
         Ok(())
