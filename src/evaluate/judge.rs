@@ -62,11 +62,14 @@ pub struct Effort {
     pub full: usize,
     /// The ratio, original over candidate, above which all pairs are measured.
     pub contender: f64,
+    /// Take what was measured of a candidate with the same machine code instead of measuring again.
+    #[serde(default)]
+    pub twins: bool,
 }
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { thorough: true, sanitizer: true, beyond: false, rough: 12, full: 68, contender: 0.9 }
+        Self { thorough: true, sanitizer: true, beyond: false, rough: 12, full: 68, contender: 0.9, twins: false }
     }
 }
 
@@ -332,7 +335,8 @@ impl Case<'_> {
 
     /// What was measured of a candidate with the same machine code. That is enough to search by, not to offer.
     fn twin(&self) -> Option<Measured> {
-        let code = self.code.as_ref().filter(|_| !self.effort.thorough && self.effort.rough > 0)?;
+        let code =
+            self.code.as_ref().filter(|_| self.effort.twins && !self.effort.thorough && self.effort.rough > 0)?;
         self.baseline.twins.find(code)
     }
 

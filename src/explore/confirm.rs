@@ -78,7 +78,8 @@ impl Run<'_> {
     fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Option<Speedup>, OptimizeError> {
         self.tell(format!("confirming {}", candidate.describe()));
         let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
-        let effort = Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0 };
+        let effort =
+            Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0, twins: false };
         let mut verdict = self.judge(original, &candidate.text, effort)?;
         if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {
             verdict = self.judge(original, &candidate.text, effort)?;

@@ -43,7 +43,15 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         std::fs::write(&path, text).map_err(|error| failed(format!("cannot write {}: {error}", path.display())))?;
         Ok::<_, OptimizeError>(path)
     };
-    let effort = Effort { thorough: true, sanitizer: false, beyond: false, rough: PAIRS, full: PAIRS, contender: 0.0 };
+    let effort = Effort {
+        thorough: true,
+        sanitizer: false,
+        beyond: false,
+        rough: PAIRS,
+        full: PAIRS,
+        contender: 0.0,
+        twins: false,
+    };
     let task = Task {
         original: write("original.py", &begun.text)?,
         candidate: write("candidate.py", &request.text)?,

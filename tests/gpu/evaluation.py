@@ -220,7 +220,9 @@ class Evaluation:
 
             self.each(one, kernels.items())
         every, wins = self.keep_same(rows, unmeasured)
-        return every >= REPEATS * len(kernels) and wins < 0.01 * every
+        # One measurement that is told fifty times is one.
+        is_new = self.results["same"]["different"] >= 0.9 * every
+        return every >= REPEATS * len(kernels) and wins < 0.01 * every and is_new
 
     def keep_same(self, rows, unmeasured):
         """Writes how often a win was claimed; gives the comparisons and the wins."""
@@ -236,6 +238,7 @@ class Evaluation:
         spread = [abs(row["speedup"] - 1.0) for row in every if row["speedup"]]
         self.keep("same", {
             "comparisons": len(every), "wins": wins, "intervals above 1": above,
+            "different": len({(name, row["speedup"], *row["interval"]) for name, some in rows.items() for row in some}),
             "median distance from 1": statistics.median(spread) if spread else None, "largest": max(spread, default=None), "rows": rows,
             "without an interval": sum(map(len, unmeasured.values())), "unmeasured": unmeasured,
         })
