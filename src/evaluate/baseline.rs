@@ -135,6 +135,14 @@ impl<E: std::error::Error> From<E> for Undecided {
 }
 
 impl Baseline {
+    /// Ends the processes of the original; whoever asks it next has new ones.
+    pub(super) fn end(&self) {
+        self.original.end();
+        if let Some(lifted) = self.lifted() {
+            lifted.end();
+        }
+    }
+
     pub(super) fn new(
         (file, folder): (&Path, &Path),
         text: &str,

@@ -247,9 +247,18 @@ impl Bench {
         }
         let _alone = self.alone.write().unwrap_or_else(PoisonError::into_inner);
         self.is_alone.store(true, Ordering::Relaxed);
+        self.make_room();
         let verdict = judge();
         self.is_alone.store(false, Ordering::Relaxed);
         verdict
+    }
+
+    /// Ends the processes of all originals, which hold memory of the device ready for what is next asked of them.
+    fn make_room(&self) {
+        let known: Vec<_> = lock(&self.baselines).values().cloned().collect();
+        known.iter().for_each(|baseline| baseline.end());
+        // Results that nobody needs are forgotten beside others; who cannot be asked is started again.
+        let _ = self.drop_slots(Vec::new());
     }
 
     /// Whether no other candidate takes memory of the device.

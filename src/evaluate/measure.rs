@@ -47,6 +47,8 @@ const DRIFT: f64 = 1.05;
 
 /// Of so many blocks, besides the first, the results are compared.
 const SHARE_CHECKED: f64 = 0.25;
+/// Until then they take about so many bytes of the device at most.
+const CHECKED_BYTES: u64 = 8 << 30;
 
 /// Results of a timed call of both versions.
 struct Checked {
@@ -82,7 +84,7 @@ impl Case<'_> {
             if !is_small {
                 self.grow(None, &level)?;
             }
-            match rival {
+            let measured = match rival {
                 Some(rival) => self.measure_steadily(rival, (&baseline, &needs), &level, &mut checked)?,
                 None => {
                     let mut running = baseline.original.process(self.bench)?;
@@ -93,7 +95,12 @@ impl Case<'_> {
                     *running = Some(original);
                     measured
                 }
+            };
+            if !is_small {
+                // Others need the memory. Who cannot give it back cannot be asked for anything else either.
+                let _ = self.runner.ask(&RunnerRequest::Release, self.bench.limits.call);
             }
+            measured
         };
         let _shared = self.shared();
         for Checked { original, candidate, results } in &checked {
@@ -257,11 +264,13 @@ impl Case<'_> {
         checked: &mut Vec<Checked>,
     ) -> Result<(), Stop> {
         let size = block(&level.ran.results).min(count.max(1));
+        let each = 2 * level.ran.results.rough_bytes() * (self.effort.rough + self.effort.full) as u64;
+        let share = SHARE_CHECKED.min(CHECKED_BYTES as f64 / each.max(1) as f64);
         for at in 0..count.div_ceil(size) {
             let is_original_first = (pairs.len() / size).is_multiple_of(2);
             let mut again = if self.is_host_bound { 0 } else { AGAIN };
             let (one, other) = loop {
-                let export = at == 0 || self.chance() < SHARE_CHECKED;
+                let export = at == 0 || self.chance() < share;
                 let (one, other) = self.block_of_both(original, size, (export, is_original_first), checked)?;
                 if !(one.outran || other.outran) || again == 0 {
                     break (one, other);

@@ -159,6 +159,8 @@ pub enum RunnerRequest {
     Probe(Probe),
     /// Measure how fast the device copies its memory. Answered by [`RunnerReply::Copied`].
     Copy,
+    /// Give back all memory of the device that is not in use. Answered by [`RunnerReply::Released`].
+    Release,
 }
 
 /// How a model of KernelBench comes by its weights.
@@ -283,6 +285,8 @@ pub enum RunnerReply {
     Probed(Option<Vec<Touched>>),
     /// Bytes a second, read and written; `None` on a simulated device, or without the memory for it.
     Copied(Option<f64>),
+    /// The memory is given back.
+    Released,
     /// Something of the user's raised.
     Raised(Raised),
 }

@@ -10,9 +10,12 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::buffers::{Buffers, Source};
 use super::timing::check;
-use super::{compare, describe, failed, raw};
+use super::{compare, describe, failed, lacks_memory, raw};
 use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
+
+/// No more than one part in so many of the device's memory is held ready without being used.
+const SHARE_READY: u64 = 16;
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream) {
@@ -34,9 +37,9 @@ fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
         comparer.torch.call_method1("zeros", (1,))?.call_method1("to", (device,))?;
     }
     while let Some(request) = read_frame(&mut stream)? {
-        let reply = comparer.answer(request).unwrap_or_else(|error| {
-            let is_memory = error.get_type(py).name().is_ok_and(|name| name == "OutOfMemoryError");
-            ComparerReply::Failed { why: describe(py, &error), is_memory }
+        let reply = comparer.answer(request).unwrap_or_else(|error| ComparerReply::Failed {
+            why: describe(py, &error),
+            is_memory: lacks_memory(&error),
         });
         write_frame(&mut stream, &reply)?;
     }
@@ -70,6 +73,7 @@ impl<'py> Comparer<'py> {
             }
             ComparerRequest::Drop { slots } => {
                 slots.iter().for_each(|slot| drop(self.slots.remove(slot)));
+                self.trim()?;
                 Ok(ComparerReply::Done)
             }
             ComparerRequest::Compare { original, candidate, reference, jittered, holds_nan, exact, level } => {
@@ -98,6 +102,20 @@ impl<'py> Comparer<'py> {
                 self.differences(&module.getattr("unwritten")?.call1((self.slot(slot)?,))?)
             }
         }
+    }
+
+    /// Gives back memory of the device that torch has ready for this process alone, where it is much: runners want it.
+    fn trim(&self) -> PyResult<()> {
+        if self.device != "cuda" {
+            return Ok(());
+        }
+        let cuda = self.torch.getattr("cuda")?;
+        let ask = |what: &str| cuda.call_method0(what)?.extract::<u64>();
+        let total: u64 = cuda.call_method1("mem_get_info", (0,))?.get_item(1)?.extract()?;
+        if ask("memory_reserved")?.saturating_sub(ask("memory_allocated")?) > total / SHARE_READY {
+            cuda.call_method0("empty_cache")?;
+        }
+        Ok(())
     }
 
     fn slot(&self, slot: u32) -> PyResult<Bound<'py, PyList>> {

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use super::arrays::Array;
 use super::parts::{Part, Reader, Value};
 use super::replay::Arguments;
-use super::timing::check;
+use super::timing::{allocate, check};
 use super::{failed, raw};
 use crate::protocol::runner::{Buffer, Exported, Leaf, LeafValue};
 
@@ -172,12 +172,9 @@ impl<'py> Exporter<'py> {
         match &mut self.outlet {
             Outlet::Device { address, size } => {
                 if *size < needed {
-                    let mut fresh = 0;
                     // The old buffer stays: the comparer may have it open. All old ones together are no larger than this.
                     let larger = needed.max(2 * *size);
-                    // SAFETY: the pointer is to a live local.
-                    unsafe { check(sys::cuMemAlloc_v2(&raw mut fresh, usize::try_from(larger)?))? };
-                    (*address, *size) = (fresh, larger);
+                    (*address, *size) = (allocate(self.tensor.py(), usize::try_from(larger)?)?, larger);
                 }
                 for (at, tensor, bytes) in copies {
                     let from: u64 = tensor.call_method0("data_ptr")?.extract()?;

@@ -95,6 +95,12 @@ fn poison(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     helper(py, "_warpsmith_poison", include_str!("poison.py"))
 }
 
+/// Whether an error says that the device's memory ran out: torch, its allocator and the driver say so in words of their own.
+fn lacks_memory(error: &PyErr) -> bool {
+    let text = error.to_string();
+    ["OutOfMemoryError", "out of memory", "OUT_OF_MEMORY"].iter().any(|words| text.contains(words))
+}
+
 /// An error of Python with its last frames, for people.
 fn describe(py: Python<'_>, error: &PyErr) -> String {
     const FRAMES: usize = 4;

@@ -136,7 +136,7 @@ impl<'py> Runner<'py, '_> {
     pub(super) fn copy_rate(&mut self) -> PyResult<Option<f64>> {
         let Some(torch) = self.replay.torch.clone().filter(|_| !self.simulated) else { return Ok(None) };
         if self.timer.is_none() {
-            self.timer = Some(Timer::new(false)?);
+            self.timer = Some(Timer::new(self.py, false)?);
         }
         let Some(timer) = &self.timer else { return Ok(None) };
         let options = PyDict::new(self.py);

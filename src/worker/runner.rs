@@ -15,7 +15,7 @@ use super::models::{Entry, load_as};
 use super::replay::{Arguments, Replay};
 use super::timing::{Timer, synchronize};
 use super::tuning::{Tuners, Way, is_open, tuned};
-use super::{chance, describe, draft, failed, kernels, mixed, poison, raw, shim, watch};
+use super::{chance, describe, draft, failed, kernels, lacks_memory, mixed, poison, raw, shim, watch};
 use crate::protocol::runner::{
     Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Tuned, Weights,
 };
@@ -69,6 +69,7 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
             RunnerRequest::Measure(timing) => runner.measure(&timing, &guard),
             RunnerRequest::Probe(wanted) => runner.probe(&wanted).map(RunnerReply::Probed),
             RunnerRequest::Copy => runner.copy_rate().map(RunnerReply::Copied),
+            RunnerRequest::Release => runner.release().map(|()| RunnerReply::Released),
         };
         let is_early = runner.making.take();
         let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(Raised { is_early, ..raised(py, &error, &file) }));
@@ -415,7 +416,6 @@ fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> Raised {
         }
         Ok(line)
     };
-    let is_memory = error.get_type(py).name().is_ok_and(|name| name == "OutOfMemoryError")
-        || error.to_string().contains("out of memory");
-    Raised { text: describe(py, error), line: line().unwrap_or_default(), is_memory, is_early: false }
+    let (text, line) = (describe(py, error), line().unwrap_or_default());
+    Raised { text, line, is_memory: lacks_memory(error), is_early: false }
 }

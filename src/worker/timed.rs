@@ -25,7 +25,7 @@ impl<'py> Runner<'py, '_> {
         // All calls of a request have the same: no time is spent on that between them.
         self.weigh(first)?;
         if self.timer.is_none() {
-            self.timer = Some(Timer::new(self.simulated)?);
+            self.timer = Some(Timer::new(self.py, self.simulated)?);
         }
         let hooks = if self.simulated { Some(Hooks::install(self.py, Mode::Watch)?) } else { None };
         let outcome = self.timed(timing, &sets);

@@ -3,6 +3,7 @@
 
 use cudarc::driver::sys;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use super::compile::simulated_ms;
 use super::failed;
@@ -52,21 +53,36 @@ pub(super) fn check(result: sys::CUresult) -> PyResult<()> {
     if result == sys::CUresult::CUDA_SUCCESS { Ok(()) } else { Err(failed(format!("CUDA error: {result:?}"))) }
 }
 
+/// Memory of the device, beside what torch has. What torch holds ready for later it gives back for that, as it does for itself.
+pub(super) fn allocate(py: Python<'_>, size: usize) -> PyResult<sys::CUdeviceptr> {
+    let mut address = 0;
+    // SAFETY: the pointer is to a live local.
+    let mut take = || unsafe { sys::cuMemAlloc_v2(&raw mut address, size) };
+    let mut taken = take();
+    if taken == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY
+        && let Some(torch) = py.import("sys")?.getattr("modules")?.cast::<PyDict>()?.get_item("torch")?
+    {
+        torch.getattr("cuda")?.call_method0("empty_cache")?;
+        taken = take();
+    }
+    check(taken)?;
+    Ok(address)
+}
+
 impl Timer {
     /// For the device whose context is current.
-    pub(super) fn new(simulated: bool) -> PyResult<Self> {
+    pub(super) fn new(py: Python<'_>, simulated: bool) -> PyResult<Self> {
         if simulated {
             return Ok(Self::Simulated);
         }
-        let (mut device, mut l2, mut buffer) = (0, 0, 0);
+        let (mut device, mut l2) = (0, 0);
         // SAFETY: a context is current on this thread; every pointer is to a live local.
         unsafe {
             check(sys::cuCtxGetDevice(&raw mut device))?;
             let attribute = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE;
             check(sys::cuDeviceGetAttribute(&raw mut l2, attribute, device))?;
             let size = LEAST_FLUSH.max(2 * usize::try_from(l2).unwrap_or(0));
-            check(sys::cuMemAlloc_v2(&raw mut buffer, size))?;
-            let mut timer = CudaTimer { buffer, size, flush: 0.0 };
+            let mut timer = CudaTimer { buffer: allocate(py, size)?, size, flush: 0.0 };
             // The first ones wake the device.
             timer.flush(TIMED)?;
             check(sys::cuCtxSynchronize())?;

@@ -22,8 +22,14 @@ const RAISES: &str = "    raise torch.OutOfMemoryError('CUDA out of memory')\n  
 fn what_lacks_memory_beside_others_is_judged_once_more_without_them() {
     assert_eq!(judged(SCALE, ("* 2.0", "* 2.0")).2, 1);
     assert_eq!(judged(SCALE, ("* 2.0", "* 2.5")).2, 1, "a wrong one is wrong without others, too");
-    let (said, told, loads) = judged(SCALE, (LAUNCH, RAISES));
-    assert_eq!((&*said, loads), ("device-memory", 2), "{told}");
+    // The driver has words of its own.
+    for error in
+        ["torch.OutOfMemoryError('CUDA out of memory')", "RuntimeError('CUDA error: CUDA_ERROR_OUT_OF_MEMORY')"]
+    {
+        let raises = RAISES.replace("torch.OutOfMemoryError('CUDA out of memory')", error);
+        let (said, told, loads) = judged(SCALE, (LAUNCH, &raises));
+        assert_eq!((&*said, loads), ("device-memory", 2), "{told}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use crate::numbers::{Floats, Run, Scales};
 use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 use crate::worker::buffers::Buffers;
-use crate::worker::failed;
+use crate::worker::{failed, lacks_memory};
 
 /// Serves the judge until it closes the stream.
 pub(in crate::worker) fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
@@ -42,10 +42,8 @@ pub(in crate::worker) struct Comparer {
 impl Comparer {
     /// The answer to a request.
     pub(in crate::worker) fn reply(&mut self, request: ComparerRequest) -> ComparerReply {
-        self.answer(request).unwrap_or_else(|error| {
-            let why = error.to_string();
-            ComparerReply::Failed { is_memory: why.contains("out of memory"), why }
-        })
+        self.answer(request)
+            .unwrap_or_else(|error| ComparerReply::Failed { is_memory: lacks_memory(&error), why: error.to_string() })
     }
 
     fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {

@@ -40,7 +40,7 @@ pub(in crate::worker) fn start(py: Python<'_>, launches: bool) -> PyResult<()> {
 fn milliseconds(call: &Bound<'_, PyAny>, times: usize) -> PyResult<Vec<f64>> {
     // Its buffer stays: there is one for all.
     static TIMER: PyOnceLock<Timer> = PyOnceLock::new();
-    let timer = TIMER.get_or_try_init(call.py(), || Timer::new(false))?;
+    let timer = TIMER.get_or_try_init(call.py(), || Timer::new(call.py(), false))?;
     let mut spans = Vec::with_capacity(times);
     for _ in 0..times {
         timer.flush()?;
