@@ -113,7 +113,8 @@ pub struct Product {
 }
 
 /// The name furthest left in a sum: what a pointer starts from.
-fn leftmost(expr: &Expr) -> Option<&str> {
+#[must_use]
+pub fn leftmost(expr: &Expr) -> Option<&str> {
     match &expr.kind {
         ExprKind::Name(name) => Some(name),
         ExprKind::Binary { op, left, .. } if op == "+" || op == "-" => leftmost(left),

@@ -3,7 +3,7 @@ use std::collections::VecDeque;
 use super::*;
 use crate::explore::rewrite::knobs::knobs;
 
-const TEXT: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(B: tl.constexpr, C: tl.constexpr):\n    pass\ndef run():\n    k[(1,)](B=64, C=64, num_warps=4)\n";
+const TEXT: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(B: tl.constexpr, C: tl.constexpr):\n    for i in range(B):\n        pass\ndef run():\n    k[(1,)](B=64, C=64, num_warps=4)\n";
 
 /// What a search needs.
 struct Setting {

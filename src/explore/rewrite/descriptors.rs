@@ -5,7 +5,7 @@ mod tile;
 mod words;
 
 use super::{Change, Skill, Subject, Turn, assigned, fresh, indent_of};
-use crate::analysis::types::{Facts, infer};
+use crate::analysis::types::Facts;
 use crate::api::Lookup;
 use crate::chance::Chance;
 use crate::explore::tree::Step;
@@ -71,13 +71,7 @@ fn described(subject: &Subject<'_>) -> Option<Vec<Edit>> {
         return None;
     }
     let host = Host::of(subject)?;
-    let at = subject.candidate.module.kernels.iter().position(|other| other.name == kernel.name)?;
-    // Without what launches pass: those are numbers that may be turned later.
-    let mut alone = subject.candidate.module.clone();
-    alone.launches.iter_mut().for_each(|launch| launch.args.clear());
-    alone.kernels[at].params.iter_mut().for_each(|param| param.default = None);
-    alone.kernels[at].autotune = None;
-    let facts = infer(&alone, text, subject.target, at, false);
+    let facts = subject.facts_of_any_launch()?;
     let all = loaded(subject, &facts, &host);
     let words = Words { subject, loops: &facts.loops, assigned: assigned(kernel) };
     let first = all.first()?;

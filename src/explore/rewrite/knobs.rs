@@ -6,15 +6,17 @@ use std::collections::BTreeMap;
 use super::tied::{Tied, tied};
 use super::written::literal;
 use crate::explore::candidate::Change;
-use crate::kernel::ast::{Expr, ExprKind, argument, has_star};
+use crate::kernel::ast::{Expr, ExprKind, StmtKind, argument, has_star, walk_expressions, walk_statements};
 use crate::kernel::{Autotune, Config, Kernel, Launch, Module};
 use crate::rules::Edit;
 use crate::syntax::Span;
 use crate::workload::Numbers;
 
 /// Launch options that are tried, with their default on NVIDIA devices.
-const OPTIONS: [(&str, i64, &[i64]); 2] =
-    [("num_warps", 4, &[1, 2, 4, 8, 16, 32]), ("num_stages", 3, &[1, 2, 3, 4, 5, 6])];
+const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16, 32]), (STAGES, 3, &[1, 2, 3, 4, 5, 6])];
+const STAGES: &str = "num_stages";
+/// Functions of Python that kernels call.
+pub(super) const BUILTINS: [&str; 7] = ["range", "len", "min", "max", "abs", "float", "int"];
 /// Tile sizes that are tried: so many bits below each. A one is rarely a tile size, and could not be told from what is none.
 const TILES: std::ops::RangeInclusive<u32> = 1..=14;
 
@@ -46,6 +48,32 @@ pub(super) type Setting = Vec<i64>;
 
 /// The knobs of `kernel` as launched from the function `entry`, or from anywhere when it launches nothing itself.
 pub(in crate::explore) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
+    let mut knobs = all_knobs(module, kernel, entry);
+    // Stages are those of a loop.
+    knobs.retain(|knob| knob.name != STAGES || may_loop(module, kernel));
+    knobs
+}
+
+/// Whether something in a kernel may be done in rounds, also by another function that it calls.
+fn may_loop(module: &Module, kernel: &Kernel) -> bool {
+    let mut found = false;
+    walk_statements(&kernel.body, &mut |stmt| {
+        found |= matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. });
+    });
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(func) = expr.as_call().map(|call| &call.func) else { return };
+        let is_other = match &func.kind {
+            ExprKind::Name(name) => !BUILTINS.contains(&name.as_str()),
+            // A method of a tile.
+            ExprKind::Attribute { value, .. } => value.as_name().is_some_and(|name| !kernel.locals.contains(name)),
+            _ => true,
+        };
+        found |= is_other && module.language_member(kernel, func).is_none();
+    });
+    found
+}
+
+fn all_knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
     let of = |launch: &&Launch| launch.host.is_some_and(|host| module.hosts[host].qualname == entry);
     let mut launches: Vec<&Launch> = module.launches_of(&kernel.name).filter(of).collect();
     if launches.is_empty() {
@@ -302,7 +330,28 @@ mod tests {
         )
     }
 
-    const HEAD: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n, B: tl.constexpr, H: tl.constexpr):\n    pass\n";
+    const HEAD: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n, B: tl.constexpr, H: tl.constexpr):\n    for i in range(n):\n        pass\n";
+
+    #[test]
+    fn stages_are_turned_where_something_may_be_done_in_rounds() {
+        let with = |body: &str| {
+            let head = HEAD.replace("for i in range(n):\n        pass", body);
+            let (knobs, _) = turned(&format!("{head}def run(x):\n    k[(1,)](x, 7, 64, H=80, num_stages=2)\n"), &[]);
+            knobs.contains(&"num_stages=2".to_owned())
+        };
+        for body in
+            ["while n > 0:\n        n -= 1", "helper(x)", "if n:\n        lib.f(x)", "for i in tl.range(n): x += 1"]
+        {
+            assert!(with(body), "{body}");
+        }
+        for body in [
+            "tl.store(x, tl.sum(tl.load(x).to(tl.float32), 0))",
+            "y = x.to(tl.float32)\n    y = y.to(tl.float16)",
+            "n = max(n, 1)",
+        ] {
+            assert!(!with(body), "{body}");
+        }
+    }
 
     #[test]
     fn literals_and_missing_options_are_turned_in_place() {

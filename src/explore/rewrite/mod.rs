@@ -11,6 +11,7 @@ mod eviction;
 mod exp2;
 mod fused_launches;
 mod grouped_order;
+mod hoisted_loads;
 pub(super) mod knobs;
 mod launch_options;
 mod launched;
@@ -23,6 +24,7 @@ pub(super) mod one_configuration;
 mod parameter;
 mod persistent;
 mod pointwise;
+mod product_tiles;
 mod reaching;
 mod resident;
 mod rounds_at_once;
@@ -37,6 +39,7 @@ use std::collections::BTreeSet;
 
 use super::candidate::{Candidate, Change};
 use super::tree::Step;
+use crate::analysis::types::{Facts, infer};
 use crate::api::Target;
 use crate::chance::Chance;
 use crate::kernel::Kernel;
@@ -88,10 +91,12 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &loop_options::LoopOptions,
     &resident::Resident,
     &eviction::Eviction,
+    &hoisted_loads::HoistedLoads,
     &exp2::Exp2,
     &dot_inputs::DotInputs,
     &even_sizes::EvenSizes,
     &configuration::Configuration,
+    &product_tiles::ProductTiles,
     &rows_per_program::RowsPerProgram,
     &single_tile::SingleTile,
     &looped::Looped,
@@ -137,6 +142,17 @@ impl<'a> Subject<'a> {
             found |= expr.as_call().is_some_and(|call| of(&call.func).as_deref() == Some("dot"));
         });
         found
+    }
+
+    /// What the kernel computes whatever launches pass: those are numbers that may be turned later.
+    fn facts_of_any_launch(&self) -> Option<Facts> {
+        let Candidate { module, text, .. } = self.candidate;
+        let at = module.kernels.iter().position(|other| other.name == self.kernel.name)?;
+        let mut alone = module.clone();
+        alone.launches.iter_mut().for_each(|launch| launch.args.clear());
+        alone.kernels[at].params.iter_mut().for_each(|param| param.default = None);
+        alone.kernels[at].autotune = None;
+        Some(infer(&alone, text, self.target, at, false))
     }
 
     /// The turn that gives the knobs these values.

@@ -1,0 +1,268 @@
+//! Loads that every round of a loop repeats.
+
+use super::knobs::BUILTINS;
+use super::lines::{line_start, lines_with_comments};
+use super::names::{bound_by, in_expr};
+use super::pointwise::METHODS;
+use super::written::{bindings, only_value};
+use super::{Change, Skill, Subject, Turn, indent_of};
+use crate::analysis::types::access::leftmost;
+use crate::chance::Chance;
+use crate::explore::tree::Step;
+use crate::kernel::Kernel;
+use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use crate::rules::Edit;
+use crate::syntax::Span;
+
+/// How many names are followed to the parameter that a pointer starts from.
+const DEPTH: usize = 8;
+/// What a statement that moves may not call: it does something, or something else each time.
+const ACTS: [&str; 8] = ["store", "atomic", "device_", "debug_", "inline_asm", "rand", "clock", "globaltimer"];
+
+/// Puts what a loop loads in each round, at the same place and with the same mask, before the loop, with what that is computed from.
+/// Triton leaves such loads where they stand, since it does not know that nothing is written there.
+pub(super) struct HoistedLoads;
+
+impl Skill for HoistedLoads {
+    fn name(&self) -> &'static str {
+        "hoisted_loads"
+    }
+
+    fn about(&self) -> &'static str {
+        "What all rounds of a loop load from the same place, such as weights beside rows, is loaded once before the loop. It takes registers in exchange."
+    }
+
+    fn step(&self) -> Step {
+        Step::Small
+    }
+
+    fn keeps_contract(&self) -> bool {
+        true
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        if subject.kernel.has_error {
+            return Vec::new();
+        }
+        let (mut turns, mut count) = (Vec::new(), 0);
+        walk_statements(&subject.kernel.body, &mut |stmt| {
+            let (StmtKind::For { body, .. } | StmtKind::While { body, .. }) = &stmt.kind else { return };
+            count += 1;
+            if let Some(edits) = hoisted(subject, stmt, body) {
+                let changes = vec![Change::Structure(format!("loads before loop {count}"))];
+                turns.push(Turn { kind: "hoisted_loads".to_owned(), edits, changes });
+            }
+        });
+        turns
+    }
+}
+
+/// The edits that move what can be moved; `None` where no load is among it.
+fn hoisted(subject: &Subject<'_>, around: &Stmt, body: &[Stmt]) -> Option<Vec<Edit>> {
+    let text = subject.candidate.text.as_str();
+    let indent = indent_of(text, around.span.start)?;
+    // What differs from round to round.
+    let mut differs: Vec<&str> = around.targets().iter().flat_map(in_expr).collect();
+    walk_statements(body, &mut |stmt| differs.extend(bound_by(stmt).unwrap_or_default()));
+    let written = written(subject, body)?;
+    let (mut moved, mut loads): (Vec<&Stmt>, bool) = (Vec::new(), false);
+    for stmt in body {
+        let Some((name, value)) = once(subject, stmt) else { continue };
+        if in_expr(value).iter().any(|read| differs.contains(read)) {
+            continue;
+        }
+        match loaded(subject, value, &written) {
+            Loaded::Unknown => continue,
+            Loaded::Some => loads = true,
+            Loaded::None => {}
+        }
+        differs.retain(|other| *other != name);
+        moved.push(stmt);
+    }
+    if !loads || moved.len() == body.len() {
+        return None;
+    }
+    let mut edits = Vec::new();
+    let mut before = String::new();
+    for stmt in moved {
+        let lines = lines_with_comments(text, stmt)?;
+        let deeper = indent_of(text, stmt.span.start)?;
+        for line in text[lines.start..lines.end].lines() {
+            // Further lines of a statement keep how far they are in.
+            before += &format!("{indent}{}\n", line.strip_prefix(deeper).unwrap_or(line.trim_start()));
+        }
+        edits.push(Edit { span: Span::new(lines.start, (lines.end + 1).min(text.len())), text: String::new() });
+    }
+    let start = line_start(text, around.span.start);
+    edits.insert(0, Edit { span: Span::new(start, start), text: before });
+    Some(edits)
+}
+
+/// `name = value`, for a name that nothing else binds.
+fn once<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<(&'a str, &'a Expr)> {
+    let StmtKind::Assign { targets, annotation: None, value: Some(value) } = &stmt.kind else { return None };
+    let [target] = targets.as_slice() else { return None };
+    let name = target.as_name()?;
+    let is_param = subject.kernel.params.iter().any(|param| param.name == name);
+    (!is_param && bindings(&subject.kernel.body, name).len() == 1).then_some((name, value))
+}
+
+/// What a value loads.
+#[derive(PartialEq)]
+enum Loaded {
+    None,
+    Some,
+    /// Nobody can tell, or it is something else in each round.
+    Unknown,
+}
+
+fn loaded(subject: &Subject<'_>, value: &Expr, written: &[&str]) -> Loaded {
+    let mut found = Loaded::None;
+    value.walk(&mut |expr| {
+        let Some(call) = expr.as_call() else { return };
+        let is_method = matches!(&call.func.kind, ExprKind::Attribute { name, .. } if METHODS.contains(&name.as_str()));
+        match member(subject, call).as_deref() {
+            Some("load") => {
+                let from = call.argument("pointer", Some(0)).and_then(|pointer| root(subject, pointer));
+                let is_volatile = call.argument("volatile", None).is_some();
+                let is_steady = from.is_some_and(|from| !written.contains(&from)) && !is_volatile && !call.has_star();
+                found = if is_steady && found != Loaded::Unknown { Loaded::Some } else { Loaded::Unknown };
+            }
+            Some(name) if ACTS.iter().any(|act| name.rsplit('.').next().is_some_and(|last| last.starts_with(act))) => {
+                found = Loaded::Unknown;
+            }
+            Some(_) => {}
+            None if is_method => {}
+            // A function of the user's may do anything.
+            None => found = Loaded::Unknown,
+        }
+    });
+    found
+}
+
+fn member(subject: &Subject<'_>, call: &Call) -> Option<String> {
+    subject.candidate.module.language_member(subject.kernel, &call.func)
+}
+
+/// The parameters that the loop writes to; `None` where nobody can tell.
+fn written<'a>(subject: &Subject<'a>, body: &[Stmt]) -> Option<Vec<&'a str>> {
+    let (mut all, mut is_known) = (Vec::new(), true);
+    walk_expressions(body, &mut |expr| {
+        let Some(call) = expr.as_call() else { return };
+        let writes = match member(subject, call) {
+            Some(name) => name == "store" || name.starts_with("atomic"),
+            // Methods of tiles write nothing, those of descriptors and functions of the user's may.
+            None => match &call.func.kind {
+                ExprKind::Attribute { name, .. } => !METHODS.contains(&name.as_str()),
+                ExprKind::Name(name) => !BUILTINS.contains(&name.as_str()),
+                _ => true,
+            },
+        };
+        if writes {
+            match call.argument("pointer", Some(0)).and_then(|pointer| root(subject, pointer)) {
+                Some(to) => all.push(to),
+                None => is_known = false,
+            }
+        }
+    });
+    is_known.then_some(all)
+}
+
+/// The parameter that a pointer starts from.
+fn root<'a>(subject: &Subject<'a>, pointer: &Expr) -> Option<&'a str> {
+    let kernel: &'a Kernel = subject.kernel;
+    let mut name = leftmost(pointer)?;
+    for _ in 0..DEPTH {
+        if bindings(&kernel.body, name).is_empty() {
+            return kernel.params.iter().map(|param| param.name.as_str()).find(|param| *param == name);
+        }
+        // None of `pointer += step`.
+        name = leftmost(only_value(&kernel.body, name)?)?;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::explore::candidate::Candidate;
+    use crate::protocol::Workload;
+    use crate::rules::apply_edits;
+
+    const KERNEL: &str = "import triton
+import triton.language as tl
+
+@triton.jit
+def k(x, w, out, rows, N, B: tl.constexpr):
+    first = tl.program_id(0)
+    cols = tl.arange(0, B)
+    for row in range(first, rows, 4):
+        a = tl.load(x + row * N + cols, mask=cols < N, other=0.0)
+        # the weights
+        scale = tl.load(
+            w + cols, mask=cols < N, other=0.0,
+        ).to(tl.float32)
+        twice = scale * 2  # of them
+        tl.store(out + row * N + cols, a * twice, mask=cols < N)
+
+def run(x, w, out):
+    k[(4,)](x, w, out, 7, 8, B=64)
+";
+
+    fn turned(text: &str) -> Vec<String> {
+        let candidate = Candidate::original(text);
+        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
+        let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
+        let turns = HoistedLoads.turns(&subject, &mut Chance::new(1));
+        turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
+    }
+
+    #[test]
+    fn what_all_rounds_load_is_loaded_before_them() {
+        let expected = KERNEL
+            .replace(
+                "    for row in range",
+                "    # the weights
+    scale = tl.load(
+        w + cols, mask=cols < N, other=0.0,
+    ).to(tl.float32)
+    twice = scale * 2  # of them
+    for row in range",
+            )
+            .replace(
+                "        # the weights
+        scale = tl.load(
+            w + cols, mask=cols < N, other=0.0,
+        ).to(tl.float32)
+        twice = scale * 2  # of them
+",
+                "",
+            );
+        assert_eq!(turned(KERNEL), [expected.as_str()]);
+        assert!(turned(&expected).is_empty());
+        // Also through a name of its own.
+        let named =
+            KERNEL.replace("w + cols, mask", "base, mask").replace("    for row", "    base = w + cols\n    for row");
+        assert_eq!(turned(&named).len(), 1);
+    }
+
+    #[test]
+    fn what_may_be_another_in_each_round_stays() {
+        for (old, new) in [
+            ("w + cols, mask", "w + row, mask"),
+            ("w + cols, mask=cols < N", "w + cols, mask=cols < N - row"),
+            // It is written there, as far as anybody knows.
+            ("out + row * N", "w + row * N"),
+            ("        twice", "        helper(w)\n        twice"),
+            ("w + cols, mask", "f(w) + cols, mask"),
+            ("other=0.0,\n", "other=0.0, volatile=True,\n"),
+            ("        twice", "        scale = scale + row\n        twice"),
+            ("        twice = scale * 2  # of them\n", "        twice = scale * 2\n        w += 1\n"),
+        ] {
+            let text = KERNEL.replacen(old, new, 1);
+            assert!(text != KERNEL && turned(&text).is_empty(), "{new}: {:?}", turned(&text));
+        }
+        let random = KERNEL.replace("scale * 2", "scale * tl.rand(7, cols)");
+        assert!(turned(&random)[0].contains("        twice"), "{:?}", turned(&random));
+    }
+}
