@@ -23,7 +23,7 @@ use run::{Argument, Place};
 use work::Work;
 
 /// Programs of a grid that are gone through, for all.
-const SAMPLED: i64 = 5;
+const SAMPLED: i64 = 8;
 
 /// What a call may take, and what it does.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -125,14 +125,15 @@ fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Launch, String> {
     Ok(Launch { time, work: each, programs: programs as f64, parameters, memories })
 }
 
-/// Programs from the first to the last, and the share of all that each stands for.
+/// Programs from all parts of the grid, and the share of all that each stands for. Where in its part one lies differs from part to part:
+/// where a grid has several axes, or is divided into some, at equal distances they would all be at the same place of one.
 fn samples(programs: i64) -> Vec<(i64, f64)> {
-    if programs <= SAMPLED {
-        return (0..programs).map(|at| (at, 1.0 / programs as f64)).collect();
-    }
-    let parts = SAMPLED - 1;
-    let share = |at: i64| if at == 0 || at == parts { 0.5 } else { 1.0 } / parts as f64;
-    (0..SAMPLED).map(|at| ((programs - 1) * at / parts, share(at))).collect()
+    // Of the second sequence of Roberts'.
+    const ROBERTS: f64 = 0.569_840_290_998_053;
+    let count = programs.min(SAMPLED);
+    let place = |part: i64| if count < SAMPLED { 0.0 } else { ((part as f64 + 0.5) * ROBERTS).fract() };
+    let at = |part: i64| ((part as f64 + place(part)) / count as f64 * programs as f64) as i64;
+    (0..count).map(|part| (at(part).min(programs - 1), 1.0 / count as f64)).collect()
 }
 
 fn argument(parameter: &Parameter) -> Argument {

@@ -165,7 +165,7 @@ impl Machine<'_> {
         let rounds = (high.unwrap_or(low + step) - low + step - 1).div_euclid(step).max(0);
         self.work.new_round();
         let mut before: Vec<Vec<Tile>> = Vec::new();
-        let (mut done, mut seen) = (0, 0);
+        let (mut done, mut seen, mut last) = (0, 0, Work::default());
         while done < rounds {
             let since = self.work.clone();
             values[*counter] = Tile::scalar(low + done * step);
@@ -177,9 +177,9 @@ impl Machine<'_> {
             if seen == 3 && rounds > ROUNDS {
                 let skipped = rounds - ROUNDS;
                 let is_even = state.iter().zip(&before[2]).zip(&before[1]).all(|((a, b), c)| a.is_even(b, c));
-                if is_even {
-                    let last = before[2].clone();
-                    state = state.iter().zip(&last).map(|(now, before)| now.later(before, skipped)).collect();
+                if is_even && one.is_like(&last) {
+                    let newest = before[2].clone();
+                    state = state.iter().zip(&newest).map(|(now, before)| now.later(before, skipped)).collect();
                     self.work.add(&one, skipped as f64);
                     done += skipped;
                 }
@@ -190,6 +190,7 @@ impl Machine<'_> {
                 break;
             }
             before.drain(..before.len().saturating_sub(3));
+            last = one;
         }
         state
     }

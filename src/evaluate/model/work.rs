@@ -64,6 +64,15 @@ impl Work {
         out
     }
 
+    /// Whether it does about as much as another, within a hundredth.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        let sum = |of: &HashMap<usize, f64>| of.values().sum::<f64>();
+        let all = |work: &Self| {
+            [sum(&work.loaded), sum(&work.stored), work.multiplied.values().sum(), work.simple, work.special]
+        };
+        all(self).iter().zip(all(other)).all(|(one, other)| (one - other).abs() <= 0.01 * one.abs().max(other.abs()))
+    }
+
     /// Closes the account of a program: what it has loaded beyond what it reaches, it has loaded again.
     pub(super) fn close(&mut self) {
         for (of, bytes) in &self.loaded {
