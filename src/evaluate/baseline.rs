@@ -1,6 +1,5 @@
 //! What the original does on each trial, found out once and compared with every candidate.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -42,7 +41,7 @@ pub(super) struct Baseline {
     /// What runs at a higher precision, if that is another file than the user's.
     pub(super) lifted: Mutex<Lifted>,
     /// What a checker of memory finds in it.
-    pub(super) checked: Mutex<BTreeMap<Tool, sanitizer::Found>>,
+    pub(super) checked: [Mutex<Option<sanitizer::Found>>; Tool::ALL.len()],
     /// Kernels that the device runs in the recorded call, once that was asked; `None` inside where its driver does not tell.
     pub(super) kernels: Mutex<Option<Option<Vec<String>>>>,
     /// What is known of candidates' machine code.

@@ -28,7 +28,7 @@ const PRINTED: &str = "100";
 pub(super) type Found = Result<BTreeMap<String, String>, String>;
 
 /// The parts of the checker that are run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tool {
     /// Accesses outside of allocated memory.
     Memory,
@@ -37,6 +37,8 @@ pub(super) enum Tool {
 }
 
 impl Tool {
+    pub(super) const ALL: [Self; 2] = [Self::Memory, Self::Races];
+
     fn name(self) -> &'static str {
         match self {
             Self::Memory => "memcheck",
@@ -157,8 +159,8 @@ impl Baseline {
     /// What the checker finds in the original, found out now if it was not. Not for whoever uses the device already, as
     /// [`Self::known`].
     fn checked(&self, bench: &Bench, checker: &Path, tool: Tool) -> Result<Found, Undecided> {
-        let mut known = lock_first(&self.checked);
-        if let Some(found) = known.get(&tool) {
+        let mut known = lock_first(&self.checked[tool as usize]);
+        if let Some(found) = &*known {
             return Ok(found.clone());
         }
         let (file, folder) = self.original.place();
@@ -172,8 +174,7 @@ impl Baseline {
             is_candidate: false,
         };
         let found = bench.checked(checker, tool, &job.unasked())?;
-        known.insert(tool, found.clone());
-        Ok(found)
+        Ok(known.insert(found).clone())
     }
 }
 
@@ -202,7 +203,7 @@ impl Case<'_> {
         let (baseline, checker, job) = (&baseline, checker.as_path(), &job);
         // Most of the time of each goes by on the host.
         let all = std::thread::scope(|scope| {
-            let both = [Tool::Memory, Tool::Races].map(|tool| {
+            let both = Tool::ALL.map(|tool| {
                 let original = scope.spawn(move || baseline.checked(bench, checker, tool));
                 let candidate = scope.spawn(move || bench.checked(checker, tool, job));
                 (tool, original, candidate)
