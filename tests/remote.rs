@@ -94,7 +94,7 @@ fn project() -> Project {
 }
 
 fn judge_by(project: &Project, command: &[&str]) {
-    project.write("warpsmith.toml", &format!("[evaluator]\ncommand = {command:?}\n"));
+    project.write("warpsmith.toml", &format!("[evaluator]\ncommand = {command:?}\n[optimize]\ncandidates = 10\n"));
 }
 
 /// What must not depend on where a candidate is judged.
@@ -222,7 +222,7 @@ fn a_worker_that_cannot_work_says_why_and_ends_with_2() {
 fn optimizing_needs_no_gpu_where_the_evaluator_has_one() {
     let project = Project::new(SCALE, &[]);
     let optimize = || {
-        let mut command = project.command(&["optimize", "original.py", "--budget", "60s"]);
+        let mut command = project.command(&["optimize", "original.py", "--budget", "300s"]);
         command.env_remove("WARPSMITH_FAKE_DEVICE").env("CUDA_VISIBLE_DEVICES", "");
         let ran = command.output().unwrap();
         (ran.status.code(), text(&[ran.stdout, ran.stderr].concat()))

@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+/// Tests end their searches by a number of candidates: how many a time is enough for depends on the machine.
+const BUDGET: &str = "300s";
+
 /// A kernel over rows, whose entry allocates its result.
 const SCALE: &str = r#"
 import torch
@@ -173,9 +176,9 @@ fn a_command_that_fails_keeps_what_was_recorded() {
 fn optimizing_records_searches_verifies_and_applies() {
     let fixed_grid = SCALE.replace("triton.cdiv(n, 16)", "triton.cdiv(n, BLOCK)").replace("BLOCK=16", "BLOCK=BLOCK");
     let text_before = fixed_grid.replace("def scale(x):\n", "def scale(x):\n    BLOCK = 16\n");
-    let numbers_only = ("warpsmith.toml", "[optimize]\nrewrites = false\n");
+    let numbers_only = ("warpsmith.toml", "[optimize]\nrewrites = false\ncandidates = 12\n");
     let project = Project::new(&[("scale.py", &text_before), numbers_only]);
-    let ran = project.run(&["optimize", "scale.py", "--budget", "40s", "--apply"]);
+    let ran = project.run(&["optimize", "scale.py", "--budget", BUDGET, "--apply"]);
     assert!(ran.status.success(), "{}{}", text(&ran.stdout), text(&ran.stderr));
     let shown = text(&ran.stdout);
     assert!(shown.contains("× faster: ") && shown.contains(", 95 % ") && shown.contains("simulated"), "{shown}");
@@ -227,8 +230,8 @@ if __name__ == "__main__":
 
 #[test]
 fn a_kernel_is_rewritten_to_take_several_rows() {
-    let project = Project::new(&[("rows.py", ROWS)]);
-    let ran = project.run(&["optimize", "rows.py", "--budget", "60s", "--apply"]);
+    let project = Project::new(&[("rows.py", ROWS), ("warpsmith.toml", "[optimize]\ncandidates = 18\n")]);
+    let ran = project.run(&["optimize", "rows.py", "--budget", BUDGET, "--apply"]);
     let shown = text(&ran.stdout);
     assert!(ran.status.success(), "{shown}{}", text(&ran.stderr));
     assert!(shown.contains("several rows for each program, ROWS 1 → "), "{shown}");
@@ -242,8 +245,8 @@ fn a_kernel_is_rewritten_to_take_several_rows() {
 /// in less programs only when the grid follows: whatever is offered must have passed both the values and other sizes.
 #[test]
 fn a_change_that_is_wrong_is_never_offered() {
-    let project = Project::new(&[("scale.py", SCALE)]);
-    let ran = project.run(&["optimize", "scale.py", "--budget", "40s", "--json"]);
+    let project = Project::new(&[("scale.py", SCALE), ("warpsmith.toml", "[optimize]\ncandidates = 10\n")]);
+    let ran = project.run(&["optimize", "scale.py", "--budget", BUDGET, "--json"]);
     let outcome: Value = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
     let change = outcome["offer"]["change"].as_str().unwrap_or_default();
     if let Some((_, block)) = change.split_once("BLOCK 16 → ") {
@@ -267,10 +270,10 @@ def scale_kernel(x, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, tl.load(x + at, mask=at < n) * 2.0, mask=at < n)
 ";
-    let project = Project::new(&[("scale.py", kernel)]);
+    let project = Project::new(&[("scale.py", kernel), ("warpsmith.toml", "[optimize]\ncandidates = 10\n")]);
     std::fs::create_dir(project.path("first")).unwrap();
     std::fs::write(project.path("first/torch.py"), "raise ImportError('none here')\n").unwrap();
-    let mut command = project.command(&["optimize", "scale.py", "--budget", "40s", "--apply"]);
+    let mut command = project.command(&["optimize", "scale.py", "--budget", BUDGET, "--apply"]);
     let ran = command.env("PYTHONPATH", project.path("first")).output().unwrap();
     let shown = text(&ran.stdout);
     assert!(ran.status.success(), "{shown}{}", text(&ran.stderr));
