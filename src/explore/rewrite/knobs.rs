@@ -80,7 +80,7 @@ fn all_knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
         launches = module.launches_of(&kernel.name).collect();
     }
     if let Some(autotune) = &kernel.autotune {
-        return only_config(autotune).map(knobs_of_config).unwrap_or_default();
+        return only_config(autotune).map(|only| knobs_of_config(kernel, only)).unwrap_or_default();
     }
     if launches.is_empty() || launches.iter().any(|launch| launch.has_error) {
         return Vec::new();
@@ -89,13 +89,30 @@ fn all_knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
         .params
         .iter()
         .enumerate()
-        .filter(|(_, param)| param.constexpr)
+        .filter(|(_, param)| param.constexpr && !is_option(&param.name))
         .filter_map(|(at, _)| tile_knob(module, kernel, &launches, at))
         .collect();
-    knobs.extend(
-        OPTIONS.iter().filter_map(|&(name, default, choices)| option_knob(module, &launches, name, default, choices)),
-    );
+    knobs.extend(OPTIONS.iter().filter_map(|&(name, default, choices)| {
+        let given = given_option(kernel, &launches, name)?;
+        option_knob(module, &launches, &given, name, default, choices)
+    }));
     knobs
+}
+
+fn is_option(name: &str) -> bool {
+    OPTIONS.iter().any(|(option, ..)| *option == name)
+}
+
+/// Where a kernel takes a number of that name itself, it stands where the parameter's does; adding it would pass it twice.
+fn takes(kernel: &Kernel, option: &str) -> Option<usize> {
+    kernel.params.iter().position(|param| param.name == option)
+}
+
+/// What launches pass for an option. `None` where the kernel takes a number of that name and not all of them pass it.
+fn given_option<'a>(kernel: &Kernel, launches: &[&'a Launch], name: &str) -> Option<Vec<Option<&'a Expr>>> {
+    let at = takes(kernel, name);
+    let given: Vec<Option<&Expr>> = launches.iter().map(|launch| argument(&launch.args, name, at)).collect();
+    (at.is_none() || given.iter().all(Option::is_some)).then_some(given)
 }
 
 /// The configuration of an autotuner that has no choice.
@@ -107,9 +124,9 @@ pub(super) fn only_config(autotune: &Autotune) -> Option<&Config> {
 }
 
 /// The numbers that stand in a configuration, and the options that could.
-fn knobs_of_config(config: &Config) -> Vec<Knob> {
+pub(super) fn knobs_of_config(kernel: &Kernel, config: &Config) -> Vec<Knob> {
     let number = |value: &Expr| Some((i64::try_from(value.as_int()?).ok()?, value.span));
-    let tiles = config.meta.iter().filter_map(|(name, value)| {
+    let tiles = config.meta.iter().filter(|(name, _)| !is_option(name)).filter_map(|(name, value)| {
         let (current, span) = number(value)?;
         Some(Knob { name: name.clone(), current, choices: tiles(current)?, place: Place::Literals(vec![span]) })
     });
@@ -121,6 +138,7 @@ fn knobs_of_config(config: &Config) -> Vec<Knob> {
                 let (current, span) = number(value)?;
                 (current, Place::Literals(vec![span]))
             }
+            None if takes(kernel, name).is_some() => return None,
             None => (default, Place::Keyword(vec![end])),
         };
         Some(Knob { name: name.to_owned(), current, choices: choices.to_vec(), place })
@@ -134,15 +152,18 @@ pub(in crate::explore) fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -
         return Vec::new();
     }
     let given = |name: &str| numbers.given.iter().find(|(known, ..)| known == name);
-    let tiles = kernel.params.iter().filter(|param| param.constexpr).filter_map(|param| {
+    let tiles = kernel.params.iter().filter(|param| param.constexpr && !is_option(&param.name)).filter_map(|param| {
         let (name, current, span) = given(&param.name)?;
         let place = Place::Literals(vec![*span]);
         Some(Knob { name: name.clone(), current: *current, choices: tiles(*current)?, place })
     });
-    let options = OPTIONS.iter().map(|&(name, default, choices)| {
-        let place = given(name).map_or(Place::Word(numbers.end), |(_, _, span)| Place::Literals(vec![*span]));
-        let current = given(name).map_or(default, |(_, current, _)| *current);
-        Knob { name: name.to_owned(), current, choices: choices.to_vec(), place }
+    let options = OPTIONS.iter().filter_map(|&(name, default, choices)| {
+        let (current, place) = match given(name) {
+            Some((_, current, span)) => (*current, Place::Literals(vec![*span])),
+            None if takes(kernel, name).is_some() => return None,
+            None => (default, Place::Word(numbers.end)),
+        };
+        Some(Knob { name: name.to_owned(), current, choices: choices.to_vec(), place })
     });
     tiles.chain(options).collect()
 }
@@ -196,15 +217,21 @@ fn unpacks_names(launch: &Launch) -> bool {
     })
 }
 
-fn option_knob(module: &Module, launches: &[&Launch], name: &str, default: i64, choices: &[i64]) -> Option<Knob> {
-    let given: Vec<Option<&Expr>> = launches.iter().map(|launch| argument(&launch.args, name, None)).collect();
+fn option_knob(
+    module: &Module,
+    launches: &[&Launch],
+    given: &[Option<&Expr>],
+    name: &str,
+    default: i64,
+    choices: &[i64],
+) -> Option<Knob> {
     let knob = |current, place| Knob { name: name.to_owned(), current, choices: choices.to_vec(), place };
     if given.iter().all(Option::is_none) {
         let open = launches.iter().any(|launch| unpacks_names(launch));
         let ends: Option<Vec<usize>> = launches.iter().map(|launch| Some(launch.args.last()?.span.end)).collect();
         return (!open).then_some(knob(default, Place::Keyword(ends?)));
     }
-    let given: Vec<&Expr> = given.into_iter().collect::<Option<_>>()?;
+    let given: Vec<&Expr> = given.iter().copied().collect::<Option<_>>()?;
     let literals: Option<Vec<_>> =
         launches.iter().zip(&given).map(|(launch, expr)| literal(module, launch, expr)).collect();
     if let Some(literals) = literals
@@ -277,7 +304,7 @@ pub(super) fn changes(knobs: &[Knob], setting: &Setting) -> Vec<Change> {
 impl Knob {
     /// Whether it is an option of the launch, not a number that the kernel takes.
     pub(super) fn is_option(&self) -> bool {
-        OPTIONS.iter().any(|(name, ..)| *name == self.name)
+        is_option(&self.name)
     }
 
     /// Where its number stands; empty spans where it would stand as a keyword.
@@ -359,6 +386,26 @@ mod tests {
         let (knobs, new) = turned(&text, &[("B", 128), ("num_warps", 8), ("num_stages", 2)]);
         assert_eq!(knobs, ["B=64", "num_warps=4", "num_stages=3"]);
         assert!(new.ends_with("        x, 7, 128, H=80, num_warps=8, num_stages=2,\n    )\n"), "{new}");
+    }
+
+    #[test]
+    fn an_option_that_the_kernel_takes_itself_stands_where_it_is_passed() {
+        let head = HEAD.replace("H: tl.constexpr", "num_stages: tl.constexpr = 1");
+        let of = |arguments: &str| {
+            let text = format!("{head}def run(x):\n    k[(1,)]({arguments})\n");
+            let (knobs, new) = turned(&text, &[("num_stages", 4)]);
+            (knobs, new.lines().last().unwrap().to_owned())
+        };
+        let (knobs, new) = of("x, 7, 64, 2");
+        assert_eq!(knobs, ["B=64", "num_warps=4", "num_stages=2"]);
+        assert_eq!(new, "    k[(1,)](x, 7, 64, 4)");
+        let (knobs, new) = of("x, 7, B=64, num_stages=2");
+        assert_eq!((knobs.len(), new.as_str()), (3, "    k[(1,)](x, 7, B=64, num_stages=4)"));
+        // Its default is the kernel's own.
+        assert_eq!(of("x, 7, 64").0, ["B=64", "num_warps=4"]);
+        let config =
+            head.replace("@triton.jit", "@triton.autotune([triton.Config({'B': 64})], key=['n'])\n@triton.jit");
+        assert_eq!(turned(&format!("{config}def run(x):\n    k[(1,)](x, 7)\n"), &[]).0, ["B=64", "num_warps=4"]);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub(super) const REDUCTIONS: &[&str] = &["max", "min", "sum"];
 
 /// Names that the new kernel has.
 struct Names {
-    /// The numbers of the rows of a program, as a column.
+    /// The numbers of the rows of a program, as a column; of a round, the first of them.
     rows: String,
     /// Which of them exist.
     exist: String,
@@ -45,7 +45,17 @@ struct Names {
     size: String,
 }
 
+/// What a kernel's rows are taken from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Each program along this axis of the grid has one.
+    Programs(u8),
+    /// The last loop of each program goes over them, from its own number on by the number of programs.
+    Rounds,
+}
+
 struct Lift<'a> {
+    way: Way,
     module: &'a Module,
     kernel: &'a Kernel,
     text: &'a str,
@@ -64,8 +74,8 @@ pub(super) struct Lifted {
     pub(super) size: String,
 }
 
-/// Gives each program so many rows; `None` where it is not known how.
-pub(super) fn lift(subject: &Subject<'_>, size: i64) -> Option<Lifted> {
+/// Gives each program so many rows, or each of its rounds; `None` where it is not known how.
+pub(super) fn lift(subject: &Subject<'_>, way: Way, size: i64) -> Option<Lifted> {
     let (module, kernel, text) = (&subject.candidate.module, subject.kernel, subject.candidate.text.as_str());
     let is_plain = kernel.plain
         && kernel.autotune.is_none()
@@ -75,9 +85,10 @@ pub(super) fn lift(subject: &Subject<'_>, size: i64) -> Option<Lifted> {
         return None;
     }
     let fresh = |base: &str| fresh(text, base);
-    let names = Names { rows: fresh("rows"), exist: fresh("in_rows"), count: fresh("row_count"), size: fresh("ROWS") };
+    let rows = fresh(if way == Way::Rounds { "first_row" } else { "rows" });
+    let names = Names { rows, exist: fresh("in_rows"), count: fresh("row_count"), size: fresh("ROWS") };
     let (kinds, begun, edits) = Default::default();
-    let mut lift = Lift { module, kernel, text, names, kinds, begun, edits, has_rows: false };
+    let mut lift = Lift { way, module, kernel, text, names, kinds, begun, edits, has_rows: false };
     lift.block(&kernel.body)?;
     if !lift.has_rows {
         return None;
@@ -128,6 +139,9 @@ impl<'a> Lift<'a> {
             StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)) => Some(()),
             StmtKind::Expr(value) => self.expr(value).map(drop),
             StmtKind::For { target, iter, body, orelse } if orelse.is_empty() => {
+                if self.way == Way::Rounds && self.kernel.body.last().is_some_and(|last| std::ptr::eq(last, stmt)) {
+                    return self.rounds(target, iter, body);
+                }
                 self.scalar(iter)?;
                 let name = target.as_name()?;
                 self.bind(name, SCALAR)?;
@@ -273,11 +287,14 @@ impl<'a> Lift<'a> {
         match last {
             "program_id" => {
                 let axis = call.argument("axis", Some(0))?.as_int()?;
-                let rows = self.names.rows.clone();
-                self.edits.push(Edit { span: expr.span, text: (axis == 0).then_some(rows)? });
+                if !matches!(self.way, Way::Programs(of_rows) if i128::from(of_rows) == i128::from(axis)) {
+                    return Some(SCALAR);
+                }
+                self.edits.push(Edit { span: expr.span, text: self.names.rows.clone() });
                 self.has_rows = true;
                 Some(Kind { of_row: true, along: false })
             }
+            "num_programs" => (self.way == Way::Rounds).then_some(SCALAR),
             "arange" => {
                 self.all(&call.args).filter(|kind| *kind == SCALAR)?;
                 self.put(expr.span.end, "[None, :]");
@@ -394,6 +411,7 @@ fn is_float_call(expr: &Expr) -> bool {
     expr.as_call().is_some_and(|call| call.func.as_name() == Some("float"))
 }
 
+mod rounds;
 mod site;
 #[cfg(test)]
 mod tests;

@@ -1,12 +1,12 @@
 //! One configuration of an autotuner instead of several.
 
-use super::knobs::only_config;
+use super::knobs::{knobs_of_config, only_config};
 use super::{Change, Skill, Subject, Turn};
 use crate::chance::Chance;
 use crate::explore::candidate::Candidate;
 use crate::explore::tree::Step;
-use crate::kernel::{Config, Module};
-use crate::rules::Edit;
+use crate::kernel::{Config, Kernel, Module};
+use crate::rules::{Edit, apply_edits};
 use crate::syntax::Span;
 
 /// So many configurations are tried at most.
@@ -34,15 +34,46 @@ impl Skill for OneConfiguration {
     }
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        let configs = subject.kernel.autotune.as_ref().and_then(|autotune| autotune.configs.as_deref());
-        let Some(all @ [_, _, ..]) = configs else { return Vec::new() };
+        let Some(all) = several(subject.kernel) else { return Vec::new() };
         let turn = |kept: &Config| {
             let text = subject.candidate.text.get(kept.span.start..kept.span.end)?.to_owned();
-            let changes = vec![Change::Structure(format!("one configuration instead of {}", all.len()))];
-            Some(Turn { kind: "one_configuration".to_owned(), edits: vec![Edit { span: whole(all), text }], changes })
+            let edits = vec![Edit { span: whole(all), text }];
+            Some(Turn { kind: "one_configuration".to_owned(), edits, changes: vec![instead_of(all)] })
         };
         all.iter().take(MOST).filter_map(turn).collect()
     }
+}
+
+fn several(kernel: &Kernel) -> Option<&[Config]> {
+    let configs = kernel.autotune.as_ref().and_then(|autotune| autotune.configs.as_deref());
+    configs.filter(|all| all.len() > 1)
+}
+
+fn instead_of(all: &[Config]) -> Change {
+    Change::Structure(format!("one configuration instead of {}", all.len()))
+}
+
+/// Turns of the numbers of the largest of several configurations, each at once with taking away the others; none where there are not
+/// several.
+pub(super) fn of_one(subject: &Subject<'_>, turns: impl Fn(&Subject<'_>) -> Vec<Turn>) -> Vec<Turn> {
+    let Some(all) = several(subject.kernel) else { return Vec::new() };
+    let &Subject { candidate, kernel, workload, target, .. } = subject;
+    let size =
+        |config: &&Config| config.meta.iter().filter_map(|(_, value)| value.as_int()).fold(1, i128::saturating_mul);
+    let Some(largest) = all.iter().max_by_key(size) else { return Vec::new() };
+    let kept = largest.span;
+    let one = Subject { knobs: knobs_of_config(kernel, largest), candidate, kernel, workload, target };
+    let alone = |Turn { kind, edits, mut changes }: Turn| {
+        let inside = |edit: Edit| {
+            let (start, end) = (edit.span.start.checked_sub(kept.start)?, edit.span.end.checked_sub(kept.start)?);
+            (edit.span.end <= kept.end).then(|| Edit { span: Span::new(start, end), text: edit.text })
+        };
+        let edits: Vec<Edit> = edits.into_iter().map(inside).collect::<Option<_>>()?;
+        let text = apply_edits(candidate.text.get(kept.start..kept.end)?, &edits);
+        changes.insert(0, instead_of(all));
+        Some(Turn { kind, edits: vec![Edit { span: whole(all), text }], changes })
+    };
+    turns(&one).into_iter().filter_map(alone).collect()
 }
 
 fn whole(all: &[Config]) -> Span {
@@ -56,9 +87,7 @@ pub(in crate::explore) fn with_the_others(original: &Candidate, candidate: &Cand
     let mut edits = Vec::new();
     for kernel in &original.module.kernels {
         let of = |module: &Module| module.kernel(&kernel.name).and_then(|kernel| kernel.autotune.clone());
-        let Some(all @ [_, _, ..]) = kernel.autotune.as_ref().and_then(|autotune| autotune.configs.as_deref()) else {
-            continue;
-        };
+        let Some(all) = several(kernel) else { continue };
         let Some(now) = of(&candidate.module) else { continue };
         let Some(own) = only_config(&now) else { continue };
         let text = candidate.text.get(own.span.start..own.span.end)?;

@@ -1,5 +1,6 @@
 //! Another beginning for products of matrices: tiles under which tensor cores are known to be busy.
 
+use super::one_configuration::of_one;
 use super::{Skill, Subject, Turn};
 use crate::analysis::types::Tile;
 use crate::analysis::types::access::Product;
@@ -83,15 +84,22 @@ impl Skill for ProductTiles {
         if !subject.has_product() {
             return Vec::new();
         }
-        let Some(sides) = Sides::of(subject) else { return Vec::new() };
-        let present = subject.present();
-        let mut settings = Vec::new();
-        for known in sides.list(&present) {
-            let setting = sides.setting(subject, known);
-            settings.extend(setting.filter(|setting| *setting != present && !settings.contains(setting)));
-        }
-        settings.iter().map(|setting| subject.turn("product_tiles", setting)).collect()
+        let mut turns = turns_of(subject);
+        // Of several configurations one is as good as another to begin with.
+        turns.extend(of_one(subject, turns_of));
+        turns
     }
+}
+
+fn turns_of(subject: &Subject<'_>) -> Vec<Turn> {
+    let Some(sides) = Sides::of(subject) else { return Vec::new() };
+    let present = subject.present();
+    let mut settings = Vec::new();
+    for known in sides.list(&present) {
+        let setting = sides.setting(subject, known);
+        settings.extend(setting.filter(|setting| *setting != present && !settings.contains(setting)));
+    }
+    settings.iter().map(|setting| subject.turn("product_tiles", setting)).collect()
 }
 
 /// Which knobs are the sizes of a product, by their places.

@@ -1,16 +1,25 @@
 //! Several rows for each program, where each has one.
 
-use super::lift::{Lifted, lift};
+use super::lift::{Lifted, Way, lift};
 use super::{Change, Skill, Subject, Turn};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
 
 /// So many rows are tried.
-const ROWS: [i64; 4] = [2, 4, 8, 16];
+const ROWS: [i64; 5] = [2, 4, 8, 16, 32];
 
-/// Makes tiles of rows of a kernel whose programs take one row each: program `p` takes the rows from `p * ROWS` on, scalars of a row
-/// become columns, tiles along the row become tiles of rows, and reductions go along the second axis. Short rows leave the threads of
-/// a program with little to do, and what all rows share is loaded once for several of them.
+/// Where a kernel's rows may be found.
+const WAYS: [(Way, &str); 4] = [
+    (Way::Programs(0), "several rows for each program"),
+    (Way::Programs(1), "several rows of the second axis for each program"),
+    (Way::Programs(2), "several rows of the third axis for each program"),
+    (Way::Rounds, "several rows for each round"),
+];
+
+/// Makes tiles of rows of a kernel whose programs, or whose rounds of a loop that goes on by the number of programs, take one row
+/// each: program `p` takes the rows from `p * ROWS` on, scalars of a row become columns, tiles along the row become tiles of rows, and
+/// reductions go along the second axis. Short rows leave the threads of a program with little to do, and what all rows share is loaded
+/// once for several of them. Rows whose elements lie side by side (columns) are loaded side by side.
 pub(super) struct RowsPerProgram;
 
 impl Skill for RowsPerProgram {
@@ -19,7 +28,8 @@ impl Skill for RowsPerProgram {
     }
 
     fn about(&self) -> &'static str {
-        "Several rows for each program, where each takes one: short rows leave the threads of a program with little to do."
+        "Several rows for each program, where each takes one, along any axis of the grid, or goes over them one by one: \
+         short rows leave the threads of a program with little to do, and neighbouring columns are loaded side by side."
     }
 
     fn step(&self) -> Step {
@@ -27,14 +37,12 @@ impl Skill for RowsPerProgram {
     }
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        let turn = |rows: i64| {
-            let Lifted { edits, size } = lift(subject, rows)?;
-            let changes = vec![
-                Change::Structure("several rows for each program".to_owned()),
-                Change::Number { name: size, from: 1, to: rows },
-            ];
+        let turn = |way: Way, said: &str, rows: i64| {
+            let Lifted { edits, size } = lift(subject, way, rows)?;
+            let changes = vec![Change::Structure(said.to_owned()), Change::Number { name: size, from: 1, to: rows }];
             Some(Turn { kind: "rows_per_program".to_owned(), edits, changes })
         };
-        ROWS.into_iter().map_while(turn).collect()
+        let ways = WAYS.iter().flat_map(|(way, said)| ROWS.into_iter().map_while(|rows| turn(*way, said, rows)));
+        ways.collect()
     }
 }

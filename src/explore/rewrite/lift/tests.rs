@@ -6,10 +6,14 @@ use crate::rules::apply_edits;
 const HEAD: &str = "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\n";
 
 fn lifted(text: &str) -> Option<String> {
+    lifted_by(text, Way::Programs(0))
+}
+
+fn lifted_by(text: &str, way: Way) -> Option<String> {
     let candidate = Candidate::original(text);
     let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
     let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-    Some(apply_edits(text, &lift(&subject, 4)?.edits))
+    Some(apply_edits(text, &lift(&subject, way, 4)?.edits))
 }
 
 #[test]
@@ -84,6 +88,83 @@ def run(x):
 }
 
 #[test]
+fn rows_may_lie_along_any_axis_of_the_grid() {
+    let text = format!(
+        "{HEAD}def k(x, y, n, m, BLOCK: tl.constexpr):
+    batch = tl.program_id(0)
+    column = tl.program_id(1)
+    total = 0.0
+    for start in range(0, n, BLOCK):
+        at = start + tl.arange(0, BLOCK)
+        total += tl.sum(tl.load(x + batch * n * m + at * m + column, mask=at < n, other=0.0))
+    tl.store(y + batch * m + column, total)
+
+def run(x):
+    k[(x.shape[0], x.shape[2])](x, y, x.shape[1], x.shape[2], BLOCK=64)
+"
+    );
+    let columns = lifted_by(&text, Way::Programs(1)).unwrap();
+    for line in [
+        "    rows = (tl.program_id(1) * ROWS + tl.arange(0, ROWS))[:, None]\n    in_rows = rows < row_count\n    batch = tl.program_id(0)\n    column = rows\n",
+        "mask=(at < n) & in_rows, other=0.0), axis=1, keep_dims=True)\n",
+        "    tl.store(y + batch * m + column, total, mask=in_rows)\n",
+        "k[lambda meta: (x.shape[0], triton.cdiv(x.shape[2], meta[\"ROWS\"]))](x, y, x.shape[1], x.shape[2], BLOCK=64, row_count=x.shape[2], ROWS=4)\n",
+    ] {
+        assert!(columns.contains(line), "{line}\n{columns}");
+    }
+    let batches = lifted(&text).unwrap();
+    assert!(batches.contains("batch = rows\n    column = tl.program_id(1)\n"), "{batches}");
+    assert_eq!((lifted_by(&text, Way::Programs(2)), lifted_by(&text, Way::Rounds)), (None, None));
+    // Three axes, of which two are there for form's sake.
+    let formal = text.replace("column = tl.program_id(1)", "column = 0").replace("x.shape[2])](", "1, 1)](");
+    assert!(lifted(&formal).unwrap().contains("(triton.cdiv(x.shape[0], meta[\"ROWS\"]), 1, 1)"), "{formal}");
+}
+
+#[test]
+fn rounds_take_several_rows() {
+    let text = format!(
+        "{HEAD}def k(x, y, stride, count, n, BLOCK: tl.constexpr, num_stages: tl.constexpr):
+    first = tl.program_id(0)
+    step = tl.num_programs(0)
+    for row in tl.range(first, count, step, num_stages=num_stages):
+        at = tl.arange(0, BLOCK)
+        v = tl.load(x + row * stride + at, mask=at < n, other=0.0)
+        tl.store(y + row * stride + at, v - tl.max(v, axis=0), mask=at < n)
+
+def run(x):
+    k[(min(1024, x.shape[0]), 1, 1)](y, x, x.stride(0), *x.shape, 512, 2, num_warps=8)
+"
+    );
+    assert_eq!(lifted_by(&text, Way::Rounds), None, "nobody knows what is unpacked there");
+    let text = text.replace("*x.shape", "x.shape[0], x.shape[1]");
+    let rounds = lifted_by(&text, Way::Rounds).unwrap();
+    for line in [
+        "BLOCK: tl.constexpr, num_stages: tl.constexpr, ROWS: tl.constexpr):\n    first = tl.program_id(0)\n",
+        "    for first_row in tl.range(first * ROWS, count, step * ROWS, num_stages=num_stages):
+        row = (first_row + tl.arange(0, ROWS))[:, None]
+        in_rows = row < count
+        at = tl.arange(0, BLOCK)[None, :]\n",
+        "mask=(at < n) & in_rows, other=0.0)\n",
+        "v - tl.max(v, axis=1, keep_dims=True), mask=(at < n) & in_rows)\n",
+        "k[(min(1024, x.shape[0]), 1, 1)](y, x, x.stride(0), x.shape[0], x.shape[1], 512, 2, num_warps=8, ROWS=4)\n",
+    ] {
+        assert!(rounds.contains(line), "{line}\n{rounds}");
+    }
+    assert_eq!((lifted(&text), lifted_by(&rounds, Way::Rounds)), (None, None));
+    for (from, to) in [
+        ("step = tl.num_programs(0)", "step = 2"),
+        ("first = tl.program_id(0)", "first = tl.program_id(0) + 1"),
+        ("    for row", "    step = step * 2\n    for row"),
+        ("        at = ", "        count = count - 1\n        at = "),
+        ("tl.store(y + row * stride + at", "tl.store(y + first * stride + at"),
+        ("range(first, count, step,", "range(first, 2 * count, step,"),
+        ("mask=at < n)\n\ndef", "mask=at < n)\n    tl.store(y + row, 0.0)\n\ndef"),
+    ] {
+        assert_eq!(lifted_by(&text.replace(from, to), Way::Rounds), None, "{to}");
+    }
+}
+
+#[test]
 fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
     let text = |body: &str, grid: &str| {
         format!(
@@ -103,7 +184,7 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
     let default = text(store, "(m,)").replace("B: tl.constexpr", "B: tl.constexpr = 8");
     let head = "B: tl.constexpr = 8, row_count=0, ROWS: tl.constexpr = 1)";
     assert!(lifted(&default).unwrap().contains(head));
-    for grid in ["(m, 2)", "grid", "(f(m),)", "lambda meta: (m,)"] {
+    for grid in ["()", "grid", "(f(m),)", "lambda meta: (m,)"] {
         assert_eq!(lifted(&text(store, grid)), None, "{grid}");
     }
     for body in [
@@ -114,7 +195,7 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
         "    tl.store(y + row * n + at, tl.cumsum(tl.load(x + row * n + at), 0))\n",
         "    tl.store(y + row * n + at, helper(tl.load(x + row * n + at)))\n",
         "    tl.store(y + row * n + at, tl.load(x + row * n + at)[:, None])\n",
-        "    other = tl.program_id(1)\n    tl.store(y + row * n + at, other)\n",
+        "    tl.store(y + row * n + at, tl.num_programs(0))\n",
         "    count = 0\n    for i in range(n):\n        count += tl.sum(tl.load(x + row * n + at))\n    tl.store(y + row, count)\n",
         "    tl.store(y + at, 1.0)\n",
     ] {

@@ -94,3 +94,27 @@ fn sizes_that_are_no_numbers_of_the_launch_are_left_alone() {
     assert!(turned(&KERNEL.replace("BN=64", "BN=width(b)"), &[]).is_empty());
     assert!(turned(&KERNEL.replace("tl.dot(x, y)", "tl.sum(x) * tl.sum(y)"), &[]).is_empty());
 }
+
+#[test]
+fn one_of_several_configurations_is_turned_and_the_others_go() {
+    let configs = "[triton.Config({\"BM\": 32, \"BN\": 64, \"BK\": 32}, num_warps=4), triton.Config({\"BM\": 64, \"BN\": 64, \"BK\": 32})]";
+    let tuned = format!("@triton.autotune(\n    configs={configs},\n    key=[\"M\"],\n)\n@triton.jit");
+    let text = KERNEL.replace("@triton.jit", &tuned).replace(", BM=64, BN=64, BK=32)", ")");
+    let of = |text: &str| {
+        let candidate = Candidate::original(text);
+        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
+        let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
+        let turns = ProductTiles.turns(&subject, &mut Chance::new(1));
+        turns.iter().map(|turn| (describe(&turn.changes), candidate.with(&turn.edits, &turn.changes).text)).collect()
+    };
+    let turns: Vec<(String, String)> = of(&text);
+    let (said, new) = &turns[0];
+    assert!(said.starts_with("one configuration instead of 2, "), "{said}");
+    let line = new.lines().find(|line| line.contains("configs=")).unwrap();
+    assert_eq!(line, "    configs=[triton.Config({\"BM\": 128, \"BN\": 256, \"BK\": 64}, num_warps=8)],");
+    // Every turn of the one that stays is a turn of it alone.
+    let only = text
+        .replace(configs, &configs.replace("triton.Config({\"BM\": 32, \"BN\": 64, \"BK\": 32}, num_warps=4), ", ""));
+    let alone: Vec<String> = of(&only).into_iter().map(|(_, text)| text).collect();
+    assert_eq!(turns.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), alone);
+}
