@@ -136,7 +136,9 @@ fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     })?;
     // Both take long.
     let is_one = !args.batch && args.repeat <= 1;
-    let effort = Effort { thorough: !args.quick, sanitizer: is_one, beyond: is_one, ..Effort::default() };
+    let usual = Effort::default();
+    let effort =
+        Effort { thorough: !args.quick, sanitizer: usual.sanitizer.filter(|_| is_one), beyond: is_one, ..usual };
     let task = |candidate: &Path| Task {
         original: original.clone(),
         candidate: candidate.to_owned(),

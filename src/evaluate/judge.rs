@@ -13,6 +13,7 @@ use super::notes::notes;
 use super::original::{add_chosen, with_chosen};
 use super::process::{Comparer, Runner};
 use super::rivals::is_offer;
+use super::sanitizer::{self, Checks};
 use super::scout::scouted;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
@@ -52,8 +53,8 @@ pub struct Task {
 pub struct Effort {
     /// Try all trials, not the recorded call alone.
     pub thorough: bool,
-    /// Run what would be offered under a checker of the device's memory, where there is one.
-    pub sanitizer: bool,
+    /// Run what would be offered under a checker of the device's memory, where there is one, for so long at most.
+    pub sanitizer: Option<Duration>,
     /// Call it with more elements than 32 bits count, even if it is no offer.
     pub beyond: bool,
     /// Pairs of timings at first; 0 for none.
@@ -69,7 +70,8 @@ pub struct Effort {
 
 impl Default for Effort {
     fn default() -> Self {
-        Self { thorough: true, sanitizer: true, beyond: false, rough: 12, full: 68, contender: 0.9, twins: false }
+        let sanitizer = Some(sanitizer::LIMIT);
+        Self { thorough: true, sanitizer, beyond: false, rough: 12, full: 68, contender: 0.9, twins: false }
     }
 }
 
@@ -272,14 +274,27 @@ impl<'a> Case<'a> {
 
 impl Case<'_> {
     fn judge(&mut self, task: &Task, compiles_ahead: bool) -> Result<(), Stop> {
-        if !self.effort.thorough {
-            return self.stage_by_stage(task, compiles_ahead);
-        }
-        let (baseline, bench) = (Arc::clone(&self.baseline), self.bench);
-        scouted(&baseline, bench, || self.stage_by_stage(task, compiles_ahead))
+        let checks = self.effort.sanitizer.and_then(|limit| self.checks(task, limit));
+        let (baseline, bench, checks) = (Arc::clone(&self.baseline), self.bench, checks.as_ref());
+        std::thread::scope(|scope| {
+            // What is measured whatever comes of it is most likely an offer, and most of what is asked of it goes by on the host.
+            let early = checks.filter(|_| self.effort.contender <= 0.0);
+            let early = early.map(|checks| scope.spawn(move || checks.run()));
+            let sanitized = || early.map_or_else(|| checks.map(Checks::run), |run| run.join().ok());
+            let is_thorough = self.effort.thorough;
+            let stages = || self.stage_by_stage(task, compiles_ahead, sanitized);
+            let outcome = if is_thorough { scouted(&baseline, bench, stages) } else { stages() };
+            checks.inspect(|checks| checks.end());
+            outcome
+        })
     }
 
-    fn stage_by_stage(&mut self, task: &Task, compiles_ahead: bool) -> Result<(), Stop> {
+    fn stage_by_stage(
+        &mut self,
+        task: &Task,
+        compiles_ahead: bool,
+        sanitized: impl FnOnce() -> Option<sanitizer::Results>,
+    ) -> Result<(), Stop> {
         let since = Instant::now();
         self.load(task)?;
         self.lap("load", since);
@@ -316,9 +331,9 @@ impl Case<'_> {
                 self.beyond()?;
                 self.lap("beyond", since);
             }
-            if is_offer && self.effort.sanitizer {
+            if is_offer && self.effort.sanitizer.is_some() {
                 let since = Instant::now();
-                self.sanitized(task)?;
+                self.sanitized(sanitized())?;
                 self.lap("sanitizer", since);
             }
             if is_offer && self.effort.thorough && has_torch {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
@@ -16,8 +18,8 @@ use crate::python::module_call;
 
 /// For tests: what stands in for the checker on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
-/// One run may take so long; others are not timed meanwhile, and all four run at once.
-const LIMIT: Duration = Duration::from_secs(60);
+/// One run may take so long where nobody has a budget; others are not timed meanwhile.
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
 const GLANCE: Duration = Duration::from_millis(50);
 /// What the checker ends with when it has found something.
 const FOUND: i32 = 77;
@@ -44,6 +46,11 @@ impl Tool {
             Self::Memory => "memcheck",
             Self::Races => "racecheck",
         }
+    }
+
+    /// What it is called in a verdict.
+    fn said(self) -> String {
+        format!("compute-sanitizer, {}", self.name())
     }
 
     /// What a report says, if it came to its end.
@@ -112,13 +119,13 @@ pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {
 
 impl Bench {
     /// Runs one call under the checker. Uses the device beside others.
-    fn checked(&self, checker: &Path, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
+    fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
         let folder = self.private("checked")?;
         let (description, report) = (folder.join("call.json"), folder.join("report"));
         std::fs::write(&description, serde_json::to_vec(job)?)?;
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let call = format!("checked({:?})", text(&description));
-        let mut command = vec![text(checker), "--tool".to_owned(), tool.name().to_owned()];
+        let mut command = vec![text(&checks.checker), "--tool".to_owned(), tool.name().to_owned()];
         let options = [("--error-exitcode", FOUND.to_string()), ("--print-limit", PRINTED.to_owned())];
         for (name, value) in options.into_iter().chain([("--log-file", text(&report))]) {
             command.extend([name.to_owned(), value]);
@@ -133,17 +140,17 @@ impl Bench {
         let role = Role::Watched(Box::new(Watched { fence: job.fence.clone(), command, variables }));
         let _shared = self.shared();
         let mut child = self.forker.spawn(role)?;
-        let deadline = Instant::now() + LIMIT;
+        let deadline = Instant::now() + checks.limit;
         let ended = loop {
             if let Some(ended) = child.wait(GLANCE)? {
                 break ended;
             }
-            if self.ties.unwanted.load(std::sync::atomic::Ordering::Relaxed) {
+            if checks.is_unwanted() {
                 return Err(Undecided("stopped".to_owned()));
             }
             if Instant::now() > deadline {
                 child.kill();
-                return Ok(Err(format!("it took more than {} s", LIMIT.as_secs())));
+                return Ok(Err(format!("it took more than {} s", checks.limit.as_secs())));
             }
         };
         let found = std::fs::read_to_string(&report).ok().and_then(|report| tool.read(&report));
@@ -158,12 +165,13 @@ impl Bench {
 impl Baseline {
     /// What the checker finds in the original, found out now if it was not. Not for whoever uses the device already, as
     /// [`Self::known`].
-    fn checked(&self, bench: &Bench, checker: &Path, tool: Tool) -> Result<Found, Undecided> {
+    fn checked(&self, checks: &Checks<'_>, tool: Tool) -> Result<Found, Undecided> {
         let mut known = lock_first(&self.checked[tool as usize]);
         if let Some(found) = &*known {
             return Ok(found.clone());
         }
         let (file, folder) = self.original.place();
+        let bench = checks.bench;
         let fence = bench.fence("checked", true, vec![project(folder), file.to_owned()])?;
         let job = Alone {
             fence,
@@ -173,7 +181,7 @@ impl Baseline {
             inputs: self.trials[0].inputs.clone(),
             is_candidate: false,
         };
-        let found = bench.checked(checker, tool, &job.unasked())?;
+        let found = bench.checked(checks, tool, &job.unasked())?;
         Ok(known.insert(found).clone())
     }
 }
@@ -183,13 +191,51 @@ fn ended<T>(joined: std::thread::Result<Result<T, Undecided>>) -> Result<T, Unde
     joined.unwrap_or_else(|_| Err(Undecided("checking broke off: this is a fault of warpsmith's".to_owned())))
 }
 
-impl Case<'_> {
-    /// Errors of memory that results do not show, where the machine has the checker.
-    pub(super) fn sanitized(&mut self, task: &Task) -> Result<(), Stop> {
-        let Some(checker) = sanitizer(Some(&self.bench.python)) else {
-            self.note("it was not run under compute-sanitizer, which is not on this machine");
-            return Ok(());
-        };
+/// A candidate, and how it is run under the checker.
+pub(super) struct Checks<'a> {
+    bench: &'a Bench,
+    baseline: Arc<Baseline>,
+    checker: PathBuf,
+    job: Alone,
+    /// Each run may take so long.
+    limit: Duration,
+    /// Nobody wants to know any more.
+    is_over: AtomicBool,
+}
+
+/// What each tool has found in a candidate; and in the original, where there was something.
+pub(super) type Results = Vec<(Tool, Result<(Found, Option<Found>), Undecided>)>;
+
+impl Checks<'_> {
+    /// Runs both tools at once: most of the time of each goes by on the host.
+    pub(super) fn run(&self) -> Results {
+        std::thread::scope(|scope| {
+            let both = Tool::ALL.map(|tool| (tool, scope.spawn(move || self.one(tool))));
+            both.map(|(tool, run)| (tool, ended(run.join()))).into()
+        })
+    }
+
+    fn one(&self, tool: Tool) -> Result<(Found, Option<Found>), Undecided> {
+        let found = self.bench.checked(self, tool, &self.job)?;
+        let is_found = found.as_ref().is_ok_and(|found| !found.is_empty());
+        let original = is_found.then(|| self.baseline.checked(self, tool)).transpose()?;
+        Ok((found, original))
+    }
+
+    /// What is still running ends.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_unwanted(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) || self.bench.ties.unwanted.load(Ordering::Relaxed)
+    }
+}
+
+impl<'a> Case<'a> {
+    /// How it would be run under the checker, where the machine has one.
+    pub(super) fn checks(&self, task: &Task, limit: Duration) -> Option<Checks<'a>> {
+        let checker = sanitizer(Some(&self.bench.python))?;
         let job = Alone {
             fence: self.fence.clone(),
             file: task.candidate.clone(),
@@ -198,25 +244,24 @@ impl Case<'_> {
             inputs: self.baseline.trials[0].inputs.clone(),
             is_candidate: true,
         };
-        let job = job.unasked();
-        let (bench, baseline) = (self.bench, self.baseline.clone());
-        let (baseline, checker, job) = (&baseline, checker.as_path(), &job);
-        // Most of the time of each goes by on the host.
-        let all = std::thread::scope(|scope| {
-            let both = Tool::ALL.map(|tool| {
-                let original = scope.spawn(move || baseline.checked(bench, checker, tool));
-                let candidate = scope.spawn(move || bench.checked(checker, tool, job));
-                (tool, original, candidate)
-            });
-            both.map(|(tool, original, candidate)| (tool, ended(original.join()), ended(candidate.join())))
-        });
-        for (tool, original, candidate) in all {
-            match (original?, candidate?) {
-                (Ok(original), Ok(found)) => self.hold_against(tool, &original.into_keys().collect(), found)?,
-                (Err(why), _) => {
+        let (bench, baseline, is_over) = (self.bench, Arc::clone(&self.baseline), AtomicBool::new(false));
+        Some(Checks { bench, baseline, checker, job: job.unasked(), limit, is_over })
+    }
+
+    /// Errors of memory that results do not show. The original is run, too, where there is something.
+    pub(super) fn sanitized(&mut self, results: Option<Results>) -> Result<(), Stop> {
+        let Some(results) = results else {
+            self.note("it was not run under compute-sanitizer, which is not on this machine");
+            return Ok(());
+        };
+        for (tool, found) in results {
+            match found? {
+                (Ok(found), Some(Ok(original))) => self.hold_against(tool, &original.into_keys().collect(), found)?,
+                (Ok(_), Some(Err(why))) => {
                     self.note(format!("compute-sanitizer ({}) cannot say of the original: {why}", tool.name()));
                 }
-                (_, Err(why)) => self.note(format!("compute-sanitizer ({}) cannot say: {why}", tool.name())),
+                (Ok(_), None) => self.passed(&tool.said(), "it finds nothing"),
+                (Err(why), _) => self.note(format!("compute-sanitizer ({}) cannot say: {why}", tool.name())),
             }
         }
         Ok(())
@@ -228,9 +273,8 @@ impl Case<'_> {
         original: &BTreeSet<String>,
         found: BTreeMap<String, String>,
     ) -> Result<(), Stop> {
-        let name = format!("compute-sanitizer, {}", tool.name());
         match (tool, found.into_iter().find(|(kind, _)| !original.contains(kind))) {
-            (_, None) => self.passed(&name, "nothing that the original does not show as well"),
+            (_, None) => self.passed(&tool.said(), "nothing that the original does not show as well"),
             (Tool::Memory, Some((_, report))) => {
                 let what = format!("compute-sanitizer: {report}; the original shows nothing of that kind");
                 return Err(Stop::Refused(Reason::Overrun, what, None));

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::candidate::{Candidate, edits_between};
 use super::journal::{Confirmed, Entry};
@@ -21,6 +22,10 @@ const CONFIRM_PAIRS: usize = 188;
 const AS_FAST: f64 = 0.99;
 /// This many of the best are tried to be confirmed.
 const CONFIRMED: usize = 3;
+/// Share of the budget by which all but the rest of the confirming should be done, and limits of what is left of it (seconds).
+const CHECKED_AT: f64 = 0.9;
+const LEAST_CHECKED: f64 = 15.0;
+const MOST_CHECKED: f64 = 60.0;
 
 /// The candidates that are right, the fastest first; of those that are as fast as the best, the one that changes least.
 fn simplest_first(search: &Search<'_>) -> Vec<(Id, f64)> {
@@ -74,12 +79,17 @@ impl Run<'_> {
         Ok(None)
     }
 
+    /// How long one run under the checker of memory may take. There is some time for it after the budget, too.
+    fn left_for_checks(&self) -> Duration {
+        let left = self.request.settings.optimize.budget * (CHECKED_AT - self.spent());
+        Duration::from_secs_f64(left.clamp(LEAST_CHECKED, MOST_CHECKED))
+    }
+
     /// What can be said of a candidate, on all calls.
     fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Option<Speedup>, OptimizeError> {
         self.tell(format!("confirming {}", candidate.describe()));
-        let (rough, full) = (ROUGH_PAIRS, CONFIRM_PAIRS);
-        let effort =
-            Effort { thorough: true, sanitizer: true, beyond: false, rough, full, contender: 0.0, twins: false };
+        let (rough, full, sanitizer) = (ROUGH_PAIRS, CONFIRM_PAIRS, Some(self.left_for_checks()));
+        let effort = Effort { thorough: true, sanitizer, beyond: false, rough, full, contender: 0.0, twins: false };
         let mut verdict = self.judge(original, &candidate.text, effort)?;
         if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {
             verdict = self.judge(original, &candidate.text, effort)?;

@@ -45,7 +45,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
     };
     let effort = Effort {
         thorough: true,
-        sanitizer: false,
+        sanitizer: None,
         beyond: false,
         rough: PAIRS,
         full: PAIRS,

@@ -253,15 +253,8 @@ impl Run<'_> {
                     }
                     let contender = self.best.unwrap_or(1.0) * 0.95;
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
-                    let effort = Effort {
-                        thorough: false,
-                        sanitizer: false,
-                        beyond: false,
-                        rough,
-                        full,
-                        contender,
-                        twins: true,
-                    };
+                    let effort =
+                        Effort { thorough: false, sanitizer: None, beyond: false, rough, full, contender, twins: true };
                     let task = self.task(original, &text, effort, SEARCHED)?;
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
                     scope.spawn(move || sender.send(Box::new((id, judged_or_not(|| bench.judge(&task))))));

@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
+mod checked;
 mod predicted;
 mod runs;
 mod shapes;
