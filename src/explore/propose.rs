@@ -23,6 +23,9 @@ use crate::workload::reaches;
 const KEENNESS: f64 = 0.05;
 /// What is expected of those that are like one that is wrong, in logarithms of speedup.
 const WORTHLESS: f64 = -1.0;
+/// So many of the fastest are polished.
+const POLISHED: usize = 3;
+
 /// What is searched for.
 #[derive(Clone, Copy)]
 pub(super) struct Field<'a> {
@@ -89,6 +92,11 @@ impl<'a> Search<'a> {
 
     /// The next candidate; `None` as long as nobody knows another one.
     pub(super) fn propose(&mut self) -> Option<Proposal> {
+        if self.chance.share() < self.field.settings.polish
+            && let Some(proposal) = self.polish()
+        {
+            return Some(proposal);
+        }
         loop {
             let (at, step) = self.tree.select(&mut self.chance)?;
             let bases = if step == Step::Small { vec![at] } else { self.bases(at) };
@@ -98,6 +106,23 @@ impl<'a> Search<'a> {
             };
             return Some(self.put((at, step), base, kind, candidate));
         }
+    }
+
+    /// A small step from the fastest so far, or from the next ones if nobody knows one from there; none before something is faster
+    /// than the file as it is.
+    fn polish(&mut self) -> Option<Proposal> {
+        let fastest: Vec<Id> = self
+            .tree
+            .ranked()
+            .into_iter()
+            .map(|(id, _)| id)
+            .take_while(|id| *id != Self::FIRST)
+            .take(POLISHED)
+            .collect();
+        fastest.into_iter().find_map(|at| {
+            let (base, kind, candidate) = self.turn(&[at], Step::Small)?;
+            Some(self.put((at, Step::Small), base, kind, candidate))
+        })
     }
 
     /// A candidate in its place below a node, made of `base` by a kind of turn.

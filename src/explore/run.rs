@@ -30,7 +30,7 @@ use crate::workload::numbers_of_comment;
 const ABANDON_SHARE: f64 = 0.8;
 /// Pairs of the first timing, and of the fuller one of contenders.
 pub(super) const ROUGH_PAIRS: usize = 10;
-const FULL_PAIRS: usize = 40;
+const FULL_PAIRS: usize = 16;
 /// So many of the calls are measured while it is searched, the most frequent ones; all of them are when the best is confirmed.
 const SEARCHED: usize = 4;
 /// The processes that judge are started again so many times.

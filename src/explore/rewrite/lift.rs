@@ -287,7 +287,7 @@ impl<'a> Lift<'a> {
         match last {
             "program_id" => {
                 let axis = call.argument("axis", Some(0))?.as_int()?;
-                if !matches!(self.way, Way::Programs(of_rows) if i128::from(of_rows) == i128::from(axis)) {
+                if !matches!(self.way, Way::Programs(of_rows) if i128::from(of_rows) == axis) {
                     return Some(SCALAR);
                 }
                 self.edits.push(Edit { span: expr.span, text: self.names.rows.clone() });
