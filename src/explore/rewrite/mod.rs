@@ -33,6 +33,7 @@ mod single_tile;
 mod split;
 mod tied;
 mod tile_sizes;
+mod whole_rounds;
 mod written;
 
 use std::collections::BTreeSet;
@@ -105,6 +106,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &rounds_at_once::RoundsAtOnce,
     &persistent::Persistent,
     &descriptors::Descriptors,
+    &whole_rounds::WholeRounds,
     &split::SplitLoop,
     &fused_launches::FusedLaunches,
 ];
