@@ -68,6 +68,13 @@ pub struct Effort {
     pub twins: bool,
 }
 
+impl Effort {
+    /// Whether it is measured in full whatever comes of it: what is about to be offered, while nothing else is judged.
+    pub(super) fn is_last(&self) -> bool {
+        self.contender <= 0.0
+    }
+}
+
 impl Default for Effort {
     fn default() -> Self {
         let sanitizer = Some(sanitizer::LIMIT);
@@ -277,8 +284,8 @@ impl Case<'_> {
         let checks = self.effort.sanitizer.and_then(|limit| self.checks(task, limit));
         let (baseline, bench, checks) = (Arc::clone(&self.baseline), self.bench, checks.as_ref());
         std::thread::scope(|scope| {
-            // What is measured whatever comes of it is most likely an offer, and most of what is asked of it goes by on the host.
-            let early = checks.filter(|_| self.effort.contender <= 0.0);
+            // It is most likely an offer, and most of what is asked of it goes by on the host.
+            let early = checks.filter(|_| self.effort.is_last());
             let early = early.map(|checks| scope.spawn(move || checks.run()));
             let sanitized = || early.map_or_else(|| checks.map(Checks::run), |run| run.join().ok());
             let is_thorough = self.effort.thorough;

@@ -271,7 +271,8 @@ def scale_kernel(x, out, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     tl.store(out + at, tl.load(x + at, mask=at < n) * 2.0, mask=at < n)
 ";
-    let project = Project::new(&[("scale.py", kernel), ("warpsmith.toml", "[optimize]\ncandidates = 10\n")]);
+    let numbers_only = ("warpsmith.toml", "[optimize]\nrewrites = false\ncandidates = 10\n");
+    let project = Project::new(&[("scale.py", kernel), numbers_only]);
     std::fs::create_dir(project.path("first")).unwrap();
     std::fs::write(project.path("first/torch.py"), "raise ImportError('none here')\n").unwrap();
     let mut command = project.command(&["optimize", "scale.py", "--budget", BUDGET, "--apply"]);

@@ -56,6 +56,8 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     launches.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
     let mut recording = script("recording.py");
     recording.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--packages").args(&wheels);
+    let mut stopping = script("searches.py");
+    stopping.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
     let (searched, journals) = (root.join("target/gpu-optimize.json"), root.join("target/gpu-journals"));
     let mut searching = script("optimize.py");
     searching.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--out").arg(&searched);
@@ -69,6 +71,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         ("the fence", script("fence.py")),
         ("kernels by themselves", launches),
         ("judging", judging),
+        ("searches that are stopped, killed and crowded", stopping),
         ("the suite of files to optimize", searching),
         ("predicting what was measured there", predicting),
     ];
