@@ -13,8 +13,10 @@ use super::stop::{Stop, strange};
 use crate::protocol::is_simulated;
 use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Tuned};
 
-/// So many processes compile an original at the most.
-const MOST: usize = 12;
+/// So many processes compile an original at the most, while it is waited for.
+pub(super) const MOST: usize = 12;
+/// While a search goes on, whose candidates want the cores as well.
+pub(super) const MOST_MEANWHILE: usize = 4;
 /// Beside a candidate so many more, for others are compiled at the same time.
 const MOST_BESIDE: usize = 4;
 /// A candidate that compiles faster for a call is compiled by its own process alone.
@@ -61,8 +63,8 @@ fn beside(
 impl Baseline {
     /// Has the original compiled for a trial and those like it, by several processes at once where that pays: one after the other
     /// each would be met by a call for which candidates wait. First for the recorded call, which all candidates begin with,
-    /// then for the rest.
-    pub(super) fn prepare(&self, bench: &Bench, at: usize, wanted: Wanted) -> Result<(), Undecided> {
+    /// then for the rest. By so many processes at the most, for as long as it is wanted.
+    pub(super) fn prepare(&self, bench: &Bench, at: usize, (most, wanted): (usize, Wanted)) -> Result<(), Undecided> {
         if is_simulated() || !self.trials[at].specializes {
             return Ok(());
         }
@@ -78,9 +80,9 @@ impl Baseline {
             let lifted = self.lifted().map(|lifted| (lifted, WIDE[0]));
             let own: &[_] = if lifted.is_some() { &[None] } else { &[None, Some(WIDE[0]), Some(WIDE[1])] };
             let inputs = specialized(own);
-            self.original.compile(bench, &inputs, wanted)?;
+            self.original.compile(bench, &inputs, (most, wanted))?;
             if let Some((lifted, wide)) = lifted {
-                lifted.compile(bench, &specialized(&[Some(wide)]), wanted)?;
+                lifted.compile(bench, &specialized(&[Some(wide)]), (most, wanted))?;
             }
             if !wanted() {
                 break;
@@ -93,7 +95,7 @@ impl Baseline {
 
 impl Original {
     /// Compiles for inputs, the first of which its own process takes: it shows how long one takes.
-    fn compile(&self, bench: &Bench, inputs: &[Inputs], wanted: Wanted) -> Result<(), Undecided> {
+    fn compile(&self, bench: &Bench, inputs: &[Inputs], (most, wanted): (usize, Wanted)) -> Result<(), Undecided> {
         let Some((first, rest)) = inputs.split_first() else { return Ok(()) };
         let limit = bench.limits.compile;
         let chosen = lock(&self.chosen).clone();
@@ -110,8 +112,12 @@ impl Original {
             (since.elapsed(), matches!(reply, Ok(RunnerReply::Compiled { tunes: true, .. })))
         };
         *lock(&self.tunes) |= waits;
-        let processes = if waits { 0 } else { worth(rest.len(), each, *lock(&self.loading), MOST) };
-        if processes < 2 { Ok(()) } else { beside(&|| self.start(bench), (rest, &chosen), processes, (limit, wanted)) }
+        let processes = if waits { 0 } else { worth(rest.len(), each, *lock(&self.loading), most) };
+        let start = || {
+            bench.wait_for_quiet();
+            self.start(bench)
+        };
+        if processes < 2 { Ok(()) } else { beside(&start, (rest, &chosen), processes, (limit, wanted)) }
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::ahead::MOST;
 use super::bench::{Bench, lock, lock_first};
 use super::beyond::Large;
 use super::devices::memory;
@@ -222,7 +223,7 @@ impl Baseline {
                 Known::Skipped(_) | Known::Needless => None,
             },
         };
-        self.prepare(bench, at, &|| true)?;
+        self.prepare(bench, at, (MOST, &|| true))?;
         let mut known = {
             // What others do meanwhile is not to choose for an autotuner.
             let _turn = bench.turn(is_first && *lock(&self.original.tunes))?;

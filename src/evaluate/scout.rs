@@ -2,8 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use super::ahead::{MOST, MOST_MEANWHILE};
 use super::baseline::{Baseline, Undecided};
 use super::bench::Bench;
+use super::judge::Task;
 
 /// Does something while a scout goes ahead of it. A scout that is not done leaves the rest to that of the next candidate.
 pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce() -> T) -> T {
@@ -12,7 +14,7 @@ pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce()
         scope.spawn(|| {
             // One of them does it. What fails is met again by whoever asks for it.
             if let Ok(_only) = baseline.scout.try_lock() {
-                let _ = baseline.go_ahead(bench, &|| !is_over.load(Ordering::Relaxed));
+                let _ = baseline.go_ahead(bench, (MOST, &|| !is_over.load(Ordering::Relaxed)));
             }
         });
         let done = what();
@@ -21,13 +23,27 @@ pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce()
     })
 }
 
+impl Bench {
+    /// Finds out of originals what will be asked when a candidate is judged thoroughly, beside others that are judged, for as long as that is
+    /// wanted. Blocks.
+    pub(super) fn go_ahead(&self, task: &Task, wanted: &(dyn Fn() -> bool + Sync)) {
+        for workload in &task.workloads {
+            // What fails is met again by whoever asks for it.
+            let Ok(baseline) = self.baseline((&task.original, &task.folder), workload, true) else { continue };
+            if let (true, Ok(_only)) = (wanted(), baseline.scout.try_lock()) {
+                let _ = baseline.go_ahead(self, (MOST_MEANWHILE, wanted));
+            }
+        }
+    }
+}
+
 impl Baseline {
     /// In the order in which a candidate asks: what it compiles for, what its recorded call is held against, the rest.
-    fn go_ahead(&self, bench: &Bench, wanted: &(dyn Fn() -> bool + Sync)) -> Result<(), Undecided> {
+    fn go_ahead(&self, bench: &Bench, (most, wanted): (usize, &(dyn Fn() -> bool + Sync))) -> Result<(), Undecided> {
         let (first, later): (Vec<usize>, Vec<usize>) =
             (0..self.trials.len()).partition(|&at| self.trials[at].specializes);
         for at in first {
-            self.prepare(bench, at, wanted)?;
+            self.prepare(bench, at, (most, wanted))?;
             if !wanted() {
                 return Ok(());
             }

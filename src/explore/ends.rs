@@ -2,12 +2,14 @@
 
 use super::run::Run;
 use super::speedup::floor_share;
-use crate::evaluate::{Measured, is_stand_in};
+use crate::evaluate::{LEAST_SPEEDUP, Measured, is_stand_in};
 
 /// Share of the budget after which nothing new is proposed; the rest confirms the best.
 const SEARCH_SHARE: f64 = 0.7;
 /// Share of what a search may spend (time, candidates, patience) after which it looks for choices between candidates.
 const CHOICE_SHARE: f64 = 0.5;
+/// Share of the time for proposals after which the original is asked what will be asked of an offer.
+const AHEAD_SHARE: f64 = 0.4;
 /// What takes no longer than this share of its time to move its bytes is as fast as it gets.
 const AT_FLOOR: f64 = 0.95;
 /// What is less than this times as fast as the best is as fast as that.
@@ -32,6 +34,11 @@ impl Run<'_> {
         self.spent() / SEARCH_SHARE > CHOICE_SHARE
             || share(self.evaluated, settings.candidates) > CHOICE_SHARE
             || share(self.in_vain, settings.patience) > CHOICE_SHARE
+    }
+
+    /// Whether something is likely to be offered, so that it pays to find out now what it will be held against.
+    pub(super) fn will_offer(&self) -> bool {
+        self.best.is_some_and(|best| best >= LEAST_SPEEDUP) && self.spent() / SEARCH_SHARE > AHEAD_SHARE
     }
 
     /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count.

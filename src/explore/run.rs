@@ -5,6 +5,7 @@ use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::journal::{Entry, Journal};
@@ -187,6 +188,15 @@ fn judged_or_not(judge: impl FnOnce() -> Verdict) -> Verdict {
         .unwrap_or_else(|_| Verdict::undecided("judging broke off: this is a fault of warpsmith's"))
 }
 
+/// Sets what it has when it goes, however that is left in which it is.
+struct SetAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// How far a candidate came that is refused for this.
 fn fate(reason: Reason) -> Fate {
     match reason {
@@ -240,10 +250,18 @@ impl Run<'_> {
             set => set,
         };
         let (sender, verdicts) = std::sync::mpsc::channel();
+        let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let mut flying = 0;
+            let _ends = SetAtEnd(is_over);
+            let (mut flying, mut is_ahead) = (0, false);
             loop {
                 let waits = self.waits(flying == 0) || self.rests();
+                if !is_ahead && !waits && self.will_offer() {
+                    is_ahead = true;
+                    let task = self.task(original, &self.request.text, Effort::default(), usize::MAX)?;
+                    let bench = Arc::clone(&self.bench);
+                    scope.spawn(move || bench.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed)));
+                }
                 while flying < parallel && !waits && self.goes_on(flying) {
                     let Some(Proposal { id, text }) = self.next(search) else { break };
                     if let Some((fate, refused)) = self.was_refused(&text) {
