@@ -1,5 +1,7 @@
 //! The least time that a device needs for a call.
 
+use std::collections::BTreeMap;
+
 use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, lock_first};
 use super::devices::{Memory, memory};
@@ -80,7 +82,7 @@ impl Baseline {
 
 /// What bounds a call from below that leaves these results; `rate` is how many bytes a second the device copies.
 pub(super) fn floor(needs: &Needs, results: &Exported, rate: Option<f64>) -> Floor {
-    bounded(needs, greatest(results), rate, memory())
+    bounded(needs, distinct(results), rate, memory())
 }
 
 fn bounded(needs: &Needs, result: f64, rate: Option<f64>, memory: Option<Memory>) -> Floor {
@@ -98,10 +100,15 @@ fn bounded(needs: &Needs, result: f64, rate: Option<f64>, memory: Option<Memory>
     }
 }
 
-/// Bytes of the greatest result: several may be views of one storage.
-fn greatest(results: &Exported) -> f64 {
-    let results = results.leaves.iter().filter(|leaf| leaf.path.starts_with("result"));
-    results.map(|leaf| bytes(&leaf.value)).fold(0.0, f64::max)
+/// Bytes of the greatest result in each storage: several may be views of one.
+fn distinct(results: &Exported) -> f64 {
+    let mut greatest = BTreeMap::<usize, f64>::new();
+    for (at, leaf) in results.leaves.iter().enumerate().filter(|(_, leaf)| leaf.path.starts_with("result")) {
+        let LeafValue::Tensor { joins, .. } = &leaf.value else { continue };
+        let of_storage = greatest.entry(joins.unwrap_or(at)).or_default();
+        *of_storage = of_storage.max(bytes(&leaf.value));
+    }
+    greatest.values().sum()
 }
 
 /// Bytes of a tensor that does not share the memory of an argument.
@@ -130,6 +137,7 @@ pub(super) fn width(dtype: &str) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::runner::Leaf;
 
     #[test]
     fn a_share_is_certain_when_it_is_no_accident() {
@@ -140,6 +148,32 @@ mod tests {
         assert!((least_share(1, 1) - WRONG).abs() < 1e-9);
         let shares: Vec<f64> = (0..=64).map(|needed| least_share(needed, 64)).collect();
         assert!(shares.is_sorted());
+    }
+
+    #[test]
+    fn all_results_are_written_but_views_of_one_storage_once() {
+        let leaf = |path: &str, rows: i64, joins: Option<usize>, shares: Option<usize>| Leaf {
+            path: path.to_owned(),
+            value: LeafValue::Tensor {
+                class: "torch.Tensor".to_owned(),
+                dtype: "float16".to_owned(),
+                device: "cuda".to_owned(),
+                shape: vec![rows, 100],
+                stride: vec![100, 1],
+                requires_grad: false,
+                shares,
+                joins,
+                at: 0,
+            },
+        };
+        let leaves = vec![
+            leaf("result[0]", 10, None, None),
+            leaf("result[1]", 10, None, None),
+            leaf("result[2]", 15, Some(1), None),
+            leaf("result[3]", 50, None, Some(0)),
+            leaf("argument 0", 50, None, Some(0)),
+        ];
+        assert_eq!(distinct(&Exported { leaves, buffer: None }), 2000.0 + 3000.0);
     }
 
     #[test]

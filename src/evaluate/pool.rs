@@ -14,7 +14,7 @@ use crate::protocol::{Environment, PROTOCOL};
 use crate::python::ForkerError;
 
 /// Counts up when the checks change: what was refused by others is judged again.
-const JUDGE: u32 = 7;
+const JUDGE: u32 = 8;
 
 /// What can be done without a GPU.
 const INSTEAD: &str =

@@ -42,6 +42,9 @@ pub enum LeafValue {
         requires_grad: bool,
         /// Number of the tensor argument whose storage it shares, if it does.
         shares: Option<usize>,
+        /// Number of the first leaf whose storage it shares, where both are results and that is no argument's.
+        #[serde(default)]
+        joins: Option<usize>,
         /// Byte in the buffer at which its elements begin; they lie one behind the other, in the order of the shape.
         at: u64,
     },

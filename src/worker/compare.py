@@ -11,7 +11,7 @@ from _warpsmith_poison import BITS, poisoned, real
 class Leaf:
     """A value inside results: where, its type and layout, and its elements as a contiguous tensor.
 
-    Its `meta` has `FIELDS` for a tensor, `"plain"`, type and text for another value, `"container"`, type and the type that it can
+    Its `meta` has `FIELDS` for a tensor, then the number of the first result with its memory, `"plain"`, type and text for another value, `"container"`, type and the type that it can
     stand for of what holds values, `"unread"`, type and why of what is equal to nothing."""
 
     __slots__ = ("path", "meta", "data", "learned")
@@ -213,7 +213,7 @@ def aligned(one, other):
     by_path = {leaf.path: leaf for leaf in other}
     paths = [leaf.path for leaf in one]
     if len(by_path) == len(other) == len(one) and all(path in by_path for path in paths):
-        return [by_path[path] for path in paths], None
+        return [by_path[path] for path in paths], joined_difference(one, other)
     # A list where a tensor should be says more than how many values that makes.
     for leaf in one:
         if leaf.path in by_path and "container" in (leaf.meta[0], by_path[leaf.path].meta[0]):
@@ -229,6 +229,22 @@ def aligned(one, other):
         # Keys that look the same.
         return other, None
     return None, difference(strange.path, f"stands where the original has {missing.path}", False)
+
+
+def joined_difference(one, other):
+    """Says of a result that it has the memory of one that it has not in the first leaves. Views of one tensor may become tensors of their
+    own, but not the other way round: whoever writes to one would change both."""
+    firsts, others = first_with_memory(one), first_with_memory(other)
+    for path, first in others.items():
+        if firsts.get(path, path) != firsts.get(first, first):
+            return difference(path, f"has the memory of {first}, which the original's has not", False)
+    return None
+
+
+def first_with_memory(leaves):
+    """The path of each result that another one before it shares the memory with, with that one's."""
+    tensors = (leaf for leaf in leaves if len(leaf.meta) > len(FIELDS))
+    return {leaf.path: leaves[leaf.meta[-1]].path for leaf in tensors if leaf.meta[-1] is not None}
 
 
 def kind_of(meta):

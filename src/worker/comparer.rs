@@ -160,10 +160,11 @@ impl<'py> Comparer<'py> {
                 LeafValue::Container { class, stands_for } => {
                     (("container", class, stands_for).into_pyobject(self.py)?, None)
                 }
-                LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, at } => {
+                LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, joins, at } => {
                     let data = source.as_mut().map(|source| self.tensor(source, dtype, shape, *at)).transpose()?;
                     let (shape, stride) = (PyTuple::new(self.py, shape)?, PyTuple::new(self.py, stride)?);
-                    let meta = (class, dtype, device, shape, stride, *requires_grad, *shares).into_pyobject(self.py)?;
+                    let meta = (class, dtype, device, shape, stride, *requires_grad, *shares, *joins);
+                    let meta = meta.into_pyobject(self.py)?;
                     (meta, data)
                 }
             };

@@ -46,6 +46,25 @@ struct Storage {
     size: usize,
 }
 
+/// Where the memory of arguments is, and that of results so far, which have the numbers of leaves.
+struct Known {
+    arguments: Vec<Storage>,
+    results: Vec<(usize, usize)>,
+}
+
+impl Known {
+    /// Numbers of the argument, and else of the first result, whose storage this is; that of a new result is known from now on.
+    fn whose(&mut self, address: usize, result: Option<usize>) -> (Option<usize>, Option<usize>) {
+        let argument = self.arguments.iter().position(|argument| address != 0 && argument.address == address);
+        let (Some(leaf), None, true) = (result, argument, address != 0) else { return (argument, None) };
+        let first = self.results.iter().find(|(of, _)| *of == address).map(|(_, first)| *first);
+        if first.is_none() {
+            self.results.push((address, leaf));
+        }
+        (None, first)
+    }
+}
+
 /// Where bytes go: their place, a dense tensor, how many.
 type Copies<'py> = Vec<(u64, Bound<'py, PyAny>, u64)>;
 
@@ -61,10 +80,12 @@ impl<'py> Exporter<'py> {
         let (mut size, mut copies) = (0, Copies::new());
         let mut all = Vec::new();
         for call in calls {
-            let storages = self.storages(call)?;
+            let mut known = Known { arguments: self.storages(call)?, results: Vec::new() };
             let mut leaves = Vec::new();
             for Part { path, value } in call.parts(&self.reader)? {
-                leaves.push(Leaf { path, value: self.leaf(value, &storages, &mut size, &mut copies)? });
+                let result = path.starts_with("result").then_some(leaves.len());
+                let value = self.leaf(value, (&mut known, result), &mut size, &mut copies)?;
+                leaves.push(Leaf { path, value });
             }
             all.push(leaves);
         }
@@ -75,19 +96,19 @@ impl<'py> Exporter<'py> {
     fn leaf(
         &self,
         value: Value<'py>,
-        storages: &[Storage],
+        known: (&mut Known, Option<usize>),
         size: &mut u64,
         copies: &mut Copies<'py>,
     ) -> PyResult<LeafValue> {
         match value {
-            Value::Tensor { class, tensor } => {
-                self.described(class, &self.last_part(tensor)?, storages, (size, copies))
-            }
+            Value::Tensor { class, tensor } => self.described(class, &self.last_part(tensor)?, known, (size, copies)),
             Value::Array(value) => {
                 let read = self.reader.arrays().map(|arrays| arrays.read(&value, self.tail)).transpose()?.flatten();
                 let class = value.get_type().qualname()?.to_string();
                 let why = "its elements are no numbers that torch knows".to_owned();
-                read.map_or(Ok(LeafValue::Unread { class, why }), |array| self.array(array, storages, (size, copies)))
+                read.map_or(Ok(LeafValue::Unread { class, why }), |array| {
+                    self.array(array, &known.0.arguments, (size, copies))
+                })
             }
             Value::Other(value) => Ok(value),
         }
@@ -121,7 +142,7 @@ impl<'py> Exporter<'py> {
         &self,
         class: String,
         value: &Bound<'py, PyAny>,
-        arguments: &[Storage],
+        (known, result): (&mut Known, Option<usize>),
         (size, copies): (&mut u64, &mut Copies<'py>),
     ) -> PyResult<LeafValue> {
         let hollow = || failed(format!("a result of class `{class}` has no memory of its own"));
@@ -132,6 +153,7 @@ impl<'py> Exporter<'py> {
             return Err(hollow());
         }
         let at = size.next_multiple_of(ALIGNED);
+        let (shares, joins) = known.whose(storage, result);
         if bytes > 0 {
             let dense = self.ask(value, "detach")?.call_method0("contiguous")?;
             copies.push((at, dense.call_method0("resolve_conj")?.call_method0("resolve_neg")?, bytes));
@@ -144,7 +166,8 @@ impl<'py> Exporter<'py> {
             shape: value.getattr("shape")?.extract()?,
             stride: self.ask(value, "stride")?.extract()?,
             requires_grad: value.getattr("requires_grad")?.extract()?,
-            shares: arguments.iter().position(|argument| storage != 0 && argument.address == storage),
+            shares,
+            joins,
             at,
         })
     }
@@ -165,7 +188,7 @@ impl<'py> Exporter<'py> {
             *size = at + bytes;
         }
         let (device, requires_grad) = ("cpu".to_owned(), false);
-        Ok(LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, at })
+        Ok(LeafValue::Tensor { class, dtype, device, shape, stride, requires_grad, shares, joins: None, at })
     }
 
     fn put(&mut self, needed: u64, copies: &[(u64, Bound<'py, PyAny>, u64)]) -> PyResult<Buffer> {

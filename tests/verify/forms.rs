@@ -62,6 +62,18 @@ const CANDIDATES: &[Expected] = &[
     ("lazy_type", "unwritten", "result['pair'][0]", ("pair = Pair(out, 1)", "LATEclass Meta(type):\n        def __getattribute__(self, name):\n            fill()\n            return super().__getattribute__(name)\n    class Lazy(tuple, metaclass=Meta):\n        _fields = ('out', 'count')\n        __slots__ = ()\n    Lazy.__qualname__ = 'Pair'\n    pair = Lazy((late, 1))")),
 ];
 
+/// The same, where each has memory of its own.
+#[rustfmt::skip]
+const APART: &[Expected] = &[
+    ("copies", "accepted", "", ("out, out.clone(), out[:1]", "out.clone(), out, out[:1].clone()")),
+    ("shared", "form", "result[1]: has the memory of result[0], which the original's has not", ("out, out.clone()", "out, out")),
+];
+
+#[test]
+fn results_do_not_begin_to_share_their_memory() {
+    crate::as_expected(&SCALE.replace(RETURN, "    return out, out.clone(), out[:1]\n"), "", APART);
+}
+
 #[test]
 fn what_holds_results_is_compared_and_nothing_of_it_is_asked() {
     let original = SCALE.replace(TOP, &format!("{CLASSES}{TOP}")).replace(RETURN, RETURNED);

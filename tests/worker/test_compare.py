@@ -47,13 +47,28 @@ class Types(unittest.TestCase):
         for part, other in others.items():
             leaves = one(x if other is None else other)
             if part == "requires_grad":
-                leaves[0].meta = (*leaves[0].meta[:5], True, None)
+                leaves[0].meta = (*leaves[0].meta[:5], True, None, None)
             if part == "shared argument":
                 leaves = one(x, shares=0)
             for found in (compare.compare(one(x), leaves), compare.changed(one(x), leaves)):
                 self.assertEqual(len(found), 1, part)
                 self.assertIn(part, found[0]["what"])
                 self.assertFalse(found[0]["is_value"])
+
+    def test_results_do_not_begin_to_share_their_memory(self):
+        def results(*joins, order=(0, 1, 2)):
+            leaves = [leaf(f"result[{at}]", torch.zeros(3), joins=join) for at, join in enumerate(joins)]
+            return [leaves[at] for at in order]
+
+        own, shared = results(None, None, None), results(None, None, 1)
+        for found in (compare.compare(own, shared), compare.changed(own, shared)):
+            self.assertEqual([one["path"] for one in found], ["result[2]"])
+            self.assertIn("has the memory of result[1]", found[0]["what"])
+        self.assertEqual(compare.compare(shared, own), [])
+        self.assertEqual(compare.compare(shared, shared), [])
+        # In another order another one comes first.
+        self.assertEqual(compare.compare(shared, results(None, 1, None, order=(0, 2, 1))), [])
+        self.assertTrue(compare.compare(shared, results(None, 0, None)))
 
     def test_numbers_of_values_and_kinds_must_agree(self):
         x = one(torch.zeros(2))

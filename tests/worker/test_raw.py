@@ -42,7 +42,7 @@ class Comparer:
         path, at, told = self.folder / str(self.slots), 0, []
         with path.open("wb") as file:
             for leaf in leaves:
-                kind, dtype, device, shape, stride, requires_grad, shares = leaf.meta
+                kind, dtype, device, shape, stride, requires_grad, shares, _ = leaf.meta
                 value = {"class": kind, "dtype": dtype, "device": device, "shape": shape, "stride": stride, "at": at}
                 told.append({"path": leaf.path, "value": {"Tensor": value | {"requires_grad": requires_grad, "shares": shares}}})
                 at += file.write(leaf.data.contiguous().view(-1).view(torch.uint8).numpy().tobytes())

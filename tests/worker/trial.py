@@ -7,7 +7,7 @@ from load import compare, inputs
 VALUES = ["recorded", "large", "far", "tiny", "constant", "sorted", "skewed", "infinite", "nan", "integers", "zeros"]
 
 
-def leaf(path, tensor, shares=None):
+def leaf(path, tensor, shares=None, joins=None):
     tensor = tensor.detach()
     meta = (
         "torch.Tensor",
@@ -17,6 +17,7 @@ def leaf(path, tensor, shares=None):
         tuple(tensor.stride()),
         tensor.requires_grad,
         shares,
+        joins,
     )
     return compare.Leaf(path, meta, tensor.contiguous())
 
