@@ -59,6 +59,8 @@ pub(super) struct Search<'a> {
     made: HashMap<Id, (Id, String)>,
     tried: HashSet<String>,
     gains: Gains,
+    /// Kinds of turns that bring little.
+    fine: HashSet<String>,
     /// What earlier searches have learned.
     pub(super) memory: Memory,
     surrogate: Surrogate,
@@ -80,10 +82,23 @@ impl<'a> Search<'a> {
         tree.finish(first, Fate::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
-        let (points, made, gains, memory, surrogate, calls) = Default::default();
+        let (points, made, gains, fine, memory, surrogate, calls) = Default::default();
         let (chance, looked_at) = (Chance::new(seed), 0);
-        let mut search =
-            Self { field, tree, candidates, points, made, tried, gains, memory, surrogate, chance, calls, looked_at };
+        let mut search = Self {
+            field,
+            tree,
+            candidates,
+            points,
+            made,
+            tried,
+            gains,
+            fine,
+            memory,
+            surrogate,
+            chance,
+            calls,
+            looked_at,
+        };
         search.points.insert(first, search.point(first));
         search.surrogate.finish(search.points[&first].clone(), Some(0.0));
         let is_open = [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
@@ -182,7 +197,12 @@ impl<'a> Search<'a> {
             for skill in skills {
                 let mut own = skill.turns(&subject, &mut self.chance);
                 own.retain(|turn| !is_shared || skill.keeps_contract() || !subject.is_changed_by(turn));
-                turns.extend(own.into_iter().map(|turn| self.field.of_kernel(&subject.kernel.name, turn)));
+                let own = own.into_iter().map(|turn| self.field.of_kernel(&subject.kernel.name, turn));
+                let from = turns.len();
+                turns.extend(own);
+                if skill.is_fine() {
+                    self.fine.extend(turns[from..].iter().map(|turn| turn.kind.clone()));
+                }
             }
         }
         turns
@@ -197,13 +217,18 @@ impl<'a> Search<'a> {
                 continue;
             }
             let known = self.turns(base, step);
+            // A kind of many turns is no better for that; what brings little is one kind in all.
+            let of = |turn: &Turn, fine: &HashSet<String>| match fine.contains(&turn.kind) {
+                true => String::new(),
+                false => turn.kind.clone(),
+            };
             let mut counts: HashMap<String, f64> = HashMap::new();
-            known.iter().for_each(|turn| *counts.entry(turn.kind.clone()).or_default() += 1.0);
+            known.iter().for_each(|turn| *counts.entry(of(turn, &self.fine)).or_default() += 1.0);
             for turn in known {
                 let hope = self.surrogate.hope(&turned(&self.points[&base], &turn.changes));
-                let weight = self.gains.weight(&turn.kind, &here, self.memory.expected(&turn.kind));
-                // A kind of many turns is no better for that.
-                turns.push((base, weight * (hope / KEENNESS).exp() / counts[&turn.kind], turn));
+                let (expected, is_fine) = (self.memory.expected(&turn.kind), self.fine.contains(&turn.kind));
+                let weight = self.gains.weight(&turn.kind, is_fine, &here, expected);
+                turns.push((base, weight * (hope / KEENNESS).exp() / counts[&of(&turn, &self.fine)], turn));
             }
         }
         while !turns.is_empty() {

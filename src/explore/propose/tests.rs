@@ -174,6 +174,25 @@ fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
     assert!(after.iter().all(|kind| kind.starts_with("first_second_fused: ")), "{after:?}");
 }
 
+/// What brings little is tried when the rest is known, and not in its place.
+#[test]
+fn hints_to_the_caches_wait_for_the_rest() {
+    let text = TEXT.replace("        pass\n", "        tl.store(C + i, tl.load(B + i))\n");
+    let setting = Setting::new(&text, &["k"]);
+    let mut search = Search::new(setting.field(), 1).unwrap();
+    let turns = search.turns(Search::FIRST, Step::Small);
+    let (fine, usual): (Vec<Turn>, Vec<Turn>) = turns.into_iter().partition(|turn| search.fine.contains(&turn.kind));
+    assert!(fine.len() > 4 && usual.iter().any(|turn| turn.kind == "num_warps up"), "{fine:?}");
+    let mut early = 0;
+    for _ in 0..40 {
+        let Proposal { id, .. } = search.propose().unwrap();
+        early += usize::from(search.fine.contains(&search.made[&id].1));
+        let fate = fate(search.candidate(id));
+        search.finish(id, fate);
+    }
+    assert!((1..8).contains(&early), "{early} of 40");
+}
+
 #[test]
 fn the_fastest_is_polished_however_many_small_steps_it_has_made() {
     let mut setting = Setting::new(TEXT, &["k"]);

@@ -44,6 +44,10 @@ impl Skill for Eviction {
         Step::Small
     }
 
+    fn is_fine(&self) -> bool {
+        true
+    }
+
     fn keeps_contract(&self) -> bool {
         true
     }

@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::rounds::may_loop;
 use super::tied::{Tied, tied};
 use super::written::literal;
 use crate::explore::candidate::Change;
-use crate::kernel::ast::{Expr, ExprKind, StmtKind, argument, has_star, walk_expressions, walk_statements};
+use crate::kernel::ast::{Expr, ExprKind, argument, has_star};
 use crate::kernel::{Autotune, Config, Kernel, Launch, Module};
 use crate::rules::Edit;
 use crate::syntax::Span;
@@ -52,25 +53,6 @@ pub(in crate::explore) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -
     // Stages are those of a loop.
     knobs.retain(|knob| knob.name != STAGES || may_loop(module, kernel));
     knobs
-}
-
-/// Whether something in a kernel may be done in rounds, also by another function that it calls.
-fn may_loop(module: &Module, kernel: &Kernel) -> bool {
-    let mut found = false;
-    walk_statements(&kernel.body, &mut |stmt| {
-        found |= matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. });
-    });
-    walk_expressions(&kernel.body, &mut |expr| {
-        let Some(func) = expr.as_call().map(|call| &call.func) else { return };
-        let is_other = match &func.kind {
-            ExprKind::Name(name) => !BUILTINS.contains(&name.as_str()),
-            // A method of a tile.
-            ExprKind::Attribute { value, .. } => value.as_name().is_some_and(|name| !kernel.locals.contains(name)),
-            _ => true,
-        };
-        found |= is_other && module.language_member(kernel, func).is_none();
-    });
-    found
 }
 
 fn all_knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {

@@ -27,6 +27,7 @@ mod pointwise;
 mod product_tiles;
 mod reaching;
 mod resident;
+mod rounds;
 mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
@@ -78,6 +79,11 @@ pub(super) trait Skill: Sync {
 
     /// Whether the kernel does the same for whoever else launches or calls it.
     fn keeps_contract(&self) -> bool {
+        false
+    }
+
+    /// Whether it brings a few percent at the most: all its turns together weigh less than one of another kind that nobody has tried.
+    fn is_fine(&self) -> bool {
         false
     }
 
