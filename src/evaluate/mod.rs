@@ -49,6 +49,7 @@ pub use others::other_at_work;
 pub use pool::{Evaluator, can_judge};
 pub use remote::{Elsewhere, refuse as refuse_remote, serve as serve_remote};
 pub use sanitizer::sanitizer;
+pub(crate) use scout::SetAtEnd;
 pub use trials::title;
 pub use verdict::{Check, Counted, Floor, Measured, Outcome, Reason, Verdict};
 

@@ -7,6 +7,15 @@ use super::baseline::{Baseline, Undecided};
 use super::bench::Bench;
 use super::judge::Task;
 
+/// Sets what it has when it goes, however that is left in which it is.
+pub(crate) struct SetAtEnd<'a>(pub(crate) &'a AtomicBool);
+
+impl Drop for SetAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Does something while a scout goes ahead of it. A scout that is not done leaves the rest to that of the next candidate.
 pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
@@ -17,9 +26,8 @@ pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce()
                 let _ = baseline.go_ahead(bench, (MOST, &|| !is_over.load(Ordering::Relaxed)));
             }
         });
-        let done = what();
-        is_over.store(true, Ordering::Relaxed);
-        done
+        let _ends = SetAtEnd(&is_over);
+        what()
     })
 }
 

@@ -20,7 +20,7 @@ use super::speedup::{on_calls, rough};
 use super::tree::{Fate, Id};
 use super::{Observer, OptimizeError, Outcome, Progress, Request};
 use crate::api;
-use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Reason, Task, Verdict, can_judge};
+use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Reason, SetAtEnd, Task, Verdict, can_judge};
 use crate::kernel::Module;
 use crate::protocol::Source;
 use crate::python::state_folder;
@@ -186,15 +186,6 @@ fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<
 fn judged_or_not(judge: impl FnOnce() -> Verdict) -> Verdict {
     catch_unwind(AssertUnwindSafe(judge))
         .unwrap_or_else(|_| Verdict::undecided("judging broke off: this is a fault of warpsmith's"))
-}
-
-/// Sets what it has when it goes, however that is left in which it is.
-struct SetAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for SetAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// How far a candidate came that is refused for this.

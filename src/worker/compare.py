@@ -11,8 +11,9 @@ from _warpsmith_poison import BITS, poisoned, real
 class Leaf:
     """A value inside results: where, its type and layout, and its elements as a contiguous tensor.
 
-    Its `meta` has `FIELDS` for a tensor, then the number of the first result with its memory, `"plain"`, type and text for another value, `"container"`, type and the type that it can
-    stand for of what holds values, `"unread"`, type and why of what is equal to nothing."""
+    Its `meta` has `FIELDS` for a tensor, then the number of the first result with its memory, `"plain"`, type and text for another
+    value, `"container"`, type and the type that it can stand for of what holds values, `"unread"`, type and why of what is equal to
+    nothing."""
 
     __slots__ = ("path", "meta", "data", "learned")
 
