@@ -203,7 +203,6 @@ fn fact(source: &Source, module: &Module, kernel: &Kernel) -> Fact {
         texts.extend(hosts.map(|host| source.slice(host.span).to_owned()));
         waiting.extend(module.kernels.iter().filter(|other| names(text, &other.name)));
     }
-    texts.extend(module.globals.iter().map(|global| source.slice(global.span).to_owned()));
     texts.extend(
         module
             .kernels
@@ -211,6 +210,11 @@ fn fact(source: &Source, module: &Module, kernel: &Kernel) -> Fact {
             .filter(|caller| names(source.slice(caller.span), &kernel.name))
             .map(|caller| source.slice(caller.span).to_owned()),
     );
+    // Globals that these name, and those that their values name.
+    let mut rest: Vec<_> = module.globals.iter().collect();
+    while let Some(at) = rest.iter().position(|global| texts.iter().any(|text| names(text, &global.name))) {
+        texts.push(source.slice(rest.remove(at).span).to_owned());
+    }
     texts.push(format!(
         "{} {}",
         module.uncertain.contains(&kernel.name),

@@ -17,7 +17,8 @@ impl<T: Any + Shift + Send + Sync> Fact for T {}
 /// What is known about one kernel: one entry for each type of fact and each key.
 ///
 /// An entry stays as long as nothing changes that may matter to it: the kernel, the kernels that it names and that name
-/// it (and so on), the host code that names one of those, and everything at the top level that is no definition.
+/// it (and so on), the host code that names one of those, what the names in all these are bound to (with the statements
+/// of the top level that bind them, and the names in those), and what the file imports.
 #[derive(Default)]
 pub struct Facts {
     /// What the entries depend on, as a number.

@@ -218,4 +218,26 @@ mod tests {
         assert_eq!(state.1.launches_of("b").count(), 1);
         assert_eq!(known(&state.1), [false, false, true]);
     }
+
+    #[test]
+    fn a_name_of_the_top_level_matters_to_those_that_reach_it() {
+        let text = "import triton\n\n\nA = B\n\n\n@triton.jit\ndef a(x):\n    return x + A\n\n\n\
+                    @triton.jit\ndef b(x):\n    return x + new\n\n\ndef run(x):\n    b[(C,)](x)\n\n\ndef pad():\n    pass\n";
+        let after = |lines: &[u32], typed: &str| {
+            let (mut document, state) = opened(text);
+            known(&edited(&mut document, state, lines, typed).1)
+        };
+        // What neither names, as a statement, a function and a kernel.
+        for typed in ["other = 1\n", "def other():\n    pass\n", "@triton.jit\ndef c(x):\n    return x\n"] {
+            let expected = if typed.starts_with('@') { vec![true, true, false] } else { vec![true, true] };
+            assert_eq!(after(&[22], typed), expected, "{typed}");
+        }
+        // The value of what is named, in another statement; what a launch names; a name that was bound nowhere.
+        assert_eq!(after(&[22], "B = 1\n"), [false, true]);
+        assert_eq!(after(&[22], "C = 1\n"), [true, false]);
+        assert_eq!(after(&[22], "def new():\n    pass\n"), [true, false]);
+        assert_eq!(after(&[3], "A = 2\n"), [false, true]);
+        // What is imported concerns all.
+        assert_eq!(after(&[22], "from torch import *\n"), [false, false]);
+    }
 }
