@@ -422,6 +422,10 @@ impl Case<'_> {
         self.comparer(|comparer| comparer.keep(owner, results))
     }
 
+    pub(super) fn keep_all(&self, owner: u64, results: &[Exported]) -> Result<Vec<u32>, Stop> {
+        self.comparer(|comparer| comparer.keep_all(owner, results.to_vec()))
+    }
+
     fn comparer<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Stop> {
         let since = Instant::now();
         let answer = self.bench.compare(ask);

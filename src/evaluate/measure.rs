@@ -299,7 +299,7 @@ impl Case<'_> {
         let mut asked = |case: &mut Self, is_original: bool| -> Result<_, Stop> {
             let timed = case.ask(is_original.then_some(&mut *original), &timing)?;
             let owner = if is_original { original.number } else { case.runner.number };
-            let slots = timed.results.iter().map(|results| case.keep(owner, results)).collect::<Result<Vec<_>, _>>()?;
+            let slots = case.keep_all(owner, &timed.results)?;
             Ok((timed, slots))
         };
         let first = asked(self, is_original_first)?;

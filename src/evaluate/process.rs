@@ -186,14 +186,23 @@ impl Comparer {
 
     /// Keeps results of a runner under a number of their own.
     pub(super) fn keep(&mut self, owner: u64, results: &Exported) -> Result<u32, Undecided> {
+        self.keep_all(owner, vec![results.clone()])?;
+        Ok(self.next)
+    }
+
+    /// Keeps the results of several calls of a runner, each under a number of its own.
+    pub(super) fn keep_all(&mut self, owner: u64, results: Vec<Exported>) -> Result<Vec<u32>, Undecided> {
         let owners = std::mem::take(&mut *lock(&self.ties.left));
         if !owners.is_empty() {
             self.ask(&ComparerRequest::Leave { owners })?;
         }
-        self.next += 1;
-        let slot = self.next;
-        self.ask(&ComparerRequest::Keep { slot, owner, results: results.clone() })?;
-        Ok(slot)
+        let kept: Vec<_> = (self.next + 1..).zip(results).collect();
+        let slots: Vec<u32> = kept.iter().map(|(slot, _)| *slot).collect();
+        self.next += u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        if !kept.is_empty() {
+            self.ask(&ComparerRequest::Keep { owner, kept })?;
+        }
+        Ok(slots)
     }
 
     /// Asks and waits for the answer.

@@ -340,14 +340,12 @@ pub struct Raised {
 /// What the comparer is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ComparerRequest {
-    /// Keep results under a number. Answered by [`ComparerReply::Done`].
+    /// Keep results of several calls, each under a number. Answered by [`ComparerReply::Done`].
     Keep {
-        /// The number; what was kept under it is gone.
-        slot: u32,
         /// Whose they are: the number of a runner. Its buffer stays open.
         owner: u64,
-        /// Results with their buffer.
-        results: Exported,
+        /// The numbers, with results and their buffer; what was kept under a number is gone.
+        kept: Vec<(u32, Exported)>,
     },
     /// Close the buffers of runners that are gone. Answered by [`ComparerReply::Done`].
     Leave {

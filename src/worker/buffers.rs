@@ -32,6 +32,11 @@ impl Buffers {
                 let address = match known {
                     Some(mapped) => mapped.address,
                     None => {
+                        if self.opened.contains_key(&owner) {
+                            // Bytes of it may still be on their way.
+                            // SAFETY: no pointers.
+                            check(unsafe { sys::cuCtxSynchronize() })?;
+                        }
                         self.opened.remove(&owner);
                         let mapped = Mapped::open(handle, *size)?;
                         self.opened.entry(owner).insert_entry(mapped).get().address

@@ -62,9 +62,16 @@ impl<'py> Comparer<'py> {
     pub(super) fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
         let module = compare(self.py)?;
         match request {
-            ComparerRequest::Keep { slot, owner, results } => {
-                let leaves = self.leaves(owner, &results)?;
-                self.slots.insert(slot, leaves);
+            ComparerRequest::Keep { owner, kept } => {
+                for (slot, results) in &kept {
+                    let leaves = self.leaves(owner, results)?;
+                    self.slots.insert(*slot, leaves);
+                }
+                if self.device == "cuda" && kept.iter().any(|(_, results)| results.buffer.is_some()) {
+                    // The runner may overwrite its buffer from now on. Once for all: each time it waits for others.
+                    // SAFETY: no pointers.
+                    unsafe { check(sys::cuCtxSynchronize())? };
+                }
                 Ok(ComparerReply::Done)
             }
             ComparerRequest::Leave { owners } => {
@@ -110,9 +117,14 @@ impl<'py> Comparer<'py> {
             return Ok(());
         }
         let cuda = self.torch.getattr("cuda")?;
-        let ask = |what: &str| cuda.call_method0(what)?.extract::<u64>();
-        let total: u64 = cuda.call_method1("mem_get_info", (0,))?.get_item(1)?.extract()?;
-        if ask("memory_reserved")?.saturating_sub(ask("memory_allocated")?) > total / SHARE_READY {
+        // Known to torch by itself: the driver takes milliseconds to answer beside other processes.
+        let total: u64 = cuda.call_method1("get_device_properties", (0,))?.getattr("total_memory")?.extract()?;
+        let known = cuda.call_method0("memory_stats_as_nested_dict")?;
+        if known.is_empty()? {
+            return Ok(()); // nothing was allocated yet
+        }
+        let bytes = |what: &str| known.get_item(what)?.get_item("all")?.get_item("current")?.extract::<u64>();
+        if bytes("reserved_bytes")?.saturating_sub(bytes("allocated_bytes")?) > total / SHARE_READY {
             cuda.call_method0("empty_cache")?;
         }
         Ok(())
@@ -169,11 +181,6 @@ impl<'py> Comparer<'py> {
                 }
             };
             leaves.append(leaf.call1((path, meta, data))?)?;
-        }
-        if self.device == "cuda" && source.is_some() {
-            // The runner may overwrite its buffer from now on.
-            // SAFETY: no pointers.
-            unsafe { check(sys::cuCtxSynchronize())? };
         }
         Ok(leaves)
     }

@@ -48,10 +48,12 @@ impl Comparer {
 
     fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
         Ok(match request {
-            ComparerRequest::Keep { slot, owner, results } => {
-                self.forget(slot);
-                let source = results.buffer.as_ref().map(|buffer| self.buffers.open(owner, buffer)).transpose()?;
-                self.slots.insert(slot, leaves(results, source)?);
+            ComparerRequest::Keep { owner, kept } => {
+                for (slot, results) in kept {
+                    self.forget(slot);
+                    let source = results.buffer.as_ref().map(|buffer| self.buffers.open(owner, buffer)).transpose()?;
+                    self.slots.insert(slot, leaves(results, source)?);
+                }
                 ComparerReply::Done
             }
             ComparerRequest::Leave { owners } => {
