@@ -153,6 +153,7 @@ impl Bench {
         let forker = Arc::new(Forker::start(python, on, waiting)?);
         let scratch = tempfile::tempdir()
             .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
+        forker.owns(scratch.path())?;
         let seed = u64::from_le_bytes(random());
         let (ties, comparer, rate, baselines, next, launchers, uuid, lock) = Default::default();
         Ok(Self {
@@ -182,6 +183,13 @@ impl Bench {
     /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again.
     pub fn abandon(&self, unwanted: bool) {
         self.ties.unwanted.store(unwanted, Ordering::Relaxed);
+    }
+
+    /// Ends everything, for good: nothing is judged here any more, and nobody waits until all processes have ended.
+    pub(super) fn leave(&self) {
+        self.ties.hurried.store(true, Ordering::Relaxed);
+        self.abandon(true);
+        self.forker.hurry();
     }
 
     /// Whether the process that all others come from has ended.
@@ -375,6 +383,14 @@ impl Bench {
         file.lock()?;
         tracing::debug!(seconds = since.elapsed().as_secs_f64(), "the device is had alone");
         Ok(Exclusive { _bench: bench, _machine: file, _held: held, _use: self.meter.begin() })
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What still runs writes there: its parent removes it after that.
+        let is_left = self.ties.hurried.load(Ordering::Relaxed);
+        self.scratch.disable_cleanup(is_left);
     }
 }
 

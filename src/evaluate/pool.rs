@@ -213,4 +213,24 @@ impl Evaluator {
             Place::Nowhere(predictor) => predictor.bench().abandon(unwanted),
         }
     }
+
+    /// Has the processes that judge here remove a folder when they end, whatever becomes of this one.
+    pub fn owns(&self, folder: &Path) {
+        let bench = match &self.0 {
+            Place::Here(benches) => benches.first().map(|(bench, _)| bench),
+            Place::Nowhere(predictor) => Some(predictor.bench()),
+            Place::There(_) => None,
+        };
+        // What has ended already is noticed elsewhere.
+        let _ = bench.map(|bench| bench.forker.owns(folder));
+    }
+
+    /// Ends everything that is being judged, for good: whoever drops this then does not wait until all processes are gone.
+    pub fn leave(&self) {
+        match &self.0 {
+            Place::Here(benches) => benches.iter().for_each(|(bench, _)| bench.leave()),
+            Place::There(remote) => remote.abandon(true),
+            Place::Nowhere(predictor) => predictor.bench().leave(),
+        }
+    }
 }

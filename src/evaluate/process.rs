@@ -46,6 +46,8 @@ pub(super) enum Gone {
 pub(super) struct Ties {
     /// Set when nobody wants to know any more.
     pub(super) unwanted: AtomicBool,
+    /// Set when, besides, nobody needs the device afterwards: the end of processes is not waited for.
+    pub(super) hurried: AtomicBool,
     next: AtomicU64,
     /// Runners that are gone and whose buffers the comparer may still have open.
     left: Mutex<Vec<u64>>,
@@ -105,6 +107,9 @@ impl Runner {
     }
 
     fn stop(&mut self, why: Gone) -> Result<RunnerReply, Gone> {
+        if self.ties.hurried.load(Ordering::Relaxed) {
+            return Err(why);
+        }
         self.child.kill();
         Err(match (why, self.child.wait(END_LIMIT)) {
             // What it was ended for says more than that it was late or broke off.
@@ -207,6 +212,9 @@ impl Comparer {
 
     /// Asks and waits for the answer.
     pub(super) fn ask(&mut self, request: &ComparerRequest) -> Result<ComparerReply, ComparerError> {
+        if self.ties.hurried.load(Ordering::Relaxed) {
+            return Err(ComparerError::Other("stopped".to_owned()));
+        }
         let since = Instant::now();
         let asked = write_frame(&mut self.child.stream, request).and_then(|()| {
             read_within(&mut self.child.stream, Instant::now() + COMPARER_LIMIT, &AtomicBool::new(false))

@@ -70,7 +70,7 @@ pub(super) fn judge(bench: &Evaluator, task: &Task, observer: &dyn Observer) -> 
         let judging = scope.spawn(|| bench.judge(task));
         while !judging.is_finished() {
             if observer.cancelled() {
-                bench.abandon(true);
+                bench.leave();
             }
             std::thread::park_timeout(Duration::from_millis(20));
         }

@@ -171,6 +171,9 @@ impl Run<'_> {
             change: offer.map(|offer| offer.change.clone()),
             speedup: offer.map(|offer| offer.speedup.clone()),
         };
+        for id in std::mem::take(&mut self.left_over) {
+            self.journal.write(&Entry::GivenUp { id });
+        }
         self.journal.write(&Entry::Ended(ended));
     }
 

@@ -62,6 +62,8 @@ pub(super) struct Run<'a> {
     pub(super) refused: HashMap<Reason, (usize, String)>,
     /// Whether what was not done in time was given up.
     pub(super) is_late: bool,
+    /// That.
+    pub(super) left_over: Vec<Id>,
     /// Why a candidate could not be judged.
     pub(super) undecided: Option<String>,
     pub(super) best: Option<f64>,
@@ -97,6 +99,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let stopped = |error| if observer.cancelled() { OptimizeError::Cancelled } else { error };
     let (bench, target) = started.map_err(stopped)?;
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
+    bench.owns(scratch.path());
     let refusals = Refusals::of(request, &target.workloads);
     let (journal, earlier) = Earlier::journal(request, &target, &bench.environment())?;
     let run = Run {
@@ -114,6 +117,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         twins: 0,
         refused: HashMap::new(),
         is_late: false,
+        left_over: Vec::new(),
         undecided: None,
         best: None,
         at_floor: None,
@@ -246,8 +250,12 @@ impl Run<'_> {
             let _ends = SetAtEnd(is_over);
             let (mut flying, mut is_ahead) = (0, false);
             loop {
-                let waits = self.waits(flying == 0) || self.rests();
-                if !is_ahead && !waits && self.will_offer() {
+                if self.observer.cancelled() {
+                    self.is_late = true;
+                    self.bench.leave();
+                }
+                let waits = !self.is_late && (self.waits(flying == 0) || self.rests());
+                if !is_ahead && !waits && !self.is_late && self.will_offer() {
                     is_ahead = true;
                     let task = self.task(original, &self.request.text, Effort::default(), usize::MAX)?;
                     let bench = Arc::clone(&self.bench);
@@ -277,16 +285,19 @@ impl Run<'_> {
                     flying -= 1;
                     self.judged(search, id, verdict);
                 }
-                // What still compiles would keep the cores and the device from the measurement that counts.
-                if self.spent() > ABANDON_SHARE || self.at_floor.is_some() || self.observer.cancelled() {
+                if self.spent() > ABANDON_SHARE || self.at_floor.is_some() {
+                    // What still compiles would keep the cores and the device from the measurement that counts.
                     self.is_late = true;
                     self.bench.abandon(true);
                 }
             }
             Ok::<(), OptimizeError>(())
         })?;
+        if self.observer.cancelled() {
+            return Err(OptimizeError::Cancelled);
+        }
         self.bench.abandon(false);
-        if self.observer.cancelled() { Err(OptimizeError::Cancelled) } else { Ok(()) }
+        Ok(())
     }
 
     /// What is judged next.
@@ -359,7 +370,8 @@ impl Run<'_> {
     /// One of which nothing can be said: through no fault of its own it is judged once more.
     fn undecided(&mut self, search: &mut Search<'_>, id: Id, why: String) {
         if self.is_late {
-            // What was given up is judged when the run goes on.
+            // What was given up is judged when the run goes on, if it does not end.
+            self.left_over.push(id);
             return search.forget(id);
         }
         self.restart_what_died();

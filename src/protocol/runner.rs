@@ -29,6 +29,11 @@ pub enum ForkerRequest {
         /// Which.
         id: u64,
     },
+    /// Remove a folder once everything that was started has ended, also where the judge can no longer do that.
+    Owns {
+        /// Which.
+        folder: PathBuf,
+    },
 }
 
 /// What a forked child is for.

@@ -4,14 +4,16 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -26,6 +28,8 @@ use crate::protocol::{Environment, PLAYED_ENV, PROTOCOL, Played, is_simulated, r
 const START_LIMIT: Duration = Duration::from_secs(180);
 /// How long a forker may take to end its children and itself once its pipe is closed.
 const END_LIMIT: Duration = Duration::from_secs(6);
+/// After how long a forker that nobody waits for is told, by a process that goes on.
+const TOLD_AFTER: Duration = Duration::from_millis(300);
 
 /// Why there is no forker, or no child of it.
 #[derive(Debug, thiserror::Error)]
@@ -81,9 +85,11 @@ pub enum On {
 /// A running forker, for several threads at once. Ends with everything that it started when dropped.
 #[derive(Debug)]
 pub struct Forker {
-    process: std::process::Child,
+    /// Taken when dropped.
+    process: Option<std::process::Child>,
     shared: Arc<Shared>,
-    log: tempfile::NamedTempFile,
+    /// What it prints. Without a name: whatever ends this process, nothing is left.
+    log: File,
     environment: Environment,
     unfenced: Vec<String>,
     next: AtomicU64,
@@ -105,6 +111,8 @@ pub struct Child {
 #[derive(Debug)]
 struct Shared {
     control: Mutex<UnixStream>,
+    /// Whether nobody waits for the end of the forker and its children.
+    hurried: AtomicBool,
     /// Whom to tell of a child's end; `None` once the forker is gone.
     listeners: Mutex<Option<HashMap<u64, Sender<Ended>>>>,
 }
@@ -124,7 +132,7 @@ impl Forker {
         let module = unpack()?;
         let start = |source| ForkerError::Start { python: python.display().to_string(), source };
         let (mine, theirs) = UnixStream::pair().map_err(start)?;
-        let log = tempfile::NamedTempFile::new().map_err(start)?;
+        let log = tempfile::tempfile().map_err(start)?;
         let fd = theirs.as_raw_fd();
         let mut command = Command::new(python);
         command
@@ -134,8 +142,8 @@ impl Forker {
             // Ctrl-C is for whoever has started it, who ends it.
             .process_group(0)
             // Standard output may be the language server's protocol.
-            .stdout(log.reopen().map_err(start)?)
-            .stderr(log.reopen().map_err(start)?)
+            .stdout(log.try_clone().map_err(start)?)
+            .stderr(log.try_clone().map_err(start)?)
             .env_clear()
             .envs(variables(on));
         // SAFETY: only a system call between fork and exec; the descriptor lives until the process is started.
@@ -147,10 +155,12 @@ impl Forker {
         let process = command.spawn().map_err(start)?;
         drop(theirs);
         let heard = mine.try_clone().map_err(start)?;
-        let shared = Arc::new(Shared { control: Mutex::new(mine), listeners: Mutex::new(Some(HashMap::new())) });
+        let (control, listeners) = (Mutex::new(mine), Mutex::new(Some(HashMap::new())));
+        let shared = Arc::new(Shared { control, hurried: AtomicBool::new(false), listeners });
         let first = listen(heard, Arc::clone(&shared));
         let (environment, unfenced) = (Environment::default(), Vec::new());
-        let mut forker = Self { process, shared, log, environment, unfenced, next: AtomicU64::new(0) };
+        let (process, next) = (Some(process), AtomicU64::new(0));
+        let mut forker = Self { process, shared, log, environment, unfenced, next };
         (forker.environment, forker.unfenced) = forker.await_ready(&first, waiting)?;
         Ok(forker)
     }
@@ -194,7 +204,22 @@ impl Forker {
     /// The number of the process.
     #[must_use]
     pub fn pid(&self) -> u32 {
-        self.process.id()
+        self.process.as_ref().map_or(0, std::process::Child::id)
+    }
+
+    /// From now on nobody waits for its children, nor for itself when it is dropped. They are ended when this process ends, or a moment
+    /// after the drop: ending many that use a device keeps its driver busy for seconds, in which this process could not end either.
+    pub fn hurry(&self) {
+        self.shared.hurried.store(true, Ordering::Relaxed);
+    }
+
+    /// Has it remove a folder once it and its children have ended.
+    ///
+    /// # Errors
+    /// [`ForkerError::Ended`] when the forker is gone.
+    pub fn owns(&self, folder: &Path) -> Result<(), ForkerError> {
+        let request = ForkerRequest::Owns { folder: folder.to_owned() };
+        write_frame(&mut &*lock(&self.shared.control), &request).map_err(|_| self.gone())
     }
 
     /// Forks a child.
@@ -222,8 +247,12 @@ impl Forker {
 
     fn gone(&self) -> ForkerError {
         const SHOWN: usize = 1500;
-        let log = std::fs::read(self.log.path()).unwrap_or_default();
-        let log = String::from_utf8_lossy(&log);
+        let length = self.log.metadata().map_or(0, |meta| meta.len());
+        let start = length.saturating_sub(4 * SHOWN as u64);
+        let mut log = vec![0; (length - start) as usize];
+        // Elsewhere in the file it may be written at the same time.
+        let read = self.log.read_at(&mut log, start).unwrap_or(0);
+        let log = String::from_utf8_lossy(&log[..read]);
         let log = log.trim();
         let tail: String = log.chars().skip(log.chars().count().saturating_sub(SHOWN)).collect();
         ForkerError::Ended(if tail.is_empty() { String::new() } else { format!("; it printed last:\n{tail}") })
@@ -233,17 +262,29 @@ impl Forker {
 impl Drop for Forker {
     /// Closing the pipe lets the forker end its children; one that does not is killed, and their keepers end them then.
     fn drop(&mut self) {
-        let _ = lock(&self.shared.control).shutdown(Shutdown::Both);
-        let deadline = Instant::now() + END_LIMIT;
-        while Instant::now() < deadline {
-            if !matches!(self.process.try_wait(), Ok(None)) {
-                return;
-            }
-            std::thread::park_timeout(Duration::from_millis(5));
+        let Some(process) = self.process.take() else { return };
+        let shared = Arc::clone(&self.shared);
+        if !shared.hurried.load(Ordering::Relaxed) {
+            return end(process, &shared);
         }
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        std::thread::spawn(move || {
+            std::thread::sleep(TOLD_AFTER);
+            end(process, &shared);
+        });
     }
+}
+
+fn end(mut process: std::process::Child, shared: &Shared) {
+    let _ = lock(&shared.control).shutdown(Shutdown::Both);
+    let deadline = Instant::now() + END_LIMIT;
+    while Instant::now() < deadline {
+        if !matches!(process.try_wait(), Ok(None)) {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let _ = process.kill();
+    let _ = process.wait();
 }
 
 impl Child {
@@ -278,6 +319,9 @@ impl Drop for Child {
 
 impl Shared {
     fn kill(&self, id: u64) {
+        if self.hurried.load(Ordering::Relaxed) {
+            return; // with all others, soon
+        }
         // A forker that is gone has ended it already.
         let _ = write_frame(&mut &*lock(&self.control), &ForkerRequest::Kill { id });
     }

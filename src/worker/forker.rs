@@ -4,6 +4,7 @@
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
@@ -47,7 +48,7 @@ pub(super) fn forker(py: Python<'_>, fd: i32) -> PyResult<()> {
     keeper::adopt_orphans();
     let unfenced = Kernel::running().missing();
     write_frame(&mut &control, &ForkerReply::Ready { protocol: PROTOCOL, environment, unfenced })?;
-    let mut forker = Forker { control, children: Vec::new(), readable };
+    let mut forker = Forker { control, children: Vec::new(), readable, folders: Vec::new() };
     let served = forker.serve(py);
     forker.end();
     served
@@ -57,6 +58,8 @@ struct Forker {
     control: UnixStream,
     children: Vec<Child>,
     readable: Readable,
+    /// To be removed in the end.
+    folders: Vec<PathBuf>,
 }
 
 impl Forker {
@@ -70,6 +73,7 @@ impl Forker {
                     Some((ForkerRequest::Spawn { id, role }, Some(socket))) => self.spawn(py, id, &role, socket)?,
                     Some((ForkerRequest::Spawn { id, .. }, None)) => self.unstarted(id, "no socket came along")?,
                     Some((ForkerRequest::Kill { id }, _)) => self.kill(id),
+                    Some((ForkerRequest::Owns { folder }, _)) => self.folders.push(folder),
                 }
             }
             // Those that were spawned just now stand behind the others.
@@ -145,7 +149,7 @@ impl Forker {
         }
     }
 
-    /// Lets go of all children and waits for their keepers.
+    /// Lets go of all children, waits for their keepers, and removes what they wrote.
     fn end(&mut self) {
         for child in &self.children {
             let _ = child.leash.shutdown(std::net::Shutdown::Write);
@@ -158,6 +162,10 @@ impl Forker {
             std::thread::park_timeout(Duration::from_millis(1));
         }
         self.end_strays();
+        for folder in &self.folders {
+            // The judge may have done it.
+            let _ = std::fs::remove_dir_all(folder);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::{Project, SCALE, text};
+use crate::{Project, SCALE, is_empty, soon, text};
 
 /// A grid that follows the tile size, in the words of tutorials.
 const GRID_OF_TILES: &str = r#"lambda meta: (triton.cdiv(n, meta["BLOCK"]),)"#;
@@ -80,10 +80,14 @@ fn a_candidate_that_was_refused_is_not_judged_again() {
 #[test]
 fn a_run_that_was_killed_goes_on_where_it_was() {
     let project = one_knob(GRID_OF_TILES);
-    let mut running = project.command(&["optimize", "scale.py", "--budget", "300s"]).spawn().unwrap();
+    let folder = project.temporary();
+    let mut command = project.command(&["optimize", "scale.py", "--budget", "300s"]);
+    let mut running = command.env("TMPDIR", &folder).spawn().unwrap();
     judged(&project, 2);
     running.kill().unwrap();
     running.wait().unwrap();
+    // Who ends like that removes nothing; who judged for it does.
+    soon("a file is left", || is_empty(&folder));
     let before = lines(&project, "came");
     let ran = project.run(&["optimize", "--resume", "last"]);
     let shown = text(&ran.stdout);
