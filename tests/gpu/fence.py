@@ -167,7 +167,8 @@ class Forker:
         workload = dict(file=str(file), entry="act", args=[], kwargs=[], mutated=[], launches=[], count=1,
                         environment=dict(python="", torch="", triton="", device="", driver=""))
         if role == "Runner":
-            mine.sendall(frame({"Load": {"file": str(file), "folder": folders["readable"], "workload": workload}}))
+            load = {"file": str(file), "folder": folders["readable"], "workload": workload}
+            mine.sendall(frame({"Load": {**load, "is_candidate": True, "weights": {"seed": 1, "are_moved": False}}}))
         return self.next, mine
 
     def run(self, code):
@@ -258,11 +259,11 @@ def main():
     shown("threads of the forker", len(os.listdir(f"/proc/{forker.process.pid}/task")))
 
     reply, ended = forker.run(DRIVER + "context()\nprint(opened(), status('Threads', 'VmData', 'RssAnon', 'RssFile', 'RssShmem'))")
-    check("the driver behind the fence", reply and reply["reply"] == "Loaded", (reply, ended))
+    check("the driver behind the fence", reply and "Loaded" in reply["reply"], (reply, ended))
 
     began = time.perf_counter()
     reply, ended = forker.run(TORCH + DRIVER + "print(opened(), status('Threads', 'RssAnon', 'RssFile', 'RssShmem', 'VmLck'))\n")
-    check("torch and Triton behind the fence", reply and reply["reply"] == "Loaded", (reply, ended["how"]))
+    check("torch and Triton behind the fence", reply and "Loaded" in reply["reply"], (reply, ended["how"]))
     shown("what it printed", ended["output"])
     shown("in all", f"{time.perf_counter() - began:.1f} s")
     file = folder / "plain.py"
@@ -276,7 +277,7 @@ def main():
     reply, ended = forker.run(CORRUPT)
     check("an illegal access", "Raised" in str(reply), (reply, ended["how"]))
     reply, ended = forker.run(TORCH)
-    check("the one after it", reply and reply["reply"] == "Loaded", (reply, ended["how"]))
+    check("the one after it", reply and "Loaded" in reply["reply"], (reply, ended["how"]))
 
     times = []
     for _ in range(20):
@@ -301,7 +302,7 @@ def handles(forker, folder):
         "open('handle', 'wb').write(bytes(handle))\n"
     number, stream = forker.spawn(DRIVER + exporting)
     reply = receive(stream)
-    check("a handle of fenced memory", reply and reply["reply"] == "Loaded", reply)
+    check("a handle of fenced memory", reply and "Loaded" in reply["reply"], reply)
     importing = DRIVER + f"context(); memory = open_handle(open({str(folder / 'scratch/handle')!r}, 'rb').read())\n" \
         "back = ctypes.create_string_buffer(16); ask('cuMemcpyDtoH_v2', back, memory, ctypes.c_size_t(16)); assert back.raw == bytes([7] * 16)\n"
     ran = subprocess.run([sys.executable, "-c", importing], capture_output=True, text=True)

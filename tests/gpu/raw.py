@@ -159,7 +159,7 @@ ALL = {
 # Where there is torch the judge is the one that others test: two are enough.
 WITH_TORCH = ("add", "tuned")
 # What is optimized, and how long.
-OPTIMIZED, BUDGET = "slow", 25
+OPTIMIZED, BUDGET = "slow", 60
 
 
 class Session:

@@ -30,6 +30,8 @@ import run as judged
 MARK = "WARPSMITH_SEARCHES"
 PARTS = ("cancel", "killed", "worker", "crowd")
 LIMIT = 300.0
+# Ending a process that has a context takes the driver a tenth of a second, one after the other.
+GONE = 8.0
 
 
 class Project:
@@ -75,6 +77,13 @@ class Project:
                     found[int(process.name)] = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         return {number: command for number, command in found.items() if command}
 
+    def gone(self):
+        """Waits until no process is left; after how many seconds that was (`None` if some stay), and what stays."""
+        since = time.monotonic()
+        while (left := self.left()) and time.monotonic() - since < GONE:
+            time.sleep(0.02)
+        return None if left else round(time.monotonic() - since, 2), list(left.values())
+
 
 def ids(journal, what):
     return sorted(entry["id"] for entry in journal if entry["what"] == what)
@@ -100,10 +109,10 @@ def cancel(options):
     process.send_signal(signal.SIGINT)
     process.wait(timeout=LIMIT)
     took = round(time.monotonic() - since, 2)
-    left = project.left()
+    gone, left = project.gone()
     return {
         "passed": reached and took <= 1.0 and not left and project.file.read_text() == before and process.returncode == 2,
-        "seconds": took, "left": list(left.values()), "status": process.returncode,
+        "seconds": took, "all gone after": gone, "left": left, "status": process.returncode,
     }
 
 
@@ -113,19 +122,21 @@ def killed(options):
     reached = project.wait(process, options.after)
     process.kill()
     process.wait()
-    time.sleep(1.0)
-    left = project.left()
+    gone, left = project.gone()
     before = project.journals()[0]
     out, err = end(project.start("--resume", "last", "--json"))
     after = project.journals()[0]
     kept = after[: len(before)] == before
-    # What still compiles when the time is over is given up.
-    once = sorted(ids(after, "came") + ids(after, "given-up")) == ids(after, "made") == sorted(set(ids(after, "made")))
+    done = ids(after, "came") + ids(after, "given-up")
+    once = len(done) == len(set(done)) and ids(after, "made") == sorted(set(ids(after, "made")))
+    # What was under way is judged when the run goes on; what still compiles when the time is over is given up.
+    lost = sorted(set(ids(before, "made")) - set(done))
     ended = last(after, "ended")
     return {
-        "passed": reached and not left and kept and once and ended is not None,
-        "left": list(left.values()), "judged before": len(ids(before, "came")), "judged in all": len(ids(after, "came")),
-        "kept": kept, "each once": once, "said": ended["summary"] if ended else err[-400:],
+        "passed": reached and not left and kept and once and not lost and ended is not None,
+        "all gone after": gone, "left": left, "judged before": len(ids(before, "came")), "judged in all": len(ids(after, "came")),
+        "under way": len(ids(before, "made")) - len(ids(before, "came")), "lost": lost, "made in all": len(ids(after, "made")), "kept": kept,
+        "each once": once, "said": ended["summary"] if ended else err[-400:],
     }
 
 
