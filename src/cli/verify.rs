@@ -186,7 +186,7 @@ fn judge_all(
         loop {
             let told = verdicts.recv_timeout(GLANCE);
             if stopped.load(Ordering::Relaxed) {
-                bench.leave();
+                bench.abandon(true);
                 bail!("stopped");
             }
             match told {

@@ -122,6 +122,9 @@ impl Runner {
 
     /// How it ended, which is known to have happened.
     fn end(&mut self) -> Gone {
+        if self.ties.hurried.load(Ordering::Relaxed) {
+            return Gone::Unwanted;
+        }
         let mut end = self.child.wait(Duration::from_secs(1));
         if !matches!(end, Ok(Some(_))) {
             self.child.kill();
