@@ -1,5 +1,7 @@
 //! The checks of correctness, in their order.
 
+use std::sync::Arc;
+
 use super::baseline::{Habits, Known, Ready};
 use super::judge::Case;
 use super::operators;
@@ -22,12 +24,10 @@ const UNSEEN: &str = "what the original's kernels compute shows neither in what 
 nothing can be compared: name a function that returns it (`--entry`), or describe a call of one by a comment";
 
 impl Case<'_> {
-    /// The recorded call: its results, what else it does, whether it is the kernels that do it.
-    pub(super) fn recorded_call(&mut self) -> Result<(), Stop> {
-        let (known, other) = match (self.baseline.known(self.bench, 0)?, self.baseline.known(self.bench, 1)?) {
-            (Known::Ready(known), Known::Ready(other)) => (known, other),
-            _ => return Err(Stop::Undecided("the original refuses the recorded call".to_owned())),
-        };
+    /// The recorded call, and the same with other contents: results, and what else it does. All else that is asked of these two calls is
+    /// left for [`Self::honesty`] where it is brief.
+    pub(super) fn first_calls(&mut self, is_brief: bool) -> Result<(), Stop> {
+        let (known, other) = self.recorded()?;
         let habits = self.baseline.habits(self.bench)?;
         if habits.is_unseen {
             return Err(Stop::Undecided(UNSEEN.to_owned()));
@@ -37,20 +37,63 @@ impl Case<'_> {
         let call = self.baseline.call(trial.inputs.clone(), false);
         let slot = self.first_call(&known, &trial, &call)?;
         self.configurations(&known, &trial, &call)?;
+        if is_brief {
+            self.bench.drop_slots(vec![slot])?;
+            self.other_call(&other, 1)?;
+            return self.forget(&other);
+        }
+        self.repeated(&known, &trial, &call)?;
+        // Before it is looked for what is kept: what is wrong on these contents is not.
+        self.other_call(&other, 1)?;
+        self.ghost_and_kept((&known, &other), &habits, &call, slot)
+    }
+
+    /// What [`Self::first_calls`] leaves out: whether it is the kernels that compute the results, each time anew and the same.
+    pub(super) fn honesty(&mut self) -> Result<(), Stop> {
+        let (known, other) = self.recorded()?;
+        let habits = self.baseline.habits(self.bench)?;
+        let trial = self.baseline.trials[0].clone();
+        let call = self.baseline.call(trial.inputs.clone(), false);
+        self.repeated(&known, &trial, &call)?;
+        let (_, slot) = {
+            let _shared = self.shared();
+            self.run(&call)?
+        };
+        self.ghost_and_kept((&known, &other), &habits, &call, slot)
+    }
+
+    /// What is known of the original in the recorded call, and in the same with other contents.
+    fn recorded(&self) -> Result<(Arc<Ready>, Arc<Ready>), Stop> {
+        match (self.baseline.known(self.bench, 0)?, self.baseline.known(self.bench, 1)?) {
+            (Known::Ready(known), Known::Ready(other)) => Ok((known, other)),
+            _ => Err(Stop::Undecided("the original refuses the recorded call".to_owned())),
+        }
+    }
+
+    fn repeated(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<(), Stop> {
         for _ in 0..REPEATED {
             let _shared = self.shared();
-            let (again, other) = self.run(&call)?;
-            self.compare(&known, (other, &again.results), &trial, "a repeated call").map_err(as_a(Reason::Race))?;
+            let (again, other) = self.run(call)?;
+            self.compare(known, (other, &again.results), trial, "a repeated call").map_err(as_a(Reason::Race))?;
             self.bench.drop_slots(vec![other])?;
         }
         self.passed("repeated calls", format!("{REPEATED} more runs on equal inputs agree with the original"));
-        // Before it is looked for what is kept: what is wrong on these contents is not.
-        self.other_call(&other, 1)?;
-        self.kept_results(&habits)?;
-        self.ghost(&habits, &call, slot)?;
-        self.reused(&other)?;
-        self.forget(&other)?;
-        self.partly_reused(&known, &habits)
+        Ok(())
+    }
+
+    /// Whether anything is kept from call to call; `slot` has results of the recorded call.
+    fn ghost_and_kept(
+        &mut self,
+        (known, other): (&Ready, &Ready),
+        habits: &Habits,
+        call: &Call,
+        slot: u32,
+    ) -> Result<(), Stop> {
+        self.kept_results(habits)?;
+        self.ghost(habits, call, slot)?;
+        self.reused(other)?;
+        self.forget(other)?;
+        self.partly_reused(known, habits)
     }
 
     // Each step uses the device anew: who wants it alone waits for a step, not for all.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::baseline::{Baseline, Ready, Undecided};
 use super::bench::{Bench, RESTARTED, Shared, Turn, project};
+use super::measure::is_contender;
 use super::notes::notes;
 use super::original::{add_chosen, with_chosen};
 use super::process::{Comparer, Runner};
@@ -66,6 +67,9 @@ pub struct Effort {
     /// Take what was measured of a candidate with the same machine code instead of measuring again.
     #[serde(default)]
     pub twins: bool,
+    /// Ask only of what comes near [`Self::contender`] that it neither races nor deceives. That is enough to search by, not to offer.
+    #[serde(default)]
+    pub brief: bool,
 }
 
 impl Effort {
@@ -78,7 +82,16 @@ impl Effort {
 impl Default for Effort {
     fn default() -> Self {
         let sanitizer = Some(sanitizer::LIMIT);
-        Self { thorough: true, sanitizer, beyond: false, rough: 12, full: 68, contender: 0.9, twins: false }
+        Self {
+            thorough: true,
+            sanitizer,
+            beyond: false,
+            rough: 12,
+            full: 68,
+            contender: 0.9,
+            twins: false,
+            brief: false,
+        }
     }
 }
 
@@ -313,7 +326,8 @@ impl Case<'_> {
             return Ok(());
         }
         let since = Instant::now();
-        self.recorded_call()?;
+        let is_brief = self.effort.brief && !self.effort.thorough && self.effort.rough > 0;
+        self.first_calls(is_brief)?;
         if self.effort.thorough {
             if self.tunes {
                 self.compile_rest(task)?;
@@ -324,6 +338,9 @@ impl Case<'_> {
         if self.effort.rough > 0 {
             let since = Instant::now();
             let mut measured = self.time(None)?;
+            if is_brief && is_contender(&measured.pairs, self.effort.contender) {
+                self.honesty()?;
+            }
             if is_offer(&measured) {
                 measured = self.rivals(measured)?;
             }

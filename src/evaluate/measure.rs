@@ -371,7 +371,7 @@ impl Case<'_> {
 
 /// Whether the ratio may be above `least`, by what is certain of it: what disturbs some of the first pairs is no reason to leave a
 /// candidate.
-fn is_contender(pairs: &[(f64, f64)], least: f64) -> bool {
+pub(super) fn is_contender(pairs: &[(f64, f64)], least: f64) -> bool {
     let median = || median(pairs.iter().map(|(one, other)| one / other));
     ratio(pairs, Z_95).map_or_else(median, |ratio| ratio.high) > least
 }

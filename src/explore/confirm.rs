@@ -89,7 +89,16 @@ impl Run<'_> {
     fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Option<Speedup>, OptimizeError> {
         self.tell(format!("confirming {}", candidate.describe()));
         let (rough, full, sanitizer) = (ROUGH_PAIRS, CONFIRM_PAIRS, Some(self.left_for_checks()));
-        let effort = Effort { thorough: true, sanitizer, beyond: false, rough, full, contender: 0.0, twins: false };
+        let effort = Effort {
+            thorough: true,
+            sanitizer,
+            beyond: false,
+            rough,
+            full,
+            contender: 0.0,
+            twins: false,
+            brief: false,
+        };
         let mut verdict = self.judge(original, &candidate.text, effort)?;
         if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {
             verdict = self.judge(original, &candidate.text, effort)?;

@@ -51,6 +51,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         full: PAIRS,
         contender: 0.0,
         twins: false,
+        brief: false,
     };
     let task = Task {
         original: write("original.py", &begun.text)?,

@@ -270,8 +270,8 @@ impl Run<'_> {
                     }
                     let contender = self.best.unwrap_or(1.0) * 0.95;
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
-                    let effort =
-                        Effort { thorough: false, sanitizer: None, beyond: false, rough, full, contender, twins: true };
+                    let (thorough, sanitizer, beyond, twins, brief) = (false, None, false, true, true);
+                    let effort = Effort { thorough, sanitizer, beyond, rough, full, contender, twins, brief };
                     let task = self.task(original, &text, effort, SEARCHED)?;
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
                     scope.spawn(move || sender.send(Box::new((id, judged_or_not(|| bench.judge(&task))))));

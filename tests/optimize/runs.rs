@@ -1,5 +1,6 @@
 //! What searches remember and learn, how they go on, and how they wait.
 
+use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -142,6 +143,23 @@ fn a_search_judges_no_more_than_it_may_and_learns_from_it() {
     );
     assert_eq!(text(&project.run(&["skills", "--forget"]).stdout).lines().count(), 1);
     assert_eq!(skills()["learned"], Value::Array(Vec::new()));
+}
+
+/// All are compared with the original before they are timed; what is slower is not asked to prove the rest.
+#[test]
+fn what_comes_near_the_best_is_asked_more() {
+    let project = few(6);
+    let mut command = project.command(&["optimize", "scale.py", "--budget", "300s"]);
+    let ran = command.env("WARPSMITH_LOG", "warpsmith=debug").output().unwrap();
+    let mut runs: BTreeMap<String, usize> = BTreeMap::new();
+    let log = text(&ran.stderr);
+    for line in log.lines().filter(|line| line.contains("request=\"Run\"") && line.contains("process=\"candidate-")) {
+        let process = line.split("process=").nth(1).and_then(|rest| rest.split('"').nth(1)).unwrap();
+        *runs.entry(process.to_owned()).or_default() += 1;
+    }
+    let (least, most) = (*runs.values().min().unwrap(), *runs.values().max().unwrap());
+    assert!((3..=4).contains(&least), "{runs:?}");
+    assert!(most >= 12, "{runs:?}");
 }
 
 /// A search waits for a program of the user, and two searches do not measure at a time.
