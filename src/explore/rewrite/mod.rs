@@ -6,6 +6,7 @@ pub(super) mod by_size;
 mod configuration;
 mod descriptors;
 mod dot_inputs;
+mod dot_precision;
 mod even_sizes;
 mod eviction;
 mod exp2;
@@ -32,6 +33,7 @@ mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
 mod split;
+mod swapped_factors;
 mod tied;
 mod tile_sizes;
 mod whole_rounds;
@@ -101,6 +103,8 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &hoisted_loads::HoistedLoads,
     &exp2::Exp2,
     &dot_inputs::DotInputs,
+    &dot_precision::DotPrecision,
+    &swapped_factors::SwappedFactors,
     &even_sizes::EvenSizes,
     &configuration::Configuration,
     &product_tiles::ProductTiles,
