@@ -7,6 +7,8 @@ use super::numbers::Numbers;
 const MOST: usize = 6;
 /// What Triton takes where a launch says nothing.
 const WARPS: i64 = 4;
+/// How many warps Triton takes.
+const KNOWN_WARPS: [i64; 6] = [1, 2, 4, 8, 16, 32];
 /// A dot of bytes needs so many along what is added up.
 const LEAST_TILE: i64 = 32;
 /// Elements of the grid's tile for each warp: fewer leave threads idle, more do not fit into registers.
@@ -31,12 +33,15 @@ pub(super) fn neighbours(numbers: &Numbers<'_>, of_grid: Tiles, may_grow: Tiles)
     };
     let own = if of_grid == 0 { Tiles::MAX } else { of_grid };
     let is_fit = |setting: &Setting| {
-        let per_warp = elements(setting, own) / setting.warps;
-        (1..=32).contains(&setting.warps)
-            && setting.warps.count_ones() == 1
+        let per_warp = elements(setting, own) / setting.warps.max(1);
+        KNOWN_WARPS.contains(&setting.warps)
             && (setting.tiles.is_empty() || PER_WARP.contains(&per_warp))
             && elements(setting, Tiles::MAX) <= ELEMENTS.max(elements(&present, Tiles::MAX))
     };
+    // What Triton refuses has no neighbours.
+    if !KNOWN_WARPS.contains(&present.warps) {
+        return Vec::new();
+    }
     let mut all = vec![present.clone()];
     let mut add = |setting: Setting| {
         if is_fit(&setting) && !all.contains(&setting) && all.len() < MOST {

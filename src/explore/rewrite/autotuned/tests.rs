@@ -224,6 +224,7 @@ fn what_is_not_certain_is_left_alone() {
         ("another use", put("    return out", "    kernel.warmup(x)\n    return out")),
         ("star", put("x, y, out, n,", "*[x, y, out], n,")),
         ("unknown option", put("num_warps=4", "num_warps=4, num_ctas=2")),
+        ("no warps", put("num_warps=4", "num_warps=0")),
         ("computed warps", put("num_warps=4", "num_warps=f(n)")),
         ("another decorator", put("@triton.jit", "@other\n@triton.jit")),
         ("a partial result", put("out_ptr + offs, x + y, mask=mask", "out_ptr + pid, tl.sum(x + y, 0)")),
@@ -249,15 +250,20 @@ fn what_is_not_certain_is_left_alone() {
                 .replace("BLOCK=1024", "BLOCK=B")
                 .replace("(n, 1024", "(n, B"),
         ),
-        (
-            "a number of the caller",
-            put("run(x, y)", "run(x, y, B=1024)").replace("BLOCK=1024", "BLOCK=B").replace("(n, 1024", "(n, B"),
-        ),
     ];
     for (what, text) in cases {
-        let found = turned(&text);
-        let is_left = found.as_ref().is_none_or(|found| found.contains("BLOCK=") && found.contains("Config({}"));
-        assert!(is_left, "{what}: {}", found.unwrap_or_default());
+        assert_eq!(turned(&text), None, "{what}");
+    }
+}
+
+#[test]
+fn a_number_that_others_choose_stays_where_it_is() {
+    let given = ADD.replace("run(x, y)", "run(x, y, B=1024)");
+    let global = ADD.replace("@triton.jit", "B = 1024\n\n@triton.jit");
+    for text in [given, global].map(|text| text.replace("BLOCK=1024", "BLOCK=B").replace("(n, 1024", "(n, B")) {
+        let found = turned(&text).unwrap();
+        assert!(found.contains("triton.Config({}, num_warps=8),") && found.contains("out, n, BLOCK=B)"), "{found}");
+        assert!(found.contains("grid = (triton.cdiv(n, B),)"), "{found}");
     }
 }
 
