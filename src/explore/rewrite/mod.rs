@@ -2,6 +2,7 @@
 //!
 //! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
 
+mod autotuned;
 pub(super) mod by_size;
 mod configuration;
 mod descriptors;
@@ -112,6 +113,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &single_tile::SingleTile,
     &looped::Looped,
     &one_configuration::OneConfiguration,
+    &autotuned::Autotuned,
     &grouped_order::GroupedOrder,
     &rounds_at_once::RoundsAtOnce,
     &persistent::Persistent,
@@ -191,7 +193,9 @@ impl<'a> Subject<'a> {
     /// Whether a turn changes the kernel itself, not only its launch, or the decorators that choose its numbers.
     pub(super) fn is_changed_by(&self, turn: &Turn) -> bool {
         let kernel = self.kernel;
-        turn.edits.iter().any(|edit| edit.span.end > kernel.name_span.start && edit.span.start <= kernel.span.end)
+        // Whoever passes numbers to a kernel without a tuner cannot do so any more when it has one.
+        let start = if kernel.autotune.is_some() { kernel.name_span.start } else { kernel.span.start };
+        turn.edits.iter().any(|edit| edit.span.end > start && edit.span.start <= kernel.span.end)
     }
 
     fn present(&self) -> knobs::Setting {

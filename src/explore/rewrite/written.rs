@@ -1,5 +1,6 @@
 //! Where in the source a number stands that a launch passes.
 
+use super::is_of_word;
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Host, Launch, Module};
 use crate::syntax::Span;
@@ -47,6 +48,35 @@ pub(super) fn grid_of<'a>(module: &'a Module, launch: &'a Launch) -> Option<&'a 
         (Some(name), Some(host)) => only_value(&module.hosts[host].body, name),
         (Some(_), None) => None,
     }
+}
+
+/// How often a name stands in a text as a word, comments aside that have a line of their own.
+pub(super) fn word_count(text: &str, name: &str) -> usize {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    code.flat_map(|line| line.split(|letter| !is_of_word(letter))).filter(|word| *word == name).count()
+}
+
+/// Whether a name is bound in a function and read once.
+pub(super) fn is_used_once(host: &Host, name: &str) -> bool {
+    let mut count = 0;
+    walk_statements(&host.body, &mut |stmt| {
+        for expr in stmt.exprs() {
+            expr.walk(&mut |expr| count += usize::from(expr.as_name() == Some(name)));
+        }
+    });
+    // Where it is bound, and where it is launched with.
+    count == 2
+}
+
+/// Whether nothing that a grid mentions is bound anew after it was written down.
+pub(super) fn is_settled(host: &Host, grid: &Expr, statement: &Stmt) -> bool {
+    let mut is_settled = true;
+    walk_statements(&host.body, &mut |stmt| {
+        for target in stmt.targets().iter().filter(|_| stmt.span.start > statement.span.start) {
+            target.walk(&mut |name| is_settled &= !name.as_name().is_some_and(|name| grid.mentions(name)));
+        }
+    });
+    is_settled
 }
 
 /// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers, and what is computed of them.

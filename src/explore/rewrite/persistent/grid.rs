@@ -2,7 +2,7 @@
 
 use crate::analysis::types::access::pointers;
 use crate::explore::rewrite::launched::{innermost, only_launch, passed};
-use crate::explore::rewrite::written::{grid_of, is_steady};
+use crate::explore::rewrite::written::{grid_of, is_settled, is_steady, is_used_once};
 use crate::explore::rewrite::{Subject, fresh, indent_of};
 use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Binding, Host, Launch};
@@ -164,28 +164,6 @@ fn product(text: &str, parts: &[Expr]) -> Option<String> {
     };
     let factors: Option<Vec<String>> = parts.iter().map(factor).collect();
     factors.filter(|factors| !factors.is_empty()).map(|factors| factors.join(" * "))
-}
-
-fn is_used_once(host: &Host, name: &str) -> bool {
-    let mut count = 0;
-    walk_statements(&host.body, &mut |stmt| {
-        for expr in stmt.exprs() {
-            expr.walk(&mut |expr| count += usize::from(expr.as_name() == Some(name)));
-        }
-    });
-    // Where it is bound, and where it is launched with.
-    count == 2
-}
-
-/// Whether nothing that a grid mentions is bound anew after it was written down.
-fn is_settled(host: &Host, grid: &Expr, statement: &Stmt) -> bool {
-    let mut is_settled = true;
-    walk_statements(&host.body, &mut |stmt| {
-        for target in stmt.targets().iter().filter(|_| stmt.span.start > statement.span.start) {
-            target.walk(&mut |name| is_settled &= !name.as_name().is_some_and(|name| grid.mentions(name)));
-        }
-    });
-    is_settled
 }
 
 /// A tensor that the kernel is given, which the host has a name for before it says the grid.

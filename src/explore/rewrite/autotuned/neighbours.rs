@@ -1,0 +1,80 @@
+//! Configurations around the present one.
+
+use super::kind::Tiles;
+use super::numbers::Numbers;
+
+/// So many are written at most.
+const MOST: usize = 6;
+/// What Triton takes where a launch says nothing.
+const WARPS: i64 = 4;
+/// How many warps Triton takes.
+const KNOWN_WARPS: [i64; 6] = [1, 2, 4, 8, 16, 32];
+/// A dot of bytes needs so many along what is added up.
+const LEAST_TILE: i64 = 32;
+/// Elements of the grid's tile for each warp: fewer leave threads idle, more do not fit into registers.
+const PER_WARP: std::ops::RangeInclusive<i64> = 32..=4096;
+/// Elements of all tiles together, as in Triton.
+const ELEMENTS: i64 = 1 << 20;
+
+/// The numbers of one configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Setting {
+    tiles: Vec<i64>,
+    warps: i64,
+}
+
+/// The present configuration, and neighbours of it that may be faster somewhere. `of_grid` are the tiles that programs are counted by.
+pub(super) fn neighbours(numbers: &Numbers<'_>, of_grid: Tiles, may_grow: Tiles) -> Vec<Setting> {
+    let tiles: Vec<i64> = numbers.tiles.iter().map(|tile| tile.value).collect();
+    let present = Setting { tiles, warps: numbers.warps.as_ref().map_or(WARPS, |warps| warps.value) };
+    let elements = |setting: &Setting, tiles: Tiles| {
+        let of = setting.tiles.iter().enumerate().filter(|(at, _)| tiles & 1 << at != 0);
+        of.fold(1_i64, |all, (_, tile)| all.saturating_mul(*tile))
+    };
+    let own = if of_grid == 0 { Tiles::MAX } else { of_grid };
+    let is_fit = |setting: &Setting| {
+        let per_warp = elements(setting, own) / setting.warps.max(1);
+        KNOWN_WARPS.contains(&setting.warps)
+            && (setting.tiles.is_empty() || PER_WARP.contains(&per_warp))
+            && elements(setting, Tiles::MAX) <= ELEMENTS.max(elements(&present, Tiles::MAX))
+    };
+    // What Triton refuses has no neighbours.
+    if !KNOWN_WARPS.contains(&present.warps) {
+        return Vec::new();
+    }
+    let mut all = vec![present.clone()];
+    let mut add = |setting: Setting| {
+        if is_fit(&setting) && !all.contains(&setting) && all.len() < MOST {
+            all.push(setting);
+        }
+    };
+    let turned = |at: usize, tile: i64, warps: i64| {
+        let mut setting = Setting { warps, ..present.clone() };
+        setting.tiles[at] = tile;
+        setting
+    };
+    for (at, tile) in present.tiles.iter().enumerate().filter(|(at, _)| may_grow & 1 << at != 0) {
+        let twice = turned(at, tile * 2, present.warps);
+        // More elements of a product for each warp spill.
+        let is_full = elements(&twice, own) / present.warps > *PER_WARP.end();
+        add(if is_full { turned(at, tile * 2, present.warps * 2) } else { twice });
+    }
+    for (at, tile) in present.tiles.iter().enumerate().filter(|(_, tile)| **tile >= 2 * LEAST_TILE) {
+        add(turned(at, tile / 2, present.warps));
+    }
+    for warps in [present.warps * 2, present.warps / 2] {
+        add(Setting { warps, ..present.clone() });
+    }
+    all
+}
+
+impl Setting {
+    /// `triton.Config({"B": 64}, num_warps=4)`
+    pub(super) fn written(&self, triton: &str, numbers: &Numbers<'_>) -> String {
+        let tiles = numbers.tiles.iter().zip(&self.tiles).map(|(tile, value)| format!("\"{}\": {value}", tile.name));
+        let tiles = tiles.collect::<Vec<_>>().join(", ");
+        let stages =
+            numbers.stages.as_ref().map_or_else(String::new, |stages| format!(", num_stages={}", stages.value));
+        format!("{triton}.Config({{{tiles}}}, num_warps={}{stages})", self.warps)
+    }
+}
