@@ -19,6 +19,7 @@ mod lift;
 mod lines;
 mod loop_options;
 mod looped;
+mod masked;
 mod names;
 pub(super) mod one_configuration;
 mod parameter;

@@ -71,6 +71,17 @@ pub(super) fn is_steady(expr: &Expr) -> bool {
     }
 }
 
+/// Whether nothing that an expression mentions is bound anew by what stands behind a place in the function.
+pub(super) fn is_settled(host: &Host, expr: &Expr, since: usize) -> bool {
+    let mut is_settled = true;
+    walk_statements(&host.body, &mut |stmt| {
+        for target in stmt.targets().iter().filter(|_| stmt.span.start > since) {
+            target.walk(&mut |name| is_settled &= !name.as_name().is_some_and(|name| expr.mentions(name)));
+        }
+    });
+    is_settled
+}
+
 fn number(expr: &Expr) -> Option<(i64, Span)> {
     Some((i64::try_from(expr.as_int()?).ok()?, expr.span))
 }

@@ -2,7 +2,7 @@
 
 use crate::analysis::types::access::pointers;
 use crate::explore::rewrite::launched::{innermost, only_launch, passed};
-use crate::explore::rewrite::written::{grid_of, is_steady};
+use crate::explore::rewrite::written::{grid_of, is_settled, is_steady};
 use crate::explore::rewrite::{Subject, fresh, indent_of};
 use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Binding, Host, Launch};
@@ -46,7 +46,11 @@ impl<'a> Grid<'a> {
         let slice = text.get(tuple.span.start..tuple.span.end)?;
         let is_plain = slice.starts_with(['(', '[']) && !slice.contains(['#', '\n']) && parts.len() <= 2;
         let statement = innermost(host, tuple.span).filter(|_| is_plain && !module.bindings.contains_key("min"))?;
-        if launch.grid.as_name().is_some_and(|name| !is_used_once(host, name) || !is_settled(host, tuple, statement)) {
+        if launch
+            .grid
+            .as_name()
+            .is_some_and(|name| !is_used_once(host, name) || !is_settled(host, tuple, statement.span.start))
+        {
             return None;
         }
         indent_of(text, statement.span.start)?;
@@ -175,17 +179,6 @@ fn is_used_once(host: &Host, name: &str) -> bool {
     });
     // Where it is bound, and where it is launched with.
     count == 2
-}
-
-/// Whether nothing that a grid mentions is bound anew after it was written down.
-fn is_settled(host: &Host, grid: &Expr, statement: &Stmt) -> bool {
-    let mut is_settled = true;
-    walk_statements(&host.body, &mut |stmt| {
-        for target in stmt.targets().iter().filter(|_| stmt.span.start > statement.span.start) {
-            target.walk(&mut |name| is_settled &= !name.as_name().is_some_and(|name| grid.mentions(name)));
-        }
-    });
-    is_settled
 }
 
 /// A tensor that the kernel is given, which the host has a name for before it says the grid.
