@@ -35,6 +35,7 @@ mod single_tile;
 mod split;
 mod tied;
 mod tile_sizes;
+mod two_dimensional;
 mod whole_rounds;
 mod written;
 
@@ -106,6 +107,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &configuration::Configuration,
     &product_tiles::ProductTiles,
     &rows_per_program::RowsPerProgram,
+    &two_dimensional::TwoDimensional,
     &single_tile::SingleTile,
     &looped::Looped,
     &one_configuration::OneConfiguration,
