@@ -91,8 +91,9 @@ impl<'a> Body<'a> {
             return None;
         }
         let count = self.count?.span;
-        let count = self.subject.candidate.text.get(count.start..count.end)?.to_owned();
-        Some((self.edits, count))
+        let count = self.subject.candidate.text.get(count.start..count.end)?;
+        // It is said again, without parentheses around it.
+        (!count.contains('\n')).then(|| (self.edits, count.to_owned()))
     }
 
     // --- statements -----------------------------------------------------------------------------------------------

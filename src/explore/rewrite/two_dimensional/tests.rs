@@ -97,6 +97,7 @@ def run(x, bias, scale, y):
 #[test]
 fn what_belongs_to_a_row_or_a_column_is_loaded_once() {
     let text = rewritten(BIAS).unwrap();
+    assert_eq!(rewritten(&BIAS.replace("M * N", "M *\n        N")), None, "what is said again stands on a line");
     for line in [
         "N: tl.constexpr, BLOCK_R: tl.constexpr = 32, BLOCK_C: tl.constexpr = 32):\n    tiles_across = tl.cdiv(N, BLOCK_C)\n",
         "    rows = tl.program_id(0).to(tl.int64) // tiles_across * BLOCK_R + tl.arange(0, BLOCK_R)[:, None]\n",
