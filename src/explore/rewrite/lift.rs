@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use super::masked::and_mask;
 use super::pointwise::{METHODS, is_function, is_helper};
 use super::{Subject, fresh};
 use crate::kernel::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind};
@@ -340,22 +341,7 @@ impl<'a> Lift<'a> {
 
     /// Rows that do not exist are left out.
     fn mask(&mut self, call: &'a Call, position: usize) -> Option<()> {
-        let exist = self.names.exist.clone();
-        match call.argument("mask", Some(position)) {
-            Some(mask) if mask.kind == ExprKind::None => {
-                self.edits.push(Edit { span: mask.span, text: exist });
-            }
-            Some(mask) => {
-                let is_tight = match &mask.kind {
-                    ExprKind::Binary { op, .. } => op == "&",
-                    kind => matches!(kind, ExprKind::Name(_) | ExprKind::Call(_)),
-                };
-                let (open, close) = if is_tight { ("", "") } else { ("(", ")") };
-                self.put(mask.span.start, open);
-                self.put(mask.span.end, format!("{close} & {exist}"));
-            }
-            None => self.put(call.args.last()?.span.end, format!(", mask={exist}")),
-        }
+        self.edits.extend(and_mask(call, position, &self.names.exist)?);
         Some(())
     }
 

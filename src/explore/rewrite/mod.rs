@@ -21,6 +21,7 @@ mod lift;
 mod lines;
 mod loop_options;
 mod looped;
+mod masked;
 mod names;
 pub(super) mod one_configuration;
 mod parameter;
@@ -37,6 +38,7 @@ mod split;
 mod swapped_factors;
 mod tied;
 mod tile_sizes;
+mod two_dimensional;
 mod whole_rounds;
 mod written;
 
@@ -110,6 +112,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &configuration::Configuration,
     &product_tiles::ProductTiles,
     &rows_per_program::RowsPerProgram,
+    &two_dimensional::TwoDimensional,
     &single_tile::SingleTile,
     &looped::Looped,
     &one_configuration::OneConfiguration,

@@ -68,17 +68,6 @@ pub(super) fn is_used_once(host: &Host, name: &str) -> bool {
     count == 2
 }
 
-/// Whether nothing that a grid mentions is bound anew after it was written down.
-pub(super) fn is_settled(host: &Host, grid: &Expr, statement: &Stmt) -> bool {
-    let mut is_settled = true;
-    walk_statements(&host.body, &mut |stmt| {
-        for target in stmt.targets().iter().filter(|_| stmt.span.start > statement.span.start) {
-            target.walk(&mut |name| is_settled &= !name.as_name().is_some_and(|name| grid.mentions(name)));
-        }
-    });
-    is_settled
-}
-
 /// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers, and what is computed of them.
 pub(super) fn is_steady(expr: &Expr) -> bool {
     match &expr.kind {
@@ -99,6 +88,17 @@ pub(super) fn is_steady(expr: &Expr) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether nothing that an expression mentions is bound anew by what stands behind a place in the function.
+pub(super) fn is_settled(host: &Host, expr: &Expr, since: usize) -> bool {
+    let mut is_settled = true;
+    walk_statements(&host.body, &mut |stmt| {
+        for target in stmt.targets().iter().filter(|_| stmt.span.start > since) {
+            target.walk(&mut |name| is_settled &= !name.as_name().is_some_and(|name| expr.mentions(name)));
+        }
+    });
+    is_settled
 }
 
 fn number(expr: &Expr) -> Option<(i64, Span)> {

@@ -88,7 +88,9 @@ fn is_late(text: &str, host: &Host, launch: &Launch, grid: &Expr) -> bool {
     let Some(name) = launch.grid.as_name() else { return true };
     let words = text.get(host.span.start..host.span.end).map(|text| word_count(text, name));
     let statement = innermost(host, grid.span);
-    is_used_once(host, name) && words == Some(2) && statement.is_some_and(|stmt| is_settled(host, grid, stmt))
+    is_used_once(host, name)
+        && words == Some(2)
+        && statement.is_some_and(|stmt| is_settled(host, grid, stmt.span.start))
 }
 
 impl Reader<'_> {

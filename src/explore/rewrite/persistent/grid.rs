@@ -46,7 +46,11 @@ impl<'a> Grid<'a> {
         let slice = text.get(tuple.span.start..tuple.span.end)?;
         let is_plain = slice.starts_with(['(', '[']) && !slice.contains(['#', '\n']) && parts.len() <= 2;
         let statement = innermost(host, tuple.span).filter(|_| is_plain && !module.bindings.contains_key("min"))?;
-        if launch.grid.as_name().is_some_and(|name| !is_used_once(host, name) || !is_settled(host, tuple, statement)) {
+        if launch
+            .grid
+            .as_name()
+            .is_some_and(|name| !is_used_once(host, name) || !is_settled(host, tuple, statement.span.start))
+        {
             return None;
         }
         indent_of(text, statement.span.start)?;
