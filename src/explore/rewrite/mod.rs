@@ -11,6 +11,7 @@ mod eviction;
 mod exp2;
 mod fused_launches;
 mod grouped_order;
+mod heuristic;
 mod hoisted_loads;
 pub(super) mod knobs;
 mod launch_options;
@@ -20,6 +21,7 @@ mod lines;
 mod loop_options;
 mod looped;
 mod names;
+mod narrow_offsets;
 pub(super) mod one_configuration;
 mod parameter;
 mod persistent;
@@ -102,6 +104,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &exp2::Exp2,
     &dot_inputs::DotInputs,
     &even_sizes::EvenSizes,
+    &narrow_offsets::NarrowOffsets,
     &configuration::Configuration,
     &product_tiles::ProductTiles,
     &rows_per_program::RowsPerProgram,
