@@ -147,6 +147,10 @@ impl<'a> Flow<'a> {
                 Some(Value::Other)
             }
             ExprKind::Call(call) if !call.has_star() => self.call(expr, call),
+            ExprKind::Attribute { value, name, .. } if name == "dtype" => {
+                let value = self.value(value)?;
+                (is_plain(&value) || matches!(value, Value::Pointer(_))).then_some(Value::Other)
+            }
             _ => self.apart(expr),
         }
     }
@@ -181,8 +185,6 @@ impl<'a> Flow<'a> {
                 let (Value::Number(left), Value::Number(right)) = (left, right) else { return None };
                 Value::Number(left.at_most(right))
             }
-            // The remainder has the sign of what is divided.
-            ("%", Value::Number(left), Value::Other) if !left.is_narrow => Value::Number(left),
             ("+", Value::Pointer(pointer), Value::Number(number))
             | ("+", Value::Number(number), Value::Pointer(pointer)) => {
                 self.demands.numbers.extend(&number.params);
@@ -211,9 +213,11 @@ impl<'a> Flow<'a> {
                 Some(Value::Number(Number { most, params: params.unwrap_or_default(), is_narrow: false }))
             }
             (Some("num_programs"), _) => Some(Value::Number(Number::default())),
-            (Some("arange"), [start, end]) => self.numbers(end, start, Number::at_most),
-            (Some("cdiv"), [of, by]) => self.numbers(of, by, Number::at_most),
-            (Some("multiple_of" | "max_contiguous"), [of, rest @ ..]) => {
+            (Some("arange"), [start, end]) if !has_keyword(call, &["start", "end"]) => {
+                self.numbers(end, start, Number::at_most)
+            }
+            (Some("cdiv"), [of, by]) if !has_keyword(call, &["x", "div"]) => self.numbers(of, by, Number::at_most),
+            (Some("multiple_of" | "max_contiguous"), [of, rest @ ..]) if !has_keyword(call, &["input", "values"]) => {
                 rest.iter().try_for_each(|arg| self.plain(arg))?;
                 self.value(of)
             }
@@ -270,7 +274,8 @@ impl<'a> Flow<'a> {
     fn rounds(&mut self, iter: &'a Expr) -> Option<Value<'a>> {
         self.plain(iter)?;
         let (module, kernel) = (&self.subject.candidate.module, self.subject.kernel);
-        let Some(call) = iter.as_call().filter(|call| !call.has_star()) else { return Some(Value::Other) };
+        let is_read = |call: &&Call| !call.has_star() && !has_keyword(call, &["arg1", "arg2", "step"]);
+        let Some(call) = iter.as_call().filter(is_read) else { return Some(Value::Other) };
         let is_builtin = call.func.as_name() == Some("range") && !kernel.locals.contains("range");
         if !is_builtin && module.language_member(kernel, &call.func).as_deref() != Some("range") {
             return Some(Value::Other);
@@ -349,6 +354,10 @@ fn is_axis(part: &Expr) -> bool {
         ExprKind::Slice(parts) => parts.is_empty(),
         _ => false,
     }
+}
+
+fn has_keyword(call: &Call, names: &[&str]) -> bool {
+    names.iter().any(|name| call.args.iter().any(|arg| arg.keyword.as_ref().is_some_and(|(given, _)| given == name)))
 }
 
 fn is_access(member: &str) -> bool {

@@ -48,7 +48,7 @@ impl<'a> Number<'a> {
     }
 
     pub(super) fn times(self, other: Self) -> Self {
-        self.with(other, |left, right| product(left, right))
+        self.with(other, product)
     }
 
     /// A number of both that is no greater than this one.

@@ -68,13 +68,16 @@ fn casts_in_the_address_and_pointers_that_move_are_understood() {
     assert!(found.contains("Y + (row + 0 if NARROW else (row + 0).to(dtype=tl.int64)) * stride + cols,"), "{found}");
     let moved = ROWS
         .replace("    cols =", "    X += row * stride\n    for i in range(0, N, BLOCK):\n        X += i\n    cols =")
-        .replace("X + row * stride", "X");
+        .replace("X + row * stride", "X")
+        .replace("x * 2", "x.to(X.dtype.element_ty)");
     assert!(turned(&moved).is_some());
     let in_loop = ROWS
         .replace("    row =", "    for i in tl.range(tl.program_id(0), N, tl.num_programs(0)):\n      row =")
         .replace("tl.program_id(0).to", "i.to")
         .replace("    cols =", "      cols =");
     assert!(turned(&in_loop).is_some_and(|text| text.contains("(i if NARROW else i.to(tl.int64))")));
+    assert_eq!(turned(&in_loop.replace("tl.num_programs(0))", "step=-1)")), None);
+    assert_eq!(turned(&in_loop.replace("tl.num_programs(0))", "-1)")), None);
 }
 
 const FLAT: &str = "import triton
@@ -107,6 +110,8 @@ fn what_is_compared_and_divided_has_a_bound() {
         ("    n = x.numel()\n", "    n = x.numel()\n    n = n + 1\n"),
         ("    k[", "    k[(9,)](x, bias, out, 9, 9)\n    k["),
         ("n, cols,", "n=7, cols=7,"),
+        ("tl.arange(0, B)", "tl.arange(end=B, start=0)"),
+        ("at % cols", "at % (cols - 1)"),
     ] {
         assert_eq!(FLAT.matches(old).count(), 1, "{old}");
         assert_eq!(turned(&FLAT.replace(old, new)), None, "{new}");
@@ -131,6 +136,7 @@ fn what_is_not_certainly_the_same_is_left_alone() {
         ("mask=cols < N)\n    tl.store", "mask=row < N)\n    tl.store"),
         ("X + row * stride", "X + row // 2 * stride"),
         ("x * 2", "row"),
+        ("x * 2", "x.to(row.dtype)"),
         ("    x =", "    if row > 5:\n        return\n    x ="),
         ("    x =", "    tl.device_print('row', row)\n    x ="),
         ("    x =", "    helper(row)\n    x ="),
@@ -139,6 +145,7 @@ fn what_is_not_certainly_the_same_is_left_alone() {
         ("    x =", "    for i in range(N):\n        row = row + 1\n    x ="),
         ("    x =", "    row += stride\n    x ="),
         ("tl.program_id(0).to", "at.to"),
+        ("tl.program_id(0).to", "(tl.program_id(0) % 2.5).to"),
         ("X + row * stride", "X + (row + at) * stride"),
         // Nobody knows what a test would be told.
         ("X, Y, stride, N, BLOCK: tl.constexpr", "X, Y, stride=1, N=1, BLOCK: tl.constexpr = 1"),
