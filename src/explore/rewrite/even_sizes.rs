@@ -2,12 +2,12 @@
 
 mod proof;
 
-use super::{Change, Skill, Subject, Turn, fresh, indent_of};
+use super::{Change, Skill, Subject, Turn, fresh, heuristic};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
-use crate::protocol::{LaunchRecord, Source, Value};
+use crate::protocol::{LaunchRecord, Value};
 use crate::rules::Edit;
 use crate::syntax::Span;
 
@@ -32,9 +32,7 @@ impl Skill for EvenSizes {
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         let kernel = subject.kernel;
-        let is_called = subject.candidate.module.called_in_kernels().contains(&kernel.name);
-        let is_plain = kernel.plain && kernel.heuristics.is_some() && !kernel.has_error && !is_called;
-        if subject.workload.source == Source::Launch || !is_plain {
+        if !heuristic::is_open(subject) {
             return Vec::new();
         }
         let comparisons = comparisons(subject);
@@ -97,13 +95,8 @@ fn is_met(subject: &Subject<'_>, even: &Even<'_>) -> bool {
 }
 
 fn edits(subject: &Subject<'_>, even: &Even<'_>, comparisons: impl Iterator<Item = Span>) -> Option<Vec<Edit>> {
-    let (module, kernel, text) = (&subject.candidate.module, subject.kernel, subject.candidate.text.as_str());
-    let triton = *module.imports.aliases_of("triton").first()?;
-    let constexpr = module.language_name(kernel, "constexpr")?;
+    let text = subject.candidate.text.as_str();
     let name = fresh(text, &name_of(even));
-    let jit = kernel.decorators.last().filter(|jit| jit.path.as_deref() == Some("triton.jit"))?;
-    let at = text[..jit.expr.span.start].rfind('@')?;
-    let indent = indent_of(text, at)?;
     let (size, tile) = (even.size, even.tile);
     let test = if even.has_start {
         format!("args[\"{size}\"] % args[\"{tile}\"] == 0")
@@ -111,11 +104,7 @@ fn edits(subject: &Subject<'_>, even: &Even<'_>, comparisons: impl Iterator<Item
         format!("args[\"{size}\"] >= args[\"{tile}\"]")
     };
     let put = |at: usize, text: String| Edit { span: Span::new(at, at), text };
-    let mut edits = vec![put(at, format!("@{triton}.heuristics({{\"{name}\": lambda args: {test}}})\n{indent}"))];
-    let last = kernel.params.last().filter(|_| kernel.params.iter().all(|param| !param.variadic))?;
-    // Behind a default there must be one.
-    let default = if last.default.is_some() { " = False" } else { "" };
-    edits.push(put(last.span.end, format!(", {name}: {constexpr}{default}")));
+    let mut edits = heuristic::decided(subject, &name, &test)?;
     for span in comparisons {
         let (before, behind) =
             if is_apart(text, span) { ("(", format!(") | {name}")) } else { ("((", format!(") | {name})")) };

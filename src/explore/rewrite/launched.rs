@@ -1,7 +1,8 @@
 //! What a launch passes for the parameters of a kernel.
 
 use super::Subject;
-use crate::kernel::ast::{Arg, ExprKind, Stmt, has_star, walk_statements};
+use super::written::{bindings, grid_of, is_steady};
+use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, has_star, walk_statements};
 use crate::kernel::{Host, Launch};
 use crate::syntax::Span;
 
@@ -28,6 +29,44 @@ pub(super) fn passed<'a>(subject: &'a Subject<'a>, launch: &'a Launch) -> Vec<(&
     }
     found.extend(named.into_iter().filter(|(name, _)| subject.kernel.param(name).is_some()));
     found
+}
+
+/// How many programs a launch has along an axis, as its grid says it, and by what name that has the constants of the kernel.
+pub(super) fn programs_along<'a>(
+    subject: &'a Subject<'a>,
+    launch: &'a Launch,
+    axis: usize,
+) -> Option<(&'a Expr, Option<&'a str>)> {
+    let grid = grid_of(&subject.candidate.module, launch)?;
+    let (tuple, meta) = match &grid.kind {
+        ExprKind::Lambda { params, body } => (body.as_ref(), params.first().map(String::as_str)),
+        _ => (grid, None),
+    };
+    let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &tuple.kind else { return None };
+    Some((parts.get(axis)?, meta))
+}
+
+/// The parameters that have, for certain, the value of an expression in the grid: `n` or `meta["BLOCK"]`.
+pub(super) fn given<'a>(
+    subject: &'a Subject<'a>,
+    launch: &'a Launch,
+    meta: Option<&str>,
+    expr: &'a Expr,
+) -> Vec<&'a str> {
+    if let ExprKind::Subscript { value, index } = &expr.kind
+        && value.as_name().is_some_and(|name| Some(name) == meta)
+    {
+        let [Expr { kind: ExprKind::Str(name), .. }] = index.as_slice() else { return Vec::new() };
+        return subject.kernel.param(name).map(|param| param.name.as_str()).into_iter().collect();
+    }
+    let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
+    let Some(host) = launch.host.map(|host| &module.hosts[host]) else { return Vec::new() };
+    let mut is_settled = is_steady(expr);
+    // What a name holds may be another thing by the time of the launch.
+    expr.walk(&mut |expr| is_settled &= expr.as_name().is_none_or(|name| bindings(&host.body, name).len() <= 1));
+    let slice = |expr: &Expr| &text[expr.span.start..expr.span.end];
+    let passed = passed(subject, launch).into_iter();
+    passed.filter(|(_, arg)| is_settled && slice(&arg.value) == slice(expr)).map(|(name, _)| name).collect()
 }
 
 /// The statement without statements in it that holds a part of the text.

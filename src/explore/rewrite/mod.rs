@@ -13,6 +13,7 @@ mod eviction;
 mod exp2;
 mod fused_launches;
 mod grouped_order;
+mod heuristic;
 mod hoisted_loads;
 pub(super) mod knobs;
 mod launch_options;
@@ -23,6 +24,7 @@ mod loop_options;
 mod looped;
 mod masked;
 mod names;
+mod narrow_offsets;
 pub(super) mod one_configuration;
 mod parameter;
 mod persistent;
@@ -109,6 +111,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &dot_precision::DotPrecision,
     &swapped_factors::SwappedFactors,
     &even_sizes::EvenSizes,
+    &narrow_offsets::NarrowOffsets,
     &configuration::Configuration,
     &product_tiles::ProductTiles,
     &rows_per_program::RowsPerProgram,

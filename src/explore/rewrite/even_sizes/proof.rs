@@ -1,9 +1,9 @@
 //! Which comparisons of offsets with a size hold for whole tiles.
 
 use crate::explore::rewrite::Subject;
-use crate::explore::rewrite::launched::{only_launch, passed};
-use crate::explore::rewrite::written::{bindings, grid_of, is_steady};
-use crate::kernel::ast::{Expr, ExprKind, StmtKind};
+use crate::explore::rewrite::launched::{given, only_launch, programs_along};
+use crate::explore::rewrite::written::bindings;
+use crate::kernel::ast::{Arg, Expr, ExprKind, StmtKind};
 
 /// How many names are followed.
 const DEPTH: usize = 8;
@@ -156,40 +156,13 @@ impl<'a> Proof<'a> {
             .filter(|call| module.language_member(kernel, &call.func).as_deref() == Some("program_id"))?;
         let axis = usize::try_from(call.argument("axis", Some(0))?.as_int()?).ok()?;
         let launch = only_launch(self.subject)?;
-        let host = &module.hosts[launch.host?];
-        let grid = grid_of(module, launch)?;
-        let (tuple, meta) = match &grid.kind {
-            ExprKind::Lambda { params, body } => (body.as_ref(), params.first().map(String::as_str)),
-            _ => (grid, None),
-        };
-        let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &tuple.kind else { return None };
-        let count = parts.get(axis)?.as_call()?;
+        let (count, meta) = programs_along(self.subject, launch, axis)?;
+        let count = count.as_call()?;
         let is_cdiv = module.imports.resolve(&count.func).is_some_and(|it| it.path == "triton.cdiv");
         let [of, by] = count.args.as_slice() else { return None };
-        let text = self.subject.candidate.text.as_str();
-        let passed = passed(self.subject, launch);
-        // What a name holds may be another thing by the time of the launch.
-        let is_settled = |expr: &Expr| {
-            let mut is_settled = is_steady(expr);
-            expr.walk(&mut |expr| {
-                is_settled &= expr.as_name().is_none_or(|name| bindings(&host.body, name).len() <= 1)
-            });
-            is_settled
-        };
-        let is_same =
-            |one: &Expr, other: &Expr| text[one.span.start..one.span.end] == text[other.span.start..other.span.end];
-        let is_tile = match &by.value.kind {
-            ExprKind::Subscript { value, index } if value.as_name().is_some() && value.as_name() == meta => {
-                matches!(index.as_slice(), [Expr { kind: ExprKind::Str(name), .. }] if name == tile)
-            }
-            _ => {
-                passed.iter().any(|(name, arg)| *name == tile && is_same(&arg.value, &by.value))
-                    && is_settled(&by.value)
-            }
-        };
-        let mut sizes = passed.iter().filter(|(_, arg)| is_same(&arg.value, &of.value) && is_settled(&of.value));
-        let size = sizes.next().filter(|_| is_cdiv && is_tile && sizes.next().is_none())?.0;
-        Some(&kernel.param(size)?.name)
+        let given = |arg: &'a Arg| given(self.subject, launch, meta, &arg.value);
+        let [size] = given(of)[..] else { return None };
+        (is_cdiv && given(by).contains(&tile)).then_some(size)
     }
 
     /// A parameter that is passed at each launch and keeps what is passed.
