@@ -191,7 +191,10 @@ impl<'a> Search<'a> {
     fn turns(&mut self, base: Id, step: Step) -> Vec<Turn> {
         let mut turns = Vec::new();
         for subject in subjects(self.field, &self.candidates[&base]) {
-            let is_allowed = |skill: &&&dyn Skill| self.field.rewrites || skill.turns_numbers();
+            let has_sizes = self.field.calls.len() > 1;
+            let is_allowed = |skill: &&&dyn Skill| {
+                (self.field.rewrites || skill.turns_numbers()) && (has_sizes || !skill.is_for_sizes())
+            };
             let skills = SKILLS.iter().filter(|skill| skill.step() == step).filter(is_allowed);
             let is_shared = self.field.shared.contains_key(&subject.kernel.name);
             for skill in skills {

@@ -55,6 +55,10 @@ impl Skill for Autotuned {
         Step::Large
     }
 
+    fn is_for_sizes(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         turn(subject).into_iter().collect()
     }

@@ -89,6 +89,11 @@ pub(super) trait Skill: Sync {
         false
     }
 
+    /// Whether it pays only where calls differ in size: one call has numbers of its own that are best.
+    fn is_for_sizes(&self) -> bool {
+        false
+    }
+
     /// Whether it brings a few percent at the most: all its turns together weigh less than one of another kind that nobody has tried.
     fn is_fine(&self) -> bool {
         false
