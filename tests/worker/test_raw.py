@@ -47,7 +47,7 @@ class Comparer:
                 told.append({"path": leaf.path, "value": {"Tensor": value | {"requires_grad": requires_grad, "shares": shares}}})
                 at += file.write(leaf.data.contiguous().view(-1).view(torch.uint8).numpy().tobytes())
         buffer = {"File": {"path": str(path), "size": at}} if at else None
-        self.ask("Keep", slot=self.slots, owner=1, results={"leaves": told, "buffer": buffer})
+        self.ask("Keep", owner=1, kept=[[self.slots, {"leaves": told, "buffer": buffer}]])
         return self.slots
 
     def compare(self, original, candidate, reference=None, jittered=(), holds_nan=False, exact=False, level=None):
