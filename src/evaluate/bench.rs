@@ -187,9 +187,8 @@ impl Bench {
 
     /// Ends everything, for good: nothing is judged here any more, and nobody waits until all processes have ended.
     pub(super) fn leave(&self) {
-        self.ties.hurried.store(true, Ordering::Relaxed);
-        self.abandon(true);
         self.forker.hurry();
+        self.abandon(true);
     }
 
     /// Whether the process that all others come from has ended.
@@ -389,8 +388,7 @@ impl Bench {
 impl Drop for Bench {
     fn drop(&mut self) {
         // What still runs writes there: its parent removes it after that.
-        let is_left = self.ties.hurried.load(Ordering::Relaxed);
-        self.scratch.disable_cleanup(is_left);
+        self.scratch.disable_cleanup(self.forker.is_left());
     }
 }
 

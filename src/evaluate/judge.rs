@@ -338,15 +338,18 @@ impl Case<'_> {
         if self.effort.rough > 0 {
             let since = Instant::now();
             let mut measured = self.time(None)?;
-            if is_brief && is_contender(&measured.pairs, self.effort.contender) {
-                self.honesty()?;
-            }
+            let asks_more = is_brief && is_contender(&measured.pairs, self.effort.contender);
             if is_offer(&measured) {
                 measured = self.rivals(measured)?;
             }
             let is_offer = is_offer(&measured);
             self.measured.push(measured);
             self.lap("time", since);
+            if asks_more {
+                let since = Instant::now();
+                self.honesty()?;
+                self.lap("check", since);
+            }
             self.keep_as_twin();
             // Without torch contents are made on the host: so many do not fit there.
             let has_torch = !self.bench.environment().torch.is_empty();

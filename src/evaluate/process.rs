@@ -46,8 +46,6 @@ pub(super) enum Gone {
 pub(super) struct Ties {
     /// Set when nobody wants to know any more.
     pub(super) unwanted: AtomicBool,
-    /// Set when, besides, nobody needs the device afterwards: the end of processes is not waited for.
-    pub(super) hurried: AtomicBool,
     next: AtomicU64,
     /// Runners that are gone and whose buffers the comparer may still have open.
     left: Mutex<Vec<u64>>,
@@ -107,7 +105,7 @@ impl Runner {
     }
 
     fn stop(&mut self, why: Gone) -> Result<RunnerReply, Gone> {
-        if self.ties.hurried.load(Ordering::Relaxed) {
+        if self.child.is_left() {
             return Err(why);
         }
         self.child.kill();
@@ -122,7 +120,7 @@ impl Runner {
 
     /// How it ended, which is known to have happened.
     fn end(&mut self) -> Gone {
-        if self.ties.hurried.load(Ordering::Relaxed) {
+        if self.child.is_left() {
             return Gone::Unwanted;
         }
         let mut end = self.child.wait(Duration::from_secs(1));
@@ -215,7 +213,7 @@ impl Comparer {
 
     /// Asks and waits for the answer.
     pub(super) fn ask(&mut self, request: &ComparerRequest) -> Result<ComparerReply, ComparerError> {
-        if self.ties.hurried.load(Ordering::Relaxed) {
+        if self.child.is_left() {
             return Err(ComparerError::Other("stopped".to_owned()));
         }
         let since = Instant::now();

@@ -62,7 +62,7 @@ pub(super) struct Run<'a> {
     pub(super) refused: HashMap<Reason, (usize, String)>,
     /// Whether what was not done in time was given up.
     pub(super) is_late: bool,
-    /// That.
+    /// Candidates that were given up then.
     pub(super) left_over: Vec<Id>,
     /// Why a candidate could not be judged.
     pub(super) undecided: Option<String>,

@@ -112,7 +112,7 @@ pub struct Child {
 struct Shared {
     control: Mutex<UnixStream>,
     /// Whether nobody waits for the end of the forker and its children.
-    hurried: AtomicBool,
+    is_left: AtomicBool,
     /// Whom to tell of a child's end; `None` once the forker is gone.
     listeners: Mutex<Option<HashMap<u64, Sender<Ended>>>>,
 }
@@ -156,7 +156,7 @@ impl Forker {
         drop(theirs);
         let heard = mine.try_clone().map_err(start)?;
         let (control, listeners) = (Mutex::new(mine), Mutex::new(Some(HashMap::new())));
-        let shared = Arc::new(Shared { control, hurried: AtomicBool::new(false), listeners });
+        let shared = Arc::new(Shared { control, is_left: AtomicBool::new(false), listeners });
         let first = listen(heard, Arc::clone(&shared));
         let (environment, unfenced) = (Environment::default(), Vec::new());
         let (process, next) = (Some(process), AtomicU64::new(0));
@@ -210,7 +210,13 @@ impl Forker {
     /// From now on nobody waits for its children, nor for itself when it is dropped. They are ended when this process ends, or a moment
     /// after the drop: ending many that use a device keeps its driver busy for seconds, in which this process could not end either.
     pub fn hurry(&self) {
-        self.shared.hurried.store(true, Ordering::Relaxed);
+        self.shared.is_left.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether nobody waits for it and its children any more.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        self.shared.is_left()
     }
 
     /// Has it remove a folder once it and its children have ended.
@@ -264,7 +270,7 @@ impl Drop for Forker {
     fn drop(&mut self) {
         let Some(process) = self.process.take() else { return };
         let shared = Arc::clone(&self.shared);
-        if !shared.hurried.load(Ordering::Relaxed) {
+        if !shared.is_left() {
             return end(process, &shared);
         }
         std::thread::spawn(move || {
@@ -303,6 +309,12 @@ impl Child {
         Ok(self.ended.clone())
     }
 
+    /// Whether nobody waits for it and its forker any more: it ends with that.
+    #[must_use]
+    pub fn is_left(&self) -> bool {
+        self.shared.is_left()
+    }
+
     /// Ends it with everything that it started; [`Self::wait`] hears of it.
     pub fn kill(&self) {
         self.shared.kill(self.id);
@@ -318,8 +330,12 @@ impl Drop for Child {
 }
 
 impl Shared {
+    fn is_left(&self) -> bool {
+        self.is_left.load(Ordering::Relaxed)
+    }
+
     fn kill(&self, id: u64) {
-        if self.hurried.load(Ordering::Relaxed) {
+        if self.is_left() {
             return; // with all others, soon
         }
         // A forker that is gone has ended it already.

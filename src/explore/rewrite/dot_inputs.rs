@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Change, Skill, Subject, Turn};
+use super::{Skill, Subject, Turn};
 use crate::analysis::types::dtype::Number;
 use crate::analysis::types::{Facts, Value, infer};
 use crate::chance::Chance;
@@ -36,12 +36,11 @@ impl Skill for DotInputs {
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         let Some(found) = Products::of(subject) else { return Vec::new() };
-        let turn = |kind: &str, what: &str, edits: Vec<Edit>| {
-            let changes = vec![Change::Structure(what.to_owned())];
-            (!edits.is_empty()).then(|| Turn { kind: kind.to_owned(), edits, changes })
-        };
-        let exact = turn("dot_inputs", "factors as they were loaded", found.exact());
-        exact.into_iter().chain(turn("dot_inputs rounded", "factors in half precision", found.rounded())).collect()
+        let exact = Turn::of_structure("dot_inputs", "factors as they were loaded", found.exact());
+        exact
+            .into_iter()
+            .chain(Turn::of_structure("dot_inputs rounded", "factors in half precision", found.rounded()))
+            .collect()
     }
 }
 
@@ -80,7 +79,7 @@ impl<'a> Products<'a> {
         let given = given(kernel);
         let is_fp32 = |expr: &Expr| module.language_member(kernel, expr).as_deref() == Some("float32");
         let cast = |factor: &'a Expr| {
-            let plain = untransposed(subject, factor);
+            let plain = subject.untransposed(factor).unwrap_or(factor);
             let (value, name) = match plain.as_name() {
                 Some(name) => (*given.get(name)?.as_ref()?, Some(name)),
                 None => (plain, None),
@@ -190,20 +189,6 @@ fn given(kernel: &Kernel) -> BTreeMap<&str, Option<&Expr>> {
         }
     });
     given
-}
-
-/// `k` of `tl.trans(k)`, `k.T` and `k.trans()`.
-fn untransposed<'a>(subject: &Subject<'a>, expr: &'a Expr) -> &'a Expr {
-    let module = &subject.candidate.module;
-    match &expr.kind {
-        ExprKind::Attribute { value, name, .. } if name == "T" => value,
-        ExprKind::Call(call) => match (&call.func.kind, call.args.as_slice()) {
-            (ExprKind::Attribute { value, name, .. }, []) if name == "trans" => value,
-            (_, [one]) if module.language_member(subject.kernel, &call.func).as_deref() == Some("trans") => &one.value,
-            _ => expr,
-        },
-        _ => expr,
-    }
 }
 
 /// Whether what stands there may be of half precision: what is not known may.

@@ -1,6 +1,6 @@
 //! Products of fp32 tiles on tensor cores, three times for nearly the same precision.
 
-use super::{Change, Skill, Subject, Turn};
+use super::{Skill, Subject, Turn};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
 use crate::kernel::ast::{Arg, Call, Expr, ExprKind, walk_expressions};
@@ -31,18 +31,15 @@ impl Skill for DotPrecision {
     }
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        let (module, kernel) = (&subject.candidate.module, subject.kernel);
-        if kernel.has_error {
+        if subject.kernel.has_error {
             return Vec::new();
         }
         let mut edits = Vec::new();
-        walk_expressions(&kernel.body, &mut |expr| {
-            let is_product = |call: &&Call| module.language_member(kernel, &call.func).as_deref() == Some("dot");
+        walk_expressions(&subject.kernel.body, &mut |expr| {
+            let is_product = |call: &&Call| subject.member(call).as_deref() == Some("dot");
             edits.extend(expr.as_call().filter(is_product).and_then(thrice));
         });
-        let changes = vec![Change::Structure("tf32x3 for ieee".to_owned())];
-        let turn = Turn { kind: "dot_precision".to_owned(), edits, changes };
-        if turn.edits.is_empty() { Vec::new() } else { vec![turn] }
+        Turn::of_structure("dot_precision", "tf32x3 for ieee", edits).into_iter().collect()
     }
 }
 

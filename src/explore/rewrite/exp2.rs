@@ -4,7 +4,7 @@ mod fold;
 
 use std::collections::HashMap;
 
-use super::{Change, Skill, Subject, Turn};
+use super::{Skill, Subject, Turn};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
 use crate::kernel::ast::{Arg, Call, Expr, ExprKind, walk_expressions, walk_statements};
@@ -42,14 +42,11 @@ impl Skill for Exp2 {
         if subject.kernel.has_error {
             return Vec::new();
         }
-        let turn = |kind: &str, what: &str, edits: Vec<Edit>| {
-            let changes = vec![Change::Structure(what.to_owned())];
-            (!edits.is_empty()).then(|| Turn { kind: kind.to_owned(), edits, changes })
-        };
         let folded = Rewrite::of(subject).folded();
-        let folded =
-            folded.and_then(|folded| turn("exp2 folded", "exp2 for exp, with its factor in the scale", folded.edits()));
-        let plain = turn("exp2", "exp2 for exp", Rewrite::of(subject).plain().edits());
+        let folded = folded.and_then(|folded| {
+            Turn::of_structure("exp2 folded", "exp2 for exp, with its factor in the scale", folded.edits())
+        });
+        let plain = Turn::of_structure("exp2", "exp2 for exp", Rewrite::of(subject).plain().edits());
         folded.into_iter().chain(plain).collect()
     }
 }

@@ -35,9 +35,9 @@ impl Skill for GroupedOrder {
     }
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        let is_product = calls(subject.kernel).iter().any(|(_, call)| member(subject, call).as_deref() == Some("dot"));
+        let is_product = calls(subject.kernel).iter().any(|(_, call)| subject.member(call).as_deref() == Some("dot"));
         let is_grouped =
-            calls(subject.kernel).iter().any(|(_, call)| member(subject, call).as_deref() == Some("swizzle2d"));
+            calls(subject.kernel).iter().any(|(_, call)| subject.member(call).as_deref() == Some("swizzle2d"));
         if !is_product || is_grouped || subject.kernel.has_error {
             return Vec::new();
         }
@@ -66,14 +66,10 @@ fn calls(kernel: &Kernel) -> Vec<(&Expr, &Call)> {
     found
 }
 
-fn member(subject: &Subject<'_>, call: &Call) -> Option<String> {
-    subject.candidate.module.language_member(subject.kernel, &call.func)
-}
-
 /// The axis of `tl.program_id(…)`.
 fn axis(subject: &Subject<'_>, expr: &Expr) -> Option<i64> {
     let call = expr.as_call()?;
-    let is_id = member(subject, call).as_deref() == Some("program_id");
+    let is_id = subject.member(call).as_deref() == Some("program_id");
     let axis = call.argument("axis", Some(0)).filter(|_| is_id)?;
     i64::try_from(axis.as_int()?).ok()
 }
@@ -87,7 +83,7 @@ fn two_axes(subject: &Subject<'_>, group: i64, is_turned: bool) -> Option<Vec<Ed
     let mut edits = Vec::new();
     let mut seen = [false; 2];
     for (expr, call) in calls(subject.kernel) {
-        if member(subject, call).as_deref() != Some("program_id") {
+        if subject.member(call).as_deref() != Some("program_id") {
             continue;
         }
         let at = usize::try_from(axis(subject, expr)?).ok()?;

@@ -10,7 +10,7 @@ use crate::analysis::types::access::leftmost;
 use crate::chance::Chance;
 use crate::explore::tree::Step;
 use crate::kernel::Kernel;
-use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use crate::rules::Edit;
 use crate::syntax::Span;
 
@@ -121,7 +121,7 @@ fn loaded(subject: &Subject<'_>, value: &Expr, written: &[&str]) -> Loaded {
     value.walk(&mut |expr| {
         let Some(call) = expr.as_call() else { return };
         let is_method = matches!(&call.func.kind, ExprKind::Attribute { name, .. } if METHODS.contains(&name.as_str()));
-        match member(subject, call).as_deref() {
+        match subject.member(call).as_deref() {
             Some("load") => {
                 let from = call.argument("pointer", Some(0)).and_then(|pointer| root(subject, pointer));
                 let is_volatile = call.argument("volatile", None).is_some();
@@ -140,16 +140,12 @@ fn loaded(subject: &Subject<'_>, value: &Expr, written: &[&str]) -> Loaded {
     found
 }
 
-fn member(subject: &Subject<'_>, call: &Call) -> Option<String> {
-    subject.candidate.module.language_member(subject.kernel, &call.func)
-}
-
 /// The parameters that the loop writes to; `None` where nobody can tell.
 fn written<'a>(subject: &Subject<'a>, body: &[Stmt]) -> Option<Vec<&'a str>> {
     let (mut all, mut is_known) = (Vec::new(), true);
     walk_expressions(body, &mut |expr| {
         let Some(call) = expr.as_call() else { return };
-        let writes = match member(subject, call) {
+        let writes = match subject.member(call) {
             Some(name) => name == "store" || name.starts_with("atomic"),
             // Methods of tiles write nothing, those of descriptors and functions of the user's may.
             None => match &call.func.kind {

@@ -1,7 +1,7 @@
 //! What a launch passes for the parameters of a kernel.
 
 use super::Subject;
-use super::written::{bindings, grid_of, is_steady};
+use super::written::{bindings, grid_of, is_steady, tuple_of};
 use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, has_star, walk_statements};
 use crate::kernel::{Host, Launch};
 use crate::syntax::Span;
@@ -38,11 +38,7 @@ pub(super) fn programs_along<'a>(
     axis: usize,
 ) -> Option<(&'a Expr, Option<&'a str>)> {
     let grid = grid_of(&subject.candidate.module, launch)?;
-    let (tuple, meta) = match &grid.kind {
-        ExprKind::Lambda { params, body } => (body.as_ref(), params.first().map(String::as_str)),
-        _ => (grid, None),
-    };
-    let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &tuple.kind else { return None };
+    let (_, parts, meta) = tuple_of(grid)?;
     Some((parts.get(axis)?, meta))
 }
 

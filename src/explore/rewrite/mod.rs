@@ -52,7 +52,7 @@ use crate::analysis::types::{Facts, infer};
 use crate::api::Target;
 use crate::chance::Chance;
 use crate::kernel::Kernel;
-use crate::kernel::ast::{ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
 use crate::protocol::{Source, Workload};
 use crate::rules::Edit;
 use crate::workload::{launch_of_candidate, numbers_of_comment};
@@ -66,6 +66,14 @@ pub(super) struct Turn {
     pub(super) kind: String,
     pub(super) edits: Vec<Edit>,
     pub(super) changes: Vec<Change>,
+}
+
+impl Turn {
+    /// One that builds something otherwise; `None` where nothing is changed.
+    fn of_structure(kind: &str, what: &str, edits: Vec<Edit>) -> Option<Self> {
+        let changes = vec![Change::Structure(what.to_owned())];
+        (!edits.is_empty()).then(|| Self { kind: kind.to_owned(), edits, changes })
+    }
 }
 
 /// A way to make other candidates of one.
@@ -163,10 +171,27 @@ impl<'a> Subject<'a> {
     fn has_product(&self) -> bool {
         let mut found = false;
         walk_expressions(&self.kernel.body, &mut |expr| {
-            let of = |func| self.candidate.module.language_member(self.kernel, func);
-            found |= expr.as_call().is_some_and(|call| of(&call.func).as_deref() == Some("dot"));
+            found |= expr.as_call().is_some_and(|call| self.member(call).as_deref() == Some("dot"));
         });
         found
+    }
+
+    /// What of `triton.language` is called, if it is.
+    fn member(&self, call: &Call) -> Option<String> {
+        self.candidate.module.language_member(self.kernel, &call.func)
+    }
+
+    /// `k` of `tl.trans(k)`, `k.T` and `k.trans()`.
+    fn untransposed<'e>(&self, expr: &'e Expr) -> Option<&'e Expr> {
+        match &expr.kind {
+            ExprKind::Attribute { value, name, .. } if name == "T" => Some(value),
+            ExprKind::Call(call) => match (&call.func.kind, call.args.as_slice()) {
+                (ExprKind::Attribute { value, name, .. }, []) if name == "trans" => Some(value),
+                (_, [one]) if self.member(call).as_deref() == Some("trans") => Some(&one.value),
+                _ => None,
+            },
+            _ => None,
+        }
     }
 
     /// What the kernel computes whatever launches pass: those are numbers that may be turned later.

@@ -171,12 +171,8 @@ impl<'a> Rows<'a> {
             }
         });
         let [value] = found.as_slice() else { return None };
-        let call = value.as_call().filter(|call| self.member(call).as_deref() == Some("zeros"))?;
+        let call = value.as_call().filter(|call| self.subject.member(call).as_deref() == Some("zeros"))?;
         Some((call.argument("shape", Some(0))?, call.argument("dtype", Some(1))?))
-    }
-
-    fn member(&self, call: &Call) -> Option<String> {
-        self.subject.candidate.module.language_member(self.subject.kernel, &call.func)
     }
 
     /// Whether something differs from round to round; `None` where it is not known to work on each element alone.
@@ -202,7 +198,7 @@ impl<'a> Rows<'a> {
     }
 
     fn call(&mut self, call: &'a Call) -> Option<bool> {
-        let name = self.member(call);
+        let name = self.subject.member(call);
         if let ExprKind::Attribute { value, name: method, .. } = &call.func.kind
             && name.is_none()
         {

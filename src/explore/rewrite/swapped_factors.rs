@@ -1,9 +1,9 @@
 //! Products the other way round: Bᵀ·Aᵀ is (A·B)ᵀ.
 
-use super::{Change, Skill, Subject, Turn, indent_of};
+use super::{Skill, Subject, Turn, indent_of, names};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
-use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::rules::Edit;
 use crate::syntax::Span;
 
@@ -40,9 +40,7 @@ impl Skill for SwappedFactors {
             }
         });
         edits.sort_by_key(|edit: &Edit| (edit.span.start, edit.span.end));
-        let changes = vec![Change::Structure("the transposed product".to_owned())];
-        let turn = Turn { kind: "swapped_factors".to_owned(), edits, changes };
-        if turn.edits.is_empty() { Vec::new() } else { vec![turn] }
+        Turn::of_structure("swapped_factors", "the transposed product", edits).into_iter().collect()
     }
 }
 
@@ -70,10 +68,9 @@ fn sums_of<'a>(subject: &Subject<'_>, body: &'a [Stmt], at: usize) -> Vec<Sum<'a
     }
     let sums = body[..at].iter().enumerate().filter_map(|(first, stmt)| {
         let (name, sizes) = begins(subject, stmt)?;
-        let between = body[first + 1..at].iter();
         let products = added(subject, &body[at], name)?;
         let is_turned = body.get(at + 1).is_some_and(|next| is_transposed(subject, next, name));
-        let is_used = between.clone().any(|stmt| mentions(stmt, name));
+        let is_used = names::uses(&body[first + 1..at], name) > 0;
         (!is_used && !is_turned && !products.is_empty()).then_some(Sum { name, sizes, products })
     });
     sums.collect()
@@ -84,7 +81,7 @@ fn begins<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<(&'a str, [&'a Ex
     let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };
     let call = value.as_call().filter(|call| !call.has_star())?;
-    if !matches!(member(subject, call).as_deref(), Some("zeros" | "full")) {
+    if !matches!(subject.member(call).as_deref(), Some("zeros" | "full")) {
         return None;
     }
     let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &call.argument("shape", Some(0))?.kind else { return None };
@@ -113,7 +110,7 @@ fn added<'a>(subject: &Subject<'_>, around: &'a Stmt, name: &str) -> Option<Vec<
 fn addition<'a>(subject: &Subject<'_>, stmt: &'a Stmt, name: &str) -> Option<(&'a Call, usize)> {
     let is_name = |expr: &Expr| expr.as_name() == Some(name);
     let product = |expr: &'a Expr| {
-        let call = expr.as_call().filter(|call| !call.has_star() && member(subject, call).as_deref() == Some("dot"))?;
+        let call = expr.as_call().filter(|call| !call.has_star() && subject.member(call).as_deref() == Some("dot"))?;
         call.argument("input", Some(0)).and(call.argument("other", Some(1)))?;
         Some(call)
     };
@@ -145,7 +142,7 @@ fn addition<'a>(subject: &Subject<'_>, stmt: &'a Stmt, name: &str) -> Option<(&'
 fn is_transposed(subject: &Subject<'_>, stmt: &Stmt, name: &str) -> bool {
     let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return false };
     let is_name = |expr: &Expr| expr.as_name() == Some(name);
-    let of = value.as_call().filter(|call| member(subject, call).as_deref() == Some("trans"));
+    let of = value.as_call().filter(|call| subject.member(call).as_deref() == Some("trans"));
     targets.iter().all(is_name) && of.is_some_and(|call| call.args.iter().all(|arg| is_name(&arg.value)))
 }
 
@@ -161,7 +158,7 @@ impl Sum<'_> {
         for product in &self.products {
             let [left, right] = [product.argument("input", Some(0))?, product.argument("other", Some(1))?];
             for (place, factor) in [(left, right), (right, left)] {
-                let text = match untransposed(subject, factor) {
+                let text = match subject.untransposed(factor) {
                     Some(inner) => slice(inner.span),
                     None => format!("{trans}({})", slice(factor.span)),
                 };
@@ -174,35 +171,11 @@ impl Sum<'_> {
     }
 }
 
-/// `k` of `tl.trans(k)`, `k.T` and `k.trans()`.
-fn untransposed<'a>(subject: &Subject<'_>, expr: &'a Expr) -> Option<&'a Expr> {
-    match &expr.kind {
-        ExprKind::Attribute { value, name, .. } if name == "T" => Some(value),
-        ExprKind::Call(call) => match (&call.func.kind, call.args.as_slice()) {
-            (_, [only]) if member(subject, call).as_deref() == Some("trans") && only.keyword.is_none() => {
-                Some(&only.value)
-            }
-            (ExprKind::Attribute { value, name, .. }, []) if name == "trans" => Some(value),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
-fn member(subject: &Subject<'_>, call: &Call) -> Option<String> {
-    subject.candidate.module.language_member(subject.kernel, &call.func)
-}
-
+/// How often a name stands in an expression.
 fn uses(expr: &Expr, name: &str) -> usize {
     let mut count = 0;
     expr.walk(&mut |expr| count += usize::from(expr.as_name() == Some(name)));
     count
-}
-
-fn mentions(stmt: &Stmt, name: &str) -> bool {
-    let mut found = false;
-    walk_expressions(std::slice::from_ref(stmt), &mut |expr| found |= expr.as_name() == Some(name));
-    found
 }
 
 #[cfg(test)]

@@ -68,6 +68,16 @@ pub(super) fn is_used_once(host: &Host, name: &str) -> bool {
     count == 2
 }
 
+/// A grid without its function: the tuple, its parts, and by what name they have the constants of the kernel.
+pub(super) fn tuple_of(grid: &Expr) -> Option<(&Expr, &[Expr], Option<&str>)> {
+    let (tuple, meta) = match &grid.kind {
+        ExprKind::Lambda { params, body } => (body.as_ref(), Some(params.first()?.as_str())),
+        _ => (grid, None),
+    };
+    let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &tuple.kind else { return None };
+    Some((tuple, parts, meta))
+}
+
 /// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers, and what is computed of them.
 pub(super) fn is_steady(expr: &Expr) -> bool {
     match &expr.kind {

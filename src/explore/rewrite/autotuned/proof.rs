@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::kind::{At, Kind, Tiles};
 use crate::analysis::types::access::pointers;
 use crate::explore::rewrite::Subject;
-use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions};
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions};
 
 /// What works across the lanes of a tile in another way than a sum does, or keeps pointers where nobody sees them.
 const ACROSS: [&str; 15] = [
@@ -189,7 +189,7 @@ impl<'a> Proof<'a> {
 
     fn rounds(&mut self, target: &'a Expr, iter: &'a Expr, body: &'a [Stmt]) -> Option<()> {
         let call = iter.as_call().filter(|call| !call.has_star())?;
-        let member = self.member(call);
+        let member = self.subject.member(call);
         let is_range =
             call.func.as_name() == Some("range") || matches!(member.as_deref(), Some("range" | "static_range"));
         let parts: Vec<&Expr> = call.args.iter().filter(|arg| arg.keyword.is_none()).map(|arg| &arg.value).collect();
@@ -386,9 +386,5 @@ impl<'a> Proof<'a> {
     fn tile(&self, expr: &Expr) -> Option<usize> {
         let name = expr.as_name()?;
         self.tiles.iter().position(|tile| *tile == name)
-    }
-
-    fn member(&self, call: &Call) -> Option<String> {
-        self.subject.candidate.module.language_member(self.subject.kernel, &call.func)
     }
 }

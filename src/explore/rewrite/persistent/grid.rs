@@ -2,7 +2,7 @@
 
 use crate::analysis::types::access::pointers;
 use crate::explore::rewrite::launched::{innermost, only_launch, passed};
-use crate::explore::rewrite::written::{grid_of, is_settled, is_steady, is_used_once};
+use crate::explore::rewrite::written::{grid_of, is_settled, is_steady, is_used_once, tuple_of};
 use crate::explore::rewrite::{Subject, fresh, indent_of};
 use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Binding, Host, Launch};
@@ -38,11 +38,7 @@ impl<'a> Grid<'a> {
         let launch = only_launch(subject)?;
         let host = &module.hosts[launch.host?];
         let grid = grid_of(module, launch)?;
-        let (tuple, meta) = match &grid.kind {
-            ExprKind::Lambda { params, body } => (body.as_ref(), Some(params.first()?.as_str())),
-            _ => (grid, None),
-        };
-        let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &tuple.kind else { return None };
+        let (tuple, parts, meta) = tuple_of(grid)?;
         let slice = text.get(tuple.span.start..tuple.span.end)?;
         let is_plain = slice.starts_with(['(', '[']) && !slice.contains(['#', '\n']) && parts.len() <= 2;
         let statement = innermost(host, tuple.span).filter(|_| is_plain && !module.bindings.contains_key("min"))?;

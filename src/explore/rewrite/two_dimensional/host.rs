@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Names;
 use crate::explore::rewrite::launched::{only_launch, passed};
 use crate::explore::rewrite::names::in_expr;
-use crate::explore::rewrite::written::{bindings, certain, grid_of, is_settled, is_steady, only_value};
+use crate::explore::rewrite::written::{bindings, certain, grid_of, is_settled, is_steady, only_value, tuple_of};
 use crate::explore::rewrite::{Subject, has_word};
 use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, has_star, walk_statements};
 use crate::kernel::{Host, Launch, Module};
@@ -32,11 +32,7 @@ impl<'a> Site<'a> {
         let launch = only_launch(subject).filter(|launch| !has_star(&launch.args))?;
         let host = &module.hosts[launch.host?];
         let grid = grid_of(module, launch)?;
-        let (tuple, meta) = match &grid.kind {
-            ExprKind::Lambda { params, body } => (body.as_ref(), Some(params.first()?.as_str())),
-            _ => (grid, None),
-        };
-        let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &tuple.kind else { return None };
+        let (_, parts, meta) = tuple_of(grid)?;
         let (programs, others) = parts.split_first()?;
         let written = text.get(launch.grid.span.start..launch.grid.span.end)?;
         // The commas of `k[a, b](…)` are no part of it.
@@ -170,8 +166,7 @@ impl<'a> Site<'a> {
         let module = &self.subject.candidate.module;
         let triton = module.imports.aliases_of("triton").into_iter().next()?;
         let grid = grid_of(module, self.launch)?;
-        let tuple = if let ExprKind::Lambda { body, .. } = &grid.kind { body } else { grid };
-        let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &tuple.kind else { return None };
+        let (_, parts, _) = tuple_of(grid)?;
         let (count, _) = quotient(module, parts.first()?)?;
         let (count, columns) = (self.slice(count)?, self.slice(self.passed(columns)?)?);
         let is_hidden =

@@ -10,7 +10,7 @@ impl<'a> Proof<'a> {
         if call.has_star() {
             return None;
         }
-        let member = self.member(call);
+        let member = self.subject.member(call);
         match (member.as_deref(), call.func.as_name()) {
             (Some(axis @ ("program_id" | "num_programs")), _) => {
                 let at = usize::try_from(call.argument("axis", Some(0))?.as_int()?).ok()?;
@@ -145,7 +145,7 @@ impl<'a> Proof<'a> {
     fn access(&mut self, call: &'a Call) -> Option<At> {
         self.values(call)?;
         let at = self.value(call.argument("pointer", Some(0))?)?;
-        let is_store = self.member(call).as_deref() == Some("store");
+        let is_store = self.subject.member(call).as_deref() == Some("store");
         let mask = match call.argument("mask", Some(if is_store { 2 } else { 1 })) {
             Some(mask) => self.value(mask)?,
             None => At::default(),
