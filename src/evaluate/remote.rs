@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::bench::lock;
-use super::judge::{Effort, Task};
+use super::effort::Effort;
+use super::judge::Task;
 use super::pool::Evaluator;
 use super::verdict::Verdict;
 use crate::protocol::{Environment, PROTOCOL, Workload, read_frame, write_frame};
