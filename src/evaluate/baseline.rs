@@ -9,6 +9,7 @@ use super::bench::{Bench, lock, lock_first};
 use super::beyond::Large;
 use super::devices::memory;
 use super::floor::Needs;
+use super::measure::block_bytes;
 use super::original::Original;
 use super::precision::{Lifted, NO_REFERENCE};
 use super::sanitizer::{self, Tool};
@@ -187,8 +188,17 @@ impl Baseline {
 
     /// Bytes of the device that the recorded call of the original takes, if that is known by now.
     pub(super) fn device_memory(&self) -> u64 {
+        self.if_known(|ready| ready.ran.device_memory)
+    }
+
+    /// Bytes that the results of a block of timed calls take, if that is known by now.
+    pub(super) fn results(&self) -> u64 {
+        self.if_known(|ready| block_bytes(&ready.ran.results))
+    }
+
+    fn if_known(&self, of: impl FnOnce(&Ready) -> u64) -> u64 {
         match self.known[0].try_lock().as_deref() {
-            Ok(Found::Known(Known::Ready(ready))) => ready.ran.device_memory,
+            Ok(Found::Known(Known::Ready(ready))) => of(ready),
             _ => 0,
         }
     }

@@ -224,6 +224,7 @@ impl Bench {
             readable,
             memory: self.limits.memory,
             device_memory: 0,
+            results: 0,
             processes: self.limits.processes,
             output: self.limits.output,
             token: self.secret(),

@@ -76,6 +76,7 @@ impl Baseline {
         };
         // Nobody else is to lack the memory.
         let _exclusive = bench.exclusive()?;
+        bench.drop_slots(Vec::new())?;
         if let Some(lifted) = self.lifted() {
             lifted.end();
         }
@@ -131,6 +132,7 @@ impl Case<'_> {
         };
         let Known::Ready(level) = self.baseline.known(self.bench, 0)? else { return Ok(()) };
         let _exclusive = self.bench.exclusive()?;
+        self.bench.drop_slots(Vec::new())?;
         let (ran, slot) = match self.run(&large.call) {
             Ok(ran) => ran,
             // It may tune itself anew for such a size, or take scratch memory that nobody has.

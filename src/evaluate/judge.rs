@@ -174,6 +174,8 @@ impl Bench {
         let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
             let mut fence = self.fence("candidate", false, readable)?;
             fence.device_memory = self.device_memory(baseline.device_memory());
+            // Of many candidates at once, on a small device, too.
+            fence.results = baseline.results().min(fence.device_memory / 64);
             let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
             let runner = baseline.original.first(self, start)?;
             Ok((baseline, runner, fence))

@@ -394,6 +394,11 @@ fn block(results: &Exported) -> usize {
     usize::try_from(BLOCK_BYTES / each.max(1)).unwrap_or(BLOCK).clamp(1, BLOCK)
 }
 
+/// Bytes that the results of a block take.
+pub(super) fn block_bytes(results: &Exported) -> u64 {
+    results.rough_bytes() * block(results) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

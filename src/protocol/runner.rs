@@ -60,6 +60,8 @@ pub struct Fence {
     pub memory: u64,
     /// Bytes of memory on the device; 0 for no limit.
     pub device_memory: u64,
+    /// Bytes that the results of a block of calls are likely to take; 0 where nobody knows.
+    pub results: u64,
     /// Processes at once, and threads beyond those that torch and the driver start; 0 for no limit.
     pub processes: u64,
     /// Bytes that it may write into one file, and print.

@@ -14,8 +14,12 @@ use super::{compare, describe, failed, lacks_memory, raw};
 use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 
-/// No more than one part in so many of the device's memory is held ready without being used.
+/// One part in so many of the device's memory may be held ready without being used, whatever the others need.
 const SHARE_READY: u64 = 16;
+/// More is given back where less than one part in so many is free. That takes a fifth of a second, in which all wait.
+const SHARE_FREE: u64 = 4;
+/// Asking what is free takes milliseconds beside other processes: it is asked once in so many times.
+const SELDOM: u32 = 32;
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream) {
@@ -52,11 +56,13 @@ pub(super) struct Comparer<'py> {
     device: &'static str,
     slots: HashMap<u32, Bound<'py, PyList>>,
     buffers: Buffers,
+    /// So often more was held ready than needs no question.
+    held: u32,
 }
 
 impl<'py> Comparer<'py> {
     pub(super) fn new(py: Python<'py>, device: &'static str) -> PyResult<Self> {
-        Ok(Self { py, torch: py.import("torch")?, device, slots: HashMap::new(), buffers: Buffers::default() })
+        Ok(Self { py, torch: py.import("torch")?, device, slots: HashMap::new(), buffers: Buffers::default(), held: 0 })
     }
 
     pub(super) fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
@@ -80,7 +86,8 @@ impl<'py> Comparer<'py> {
             }
             ComparerRequest::Drop { slots } => {
                 slots.iter().for_each(|slot| drop(self.slots.remove(slot)));
-                self.trim()?;
+                // Whoever has nothing to be forgotten wants the memory.
+                self.trim(slots.is_empty())?;
                 Ok(ComparerReply::Done)
             }
             ComparerRequest::Compare { original, candidate, reference, jittered, holds_nan, exact, level } => {
@@ -111,20 +118,27 @@ impl<'py> Comparer<'py> {
         }
     }
 
-    /// Gives back memory of the device that torch has ready for this process alone, where it is much: runners want it.
-    fn trim(&self) -> PyResult<()> {
+    /// Gives back memory of the device that torch has ready for this process alone, where it is much and runners want it.
+    fn trim(&mut self, is_wanted: bool) -> PyResult<()> {
         if self.device != "cuda" {
             return Ok(());
         }
         let cuda = self.torch.getattr("cuda")?;
-        // Known to torch by itself: the driver takes milliseconds to answer beside other processes.
+        // Known to torch by itself, other than what is free.
         let total: u64 = cuda.call_method1("get_device_properties", (0,))?.getattr("total_memory")?.extract()?;
         let known = cuda.call_method0("memory_stats_as_nested_dict")?;
         if known.is_empty()? {
             return Ok(()); // nothing was allocated yet
         }
         let bytes = |what: &str| known.get_item(what)?.get_item("all")?.get_item("current")?.extract::<u64>();
-        if bytes("reserved_bytes")?.saturating_sub(bytes("allocated_bytes")?) > total / SHARE_READY {
+        if bytes("reserved_bytes")?.saturating_sub(bytes("allocated_bytes")?) <= total / SHARE_READY {
+            return Ok(());
+        }
+        self.held = self.held.wrapping_add(1);
+        let is_wanted = is_wanted
+            || self.held.is_multiple_of(SELDOM)
+                && cuda.call_method1("mem_get_info", (0,))?.get_item(0)?.extract::<u64>()? < total / SHARE_FREE;
+        if is_wanted {
             cuda.call_method0("empty_cache")?;
         }
         Ok(())

@@ -18,6 +18,9 @@ use crate::protocol::runner::{Buffer, Exported, Leaf, LeafValue};
 /// Tensors begin at multiples of so many bytes.
 const ALIGNED: u64 = 256;
 
+/// The buffer begins with no more bytes than these.
+const MOST_EXPECTED: u64 = 256 << 20;
+
 /// Where results are put for the comparer.
 pub(super) enum Outlet {
     /// Memory of the device.
@@ -36,6 +39,8 @@ pub(super) struct Exporter<'py> {
     tensor: Bound<'py, PyAny>,
     reader: Reader<'py>,
     pub(super) outlet: Outlet,
+    /// The buffer begins with so many bytes: each time that it grows, the comparer opens another one, for which all wait.
+    expected: u64,
     /// A size, and how many steps along it are given.
     pub(super) tail: Option<(i64, i64)>,
 }
@@ -69,10 +74,17 @@ impl Known {
 type Copies<'py> = Vec<(u64, Bound<'py, PyAny>, u64)>;
 
 impl<'py> Exporter<'py> {
-    pub(super) fn new(py: Python<'py>, outlet: Outlet) -> PyResult<Self> {
+    /// `expected` is how many bytes of results are likely.
+    pub(super) fn new(py: Python<'py>, outlet: Outlet, expected: u64) -> PyResult<Self> {
         let is_raw = raw::is_raw(py);
         let tensor = if is_raw { raw::tensor_class(py) } else { py.import("torch")?.getattr("Tensor")? };
-        Ok(Self { reader: Reader::new(py, tensor.clone(), !is_raw)?, tensor, outlet, tail: None })
+        Ok(Self {
+            reader: Reader::new(py, tensor.clone(), !is_raw)?,
+            tensor,
+            outlet,
+            expected: expected.min(MOST_EXPECTED),
+            tail: None,
+        })
     }
 
     /// Describes results of several calls and puts their bytes where the comparer finds them.
@@ -196,7 +208,7 @@ impl<'py> Exporter<'py> {
             Outlet::Device { address, size } => {
                 if *size < needed {
                     // The old buffer stays: the comparer may have it open. All old ones together are no larger than this.
-                    let larger = needed.max(2 * *size);
+                    let larger = needed.max(2 * *size).max(self.expected);
                     (*address, *size) = (allocate(self.tensor.py(), usize::try_from(larger)?)?, larger);
                 }
                 for (at, tensor, bytes) in copies {

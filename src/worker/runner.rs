@@ -144,7 +144,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         let threads_before = threads.call0()?.extract()?;
         let outlet =
             if simulated { Outlet::File(fence.scratch.clone()) } else { Outlet::Device { address: 0, size: 0 } };
-        let exporter = Exporter::new(py, outlet)?;
+        let exporter = Exporter::new(py, outlet, fence.results)?;
         py.import("sys")?.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
