@@ -1,23 +1,15 @@
 //! Loads that every round of a loop repeats.
 
-use super::knobs::BUILTINS;
 use super::lines::{line_start, lines_with_comments};
+use super::loads::{Loaded, loaded, written};
 use super::names::{bound_by, in_expr};
-use super::pointwise::METHODS;
-use super::written::{bindings, only_value};
+use super::written::bindings;
 use super::{Change, Skill, Subject, Turn, indent_of};
-use crate::analysis::types::access::leftmost;
 use crate::chance::Chance;
 use crate::explore::tree::Step;
-use crate::kernel::Kernel;
-use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use crate::kernel::ast::{Expr, Stmt, StmtKind, walk_statements};
 use crate::rules::Edit;
 use crate::syntax::Span;
-
-/// How many names are followed to the parameter that a pointer starts from.
-const DEPTH: usize = 8;
-/// What a statement that moves may not call: it does something, or something else each time.
-const ACTS: [&str; 8] = ["store", "atomic", "device_", "debug_", "inline_asm", "rand", "clock", "globaltimer"];
 
 /// Puts what a loop loads in each round, at the same place and with the same mask, before the loop, with what that is computed from.
 /// Triton leaves such loads where they stand, since it does not know that nothing is written there.
@@ -105,77 +97,6 @@ fn once<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<(&'a str, &'a Expr)
     let name = target.as_name()?;
     let is_param = subject.kernel.params.iter().any(|param| param.name == name);
     (!is_param && bindings(&subject.kernel.body, name).len() == 1).then_some((name, value))
-}
-
-/// What a value loads.
-#[derive(PartialEq)]
-enum Loaded {
-    None,
-    Some,
-    /// Nobody can tell, or it is something else in each round.
-    Unknown,
-}
-
-fn loaded(subject: &Subject<'_>, value: &Expr, written: &[&str]) -> Loaded {
-    let mut found = Loaded::None;
-    value.walk(&mut |expr| {
-        let Some(call) = expr.as_call() else { return };
-        let is_method = matches!(&call.func.kind, ExprKind::Attribute { name, .. } if METHODS.contains(&name.as_str()));
-        match subject.member(call).as_deref() {
-            Some("load") => {
-                let from = call.argument("pointer", Some(0)).and_then(|pointer| root(subject, pointer));
-                let is_volatile = call.argument("volatile", None).is_some();
-                let is_steady = from.is_some_and(|from| !written.contains(&from)) && !is_volatile && !call.has_star();
-                found = if is_steady && found != Loaded::Unknown { Loaded::Some } else { Loaded::Unknown };
-            }
-            Some(name) if ACTS.iter().any(|act| name.rsplit('.').next().is_some_and(|last| last.starts_with(act))) => {
-                found = Loaded::Unknown;
-            }
-            Some(_) => {}
-            None if is_method => {}
-            // A function of the user's may do anything.
-            None => found = Loaded::Unknown,
-        }
-    });
-    found
-}
-
-/// The parameters that the loop writes to; `None` where nobody can tell.
-fn written<'a>(subject: &Subject<'a>, body: &[Stmt]) -> Option<Vec<&'a str>> {
-    let (mut all, mut is_known) = (Vec::new(), true);
-    walk_expressions(body, &mut |expr| {
-        let Some(call) = expr.as_call() else { return };
-        let writes = match subject.member(call) {
-            Some(name) => name == "store" || name.starts_with("atomic"),
-            // Methods of tiles write nothing, those of descriptors and functions of the user's may.
-            None => match &call.func.kind {
-                ExprKind::Attribute { name, .. } => !METHODS.contains(&name.as_str()),
-                ExprKind::Name(name) => !BUILTINS.contains(&name.as_str()),
-                _ => true,
-            },
-        };
-        if writes {
-            match call.argument("pointer", Some(0)).and_then(|pointer| root(subject, pointer)) {
-                Some(to) => all.push(to),
-                None => is_known = false,
-            }
-        }
-    });
-    is_known.then_some(all)
-}
-
-/// The parameter that a pointer starts from.
-fn root<'a>(subject: &Subject<'a>, pointer: &Expr) -> Option<&'a str> {
-    let kernel: &'a Kernel = subject.kernel;
-    let mut name = leftmost(pointer)?;
-    for _ in 0..DEPTH {
-        if bindings(&kernel.body, name).is_empty() {
-            return kernel.params.iter().map(|param| param.name.as_str()).find(|param| *param == name);
-        }
-        // None of `pointer += step`.
-        name = leftmost(only_value(&kernel.body, name)?)?;
-    }
-    None
 }
 
 #[cfg(test)]

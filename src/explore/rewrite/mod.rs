@@ -20,6 +20,7 @@ mod launch_options;
 mod launched;
 mod lift;
 mod lines;
+mod loads;
 mod loop_options;
 mod looped;
 mod masked;
@@ -31,6 +32,7 @@ mod persistent;
 mod pointwise;
 mod product_tiles;
 mod reaching;
+mod recomputed;
 mod resident;
 mod rounds;
 mod rounds_at_once;
@@ -131,6 +133,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &two_dimensional::TwoDimensional,
     &single_tile::SingleTile,
     &looped::Looped,
+    &recomputed::Recomputed,
     &one_configuration::OneConfiguration,
     &autotuned::Autotuned,
     &grouped_order::GroupedOrder,
