@@ -4,7 +4,7 @@ use super::lines::{line_start, lines_of};
 use super::loads::{Loaded, loaded, root, written};
 use super::names::{bound_in, in_expr, uses};
 use super::written::{assigned, bindings};
-use super::{Change, Skill, Subject, Turn, fresh, indent_of};
+use super::{Skill, Subject, Turn, fresh, indent_of};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
