@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::bench::{Bench, Limits};
 use super::judge::Task;
 use super::model::{Gpu, Predictor};
+use super::profile::Profiles;
 use super::remote::{Elsewhere, Hello, Remote};
 use super::verdict::Verdict;
 use super::{Devices, devices};
@@ -202,6 +203,20 @@ impl Evaluator {
             && let Some((bench, _)) = benches.first()
         {
             bench.go_ahead(task, wanted);
+        }
+    }
+
+    /// Counts what these kernels do in the first call of a task's original, where the machine allows that. Blocks for seconds.
+    ///
+    /// # Errors
+    /// Why nothing was counted.
+    pub fn profile(&self, task: &Task, kernels: &[String], is_unwanted: &dyn Fn() -> bool) -> Result<Profiles, String> {
+        match &self.0 {
+            Place::Here(benches) => match benches.first() {
+                Some((bench, _)) => bench.profile(task, kernels, is_unwanted),
+                None => Err("there is no device".to_owned()),
+            },
+            Place::There(_) | Place::Nowhere(_) => Err("the device is not here".to_owned()),
         }
     }
 

@@ -4,23 +4,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, lock_first, project};
 use super::judge::{Case, Task};
 use super::original::last_line;
 use super::stop::Stop;
+use super::tools::installed;
 use super::verdict::Reason;
 use crate::protocol::is_simulated;
-use crate::protocol::runner::{Alone, End, Role, Watched};
+use crate::protocol::runner::{Alone, End, Watched};
 use crate::python::module_call;
 
 /// For tests: what stands in for the checker on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
 /// One run may take so long where nobody has a budget; others are not timed meanwhile.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
-const GLANCE: Duration = Duration::from_millis(50);
 /// What the checker ends with when it has found something.
 const FOUND: i32 = 77;
 /// Errors that it prints.
@@ -90,31 +90,12 @@ impl Tool {
     }
 }
 
-/// Where the checker is, if it is on this machine: on the path, beside CUDA, or among the packages of `python`.
+/// Where the checker is, if it is on this machine.
 pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {
-    const NAME: &str = "compute-sanitizer";
     if is_simulated() {
         return std::env::var_os(FAKE_ENV).map(PathBuf::from);
     }
-    let mut places: Vec<PathBuf> = std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect();
-    for name in ["CUDA_HOME", "CUDA_PATH"] {
-        places.extend(std::env::var_os(name).map(PathBuf::from));
-    }
-    let inside = |folder: &Path| {
-        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        all.sort();
-        all
-    };
-    let is_cuda = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cuda"));
-    places.extend(inside(Path::new("/usr/local")).into_iter().filter(is_cuda));
-    if let Some(prefix) = python.and_then(|python| python.parent()?.parent()) {
-        for library in inside(&prefix.join("lib")) {
-            places.extend(inside(&library.join("site-packages/nvidia")));
-        }
-    }
-    let named = |place: PathBuf| [place.join(NAME), place.join("bin").join(NAME), place.join(NAME).join(NAME)];
-    places.into_iter().flat_map(named).find(|path| path.is_file())
+    installed("compute-sanitizer", python)
 }
 
 impl Bench {
@@ -137,21 +118,10 @@ impl Bench {
         command.extend([text(&self.python), "-c".to_owned(), module_call(&call)?]);
         // Each tensor has memory of its own, with nothing beside it.
         let variables = vec![("PYTORCH_NO_CUDA_MEMORY_CACHING".to_owned(), "1".to_owned())];
-        let role = Role::Watched(Box::new(Watched { fence: job.fence.clone(), command, variables }));
-        let _shared = self.shared();
-        let mut child = self.forker.spawn(role)?;
-        let deadline = Instant::now() + checks.limit;
-        let ended = loop {
-            if let Some(ended) = child.wait(GLANCE)? {
-                break ended;
-            }
-            if checks.is_unwanted() {
-                return Err(Undecided("stopped".to_owned()));
-            }
-            if Instant::now() > deadline {
-                child.kill();
-                return Ok(Err(format!("it took more than {} s", checks.limit.as_secs())));
-            }
+        let watched = Watched { fence: job.fence.clone(), command, variables };
+        let ended = match self.watch(watched, checks.limit, &|| checks.is_unwanted())? {
+            Some(ended) => ended,
+            None => return Ok(Err(format!("it took more than {} s", checks.limit.as_secs()))),
         };
         let found = std::fs::read_to_string(&report).ok().and_then(|report| tool.read(&report));
         let _ = std::fs::remove_dir_all(folder);

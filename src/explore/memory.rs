@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::Request;
 use super::speedup::floor_share;
-use crate::evaluate::Measured;
+use crate::evaluate::{Measured, Profile, Profiles};
 use crate::kernel::ast::walk_statements;
 use crate::kernel::{Kernel, Module};
 use crate::python::state_folder;
@@ -15,6 +15,8 @@ use crate::store::{Lesson, Store, StoreError};
 
 /// What takes at least so much of the memory's bandwidth is bounded by it.
 const MEMORY_BOUND: f64 = 0.5;
+/// What is busy for so much of the time bounds it.
+const BUSY: f64 = 0.6;
 /// Milliseconds below which most of the time is that of a launch.
 const SHORT: f64 = 0.01;
 /// What was learned on another device counts so much less.
@@ -83,6 +85,12 @@ impl Memory {
         }
     }
 
+    /// Says what was counted of the original's kernels, which tells more than its time.
+    pub(super) fn counted(&mut self, profiles: &Profiles) {
+        self.bound = Some(counted_bound(profiles));
+        self.expected.clear();
+    }
+
     /// What a turn has brought, as a logarithm, and whether what it made was refused.
     pub(super) fn learn(&mut self, kind: &str, gain: f64, is_refused: bool) {
         let Some((class, kind)) = self.key(kind) else { return };
@@ -142,6 +150,23 @@ fn bound(measured: &[Measured]) -> &'static str {
     }
 }
 
+/// What the counters say: the memory, the multiprocessors, or neither, where warps wait for what is on its way.
+fn counted_bound(profiles: &Profiles) -> &'static str {
+    let all: f64 = profiles.values().map(|profile| profile.milliseconds).sum();
+    let mean = |of: fn(&Profile) -> f64| {
+        profiles.values().map(|profile| of(profile) * profile.milliseconds).sum::<f64>() / all.max(f64::MIN_POSITIVE)
+    };
+    let (memory, compute) = (mean(|profile| profile.memory), mean(|profile| profile.compute));
+    let launches: u32 = profiles.values().map(|profile| profile.launches).sum();
+    if memory.max(compute) >= BUSY {
+        if memory >= compute { "memory" } else { "compute" }
+    } else if all < SHORT * f64::from(launches) {
+        "launch"
+    } else {
+        "latency"
+    }
+}
+
 fn classes(module: &Module, kernels: &[String]) -> BTreeMap<String, &'static str> {
     let known = kernels.iter().filter_map(|name| Some((name.clone(), class(module, module.kernel(name)?))));
     known.collect()
@@ -193,6 +218,21 @@ fn common(kind: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_busiest_bounds_the_time() {
+        let profile =
+            |milliseconds, memory, compute| Profile { launches: 1, milliseconds, memory, compute, warps: 0.5 };
+        let of = |all: &[Profile]| {
+            counted_bound(&all.iter().enumerate().map(|(at, profile)| (at.to_string(), profile.clone())).collect())
+        };
+        assert_eq!(of(&[profile(1.0, 0.8, 0.3)]), "memory");
+        assert_eq!(of(&[profile(1.0, 0.3, 0.8)]), "compute");
+        assert_eq!(of(&[profile(1.0, 0.3, 0.3)]), "latency");
+        assert_eq!(of(&[profile(0.004, 0.3, 0.3), profile(0.004, 0.3, 0.3)]), "launch");
+        // The longer one counts more.
+        assert_eq!(of(&[profile(9.0, 0.8, 0.3), profile(1.0, 0.1, 0.9)]), "memory");
+    }
 
     fn lesson(device: &str, bound: &str, kind: &str, count: u32, gain: f64) -> Lesson {
         let (device, bound, kind) = (device.to_owned(), bound.to_owned(), kind.to_owned());

@@ -14,6 +14,7 @@ use super::surrogate::{Point, Surrogate};
 use super::tree::{Fate, Id, ROOT, Step, Tree};
 use crate::api::Target;
 use crate::chance::Chance;
+use crate::evaluate::Profiles;
 use crate::protocol::Workload;
 use crate::settings::SearchSettings;
 use crate::syntax::normal_form;
@@ -23,6 +24,8 @@ use crate::workload::reaches;
 const KEENNESS: f64 = 0.05;
 /// What is expected of those that are like one that is wrong, in logarithms of speedup.
 const WORTHLESS: f64 = -1.0;
+/// Turns of a kernel that takes next to no time are so likely, beside those of one that takes its even share.
+const LEAST_SHARE: f64 = 0.1;
 /// So many of the fastest are polished.
 const POLISHED: usize = 3;
 
@@ -63,6 +66,8 @@ pub(super) struct Search<'a> {
     fine: HashSet<String>,
     /// What earlier searches have learned.
     pub(super) memory: Memory,
+    /// How much of the call's time each of several kernels takes, where that was counted.
+    shares: BTreeMap<String, f64>,
     surrogate: Surrogate,
     chance: Chance,
     /// How each that is right did on each call.
@@ -83,7 +88,7 @@ impl<'a> Search<'a> {
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
         let (points, made, gains, fine, memory, surrogate, calls) = Default::default();
-        let (chance, looked_at) = (Chance::new(seed), 0);
+        let (chance, looked_at, shares) = (Chance::new(seed), 0, BTreeMap::new());
         let mut search = Self {
             field,
             tree,
@@ -94,6 +99,7 @@ impl<'a> Search<'a> {
             gains,
             fine,
             memory,
+            shares,
             surrogate,
             chance,
             calls,
@@ -230,7 +236,7 @@ impl<'a> Search<'a> {
             for turn in known {
                 let hope = self.surrogate.hope(&turned(&self.points[&base], &turn.changes));
                 let (expected, is_fine) = (self.memory.expected(&turn.kind), self.fine.contains(&turn.kind));
-                let weight = self.gains.weight(&turn.kind, is_fine, &here, expected);
+                let weight = self.gains.weight(&turn.kind, is_fine, &here, expected) * self.share(&turn.kind);
                 turns.push((base, weight * (hope / KEENNESS).exp() / counts[&of(&turn, &self.fine)], turn));
             }
         }
@@ -243,6 +249,21 @@ impl<'a> Search<'a> {
             }
         }
         None
+    }
+
+    /// How much likelier a turn is for the time that its kernel takes. One that takes little may still hold up the others.
+    fn share(&self, kind: &str) -> f64 {
+        let share = kind.split_once(": ").and_then(|(kernel, _)| self.shares.get(kernel));
+        share.map_or(1.0, |share| (share * self.shares.len() as f64).max(LEAST_SHARE))
+    }
+
+    /// Takes in what was counted of the original's kernels.
+    pub(super) fn counted(&mut self, profiles: &Profiles) {
+        self.memory.counted(profiles);
+        let all: f64 = profiles.values().map(|profile| profile.milliseconds).sum();
+        if all > 0.0 {
+            self.shares = profiles.iter().map(|(kernel, one)| (kernel.clone(), one.milliseconds / all)).collect();
+        }
     }
 
     /// What the small steps of a branch have brought, also those beside it.

@@ -6,6 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Scope;
 use std::time::{Duration, Instant};
 
 use super::journal::{Entry, Journal};
@@ -20,7 +22,7 @@ use super::speedup::{on_calls, rough};
 use super::tree::{Fate, Id};
 use super::{Observer, OptimizeError, Outcome, Progress, Request};
 use crate::api;
-use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Reason, SetAtEnd, Task, Verdict, can_judge};
+use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Profiles, Reason, SetAtEnd, Task, Verdict, can_judge};
 use crate::kernel::Module;
 use crate::protocol::Source;
 use crate::python::state_folder;
@@ -244,12 +246,16 @@ impl Run<'_> {
             0 => self.bench.at_once(),
             set => set,
         };
-        let (sender, verdicts) = std::sync::mpsc::channel();
+        let (sender, verdicts) = channel();
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
             let _ends = SetAtEnd(is_over);
             let (mut flying, mut is_ahead) = (0, false);
+            let counted = self.count(scope, original, is_over)?;
             loop {
+                if let Ok(profiles) = counted.try_recv() {
+                    search.counted(&profiles);
+                }
                 if self.observer.cancelled() {
                     self.is_late = true;
                     self.bench.leave();
@@ -298,6 +304,22 @@ impl Run<'_> {
         }
         self.bench.abandon(false);
         Ok(())
+    }
+
+    /// Has the hardware's counters say what bounds the original, while candidates are judged already.
+    fn count<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        original: &Path,
+        is_over: &'scope AtomicBool,
+    ) -> Result<Receiver<Profiles>, OptimizeError> {
+        let task = self.task(original, &self.request.text, Effort::default(), 1)?;
+        let (bench, kernels, (sender, counted)) = (Arc::clone(&self.bench), self.target.kernels.clone(), channel());
+        scope.spawn(move || match bench.profile(&task, &kernels, &|| is_over.load(Ordering::Relaxed)) {
+            Ok(profiles) => drop(sender.send(profiles)),
+            Err(why) => tracing::info!(why, "nothing was counted of the original"),
+        });
+        Ok(counted)
     }
 
     /// What is judged next.

@@ -12,7 +12,7 @@ pub struct Lesson {
     pub device: String,
     /// What kind of kernel that was: `reduction`
     pub class: String,
-    /// What bounded its time: `memory`, `launch` or `work`.
+    /// What bounded its time: `memory` or `launch`, `compute` or `latency` where that was counted, and else `work`.
     pub bound: String,
     /// The kind of turn: `num_warps up`
     pub kind: String,

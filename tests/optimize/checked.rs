@@ -55,3 +55,33 @@ fn what_the_checker_of_memory_finds_is_not_offered() {
     let change = outcome["offer"]["change"].as_str().unwrap_or_default();
     assert!(!change.contains("BLOCK"), "{outcome}");
 }
+
+/// Runs the call that it is given, once it has looked at what it is asked, and says that the multiprocessors were busy.
+const PROFILER: &str = r#"#!/usr/bin/env python3
+import subprocess, sys
+args = sys.argv[1:]
+assert args[args.index("--clock-control") + 1] == "none" and args[args.index("--kernel-name") + 1] == "regex:^(scale_kernel)"
+ran = subprocess.run(args[args.index("-c") - 1:])
+metrics = args[args.index("--metrics") + 1].split(",")
+values = {"gpu": "2,000", "dram": "20.5", "sm": "90.0"}
+with open(args[args.index("--log-file") + 1], "w") as file:
+    print("==PROF== Connected to process 1", file=file)
+    print('"ID"', '"Kernel Name"', *(f'"{name}"' for name in metrics), sep=",", file=file)
+    print('""', '""', *('"%"' for _ in metrics), sep=",", file=file)
+    print('"0"', '"scale_kernel"', *(f'"{values[name.split("__")[0]]}"' for name in metrics), sep=",", file=file)
+sys.exit(ran.returncode)
+"#;
+
+#[test]
+fn what_is_counted_says_what_bounds_a_kernel() {
+    let numbers_only = ("warpsmith.toml", "[optimize]\nrewrites = false\ncandidates = 12\n");
+    let project = Project::new(&[("scale.py", SCALE), numbers_only, ("profiler", PROFILER)]);
+    let profiler = project.path("profiler");
+    std::fs::set_permissions(&profiler, PermissionsExt::from_mode(0o755)).unwrap();
+    let mut command = project.command(&["optimize", "scale.py", "--budget", BUDGET, "--json"]);
+    let ran = command.env("WARPSMITH_FAKE_PROFILER", profiler).env("WARPSMITH_LOG", "warpsmith=info").output().unwrap();
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let skills: Value = serde_json::from_slice(&project.run(&["skills", "--format", "json"]).stdout).unwrap();
+    let mut bounds = skills["learned"].as_array().unwrap().iter().map(|lesson| lesson["bound"].as_str().unwrap());
+    assert!(bounds.any(|bound| bound == "compute"), "{skills}\n{}", text(&ran.stderr));
+}

@@ -142,7 +142,7 @@ fn skills_page() -> String {
         let _ = writeln!(out, "| `{}` | {step} | {} |", skill.name, skill.about.replace('|', "\\|"));
     }
     out + "\nWhich of them are tried first is learned: how much faster each made kernels of a class (`product`, `attention`, `reduction`, \
-           `scan`,\n`pointwise`) whose time is bounded by the same (`memory`, `launch` or other `work`), on which device. That is kept for each \
+           `scan`,\n`pointwise`) whose time is bounded by the same (`memory`, `launch` or other `work`; `compute` or\n`latency` where the machine has NVIDIA's `ncu` and lets it count), on which device. That is kept for each \
            user, beside\nthe false alarms. `warpsmith skills` shows it, `warpsmith skills --forget` forgets it, and with `optimize.learn = false` \
            nothing is\nlearned or used. A search still looks at what it sees itself: four tries of its own count as much as all that is known.\n"
 }

@@ -94,7 +94,7 @@ fn optimizing(facts: &Facts) -> Promise {
             format!("{alone}on {}, a stand-in for tests: its times are simulated and mean nothing", device.name),
         ),
         Some(device) if remedies.is_empty() => {
-            (State::Works, format!("{alone}on {}; {}", device.name, sanitizer(facts)))
+            (State::Works, format!("{alone}on {}; {}; {}", device.name, sanitizer(facts), profiler(facts)))
         }
         _ => (State::Missing, "kernels cannot be run and measured here; it needs".to_owned()),
     };
@@ -122,6 +122,14 @@ fn sanitizer(facts: &Facts) -> String {
     match crate::evaluate::sanitizer(python) {
         Some(path) => format!("what is offered is run under {}", path.display()),
         None => "what is offered is not run under compute-sanitizer, which is not on this machine".to_owned(),
+    }
+}
+
+fn profiler(facts: &Facts) -> String {
+    let python = facts.python.as_ref().map(|python| python.executable.as_path());
+    match crate::evaluate::profiler(python) {
+        Some(path) => format!("what bounds a kernel is counted by {}, where that is allowed", path.display()),
+        None => "what bounds a kernel is told by its time alone, without ncu on this machine".to_owned(),
     }
 }
 
