@@ -74,7 +74,7 @@ impl Memory {
             let pattern = |name: &str| {
                 SHIPPED_PATTERNS.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
             };
-            Memory::new(parse(SHIPPED, &pattern).expect("what is shipped is tested"))
+            Memory::of_sound(parse(SHIPPED, &pattern).expect("what is shipped is tested"))
         });
         &MEMORY
     }
@@ -82,8 +82,13 @@ impl Memory {
     /// A memory of these rules. Of a code, the last one counts; what [`check`] does not pass is left out.
     #[must_use]
     pub fn new(rules: impl IntoIterator<Item = LearnedRule>) -> Self {
-        let sound = rules.into_iter().filter(|rule| check(rule).is_ok());
-        let by_code: BTreeMap<u32, LearnedRule> = sound.filter_map(|rule| Some((number(&rule.code)?, rule))).collect();
+        Self::of_sound(rules.into_iter().filter(|rule| check(rule).is_ok()))
+    }
+
+    /// The same of rules that were checked: to compile a pattern takes a while.
+    pub(crate) fn of_sound(rules: impl IntoIterator<Item = LearnedRule>) -> Self {
+        let rules = rules.into_iter();
+        let by_code: BTreeMap<u32, LearnedRule> = rules.filter_map(|rule| Some((number(&rule.code)?, rule))).collect();
         let mut hasher = DefaultHasher::new();
         for rule in by_code.values().filter(|rule| rule.is_shown()) {
             (&rule.code, &rule.name, &rule.pattern, &rule.sentence, &rule.error.message).hash(&mut hasher);
@@ -102,6 +107,31 @@ impl Memory {
     #[must_use]
     pub fn hiding(&self, codes: impl IntoIterator<Item = String>) -> Self {
         Self { hidden: codes.into_iter().collect(), ..self.clone() }
+    }
+
+    /// The same without showing one rule more.
+    #[must_use]
+    pub fn muting(&self, code: &str) -> Self {
+        let mut muted = self.clone();
+        muted.hidden.insert(code.to_owned());
+        muted
+    }
+
+    /// The same with a rule demoted: a kernel that it flags compiles.
+    #[must_use]
+    pub fn demoting(&self, code: &str) -> Self {
+        let demoted = |rule: &LearnedRule| {
+            let is_it = rule.code == code && rule.state == State::Promoted;
+            LearnedRule { state: if is_it { State::Demoted } else { rule.state }, ..rule.clone() }
+        };
+        Self::of_sound(self.rules().map(demoted)).hiding(self.hidden.clone())
+    }
+
+    /// A memory in which nothing is.
+    #[must_use]
+    pub fn empty() -> &'static Self {
+        static EMPTY: LazyLock<Memory> = LazyLock::new(|| Memory::new([]));
+        &EMPTY
     }
 
     /// All rules, in the order of their codes.
