@@ -125,6 +125,9 @@ impl Predicted {
     #[must_use]
     pub fn signature(&self) -> String {
         let line = self.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        // Triton does not quote this name.
+        let undefined = line.strip_suffix(" is not defined").filter(|name| !name.contains(' '));
+        let line = if undefined.is_some() { "… is not defined" } else { line };
         let mut out = String::new();
         let mut rest = line.chars().peekable();
         let mut before = ' ';
@@ -271,6 +274,7 @@ mod tests {
         assert_eq!(of("got 3 and 4.5, int32 isn't it"), "E: got … and …, int32 isn't it");
         assert_eq!(of("`a` and \"b\": x_1"), "E: … and …: x_1");
         assert_eq!(of(""), "E: ");
+        assert_eq!(of("oops2 is not defined"), "E: … is not defined");
     }
 
     #[test]
