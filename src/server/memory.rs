@@ -89,6 +89,10 @@ impl Owner {
             shown.map(|rule| (rule.code.clone(), rule.pattern.clone())).collect::<Vec<_>>()
         };
         let has_changed = shown(&memory) != shown(&self.skills.memory);
+        let ready = memory.clone();
+        if let Err(error) = std::thread::Builder::new().name("patterns".to_owned()).spawn(move || ready.prepare()) {
+            tracing::info!(%error, "patterns are compiled when they are needed");
+        }
         self.skills.memory = memory;
         has_changed
     }

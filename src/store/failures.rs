@@ -306,6 +306,49 @@ mod tests {
         assert_eq!(texts, ["a", "b"]);
     }
 
+    /// A hundred thousand of them must fit into a gigabyte: each has less than ten kilobytes. Names, numbers and lines differ as they do
+    /// between kernels; every other one has a relative of its own.
+    #[test]
+    #[expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
+    fn many_failures_take_little_room() {
+        let count: usize =
+            std::env::var("WARPSMITH_FAILURES").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000);
+        let (folder, mut store) = store();
+        let base = include_str!("../../tests/gpu/optimize/layer_norm.py");
+        let words: Vec<&str> = base.split_inclusive(' ').collect();
+        let mut chance = 1_u64;
+        let mut random = |below: usize| {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(chance >> 33).unwrap_or_default() % below
+        };
+        let mut text = |number: usize| {
+            let mut text: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            for _ in 0..40 {
+                let at = random(text.len());
+                text[at] = format!("name_{}_{number} ", random(1 << 20));
+            }
+            text.concat()
+        };
+        let started = std::time::Instant::now();
+        for from in (0..count).step_by(500) {
+            let batch: Vec<Failure> = (from..count.min(from + 500))
+                .map(|number| {
+                    let relative = (number % 2 == 0).then(|| text(number));
+                    Failure { text: text(number), relative, ..failure(number) }
+                })
+                .collect();
+            assert_eq!(store.keep_failures(&batch).unwrap(), batch.len());
+        }
+        let wrote = started.elapsed();
+        let size: u64 =
+            std::fs::read_dir(folder.path()).unwrap().flatten().map(|file| file.metadata().unwrap().len()).sum();
+        let started = std::time::Instant::now();
+        let mut bytes = 0;
+        store.each_failure(None, &mut |one| bytes += one.failure.text.len()).unwrap();
+        println!("{count} failures: {size} bytes, {wrote:?} to write, {:?} to read {bytes} bytes", started.elapsed());
+        assert!(size / count as u64 <= 10_000, "{size}");
+    }
+
     #[test]
     fn texts_that_nothing_names_are_forgotten() {
         let (_folder, mut store) = store();

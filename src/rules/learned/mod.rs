@@ -9,6 +9,7 @@
 
 mod certain;
 mod file;
+mod literals;
 mod page;
 mod pattern;
 mod predicates;
@@ -132,6 +133,11 @@ impl Memory {
     pub fn empty() -> &'static Self {
         static EMPTY: LazyLock<Memory> = LazyLock::new(|| Memory::new([]));
         &EMPTY
+    }
+
+    /// Makes ready what the first kernel would have to wait for: the patterns of all rules that are shown as one query.
+    pub fn prepare(&self) {
+        self.shown.get_or_init(|| Matcher::of(&self.entries, LearnedRule::is_shown));
     }
 
     /// All rules, in the order of their codes.
