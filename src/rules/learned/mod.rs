@@ -75,7 +75,7 @@ impl Memory {
             let pattern = |name: &str| {
                 SHIPPED_PATTERNS.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
             };
-            Memory::of_sound(parse(SHIPPED, &pattern).expect("what is shipped is tested"))
+            Memory::of_sound(file::read(SHIPPED, &pattern).expect("what is shipped is tested"))
         });
         &MEMORY
     }
