@@ -1,7 +1,6 @@
 //! What patterns can ask, on programs with the verdicts of nine Triton releases: what is certain to be refused is never accepted.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
-#![expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
 
 #[path = "common/snippets.rs"]
 mod data;
