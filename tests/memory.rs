@@ -146,3 +146,22 @@ fn a_damaged_store_costs_no_check() {
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(ran.out.contains("error[L009]"), "{}", ran.out);
 }
+
+/// With the real Triton of `WARPSMITH_TEST_PYTHON`.
+#[test]
+fn what_triton_compiles_demotes_the_rule() {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    let wrong =
+        MEMORY.replace("(keyword_argument name: (identifier) @here (#eq? @here \\\"never\\\"))", "(attribute) @here");
+    assert_ne!(wrong, MEMORY);
+    let good = KERNEL.replace(", never=1", "").replace("@triton.jit", "# warpsmith: signature x=*fp32\n@triton.jit");
+    let settings = format!("python = {python:?}\n");
+    let folder = Folder::new(&[("m.toml", &wrong), ("k.py", &good), ("warpsmith.toml", &settings)]);
+    folder.run(&["memory", "import", "m.toml"]);
+    promote(&folder);
+    assert_eq!(folder.found(&["--select", "S"]), ["k.py:8"]);
+    let ran = folder.run(&["check", "--compile", "--select", "S"]);
+    assert_eq!((ran.code, ran.err.as_str()), (0, "warning: Triton compiles `k`, which S501 forbids: demoted\n"));
+    assert_eq!(folder.found(&["--select", "S"]), [""; 0]);
+    assert!(folder.run(&["memory", "show", "S501"]).out.contains("## What disproves it"));
+}
