@@ -84,6 +84,7 @@ impl Owner {
 
     /// Takes in the memory as it is now. Returns whether others of its rules are in use than before.
     pub(super) fn take_memory(&mut self, memory: Memory) -> bool {
+        let memory = memory.reusing(&self.skills.memory);
         let shown = |memory: &Memory| {
             let shown = memory.rules().filter(|rule| memory.shows(rule));
             shown.map(|rule| (rule.code.clone(), rule.pattern.clone())).collect::<Vec<_>>()

@@ -128,6 +128,16 @@ impl Memory {
         Self::of_sound(self.rules().map(demoted)).hiding(self.hidden.clone())
     }
 
+    /// The same with what another memory has compiled, if it has the same rules.
+    #[must_use]
+    pub fn reusing(mut self, other: &Self) -> Self {
+        if self.rules().eq(other.rules()) {
+            self.shown = Arc::clone(&other.shown);
+            self.proven = Arc::clone(&other.proven);
+        }
+        self
+    }
+
     /// A memory in which nothing is.
     #[must_use]
     pub fn empty() -> &'static Self {
