@@ -11,6 +11,7 @@ mod diagnostic;
 mod engine;
 mod kept;
 mod language;
+pub mod learned;
 mod memory;
 mod page;
 mod reader;
@@ -119,6 +120,13 @@ pub mod pages {}
 #[must_use]
 pub fn all() -> &'static [&'static Rule] {
     RULES
+}
+
+/// Where the page of the rule with this code is on the web: of a built-in one, or a learned one that is shipped.
+#[must_use]
+pub fn url(code: &str) -> Option<String> {
+    let learned = || learned::Memory::shipped().find(code).and_then(learned::LearnedRule::url);
+    find(code).map(|rule| rule.declaration.url()).or_else(learned)
 }
 
 /// The rule with this code (`L001`) or name (`unknown-member`).
