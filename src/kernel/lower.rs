@@ -197,6 +197,8 @@ impl<'a> Lower<'a> {
                 Some(inner) => return this.expr(inner),
                 None => ExprKind::Other("empty".to_owned()),
             },
+            // The parser makes one up where it expects one.
+            "identifier" if node.is_missing() => ExprKind::Other("missing".to_owned()),
             "identifier" => ExprKind::Name(this.str(node).to_owned()),
             "integer" => parse_int(this.str(node)).map_or_else(|| ExprKind::Other("integer".to_owned()), ExprKind::Int),
             "float" => this

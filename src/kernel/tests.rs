@@ -112,3 +112,11 @@ fn deep_nesting_and_broken_code_are_survived() {
     let broken = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x):\n    y = tl.load(x,\n    z = [\n";
     let _ = module(broken);
 }
+
+/// What the parser makes up to go on has no name that anything could be called by.
+#[test]
+fn a_name_that_is_missing_is_no_global() {
+    let module = module("import triton\n:\n    i = 1\nN = 2\n");
+    let names: Vec<&str> = module.globals.iter().map(|global| global.name.as_str()).collect();
+    assert_eq!(names, ["N"]);
+}
