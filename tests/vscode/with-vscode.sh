@@ -26,6 +26,7 @@ common=(--server-data-dir "$data" --user-data-dir "$data/data" --extensions-dir 
 "$node" "$main" "${common[@]}" --install-extension "$vsix"
 trust=(--disable-workspace-trust)
 [ "${TRUST:-}" = 1 ] && trust=()
+: > "$data/server.log"
 # The smoke test driver is what lets tests of extensions run in the web.
 "$node" "$main" "${common[@]}" "${trust[@]}" --host 127.0.0.1 --port 0 --without-connection-token --enable-smoke-test-driver \
   > "$data/server.log" 2>&1 &
