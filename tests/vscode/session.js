@@ -94,16 +94,32 @@ async function search(page, shot) {
   await page.waitForSelector(".statusbar-item >> text=Optimizing scale", { timeout: 60_000 });
   const run = page.waitForSelector('.notification-list-item .monaco-button >> text=Run it once', { timeout: 60_000 });
   await (await run).click();
+  await page.waitForSelector(".statusbar-item >> text=/Optimizing scale \\d+ s \\(\\d+ %\\)/", { timeout: 60_000 });
   await shot("4-searching");
   const apply = await page.waitForSelector(".notification-list-item .monaco-button >> text=Apply", { timeout: 200_000 });
-  await page.waitForSelector(".monaco-diff-editor .char-insert, .monaco-diff-editor .line-insert");
+  await page.waitForSelector(".monaco-diff-editor .line-insert");
   say("offer:", await page.$eval(".notification-list-item-message", (message) => message.textContent));
+  await page.waitForSelector('.editor-actions [aria-label^="Apply This Change"]');
   await shot("5-diff");
   await apply.click();
-  await page.waitForSelector('.tab[aria-label*="scale.py"].dirty', { timeout: 20_000 });
-  await page.waitForFunction(() => !document.querySelector(".monaco-diff-editor"));
+  await page.waitForSelector(".monaco-diff-editor", { state: "detached" });
+  await page.waitForSelector('.tab.active[data-resource-name="scale.py"].dirty');
+  await lines(page, "triton.cdiv(x.numel(), 64)");
   await shot("6-applied");
   say("applied");
+  await page.click(`${TAB_TEXT} >> text=program_id`);
+  await page.keyboard.press("Control+Z");
+  await lines(page, "triton.cdiv(x.numel(), 16)");
+  say("taken back");
+}
+
+/** What the search did, as a page in the editor. */
+async function report(page, shot) {
+  await command(page, "Warpsmith: Show Report of the Last Search");
+  const frame = page.frameLocator("iframe.webview").frameLocator("iframe");
+  await frame.locator("h1 >> text=scale").waitFor({ timeout: 60_000 });
+  await shot("7-report");
+  say("report");
 }
 
 (async () => {
@@ -115,6 +131,7 @@ async function search(page, shot) {
     await mistakes(page, shot);
     await lens(page, shot);
     await search(page, shot);
+    await report(page, shot);
     say("done");
   } catch (error) {
     say("FAILED", error.message);

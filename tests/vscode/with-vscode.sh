@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # with-vscode.sh PREFIX DATA VSIX COMMAND…: starts the VS Code of PREFIX with the extension VSIX and nothing of the user's,
-# keeping its files in DATA, and runs COMMAND with its address in BASE. TRUST=1 lets it ask whether a folder is trusted.
+# keeping its files in DATA, and runs COMMAND, a script for Node, with its address in BASE. With TRUST=1 folders are not trusted
+# before the user says so; API=1 is for tests in the extension host.
 set -euo pipefail
 prefix=$(realpath "$1")
 data=$(realpath -m "$2")
@@ -16,7 +17,7 @@ mkdir -p "$data/data/User" "$data/extensions"
 cat > "$data/data/User/settings.json" <<'SETTINGS'
 {
   "workbench.startupEditor": "none", "workbench.secondarySideBar.defaultVisibility": "hidden", "chat.disableAIFeatures": true,
-  "telemetry.telemetryLevel": "off", "extensions.autoUpdate": false, "extensions.autoCheckUpdates": false, "git.enabled": false,
+  "telemetry.telemetryLevel": "off", "extensions.autoUpdate": false, "extensions.autoCheckUpdates": false, "git.enabled": false, "files.autoSave": "off",
   "editor.minimap.enabled": false, "editor.hover.delay": 100, "security.workspace.trust.startupPrompt": "never",
   "security.workspace.trust.banner": "never", "editor.inlayHints.enabled": "on"
 }
@@ -27,8 +28,10 @@ common=(--server-data-dir "$data" --user-data-dir "$data/data" --extensions-dir 
 trust=(--disable-workspace-trust)
 [ "${TRUST:-}" = 1 ] && trust=()
 : > "$data/server.log"
-# The smoke test driver is what lets tests of extensions run in the web.
-"$node" "$main" "${common[@]}" "${trust[@]}" --host 127.0.0.1 --port 0 --without-connection-token --enable-smoke-test-driver \
+# The smoke test driver is what lets tests of extensions run in the web; it also hides all messages.
+driver=()
+[ "${API:-}" = 1 ] && driver=(--enable-smoke-test-driver)
+"$node" "$main" "${common[@]}" "${trust[@]}" --host 127.0.0.1 --port 0 --without-connection-token "${driver[@]}" \
   > "$data/server.log" 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || true' EXIT

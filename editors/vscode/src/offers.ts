@@ -8,8 +8,19 @@ const SCHEME = "warpsmith-offer";
 /** The texts that are offered, for the right side of a diff. */
 export class Offers implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly texts = new Map<string, string>();
-  private readonly registration = vscode.workspace.registerTextDocumentContentProvider(SCHEME, this);
+  private readonly answers = new Map<string, (take: boolean) => void>();
+  private readonly registration: vscode.Disposable;
   private count = 0;
+
+  constructor() {
+    // Above the diff: a message can be overlooked, or closed.
+    const answer = (take: boolean) => (uri: vscode.Uri | undefined) => this.answers.get(uri?.toString() ?? "")?.(take);
+    this.registration = vscode.Disposable.from(
+      vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
+      vscode.commands.registerCommand("warpsmith.applyOffer", answer(true)),
+      vscode.commands.registerCommand("warpsmith.discardOffer", answer(false)),
+    );
+  }
 
   provideTextDocumentContent(uri: vscode.Uri): string {
     return this.texts.get(uri.toString()) ?? "";
@@ -50,15 +61,31 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
   private async isTaken(document: vscode.TextDocument, edits: vscode.TextEdit[], label: string, about: string): Promise<boolean> {
     this.count += 1;
     const offered = vscode.Uri.from({ scheme: SCHEME, path: document.uri.path, query: String(this.count) });
-    this.texts.set(offered.toString(), changed(document, edits));
+    const key = offered.toString();
+    this.texts.set(key, changed(document, edits));
     try {
-      await vscode.commands.executeCommand("vscode.diff", document.uri, offered, label, { preview: true });
-      const apply = "Apply";
-      const chosen = await vscode.window.showInformationMessage([label, about].filter(Boolean).join(". "), apply, "Discard");
-      return chosen === apply;
+      await vscode.commands.executeCommand("vscode.diff", document.uri, offered, label, { preview: false });
+      return await new Promise<boolean>((resolve) => {
+        this.answers.set(key, resolve);
+        const apply = "Apply";
+        const discard = "Discard";
+        const text = [label, about].filter(Boolean).join(". ");
+        // Closing the message is no answer while the diff is open.
+        const answered = (chosen: string | undefined): void => {
+          if (chosen !== undefined || tabsOf(offered).length === 0) resolve(chosen === apply);
+        };
+        void vscode.window.showInformationMessage(text, apply, discard).then(answered);
+        const closed = vscode.window.tabGroups.onDidChangeTabs(() => {
+          if (tabsOf(offered).length > 0) return;
+          closed.dispose();
+          resolve(false);
+        });
+      });
     } finally {
-      await close(offered);
-      this.texts.delete(offered.toString());
+      const tabs = tabsOf(offered);
+      if (tabs.length > 0) await vscode.window.tabGroups.close(tabs);
+      this.answers.delete(key);
+      this.texts.delete(key);
     }
   }
 }
@@ -76,9 +103,9 @@ function changed(document: vscode.TextDocument, edits: readonly vscode.TextEdit[
   return spans.reduce((text, span) => text.slice(0, span.start) + span.text + text.slice(span.end), text);
 }
 
-async function close(offered: vscode.Uri): Promise<void> {
+/** Where an offered text is shown. */
+function tabsOf(offered: vscode.Uri): vscode.Tab[] {
   const isOf = (tab: vscode.Tab): boolean =>
     tab.input instanceof vscode.TabInputTextDiff && tab.input.modified.toString() === offered.toString();
-  const tabs = vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter(isOf);
-  if (tabs.length > 0) await vscode.window.tabGroups.close(tabs);
+  return vscode.window.tabGroups.all.flatMap((group) => group.tabs).filter(isOf);
 }
