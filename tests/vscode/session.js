@@ -33,6 +33,12 @@ const lines = (page, words) =>
     { timeout: 60_000 },
   );
 
+/** The line that launches the kernel of `scale.py`. */
+async function launch(page) {
+  const line = await page.waitForSelector(`${TAB_TEXT} >> text=/^\\s*scale\\[/`);
+  return (await line.textContent()).replace(/\u00a0/g, " ");
+}
+
 async function goTo(page, line, column) {
   await page.keyboard.press("Control+G");
   await page.waitForSelector(".quick-input-widget:not([style*='display: none']) input");
@@ -89,6 +95,7 @@ async function lens(page, shot) {
 
 /** A search: progress, a diff, applied, taken back. */
 async function search(page, shot) {
+  const before = await launch(page);
   await page.click(`${TAB_TEXT} >> text=program_id`);
   await command(page, "Warpsmith: Optimize Kernel");
   await page.waitForSelector(".statusbar-item >> text=Optimizing scale", { timeout: 60_000 });
@@ -104,12 +111,13 @@ async function search(page, shot) {
   await apply.click();
   await page.waitForSelector(".monaco-diff-editor", { state: "detached" });
   await page.waitForSelector('.tab.active[data-resource-name="scale.py"].dirty');
-  await lines(page, "triton.cdiv(x.numel(), 64)");
+  const after = await launch(page);
+  if (after === before) throw new Error(`nothing was applied: ${after}`);
   await shot("6-applied");
-  say("applied");
+  say("applied:", after);
   await page.click(`${TAB_TEXT} >> text=program_id`);
   await page.keyboard.press("Control+Z");
-  await lines(page, "triton.cdiv(x.numel(), 16)");
+  await lines(page, before);
   say("taken back");
 }
 

@@ -75,7 +75,8 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add("config/default.toml", settings::default_toml());
     let manifest = std::fs::read_to_string(root.join(MANIFEST)).context(MANIFEST)?;
     let package = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
-    let version = package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml has no version")?;
+    let version =
+        package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml has no version")?;
     add(MANIFEST, vscode::manifest(&manifest, &settings::schema(), version.trim_matches('"'))?);
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());

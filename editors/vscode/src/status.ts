@@ -24,7 +24,7 @@ export class StatusItem implements vscode.Disposable {
     this.item.name = "Warpsmith";
     this.item.command = "warpsmith.showStatus";
     const show = (): void => this.show();
-    this.subscriptions = [this.item, jobs.onDidChange(show), vscode.window.onDidChangeActiveTextEditor(show)];
+    this.subscriptions = [this.item, jobs.onDidChange(show), vscode.window.onDidChangeVisibleTextEditors(show)];
     this.show();
   }
 
@@ -69,7 +69,8 @@ export class StatusItem implements vscode.Disposable {
     this.item.accessibilityInformation = { label: `Warpsmith: ${this.item.text.replace(/\$\([^)]*\) ?/g, "")}` };
     const isBroken = typeof this.server === "string" || this.server === State.Stopped;
     this.item.backgroundColor = isBroken ? new vscode.ThemeColor("statusBarItem.warningBackground") : undefined;
-    if (jobs.length > 0 || isBroken || vscode.window.activeTextEditor?.document.languageId === "python") this.item.show();
+    const isPython = vscode.window.visibleTextEditors.some((editor) => editor.document.languageId === "python");
+    if (jobs.length > 0 || isBroken || isPython) this.item.show();
     else this.item.hide();
     // The seconds go on where no report comes.
     if (jobs.length === 0) {
