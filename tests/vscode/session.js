@@ -96,7 +96,7 @@ async function lens(page, shot) {
 /** A search: progress, a diff, applied, taken back. */
 async function search(page, shot) {
   const before = await launch(page);
-  await page.click(`${TAB_TEXT} >> text=program_id`);
+  await goTo(page, 9, 20);
   await command(page, "Warpsmith: Optimize Kernel");
   await page.waitForSelector(".statusbar-item >> text=Optimizing scale", { timeout: 60_000 });
   const run = page.waitForSelector('.notification-list-item .monaco-button >> text=Run it once', { timeout: 60_000 });
@@ -115,7 +115,7 @@ async function search(page, shot) {
   if (after === before) throw new Error(`nothing was applied: ${after}`);
   await shot("6-applied");
   say("applied:", after);
-  await page.click(`${TAB_TEXT} >> text=program_id`);
+  await goTo(page, 9, 20);
   await page.keyboard.press("Control+Z");
   await lines(page, before);
   say("taken back");

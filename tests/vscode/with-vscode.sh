@@ -18,6 +18,7 @@ cat > "$data/data/User/settings.json" <<'SETTINGS'
 {
   "workbench.startupEditor": "none", "workbench.secondarySideBar.defaultVisibility": "hidden", "chat.disableAIFeatures": true,
   "telemetry.telemetryLevel": "off", "extensions.autoUpdate": false, "extensions.autoCheckUpdates": false, "git.enabled": false, "files.autoSave": "off",
+  "editor.stickyScroll.enabled": false,
   "editor.minimap.enabled": false, "editor.hover.delay": 100, "security.workspace.trust.startupPrompt": "never",
   "security.workspace.trust.banner": "never", "editor.inlayHints.enabled": "on"
 }
