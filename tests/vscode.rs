@@ -59,7 +59,12 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
     }
     let mut now = String::new();
     let server = Path::new(env!("CARGO_BIN_EXE_warpsmith"));
-    for source in [&Path::new(SCRIPTS).join("../../editors/vscode"), &Path::new(SCRIPTS).join("build.sh"), server] {
+    for source in [
+        &Path::new(SCRIPTS).join("../../editors/vscode"),
+        &Path::new(SCRIPTS).join("build.sh"),
+        &Path::new(SCRIPTS).join("python"),
+        server,
+    ] {
         state(source, &mut now);
     }
     let stamp = build.join("stamp");
@@ -111,14 +116,27 @@ impl Project {
         self.0.path().join("project").join(name)
     }
 
+    /// Adds a folder to a window, with a selected interpreter and a rule that its settings ignore.
+    fn add_folder(&self, name: &str, ignored: &str, python: &str) {
+        fs::create_dir_all(self.path(name).join(".vscode")).unwrap();
+        fs::copy(self.path("mistakes.py"), self.path(name).join("mistakes.py")).unwrap();
+        fs::write(self.path(name).join("warpsmith.toml"), "triton-version = \"3.6.0\"\n").unwrap();
+        fs::write(self.path(name).join("selected-python"), python).unwrap();
+        let settings = format!("{{\"warpsmith.ignore\": [\"{ignored}\"]}}");
+        fs::write(self.path(name).join(".vscode/settings.json"), settings).unwrap();
+    }
+
     /// Runs a script against a fresh VS Code; returns what it said.
-    fn run(&self, name: &str, script: &str, variables: &[(&str, &str)]) -> Option<String> {
+    fn run(&self, name: &str, script: &str, opened: &str, variables: &[(&str, &str)]) -> Option<String> {
         let (prefix, build) = installed()?;
         let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vscode-shots").join(name);
         fs::create_dir_all(&shots).unwrap();
         let mut command = Command::new("bash");
         command.arg(Path::new(SCRIPTS).join("with-vscode.sh")).arg(prefix).arg(self.0.path().join("data"));
-        command.arg(build.join("warpsmith.vsix")).arg(Path::new(SCRIPTS).join(script)).arg(self.path(""));
+        if opened.ends_with(".code-workspace") {
+            command.env("PYTHON_EXTENSION", build.join("python.vsix"));
+        }
+        command.arg(build.join("warpsmith.vsix")).arg(Path::new(SCRIPTS).join(script)).arg(self.path(opened));
         if script == "api.js" {
             command.arg(build.join("extension")).arg(build.join("test.js"));
         }
@@ -135,15 +153,15 @@ impl Project {
     }
 
     /// Runs a suite of `editors/vscode/test/` in the extension host.
-    fn suite(&self, name: &str, variables: &[(&str, &str)]) {
+    fn suite(&self, name: &str, opened: &str, variables: &[(&str, &str)]) {
         let variables = [&[("API", "1"), ("WARPSMITH_SUITE", name)], variables].concat();
-        drop(self.run(name, "api.js", &variables));
+        drop(self.run(name, "api.js", opened, &variables));
     }
 }
 
 #[test]
 fn vscode_checks_files_and_notebooks_and_survives_the_server() {
-    Project::new().suite("trusted", &[]);
+    Project::new().suite("trusted", "", &[]);
 }
 
 /// The folder's settings name a program that must not be run.
@@ -156,18 +174,30 @@ fn vscode_runs_nothing_of_a_workspace_that_is_not_trusted() {
     fs::create_dir(project.path(".vscode")).unwrap();
     let settings = format!("{{\"warpsmith.server.path\": {program:?}, \"warpsmith.python\": {program:?}}}");
     fs::write(project.path(".vscode/settings.json"), settings).unwrap();
-    project.suite("untrusted", &[("TRUST", "1")]);
+    project.suite("untrusted", "", &[("TRUST", "1")]);
     assert!(!mark.exists(), "the workspace's program was run");
+}
+
+/// Each folder of a window has its own settings and the interpreter that is selected for it.
+#[test]
+fn vscode_keeps_folders_apart() {
+    let project = Project::new();
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    project.add_folder("one", "L001", &python);
+    project.add_folder("other", "L002", &python);
+    let folders = r#"{"folders": [{"path": "one"}, {"path": "other"}]}"#;
+    fs::write(project.path("both.code-workspace"), folders).unwrap();
+    project.suite("folders", "both.code-workspace", &[]);
 }
 
 #[test]
 fn vscode_compiles_inspects_records_and_optimizes() {
-    Project::with_python().suite("optimizing", &[("WARPSMITH_FAKE_DEVICE", "toy")]);
+    Project::with_python().suite("optimizing", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]);
 }
 
 /// By mouse and keyboard, from a mistake to an applied offer.
 #[test]
 fn a_session_in_the_workbench() {
     let project = Project::with_python();
-    drop(project.run("session", "session.js", &[("WARPSMITH_FAKE_DEVICE", "toy")]));
+    drop(project.run("session", "session.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]));
 }

@@ -1,9 +1,10 @@
 // Runs in the extension host; WARPSMITH_SUITE says what.
+import * as folders from "./folders";
 import * as optimizing from "./optimizing";
 import * as trusted from "./trusted";
 import * as untrusted from "./untrusted";
 
-const SUITES: Record<string, { run(): Promise<void> }> = { optimizing, trusted, untrusted };
+const SUITES: Record<string, { run(): Promise<void> }> = { folders, optimizing, trusted, untrusted };
 
 export async function run(): Promise<void> {
   const suite = SUITES[process.env["WARPSMITH_SUITE"] ?? ""];
