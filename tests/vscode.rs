@@ -133,12 +133,13 @@ impl Project {
         fs::create_dir_all(&shots).unwrap();
         let mut command = Command::new("bash");
         command.arg(Path::new(SCRIPTS).join("with-vscode.sh")).arg(prefix).arg(self.0.path().join("data"));
-        if opened.ends_with(".code-workspace") {
+        if ["folders", "elsewhere"].contains(&name) {
             command.env("PYTHON_EXTENSION", build.join("python.vsix"));
         }
         command.arg(build.join("warpsmith.vsix")).arg(Path::new(SCRIPTS).join(script)).arg(self.path(opened));
         if script == "api.js" {
-            command.arg(build.join("extension")).arg(build.join("test.js"));
+            let own = self.0.path().join("extension");
+            command.arg(if own.exists() { own } else { build.join("extension") }).arg(build.join("test.js"));
         }
         command.arg(shots).envs(variables.iter().copied());
         // Nothing of the user's.
@@ -188,6 +189,25 @@ fn vscode_keeps_folders_apart() {
     let folders = r#"{"folders": [{"path": "one"}, {"path": "other"}]}"#;
     fs::write(project.path("both.code-workspace"), folders).unwrap();
     project.suite("folders", "both.code-workspace", &[]);
+}
+
+/// An extension that carries no server takes the one of the selected environment, then the one on the PATH, and says when there
+/// is none.
+#[test]
+fn vscode_finds_the_server_elsewhere() {
+    let Some((_, build)) = installed() else { return };
+    let project = Project::new();
+    copy(&build.join("extension"), &project.0.path().join("extension"));
+    fs::remove_dir_all(project.0.path().join("extension/server")).unwrap();
+    for folder in ["environment/bin", "programs"] {
+        let folder = project.0.path().join(folder);
+        fs::create_dir_all(&folder).unwrap();
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_warpsmith"), folder.join("warpsmith")).unwrap();
+    }
+    let python = project.0.path().join("environment/bin/python");
+    fs::write(project.path("selected-python"), python.as_os_str().as_encoded_bytes()).unwrap();
+    let path = format!("{}:/usr/bin:/bin", project.0.path().join("programs").display());
+    project.suite("elsewhere", "", &[("PATH", &path)]);
 }
 
 #[test]

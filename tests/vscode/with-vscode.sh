@@ -35,7 +35,7 @@ trust=(--disable-workspace-trust)
 driver=()
 [ "${API:-}" = 1 ] && driver=(--enable-smoke-test-driver)
 "$node" "$main" "${common[@]}" "${trust[@]}" --host 127.0.0.1 --port 0 --without-connection-token "${driver[@]}" \
-  > "$data/server.log" 2>&1 &
+  --force-disable-user-env > "$data/server.log" 2>&1 &
 server=$!
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null || true' EXIT
 port=

@@ -29,17 +29,19 @@ export function activate(context: vscode.ExtensionContext): Api {
   const settings = new Settings(context.extension, interpreters);
   const started = new Session({ extension: context.extensionUri, interpreters, settings, jobs, status, offers, log, trace });
   session = started;
+  // Nothing waits for it: the editor goes on, and so does the Python extension.
+  const start = (): void => void started.restart().then(() => interpreters.load());
   context.subscriptions.push(interpreters, jobs, status, offers, log, trace);
   context.subscriptions.push(...registerCommands(started, status, jobs, log));
   context.subscriptions.push(
-    interpreters.onDidChange(() => started.tellSettings()),
-    vscode.workspace.onDidGrantWorkspaceTrust(() => started.restart()),
+    // A server of an environment is another one in another environment.
+    interpreters.onDidChange(() => (started.server?.from === "environment" ? started.restart() : started.tellSettings())),
+    vscode.workspace.onDidGrantWorkspaceTrust(start),
     vscode.workspace.onDidChangeConfiguration((event) => {
       if (event.affectsConfiguration("warpsmith.server")) void started.restart();
     }),
   );
-  // Nothing waits for it: the editor goes on, and so does the Python extension.
-  void started.restart().then(() => interpreters.load());
+  start();
   return { session: started, status, activated };
 }
 

@@ -35,6 +35,7 @@ export class Interpreters implements vscode.Disposable {
 
   /** Asks the Python extension, if there is one. It may take seconds to start: nothing else waits for this. */
   load(): Promise<void> {
+    if (!vscode.workspace.isTrusted) return Promise.resolve();
     this.loading ??= this.ask().catch((error: unknown) => console.warn("warpsmith: the Python extension:", error));
     return this.loading;
   }
@@ -45,7 +46,7 @@ export class Interpreters implements vscode.Disposable {
 
   private async ask(): Promise<void> {
     const extension = vscode.extensions.getExtension<PythonApi>(EXTENSION);
-    if (!extension || !vscode.workspace.isTrusted) return;
+    if (!extension) return;
     const { environments } = await extension.activate();
     if (!this.isListening) {
       this.isListening = true;

@@ -11,7 +11,6 @@ export interface Server {
 }
 
 const NAME = process.platform === "win32" ? "warpsmith.exe" : "warpsmith";
-const INSTALL = "https://pypi.org/project/warpsmith/";
 
 async function isExecutable(file: string): Promise<boolean> {
   try {
@@ -55,7 +54,7 @@ export async function findServer(extension: vscode.Uri, interpreters: Interprete
   if (onPath) return { path: onPath, from: "PATH" };
   return (
     "Warpsmith's language server was not found: this package of the extension carries none, and there is no " +
-    "`warpsmith` in the selected Python environment or on the PATH. `pip install warpsmith` brings one."
+    "`warpsmith` in the selected Python environment or on the PATH. Install it there, or name it in the settings."
   );
 }
 
@@ -63,8 +62,8 @@ export async function findServer(extension: vscode.Uri, interpreters: Interprete
 export async function sayMissing(why: string): Promise<void> {
   const choose = "Choose the Program…";
   const settings = "Open Settings";
-  const install = "How to Install";
-  const chosen = await vscode.window.showErrorMessage(why, choose, settings, install);
+  const about = "About This Extension";
+  const chosen = await vscode.window.showErrorMessage(why, choose, settings, about);
   if (chosen === choose) {
     const picked = await vscode.window.showOpenDialog({ title: "The warpsmith program", canSelectMany: false });
     const file = picked?.[0]?.fsPath;
@@ -72,7 +71,7 @@ export async function sayMissing(why: string): Promise<void> {
     if (file) await vscode.workspace.getConfiguration("warpsmith").update("server.path", file, target);
   } else if (chosen === settings) {
     await vscode.commands.executeCommand("workbench.action.openSettings", "warpsmith.server.path");
-  } else if (chosen === install) {
-    await vscode.env.openExternal(vscode.Uri.parse(INSTALL));
+  } else if (chosen === about) {
+    await vscode.commands.executeCommand("extension.open", "warpsmith.warpsmith");
   }
 }
