@@ -130,6 +130,19 @@ async function report(page, shot) {
   say("report");
 }
 
+/** How all is, from the status bar: the server, the compiler and why nothing can be optimized. */
+async function status(page, shot) {
+  await openFile(page, "mistakes.py");
+  await goTo(page, 15, 27);
+  await page.click(".statusbar-item >> text=Warpsmith");
+  const rows = ".quick-input-list .monaco-list-row";
+  await page.waitForSelector(`${rows}[aria-label*="Compiler: "]`);
+  await page.waitForSelector(`${rows}[aria-label*="Restart the server"]`);
+  await shot("8-status");
+  say("status:", (await page.$$eval(rows, (rows) => rows.map((row) => row.getAttribute("aria-label")))).join(" | "));
+  await page.keyboard.press("Escape");
+}
+
 (async () => {
   const { browser, page, shot } = await open(shots);
   try {
@@ -140,6 +153,7 @@ async function report(page, shot) {
     await lens(page, shot);
     await search(page, shot);
     await report(page, shot);
+    await status(page, shot);
     say("done");
   } catch (error) {
     say("FAILED", error.message);

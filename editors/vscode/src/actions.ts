@@ -40,6 +40,14 @@ export function argument(action: CodeAction): Record<string, unknown> {
   return (action.command?.arguments?.[0] ?? {}) as Record<string, unknown>;
 }
 
+/** Why the kernel at the cursor cannot be optimized, such as for want of a GPU. */
+export async function whyNot(session: Session): Promise<string | undefined> {
+  const isPython = vscode.window.activeTextEditor?.document.languageId === "python";
+  const at = isPython && session.running ? cursor(session) : undefined;
+  const offered = at ? await actions(at, "refactor.rewrite") : [];
+  return offered.find((action) => action.disabled)?.disabled?.reason;
+}
+
 /** Takes the first action of a kind that fits; says why where there is none. */
 export async function take(session: Session, kind: string, fits: (action: CodeAction) => boolean, none: string): Promise<void> {
   const at = cursor(session);

@@ -1,7 +1,7 @@
 // The commands of the palette.
 import * as vscode from "vscode";
 import { DocumentSymbolRequest, type CodeAction, type DocumentSymbol } from "vscode-languageclient/node";
-import { argument, cursor, take } from "./actions";
+import { argument, cursor, take, whyNot } from "./actions";
 import type { Job, Jobs } from "./jobs";
 import type { Session } from "./session";
 import type { StatusItem } from "./status";
@@ -58,7 +58,9 @@ async function stop(session: Session, jobs: Jobs): Promise<void> {
 /** How all is, with what can be done about it. */
 async function showStatus(session: Session, status: StatusItem, jobs: Jobs, log: vscode.OutputChannel): Promise<void> {
   const server = session.server;
-  const told = status.lines().map((label) => ({ label, run: () => undefined }));
+  const reason = await whyNot(session);
+  const lines = [...status.lines(), ...(reason === undefined ? [] : [`Optimizing this kernel: ${reason}`])];
+  const told = lines.map((label) => ({ label, run: () => undefined }));
   const stops = jobs.all().map((job: Job) => ({
     label: `$(debug-stop) Stop: ${job.title}`,
     run: () => session.execute("warpsmith.cancel", { job: job.id }),
