@@ -162,7 +162,8 @@ impl Project {
 
 #[test]
 fn vscode_checks_files_and_notebooks_and_survives_the_server() {
-    Project::new().suite("trusted", "", &[]);
+    // No device, even where there is one.
+    Project::new().suite("trusted", "", &[("CUDA_VISIBLE_DEVICES", "")]);
 }
 
 /// The folder's settings name a program that must not be run.

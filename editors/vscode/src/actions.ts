@@ -1,7 +1,7 @@
 // What the server offers at the cursor, for the commands of the palette.
 import * as vscode from "vscode";
 import type { CodeAction, LanguageClient, Position } from "vscode-languageclient/node";
-import { CodeActionRequest, CodeActionTriggerKind, CodeAction as Action } from "vscode-languageclient/node";
+import { CodeActionRequest, CodeActionTriggerKind } from "vscode-languageclient/node";
 import type { Session } from "./session";
 
 export interface Cursor {
@@ -32,7 +32,8 @@ export async function actions({ client, uri, position }: Cursor, kind: string): 
     range: { start: position, end: position },
     context: { diagnostics: [], only: [kind], triggerKind: CodeActionTriggerKind.Invoked },
   });
-  return (found ?? []).filter((action): action is CodeAction => Action.is(action));
+  // `CodeAction.is` of the library is not for actions that are disabled.
+  return (found ?? []).filter((action): action is CodeAction => typeof action.command !== "string");
 }
 
 /** The argument of an action's command. */

@@ -1,5 +1,6 @@
 // Where the editor starts the extension.
 import * as vscode from "vscode";
+import { whyNot } from "./actions";
 import { registerCommands } from "./commands";
 import { Jobs } from "./jobs";
 import { Offers } from "./offers";
@@ -12,6 +13,8 @@ import { StatusItem } from "./status";
 export interface Api {
   session: Session;
   status: StatusItem;
+  /** Why the kernel at the cursor cannot be optimized. */
+  whyNot(): Promise<string | undefined>;
   /** When the activation began, as `performance.now()` has it. */
   activated: number;
 }
@@ -42,7 +45,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     }),
   );
   start();
-  return { session: started, status, activated };
+  return { session: started, status, whyNot: () => whyNot(started), activated };
 }
 
 export async function deactivate(): Promise<void> {

@@ -102,6 +102,20 @@ async function missing(): Promise<void> {
   say("missing: said, and back");
 }
 
+/** The test gives this suite no device. */
+async function noDevice(): Promise<void> {
+  const { whyNot } = await api();
+  const editor = await show(inFolder("mistakes.py"));
+  const { start } = place(editor.document, "tl.load");
+  editor.selection = new vscode.Selection(start, start);
+  const why = await until("reason", async () => {
+    const why = await whyNot();
+    return why !== undefined && !why.startsWith("still looking") && why;
+  });
+  assert.match(why, /NVIDIA/);
+  say(`no device: ${why}`);
+}
+
 async function commands(): Promise<void> {
   const registered = new Set(await vscode.commands.getCommands(true));
   const { contributes } = vscode.extensions.getExtension("warpsmith.warpsmith")?.packageJSON;
@@ -113,6 +127,7 @@ async function commands(): Promise<void> {
 export async function run(): Promise<void> {
   await findings();
   await commands();
+  await noDevice();
   await settings();
   await notebook();
   await untitled();
