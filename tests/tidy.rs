@@ -8,6 +8,8 @@
 mod generate;
 #[path = "../xtask/src/picture.rs"]
 mod picture;
+#[path = "../xtask/src/vscode.rs"]
+mod vscode;
 
 use std::path::{Path, PathBuf};
 

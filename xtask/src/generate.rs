@@ -10,7 +10,7 @@ use anyhow::{Context, bail};
 use warpsmith::rules::learned::{LearnedRule, Memory, State};
 use warpsmith::{cli, explore, rules, settings};
 
-use crate::picture;
+use crate::{picture, vscode};
 
 /// What to do with the files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) enum Mode {
 
 /// The folder whose files are all generated.
 const PAGES: &str = "docs/src/rules";
+/// The manifest of the extension for VS Code, some of which is generated.
+const MANIFEST: &str = "editors/vscode/package.json";
 /// The command whose output is the README's picture. The version is named so that it is the same on every machine.
 const PICTURED: [&str; 6] = ["check", "examples/mistakes.py", "--triton-version", "3.6.0", "--color", "always"];
 
@@ -72,6 +74,11 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let mut add = |path: &str, text: String| files.insert(PathBuf::from(path), text);
     add("config/schema.json", format!("{:#}\n", settings::schema()));
     add("config/default.toml", settings::default_toml());
+    let manifest = std::fs::read_to_string(root.join(MANIFEST)).context(MANIFEST)?;
+    let package = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
+    let version =
+        package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml has no version")?;
+    add(MANIFEST, vscode::manifest(&manifest, &settings::schema(), version.trim_matches('"'))?);
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());
     add("docs/src/skills.md", skills_page());

@@ -8,6 +8,7 @@ mod picture;
 mod process;
 mod python;
 mod test;
+mod vscode;
 
 use std::path::Path;
 

@@ -1,0 +1,53 @@
+// Where the editor starts the extension.
+import * as vscode from "vscode";
+import { whyNot } from "./actions";
+import { registerCommands } from "./commands";
+import { Jobs } from "./jobs";
+import { Offers } from "./offers";
+import { Interpreters } from "./python";
+import { Session } from "./session";
+import { Settings } from "./settings";
+import { StatusItem } from "./status";
+
+/** For tests of this extension. */
+export interface Api {
+  session: Session;
+  status: StatusItem;
+  /** Why the kernel at the cursor cannot be optimized. */
+  whyNot(): Promise<string | undefined>;
+  /** When the activation began, as `performance.now()` has it. */
+  activated: number;
+}
+
+let session: Session | undefined;
+
+export function activate(context: vscode.ExtensionContext): Api {
+  const activated = performance.now();
+  const interpreters = new Interpreters();
+  const jobs = new Jobs();
+  const status = new StatusItem(jobs);
+  const offers = new Offers();
+  const log = vscode.window.createOutputChannel("Warpsmith", "log");
+  const trace = vscode.window.createOutputChannel("Warpsmith Trace");
+  const settings = new Settings(context.extension, interpreters);
+  const started = new Session({ extension: context.extensionUri, interpreters, settings, jobs, status, offers, log, trace });
+  session = started;
+  // Nothing waits for it: the editor goes on, and so does the Python extension.
+  const start = (): void => void started.restart().then(() => interpreters.load());
+  context.subscriptions.push(interpreters, jobs, status, offers, log, trace);
+  context.subscriptions.push(...registerCommands(started, status, jobs, log));
+  context.subscriptions.push(
+    // A server of an environment is another one in another environment.
+    interpreters.onDidChange(() => (started.server?.from === "environment" ? started.restart() : started.tellSettings())),
+    vscode.workspace.onDidGrantWorkspaceTrust(start),
+    vscode.workspace.onDidChangeConfiguration((event) => {
+      if (event.affectsConfiguration("warpsmith.server")) void started.restart();
+    }),
+  );
+  start();
+  return { session: started, status, whyNot: () => whyNot(started), activated };
+}
+
+export async function deactivate(): Promise<void> {
+  await session?.stop();
+}

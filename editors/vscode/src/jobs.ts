@@ -1,0 +1,60 @@
+// The searches and recordings that run, by the progress that the server reports of them.
+import * as vscode from "vscode";
+import type { WorkDoneProgressBegin, WorkDoneProgressEnd, WorkDoneProgressReport } from "vscode-languageclient/node";
+
+export interface Job {
+  /** The name that the server gave it. */
+  id: string;
+  title: string;
+  /** What happens now, with the best speedup so far. */
+  message: string;
+  /** Share of its time that is spent, in percent. */
+  percentage: number;
+  /** When it began, as `Date.now()` has it. */
+  began: number;
+}
+
+export class Jobs implements vscode.Disposable {
+  private readonly changed = new vscode.EventEmitter<void>();
+  private readonly jobs = new Map<string, Job>();
+
+  readonly onDidChange = this.changed.event;
+
+  /** Takes a report. Returns whether it is of a job. */
+  take(token: string | number, value: WorkDoneProgressBegin | WorkDoneProgressReport | WorkDoneProgressEnd): boolean {
+    if (typeof token !== "string" || !token.startsWith("warpsmith/")) return false;
+    const known = this.jobs.get(token);
+    if (value.kind === "end") {
+      this.jobs.delete(token);
+    } else {
+      const title = value.kind === "begin" ? value.title : (known?.title ?? "");
+      const { message = known?.message ?? "", percentage = known?.percentage ?? 0 } = value;
+      this.jobs.set(token, { id: token, title, message, percentage, began: known?.began ?? Date.now() });
+    }
+    this.changed.fire();
+    return true;
+  }
+
+  all(): Job[] {
+    return [...this.jobs.values()];
+  }
+
+  /** The server is gone, and its jobs with it. */
+  clear(): void {
+    this.jobs.clear();
+    this.changed.fire();
+  }
+
+  dispose(): void {
+    this.changed.dispose();
+  }
+}
+
+/** What a status bar has room for. */
+export function inShort(job: Job): string {
+  const seconds = Math.round((Date.now() - job.began) / 1000);
+  const best = /([\d.]+)×/.exec(job.message)?.[1];
+  const speedup = best === undefined ? "" : ` · ${Number(best).toFixed(1)}×`;
+  const share = job.percentage > 0 ? ` (${job.percentage} %)` : "";
+  return `${job.title} ${seconds} s${share}${speedup}`;
+}

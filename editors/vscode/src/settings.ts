@@ -1,0 +1,37 @@
+// What the server is told of the editor's settings: those that the user has set, so that `warpsmith.toml` counts for the others.
+import * as vscode from "vscode";
+import type { Interpreters } from "./python";
+
+/** Keys that are for the extension alone. */
+const OWN = /^(server|trace)\./;
+
+export class Settings {
+  private readonly keys: string[];
+
+  constructor(
+    extension: vscode.Extension<unknown>,
+    private readonly interpreters: Interpreters,
+  ) {
+    const groups: { properties: object }[] = extension.packageJSON.contributes.configuration;
+    const all = groups.flatMap((group) => Object.keys(group.properties));
+    this.keys = all.map((key) => key.replace(/^warpsmith\./, "")).filter((key) => !OWN.test(key));
+  }
+
+  /** What holds in a folder, with the interpreter that is selected there. */
+  of(folder: vscode.Uri | undefined): Record<string, unknown> {
+    const config = vscode.workspace.getConfiguration("warpsmith", folder);
+    const told: Record<string, unknown> = {};
+    for (const key of this.keys) {
+      const { defaultValue: _, key: __, languageIds: ___, ...set } = config.inspect(key) ?? { key };
+      if (Object.values(set).some((value) => value !== undefined)) told[key] = config.get(key);
+    }
+    const interpreter = this.interpreters.of(folder);
+    return interpreter === undefined ? told : { ...told, interpreter };
+  }
+
+  /** What the server is told at its start. */
+  initial(): Record<string, unknown> {
+    const { interpreter, ...settings } = this.of(vscode.workspace.workspaceFolders?.[0]?.uri);
+    return { settings, interpreter, workspaceTrusted: vscode.workspace.isTrusted, status: true };
+  }
+}

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# build.sh BUILD SERVER: checks the types of the extension for VS Code, builds it and its tests, and packs it with the program
+# SERVER, all in the folder BUILD: warpsmith.vsix, unpacked in extension/, test.js, and python.vsix that stands in for the Python
+# extension. Needs npm.
+set -euo pipefail
+build=$(realpath -m "$1")
+server=$(realpath "$2")
+root=$(realpath "$(dirname "$0")/../..")
+source=$root/editors/vscode
+mkdir -p "$build/source"
+cd "$build/source"
+
+rm -rf src test media dist server
+cp -r "$source"/{src,test,media,package.json,package-lock.json,tsconfig.json,build.mjs,.vscodeignore} .
+cp "$source"/{README.md,CHANGELOG.md,LICENSE.txt} "$root"/LICENSE-* .
+# Installed again only when other packages are wanted.
+if ! cmp -s package-lock.json node_modules/.installed; then
+  npm ci --no-audit --no-fund --loglevel=error
+  cp package-lock.json node_modules/.installed
+fi
+npm run --silent check
+npm run --silent build -- --tests
+mv dist/test.js ..
+mkdir server
+strip -o server/warpsmith "$server"
+npm run --silent package -- --out "$build/warpsmith.vsix"
+
+rm -rf "$build/extension" "$build/unpacked"
+unzip -q "$build/warpsmith.vsix" 'extension/*' -d "$build/unpacked"
+mv "$build/unpacked/extension" "$build/extension"
+
+vsce=$PWD/node_modules/.bin/vsce
+cd "$root/tests/vscode/python"
+"$vsce" package --no-dependencies --allow-missing-repository --skip-license --out "$build/python.vsix"
