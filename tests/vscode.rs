@@ -129,6 +129,9 @@ impl Project {
     /// Runs a script against a fresh VS Code; returns what it said.
     fn run(&self, name: &str, script: &str, opened: &str, variables: &[(&str, &str)]) -> Option<String> {
         let (prefix, build) = installed()?;
+        // One at a time: each wants the processors for itself.
+        let running = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("vscode-running.lock")).unwrap();
+        running.lock().unwrap();
         let shots = Path::new(env!("CARGO_TARGET_TMPDIR")).join("vscode-shots").join(name);
         fs::create_dir_all(&shots).unwrap();
         let mut command = Command::new("bash");
