@@ -1,0 +1,49 @@
+//! `warpsmith adapt`: makes kernels up, looks where they fail, and learns rules of that.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::adapt::{Oracle, Signature, gather};
+
+/// Arguments of `adapt`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// How many tasks to make up
+    #[arg(long, default_value_t = 200, value_name = "N")]
+    tasks: usize,
+    /// What to begin with: equal seeds give equal rules
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+    /// How many changes of each kernel to try
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    changes: usize,
+    /// The interpreter whose Triton is asked
+    #[arg(long, value_name = "PYTHON")]
+    python: PathBuf,
+}
+
+pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let oracle = Oracle::start(args.python.clone(), jobs)?;
+    let gathered = gather(&oracle, args.tasks, args.changes, args.seed);
+    writeln!(
+        out,
+        "{} tasks, {} unfit, {} passing, {} failing, {} unknown; {} asked",
+        gathered.tasks.len(),
+        gathered.unfit,
+        gathered.passing.len(),
+        gathered.failures.len(),
+        gathered.unknown,
+        oracle.asked()
+    )?;
+    let mut by: BTreeMap<Signature, usize> = BTreeMap::new();
+    for failure in &gathered.failures {
+        *by.entry(Signature::of(&failure.failing)).or_default() += 1;
+    }
+    for (signature, count) in by {
+        writeln!(out, "{count:5} {} | {}", signature.kind, signature.template)?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
