@@ -1,6 +1,6 @@
-//! Builds the worker and hands its path to the server, so that the one binary carries both halves.
+//! Builds the worker and hands its path to the server, so that the one binary carries both halves; lists the learned patterns.
 //!
-//! Only with the feature `embed-worker`; the worker itself is this package again, as a Python extension module.
+//! The worker only with the feature `embed-worker`; it is this package again, as a Python extension module.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,6 +9,9 @@ use std::{env, fs};
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
+    if feature("SERVER") {
+        list_patterns();
+    }
     if !feature("EMBED_WORKER") || !feature("SERVER") {
         return;
     }
@@ -17,6 +20,24 @@ fn main() {
     }
     let module = build_worker();
     println!("cargo::rustc-env=WARPSMITH_WORKER_SO={}", module.display());
+}
+
+/// Lists the patterns of learned rules that are shipped, with their texts: a new one needs its file only.
+fn list_patterns() {
+    let folder = Path::new("queries/learned");
+    println!("cargo::rerun-if-changed={}", folder.display());
+    let files = fs::read_dir(folder).expect("the patterns are there").flatten().map(|entry| entry.path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "scm")).collect();
+    files.sort();
+    let mut list = "const SHIPPED_PATTERNS: &[(&str, &str)] = &[\n".to_owned();
+    for file in files {
+        let name = file.file_stem().and_then(|name| name.to_str()).expect("patterns have plain names");
+        let text = fs::read_to_string(&file).expect("patterns are texts");
+        list.push_str(&format!("    ({name:?}, {text:?}),\n"));
+    }
+    list.push_str("];\n");
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    fs::write(out.join("learned_patterns.rs"), list).expect("the list can be written");
 }
 
 /// Builds the extension module in a target folder of its own: the outer build holds the lock of the usual one.

@@ -88,10 +88,15 @@ impl Declaration {
     /// Address of the rule's page: [`super::pages`] in the documentation of the published crate.
     #[must_use]
     pub fn url(&self) -> String {
-        // The heading is `# L001 unknown-member`; rustdoc makes this anchor of it.
-        let anchor = format!("{}-{}", self.code.to_ascii_lowercase(), self.name);
-        format!("https://docs.rs/warpsmith/latest/warpsmith/rules/pages/index.html#{anchor}")
+        page_url(self.code, self.name)
     }
+}
+
+/// Address of the page of the rule with this code and name.
+pub(super) fn page_url(code: &str, name: &str) -> String {
+    // The heading is `# L001 unknown-member`; rustdoc makes this anchor of it.
+    let anchor = format!("{}-{name}", code.to_ascii_lowercase());
+    format!("https://docs.rs/warpsmith/latest/warpsmith/rules/pages/index.html#{anchor}")
 }
 
 impl fmt::Display for Severity {

@@ -1,12 +1,15 @@
 //! Runs the selected rules over one file.
 
-use std::cell::{Cell, OnceCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::path::Path;
 use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
 
 use super::RULES;
 use super::declaration::{FAMILIES, Rule};
 use super::diagnostic::Diagnostic;
+use super::learned::{self, Memory, Values};
 use super::reconcile::reconcile;
 use super::suppression::Suppressions;
 use crate::analysis::dialect;
@@ -25,6 +28,8 @@ pub struct Context<'a> {
     /// The Triton version it is checked against.
     pub target: Target,
     path: Option<&'a Path>,
+    memory: &'a Memory,
+    values: RefCell<FxHashMap<usize, Arc<Values>>>,
     facts: OnceCell<Vec<Arc<Facts>>>,
     dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
@@ -45,7 +50,36 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn new(source: &'a Source, module: &'a Module, target: Target) -> Self {
         let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        Self { source, module, target, path: None, facts, dead, other_compiler, asked: Cell::default() }
+        let (memory, values) = (Memory::shipped(), RefCell::default());
+        Self { source, module, target, path: None, memory, values, facts, dead, other_compiler, asked: Cell::default() }
+    }
+
+    /// The same with other learned rules than those that are shipped.
+    #[must_use]
+    pub fn with_memory(mut self, memory: &'a Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// The learned rules in use.
+    #[must_use]
+    pub fn memory(&self) -> &'a Memory {
+        self.memory
+    }
+
+    /// What the places of the kernel `module.kernels[index]` stand for, as far as that is certain; found when first asked for.
+    pub(super) fn values(&self, index: usize) -> Arc<Values> {
+        if types::signature::may_be_in(self.source.text()) {
+            // Which comment is of which kernel is a matter of where they stand.
+            self.ask_everything();
+        }
+        let known = self.values.borrow().get(&index).cloned();
+        known.unwrap_or_else(|| {
+            let facts = types::evaluate(self.module, self.source.text(), self.target, index);
+            let values = Arc::new(learned::joined(facts.types));
+            self.values.borrow_mut().insert(index, Arc::clone(&values));
+            values
+        })
     }
 
     /// The same, with the place of the file, which may tell for whose compiler it is written.
@@ -108,7 +142,7 @@ impl<'a> Context<'a> {
     }
 
     /// Notes that something about the whole file was asked.
-    pub(super) fn ask_everything(&self) {
+    pub(in crate::rules) fn ask_everything(&self) {
         self.asked.set(Asked { everything: true, ..self.asked.get() });
     }
 }
@@ -144,8 +178,14 @@ impl Selection {
     /// Whether `rule` runs. Of `select` and `ignore` the longer match decides; on a tie `ignore` does.
     #[must_use]
     pub fn includes(&self, rule: &Rule) -> bool {
+        self.includes_named(rule.declaration.code, rule.declaration.name)
+    }
+
+    /// Whether the rule with this code and name runs.
+    #[must_use]
+    pub fn includes_named(&self, code: &str, name: &str) -> bool {
         let strength = |patterns: &[String]| {
-            patterns.iter().filter(|pattern| matches(pattern, rule)).map(|pattern| pattern.len()).max()
+            patterns.iter().filter(|pattern| matches(pattern, code, name)).map(|pattern| pattern.len()).max()
         };
         let selected = if self.select.is_empty() { Some(0) } else { strength(&self.select) };
         match (selected, strength(&self.ignore)) {
@@ -159,17 +199,24 @@ impl Selection {
     #[must_use]
     pub fn unknown(&self) -> Vec<&str> {
         let family = |pattern: &str| pattern.len() == 1 && FAMILIES.contains(&pattern.to_ascii_uppercase());
-        let unknown = |pattern: &&String| !family(pattern) && !RULES.iter().any(|rule| matches(pattern, rule));
+        let built_in =
+            |pattern: &str| RULES.iter().any(|rule| matches(pattern, rule.declaration.code, rule.declaration.name));
+        // Which learned rules the user has besides is not written here: their codes are all known, and shipped names.
+        let learned = |pattern: &str| {
+            let digits = pattern.strip_prefix(['S', 's']).unwrap_or_default();
+            let is_code = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            is_code || Memory::shipped().rules().any(|rule| rule.name == pattern)
+        };
+        let unknown = |pattern: &&String| !family(pattern) && !built_in(pattern) && !learned(pattern);
         self.select.iter().chain(&self.ignore).filter(unknown).map(String::as_str).collect()
     }
 }
 
 /// `all` names every rule.
-fn matches(pattern: &str, rule: &Rule) -> bool {
-    let declaration = &rule.declaration;
-    pattern == declaration.name
+fn matches(pattern: &str, code: &str, name: &str) -> bool {
+    pattern == name
         || pattern.eq_ignore_ascii_case("all")
-        || (!pattern.is_empty() && declaration.code.to_ascii_lowercase().starts_with(&pattern.to_ascii_lowercase()))
+        || (!pattern.is_empty() && code.to_ascii_lowercase().starts_with(&pattern.to_ascii_lowercase()))
 }
 
 /// The findings of the selected rules in one file, in source order, without the suppressed ones.
@@ -182,11 +229,12 @@ pub fn check(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
     for rule in RULES.iter().filter(|rule| selection.includes(rule)) {
         (rule.check)(context, &mut Findings { out: &mut out });
     }
+    out.extend(learned::find(context, selection));
     if !out.is_empty() {
         let suppressions = Suppressions::read(context.source);
         out.retain(|diagnostic| !suppressions.cover(diagnostic, context.source));
         // What no kernel compiles cannot break the language's rules.
-        out.retain(|diagnostic| !diagnostic.code.starts_with('L') || !context.is_dead(diagnostic.span));
+        out.retain(|diagnostic| !diagnostic.code.starts_with(['L', 'S']) || !context.is_dead(diagnostic.span));
         reconcile(context, &mut out);
     }
     out.sort_by(|a, b| (a.span, a.code).cmp(&(b.span, b.code)));

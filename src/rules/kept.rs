@@ -15,15 +15,20 @@ impl<'a> Context<'a> {
     /// It may look at the kernel, at what launches it, and at imports and globals: see [`Facts`](crate::kernel::Facts)
     /// about what else is kept. What it asks the context for (a line's number, facts, the text of the file) is taken care of.
     pub(super) fn in_kernels(&self, rule: &Rule, find: impl Fn(&'a Kernel) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
+        self.kept_in_kernels(rule.declaration.code, |index| find(&self.module.kernels[index]))
+    }
+
+    /// The same for what is told apart by `key`, by the indices of the kernels.
+    pub(super) fn kept_in_kernels(&self, key: impl Hash, find: impl Fn(usize) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
         let mut hasher = DefaultHasher::new();
-        (rule.declaration.code, self.target.key()).hash(&mut hasher);
+        (key, self.target.key()).hash(&mut hasher);
         let key = hasher.finish();
         let mut all = Vec::new();
-        for kernel in &self.module.kernels {
+        for (index, kernel) in self.module.kernels.iter().enumerate() {
             let mut fresh = None;
             let line = || self.source.lines().line_of(kernel.span.start);
             let find = || {
-                let (found, asked) = self.asking(|| find(kernel));
+                let (found, asked) = self.asking(|| find(index));
                 let kept = Kept::new(self.module, kernel, &found, asked, line);
                 fresh = Some(found);
                 kept

@@ -11,6 +11,7 @@ mod diagnostic;
 mod engine;
 mod kept;
 mod language;
+pub mod learned;
 mod memory;
 mod page;
 mod reader;

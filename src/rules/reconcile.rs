@@ -1,16 +1,21 @@
 //! Where rules and Triton itself speak of one place: Triton has the last word.
 
 use super::{Context, Diagnostic};
-use crate::analysis::verdict::Verdict;
+use crate::analysis::verdict::{Outcome, Verdict};
 use crate::kernel::Module;
 use crate::syntax::Span;
 
-/// Whether Triton has compiled what a rule of the language calls an error.
+/// Whether Triton has compiled what a rule of the language calls an error, or a kernel in which a learned rule has flagged something:
+/// those flag only what is compiled with its kernel.
 #[must_use]
 pub fn is_disproved(module: &Module, diagnostic: &Diagnostic) -> bool {
     let around = module.kernels.iter().filter(|kernel| kernel.span.contains(diagnostic.span));
     let mut verdicts = around.filter_map(Verdict::of);
-    diagnostic.code.starts_with('L') && verdicts.any(|verdict| verdict.has_compiled(diagnostic.span))
+    match diagnostic.code.as_bytes()[0] {
+        b'L' => verdicts.any(|verdict| verdict.has_compiled(diagnostic.span)),
+        b'S' => verdicts.any(|verdict| matches!(verdict.outcome, Outcome::Accepted { .. })),
+        _ => false,
+    }
 }
 
 /// Takes out errors that Triton disproves, and what it says where a rule has said the same.
@@ -19,11 +24,15 @@ pub(super) fn reconcile(context: &Context<'_>, findings: &mut Vec<Diagnostic>) {
     let of_rules: Vec<Span> =
         findings.iter().filter(|finding| finding.code.starts_with('L')).map(|finding| finding.span).collect();
     let end = |span: Span| Span::new(span.end, span.end);
-    let is_said = |span: Span| {
+    let is_said = |spans: &[Span], span: Span| {
         let line = context.line_of(span);
-        of_rules.iter().any(|said| (context.line_of(*said)..=context.line_of(end(*said))).contains(&line))
+        spans.iter().any(|said| (context.line_of(*said)..=context.line_of(end(*said))).contains(&line))
     };
-    findings.retain(|finding| finding.code != "C001" || !is_said(finding.span));
+    findings.retain(|finding| finding.code != "C001" || !is_said(&of_rules, finding.span));
+    // What is certain is not guessed from what was learned as well.
+    let certain = findings.iter().filter(|finding| finding.code.starts_with('L') || finding.code == "C001");
+    let certain: Vec<Span> = certain.map(|finding| finding.span).collect();
+    findings.retain(|finding| !finding.code.starts_with('S') || !is_said(&certain, finding.span));
     // What the back end has counted is not estimated as well.
     let counted: Vec<Span> = findings.iter().filter(|finding| finding.code == "C002").flat_map(places).collect();
     findings.retain(|finding| finding.code != "H015" || !counted.iter().any(|place| place.contains(finding.span)));

@@ -47,14 +47,23 @@ pub struct Facts {
 #[must_use]
 pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, trace: bool) -> Facts {
     let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
-    run(module, text, target, (index, kernel), trace, signature::of(module, kernel, text).as_ref(), false)
+    let traced = if trace { Trace::Likely } else { Trace::No };
+    run(module, text, target, (index, kernel), traced, signature::of(module, kernel, text).as_ref(), false)
+}
+
+/// The same as [`infer`] with the types of all expressions, where they are certain: for a function that nobody launches, nothing is
+/// taken for granted about its parameters.
+#[must_use]
+pub fn evaluate<'a>(module: &'a Module, text: &'a str, target: Target, index: usize) -> Facts {
+    let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
+    run(module, text, target, (index, kernel), Trace::Certain, signature::of(module, kernel, text).as_ref(), false)
 }
 
 /// The same for parameters of the types and values that `signature` says, noting what is computed in 32 bits.
 #[must_use]
 pub fn infer_as<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, signature: &Signature) -> Facts {
     let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
-    run(module, text, target, (index, kernel), false, Some(signature), true)
+    run(module, text, target, (index, kernel), Trace::No, Some(signature), true)
 }
 
 fn run<'a>(
@@ -62,7 +71,7 @@ fn run<'a>(
     text: &'a str,
     target: Target,
     (index, kernel): (usize, &'a Kernel),
-    trace: bool,
+    trace: Trace,
     signature: Option<&Signature>,
     notes_width: bool,
 ) -> Facts {
@@ -103,6 +112,17 @@ fn run<'a>(
     engine.header(kernel);
     engine.body(&kernel.body, &mut frame);
     engine.facts
+}
+
+/// Whether the types of expressions are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trace {
+    /// They are not.
+    No,
+    /// They are, to be shown: a kernel that nobody launches is taken to be launched.
+    Likely,
+    /// They are, as far as they are certain.
+    Certain,
 }
 
 /// The minor releases of Triton 3 that the file may meet.
@@ -191,7 +211,7 @@ pub(super) struct Engine<'a> {
     pub(super) target: Target,
     pub(super) versions: Versions,
     pub(super) facts: Facts,
-    pub(super) trace: bool,
+    pub(super) trace: Trace,
     pub(super) budget: u32,
     /// The kernels that are being run, by file and index, outermost first.
     pub(super) running: Vec<Place>,

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::engine::{Engine, Frame};
+use super::engine::{Engine, Frame, Trace};
 use super::fold;
 use super::value::{Const, Kind, Value};
 use crate::kernel::ast::{Expr, ExprKind};
@@ -13,7 +13,7 @@ impl<'a> Engine<'a> {
             return Value::Unknown;
         }
         let value = self.expression(expr, frame);
-        if self.trace && self.silent == 0 {
+        if self.trace != Trace::No && self.silent == 0 {
             self.facts.types.push((expr.span, value.detached()));
         }
         value

@@ -51,6 +51,7 @@ mod transfer;
 mod value;
 
 pub use coverage::{Coverage, dead};
-pub use engine::{Facts, infer, infer_as};
+pub use engine::{Facts, evaluate, infer, infer_as};
 pub use kept::facts;
+pub use names::is_of_python;
 pub use value::{Callee, Const, Element, Kind, Problem, Tile, Value};

@@ -75,6 +75,12 @@ const FORBIDDEN: &[&str] = &[
     "zip",
 ];
 
+/// Whether it is the name of a function of Python, which every file can use, if not every kernel.
+#[must_use]
+pub fn is_of_python(name: &str) -> bool {
+    BUILTINS.iter().any(|(known, _)| *known == name) || FORBIDDEN.contains(&name)
+}
+
 /// What to write instead of a function of Python.
 fn instead(name: &str) -> Option<&'static str> {
     Some(match name {

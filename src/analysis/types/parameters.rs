@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashSet as HashSet;
 
 use super::access::pointers;
-use super::engine::Engine;
+use super::engine::{Engine, Trace};
 use super::index::{About, Atom, Index, Poly};
 use super::shape::Symbol;
 use super::signature::{self, Signature};
@@ -119,7 +119,7 @@ impl<'a> Engine<'a> {
         if param.constexpr {
             return self.constant_parameter(param);
         }
-        if !self.trace && !self.roles.is_launched {
+        if self.trace != Trace::Likely && !self.roles.is_launched {
             return Value::Unknown;
         }
         let about = self.about_parameter(&param.name);

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap as HashMap;
 
-use super::engine::{Engine, Frame};
+use super::engine::{Engine, Frame, Trace};
 use super::value::{Const, Element, Kind, Tile, Value};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::syntax::Span;
@@ -222,7 +222,7 @@ impl<'a> Engine<'a> {
                     (Value::Tuple(_), None) => Value::Unknown,
                     _ => value,
                 };
-                if self.trace && self.silent == 0 {
+                if self.trace != Trace::No && self.silent == 0 {
                     self.facts.types.push((target.span, value.detached()));
                 }
                 self.record_mask(name, target.span, &value);

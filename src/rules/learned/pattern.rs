@@ -1,0 +1,219 @@
+//! Patterns: tree-sitter queries with predicates over the kernel model, run inside kernels.
+
+use std::sync::LazyLock;
+
+use tree_sitter::{Language, Node, Query, QueryCursor, QueryPredicate, QueryPredicateArg, StreamingIterator};
+
+use super::certain;
+use super::predicates::{self, Argument, Predicate};
+use super::subject::Subject;
+use crate::rules::Context;
+use crate::syntax::{Span, node_span};
+
+/// The capture that says what is flagged.
+const HERE: &str = "here";
+
+static LANGUAGE: LazyLock<Language> = LazyLock::new(|| tree_sitter_python::LANGUAGE.into());
+
+/// Why a pattern cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternError {
+    /// It is no query over Python's syntax.
+    #[error("line {line}: {message}")]
+    Query {
+        /// The line, from 1.
+        line: usize,
+        /// What tree-sitter says.
+        message: String,
+    },
+    /// It does not say what to flag.
+    #[error("it needs a capture named `@here`, which says what to flag")]
+    NoPlace,
+    /// There is nothing in it.
+    #[error("it holds no pattern")]
+    Empty,
+    /// A predicate is unknown, or is not written as it must be.
+    #[error("`#{name}`: {what}")]
+    Predicate {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// A pattern that can be run.
+#[derive(Debug)]
+pub struct Pattern(Set);
+
+/// A place where a pattern matches.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Match {
+    /// What is flagged.
+    pub span: Span,
+    /// What the captures have caught, by name, in the order of the query.
+    pub captures: Vec<(String, Span)>,
+}
+
+impl Pattern {
+    /// Reads a pattern: one query, or several that mean the same.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn compile(text: &str) -> Result<Self, PatternError> {
+        Set::compile(&[text]).map(Self)
+    }
+
+    /// The places in a file where it matches, in source order, each once: inside of functions that Triton compiles, where what
+    /// stands there is certainly compiled.
+    #[must_use]
+    pub fn matches(&self, context: &Context<'_>) -> Vec<Span> {
+        let mut spans: Vec<Span> = (0..context.module.kernels.len())
+            .flat_map(|index| self.0.run(context, index).into_iter().map(|(_, found)| found.span))
+            .collect();
+        spans.sort_unstable();
+        spans.dedup();
+        spans
+    }
+
+    /// Whether it has a capture of this name.
+    #[must_use]
+    pub fn has_capture(&self, name: &str) -> bool {
+        self.0.captures.iter().any(|known| known == name)
+    }
+}
+
+/// Several patterns in one query.
+#[derive(Debug)]
+pub(super) struct Set {
+    query: Query,
+    captures: Vec<String>,
+    here: u32,
+    /// Of each pattern of the query: which of the texts it comes from, and its predicates.
+    parts: Vec<(usize, Vec<Condition>)>,
+}
+
+/// A predicate as a pattern uses it.
+#[derive(Debug)]
+struct Condition {
+    predicate: &'static Predicate,
+    /// What the predicate must say.
+    wanted: bool,
+    captures: Vec<u32>,
+    words: Vec<String>,
+}
+
+impl Set {
+    /// Makes one query of several texts.
+    pub(super) fn compile(texts: &[&str]) -> Result<Self, PatternError> {
+        let mut owners = Vec::new();
+        for (at, text) in texts.iter().enumerate() {
+            // Alone, so that an error is told of the right line, and no text ends inside the next.
+            let query = parse(text)?;
+            owners.extend(std::iter::repeat_n(at, query.pattern_count()));
+        }
+        let query = parse(&texts.join("\n"))?;
+        let here = query.capture_index_for_name(HERE).ok_or(PatternError::NoPlace)?;
+        let captures = query.capture_names().iter().map(|&name| name.to_owned()).collect();
+        let mut parts = Vec::new();
+        for (at, owner) in owners.into_iter().enumerate() {
+            if query.property_settings(at).len() + query.property_predicates(at).len() > 0 {
+                let what = "patterns have no properties".to_owned();
+                return Err(PatternError::Predicate { name: "set!".to_owned(), what });
+            }
+            let conditions = query.general_predicates(at).iter().map(Condition::read).collect::<Result<_, _>>()?;
+            parts.push((owner, conditions));
+        }
+        Ok(Self { query, captures, here, parts })
+    }
+
+    /// What matches in the kernel `context.module.kernels[index]`: which text, and where. Sorted, each once.
+    pub(super) fn run(&self, context: &Context<'_>, index: usize) -> Vec<(usize, Match)> {
+        let subject = Subject::new(context, index);
+        let mut found = Vec::new();
+        let Some(root) = subject.root() else { return found };
+        let mut cursor = QueryCursor::new();
+        let mut matches = cursor.matches(&self.query, root, context.source.text().as_bytes());
+        while let Some(matched) = matches.next() {
+            let caught = matched.captures();
+            let nodes = |capture: u32| caught.iter().filter(move |it| it.index == capture).map(|it| it.node);
+            let Some(span) = nodes(self.here).map(node_span).reduce(|a, b| Span::new(a.start, b.end)) else { continue };
+            let (owner, conditions) = &self.parts[matched.pattern_index];
+            if !conditions.iter().all(|condition| condition.holds(&subject, &nodes)) {
+                continue;
+            }
+            let is_certain = nodes(self.here).all(|node| certain::is_compiled(&subject, node));
+            if is_certain {
+                let captures = caught.iter().map(|it| (self.captures[it.index as usize].clone(), node_span(it.node)));
+                found.push((*owner, Match { span, captures: captures.collect() }));
+            }
+        }
+        found.sort_unstable();
+        found.dedup_by(|a, b| a.0 == b.0 && a.1.span == b.1.span);
+        found
+    }
+}
+
+fn parse(text: &str) -> Result<Query, PatternError> {
+    let query = Query::new(&LANGUAGE, text).map_err(|error| {
+        let message = error.message.lines().next().unwrap_or_default().trim().to_owned();
+        PatternError::Query { line: error.row + 1, message: format!("{:?}: {message}", error.kind) }
+    })?;
+    if query.pattern_count() == 0 {
+        return Err(PatternError::Empty);
+    }
+    // One pattern without it would never match.
+    let here = query.capture_index_for_name(HERE).ok_or(PatternError::NoPlace)? as usize;
+    let has_place = |at: usize| {
+        let start = query.start_byte_for_pattern(at);
+        let end = query.end_byte_for_pattern(at);
+        text.get(start..end).is_some_and(|text| names(text, HERE))
+    };
+    let is_complete = here < query.capture_names().len() && (0..query.pattern_count()).all(has_place);
+    if is_complete { Ok(query) } else { Err(PatternError::NoPlace) }
+}
+
+/// Whether `@name` stands in a pattern.
+fn names(pattern: &str, name: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
+    pattern.match_indices('@').any(|(at, _)| {
+        let rest = &pattern[at + 1..];
+        rest.strip_prefix(name).is_some_and(|rest| !rest.bytes().next().is_some_and(is_word))
+    })
+}
+
+impl Condition {
+    fn read(written: &QueryPredicate) -> Result<Self, PatternError> {
+        let error = |what: String| PatternError::Predicate { name: written.operator.to_string(), what };
+        let Some((predicate, wanted)) = predicates::find(&written.operator) else {
+            return Err(error(format!("there is no such predicate; there are {}", predicates::names())));
+        };
+        let (mut captures, mut words) = (Vec::new(), Vec::new());
+        for argument in &written.args {
+            match argument {
+                QueryPredicateArg::Capture(capture) if words.is_empty() => captures.push(*capture),
+                QueryPredicateArg::Capture(_) => return Err(error("captures come before words".to_owned())),
+                QueryPredicateArg::String(word) => words.push(word.to_string()),
+            }
+        }
+        predicate.check(captures.len(), &words).map_err(error)?;
+        Ok(Self { predicate, wanted, captures, words })
+    }
+
+    /// Whether it certainly holds: for all that its captures have caught, and they have caught something.
+    fn holds<'t, I: Iterator<Item = Node<'t>>>(&self, subject: &Subject<'_>, nodes: &dyn Fn(u32) -> I) -> bool {
+        let mut rows: Vec<Vec<Node<'t>>> = vec![Vec::new()];
+        for &capture in &self.captures {
+            let caught: Vec<Node<'t>> = nodes(capture).collect();
+            let longer = |row: &Vec<Node<'t>>| {
+                let with = |node: &Node<'t>| row.iter().copied().chain([*node]).collect::<Vec<_>>();
+                caught.iter().map(with).collect::<Vec<_>>()
+            };
+            rows = rows.iter().flat_map(longer).collect();
+        }
+        let says = |row: &Vec<Node<'_>>| {
+            (self.predicate.holds)(subject, &Argument { nodes: row, words: &self.words }) == Some(self.wanted)
+        };
+        !rows.is_empty() && rows.iter().all(says)
+    }
+}
