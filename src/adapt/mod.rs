@@ -4,14 +4,24 @@
 //! - [`Oracle`]: Triton's front end, which says what compiles,
 //! - [`program`]: what is asked of it.
 
+mod cases;
+mod difference;
 mod failure;
 mod gather;
+mod generalize;
+mod learn;
 pub mod mutate;
 pub mod oracle;
 pub mod program;
+mod reduce;
+mod shape;
 pub mod synthesize;
+mod unify;
+mod vary;
 
 pub use failure::{Failure, Signature, template};
 pub use gather::{Gathered, gather};
+pub use cases::Parsed;
+pub use learn::{Learned, Lessons, learn};
 pub use oracle::{Failing, Oracle, OracleError, Verdict};
 pub use program::Program;

@@ -122,13 +122,24 @@ impl Oracle {
 
     /// Does `work` for each item, several at a time; each worker has a process for itself.
     pub fn share<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&mut Asker<'_>, &T) -> R + Sync) -> Vec<R> {
+        self.share_with(items, || (), |(), asker, item| work(asker, item))
+    }
+
+    /// The same; each worker makes something for itself first.
+    pub fn share_with<T: Sync, R: Send, S>(
+        &self,
+        items: &[T],
+        own: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, &mut Asker<'_>, &T) -> R + Sync,
+    ) -> Vec<R> {
         let next = AtomicUsize::new(0);
         let run = |at: usize| {
+            let mut own = own();
             let mut asker = Asker { oracle: self, session: self.session(at) };
             let mut done = Vec::new();
             loop {
                 let item = next.fetch_add(1, Ordering::Relaxed);
-                let Some(found) = items.get(item).map(|item| work(&mut asker, item)) else { return done };
+                let Some(found) = items.get(item).map(|item| work(&mut own, &mut asker, item)) else { return done };
                 done.push((item, found));
             }
         };

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::adapt::{Oracle, Signature, gather};
+use crate::adapt::{Oracle, Parsed, Signature, gather, learn};
 
 /// Arguments of `adapt`.
 #[derive(Debug, clap::Args)]
@@ -38,6 +38,15 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         gathered.unknown,
         oracle.asked()
     )?;
+    let target = crate::api::Target::of(oracle.release().parse()?);
+    let sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
+    let lessons = learn(&oracle, &gathered.failures, &sound, target, args.seed);
+    for learned in &lessons.learned {
+        let example = &gathered.failures[learned.failures[0]];
+        let span = example.failing.span.unwrap_or(crate::syntax::Span::new(0, 0));
+        writeln!(out, "== {} ({} independent) {} | {}\n{}   e.g. {}\n        {}", learned.failures.len(), learned.independent, learned.signature.kind, learned.signature.template, learned.query, &example.program.text[span.start..span.end].lines().next().unwrap_or(""), example.failing.message)?;
+    }
+    writeln!(out, "{} rules; {} asked; {} counter examples", lessons.learned.len(), oracle.asked(), lessons.counter.len())?;
     let mut by: BTreeMap<Signature, usize> = BTreeMap::new();
     for failure in &gathered.failures {
         *by.entry(Signature::of(&failure.failing)).or_default() += 1;

@@ -12,6 +12,7 @@ mod file;
 mod page;
 mod pattern;
 mod predicates;
+mod probe;
 mod rule;
 mod subject;
 #[cfg(test)]
@@ -25,6 +26,7 @@ pub use file::{MemoryError, Patterns, check, parse, write};
 use pattern::Set;
 pub use pattern::{Match, Pattern, PatternError};
 use rule::fill;
+pub use probe::Probe;
 pub use rule::{FIRST_OWN, LearnedRule, Origin, Predicted, Releases, State, number};
 pub(in crate::rules) use subject::Values;
 
