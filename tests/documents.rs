@@ -1,11 +1,14 @@
 //! An edited document is what a fresh one of the same text would be: its text, its lines, its trees, its model, what
 //! is known about its kernels, and its findings.
 
+use std::sync::LazyLock;
+
 use proptest::prelude::*;
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
 use warpsmith::analysis::types;
-use warpsmith::api::Target;
+use warpsmith::api::{Table, Target};
 use warpsmith::kernel::{Kernel, Module, Shift};
+use warpsmith::rules::learned::{LearnedRule, Memory, Origin, Predicted, Releases, State};
 use warpsmith::rules::{self, Context, Diagnostic, Selection};
 use warpsmith::syntax::{Document, Encoding, Position, Source, Span};
 
@@ -169,7 +172,44 @@ fn whole(text: &str) -> Tree {
 }
 
 fn findings(source: &Source, module: &Module) -> Vec<Diagnostic> {
-    rules::check(&Context::new(source, module, Target::newest()), &Selection::default())
+    rules::check(&Context::new(source, module, Target::newest()).with_memory(memory()), &Selection::default())
+}
+
+/// Learned rules that look at much: values, names of the file, what else its text says.
+fn memory() -> &'static Memory {
+    static MEMORY: LazyLock<Memory> = LazyLock::new(|| {
+        let patterns = [
+            "((attribute) @here (#unknown-member? @here))",
+            "(call function: (_) @f arguments: (argument_list . (_) @here) (#api? @f \"tl.load\") (#not-constexpr? @here))",
+            "((identifier) @here (#global? @here \"assigned\" \"function\" \"import\"))",
+            "((identifier) @here (#undefined? @here))",
+            "((binary_operator left: (_) @x) @here (#kind? @x \"int\" \"pointer\"))",
+            "((identifier) @here (#inside? @here \"if_statement\"))",
+        ];
+        let rule = |(at, pattern): (usize, &&str)| LearnedRule {
+            code: format!("S{:03}", at + 1),
+            name: format!("rule-{at}"),
+            sentence: "You cannot `{here}`.".to_owned(),
+            state: State::Promoted,
+            origin: Origin::Synthesised(1),
+            covered_by: Vec::new(),
+            failures: 3,
+            met: 3,
+            first_seen: String::new(),
+            last_seen: String::new(),
+            error: Predicted::default(),
+            triton: Releases {
+                since: Table::versions().first().copied(),
+                until: None,
+                tried: Table::versions().to_vec(),
+            },
+            pattern: (*pattern).to_owned(),
+            bad: String::new(),
+            good: String::new(),
+        };
+        Memory::new(patterns.iter().enumerate().map(rule))
+    });
+    &MEMORY
 }
 
 /// What an analysis of a kernel might look at.

@@ -5,9 +5,12 @@
 #![expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
 
 mod common;
+#[path = "common/snippets.rs"]
+mod data;
 
 use std::collections::BTreeMap;
 
+use data::{program, snippets, verdicts};
 use serde_json::Value;
 use warpsmith::api::Target;
 use warpsmith::rules::Severity;
@@ -48,51 +51,11 @@ impl Score {
     }
 }
 
-fn snippets(name: &str) -> Vec<Value> {
-    let path = format!("{}/tests/data/{name}.json", env!("CARGO_MANIFEST_DIR"));
-    let mut data: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
-    match data["snippets"].take() {
-        Value::Array(snippets) => snippets,
-        other => panic!("no list: {other}"),
-    }
-}
-
-/// The program with the types and values that it was compiled for, as the comment that says so.
-fn program(snippet: &Value) -> String {
-    let mut comment = "# warpsmith: signature k:".to_owned();
-    let parameters = |kind: &str| snippet[kind].as_object().unwrap().clone();
-    for (name, ty) in parameters("signature") {
-        comment += &format!(" {name}={}", ty.as_str().unwrap());
-    }
-    for (name, value) in parameters("constexprs") {
-        comment += &format!(" {name}={}", literal(&value));
-    }
-    format!("{}\n{comment}\n", snippet["source"].as_str().unwrap())
-}
-
-/// A value as Python writes it.
-fn literal(value: &Value) -> String {
-    match value {
-        Value::Null => "None".to_owned(),
-        Value::Bool(true) => "True".to_owned(),
-        Value::Bool(false) => "False".to_owned(),
-        Value::String(text) => match text.strip_prefix("__tl.") {
-            Some(dtype) => format!("tl.{dtype}"),
-            None => format!("\"{text}\""),
-        },
-        other => other.to_string(),
-    }
-}
-
 fn judge(snippet: &Value) -> Score {
     let id = snippet["id"].as_str().unwrap();
     let source = Source::parse(program(snippet));
     let mut score = Score::default();
-    // Releases that say the same may stand together.
-    let verdicts = snippet["results"].as_object().unwrap().iter();
-    for (version, verdict) in
-        verdicts.flat_map(|(versions, verdict)| versions.split(' ').map(move |one| (one, verdict)))
-    {
+    for (version, verdict) in verdicts(snippet) {
         let found = common::findings(&source, Target::of(version.parse().unwrap()));
         let errors = found.iter().filter(|found| found.severity == Severity::Error);
         let mut lines = errors.map(|found| (source.lines().line_of(found.span.start) as u64 + 1, found));

@@ -5,6 +5,8 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 
+use crate::python::state_folder;
+use crate::store::Store;
 use crate::{rules, settings};
 
 #[derive(Debug, clap::Args)]
@@ -16,6 +18,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let Some(rule) = rules::find(&args.rule) else {
+        // The user's own rules are in the store.
+        let memory = Store::memory_in(&state_folder())?;
+        if let Some(rule) = memory.find(&args.rule) {
+            out.write_all(rule.page().as_bytes())?;
+            return Ok(ExitCode::SUCCESS);
+        }
         let known = rules::all().iter().flat_map(|rule| [rule.declaration.name, rule.declaration.code]);
         match settings::nearest(&args.rule, known) {
             Some(name) => bail!("there is no rule `{}`; did you mean `{name}`?", args.rule),

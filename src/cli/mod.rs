@@ -8,6 +8,7 @@ mod compiling;
 mod doctor;
 mod explain;
 mod inspect;
+mod memory;
 mod optimize;
 mod record;
 mod report;
@@ -59,6 +60,8 @@ enum Command {
     Report(report::Args),
     /// List what the search can do with a kernel, and what it has learned of that
     Skills(skills::Args),
+    /// List, show, import or forget what was learned from kernels that Triton refused
+    Memory(memory::Args),
     /// Judge a file against another: is it right, is it faster
     Verify(verify::Args),
     /// Judge candidates for a Warpsmith on another machine (`evaluator.command` starts this)
@@ -151,6 +154,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Adapt(args) => adapt::run(&args, out),
         Command::Report(args) => report::run(&args, out),
         Command::Skills(args) => skills::run(&args, out),
+        Command::Memory(args) => memory::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
         Command::Worker(args) => worker::run(&args),

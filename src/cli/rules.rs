@@ -6,7 +6,10 @@ use std::process::ExitCode;
 use serde::Serialize;
 
 use super::Format;
-use crate::rules::{self, Severity};
+use crate::python::state_folder;
+use crate::rules::learned::LearnedRule;
+use crate::rules::{self, Family, Severity};
+use crate::store::Store;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -17,18 +20,23 @@ pub(super) struct Args {
 
 #[derive(Serialize)]
 struct Entry {
-    code: &'static str,
-    name: &'static str,
+    code: String,
+    name: String,
     family: String,
     severity: Severity,
-    summary: &'static str,
-    since: &'static str,
+    summary: String,
+    /// The version that brought it; none for what was learned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<&'static str>,
     fixable: bool,
-    url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
 }
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    let entries: Vec<Entry> = rules::all().iter().map(|rule| Entry::of(&rule.declaration)).collect();
+    let memory = Store::memory_in(&state_folder())?;
+    let learned = memory.rules().filter(|rule| memory.shows(rule)).map(Entry::of_learned);
+    let entries: Vec<Entry> = rules::all().iter().map(|rule| Entry::of(&rule.declaration)).chain(learned).collect();
     match args.format {
         Format::Json => {
             serde_json::to_writer_pretty(&mut *out, &entries)?;
@@ -49,14 +57,27 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 impl Entry {
     fn of(declaration: &rules::Declaration) -> Self {
         Self {
-            code: declaration.code,
-            name: declaration.name,
+            code: declaration.code.to_owned(),
+            name: declaration.name.to_owned(),
             family: declaration.family().to_string(),
             severity: declaration.severity,
-            summary: declaration.summary,
-            since: declaration.since,
+            summary: declaration.summary.to_owned(),
+            since: Some(declaration.since),
             fixable: declaration.fixable,
-            url: declaration.url(),
+            url: Some(declaration.url()),
+        }
+    }
+
+    fn of_learned(rule: &LearnedRule) -> Self {
+        Self {
+            code: rule.code.clone(),
+            name: rule.name.clone(),
+            family: Family::Skill.to_string(),
+            severity: Severity::Warning,
+            summary: rule.plain_sentence(),
+            since: None,
+            fixable: false,
+            url: rule.url(),
         }
     }
 }

@@ -212,6 +212,11 @@ impl Question {
         }
     }
 
+    /// Whether a file itself is asked about, in place of what was cut out of it.
+    pub(super) fn is_of_file(&self) -> bool {
+        self.file.is_some()
+    }
+
     /// Whether something was assumed of the user's code that may be otherwise: then only a yes counts.
     fn assumes(&self) -> bool {
         self.extracted.iter().any(|file| !file.assumed.is_empty())
@@ -262,6 +267,12 @@ impl Trial {
     #[must_use]
     pub fn request(&self, id: u64) -> Option<Request> {
         Some(self.question.request(id, self.question.guesses.get(self.next)?))
+    }
+
+    /// What was asked last.
+    #[must_use]
+    pub fn guess(&self) -> Option<&Guess> {
+        self.question.guesses.get(self.next.checked_sub(1)?)
     }
 
     /// Takes in the answer to [`Self::request`]. Returns what came of it, unless more must be asked.

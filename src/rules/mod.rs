@@ -122,6 +122,13 @@ pub fn all() -> &'static [&'static Rule] {
     RULES
 }
 
+/// Where the page of the rule with this code is on the web: of a built-in one, or a learned one that is shipped.
+#[must_use]
+pub fn url(code: &str) -> Option<String> {
+    let learned = || learned::Memory::shipped().find(code).and_then(learned::LearnedRule::url);
+    find(code).map(|rule| rule.declaration.url()).or_else(learned)
+}
+
 /// The rule with this code (`L001`) or name (`unknown-member`).
 #[must_use]
 pub fn find(code_or_name: &str) -> Option<&'static Rule> {

@@ -2,7 +2,9 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use super::{code_action, completion, inspect, optimize, record, report, semantic_tokens, signature_help, survey};
+use super::{
+    code_action, completion, inspect, memory, optimize, record, report, semantic_tokens, signature_help, survey,
+};
 use crate::syntax::Encoding;
 
 /// What the client can do.
@@ -191,6 +193,9 @@ pub(super) fn answer(client: &Client, encoding: Encoding) -> lsp::InitializeResu
                 report::REPORT,
                 inspect::INSPECT,
                 record::RECORD,
+                memory::MUTE,
+                memory::DISPUTE,
+                memory::REPRODUCER,
             ]
             .map(str::to_owned)
             .to_vec(),

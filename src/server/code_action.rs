@@ -9,9 +9,10 @@ use super::optimize;
 use super::owner::Owner;
 use super::report::REPORT;
 use super::unit::Unit;
-use super::{inspect, record, suppression, to_lsp};
+use super::{inspect, memory, record, suppression, to_lsp};
 use crate::explore::{Past, State, Subject};
 use crate::kernel::{Host, Kernel};
+use crate::rules::learned::is_learned;
 use crate::syntax::Encoding;
 
 /// The kinds of actions there are.
@@ -126,12 +127,32 @@ impl Place<'_> {
                 ..lsp::CodeAction::default()
             })
             .collect();
+        actions.extend(diagnostics.iter().flat_map(|(item, _)| self.of_memory(item)));
         for (item, _) in diagnostics {
             let suppression = self.suppression(item);
             // One comment covers all findings of a rule on its line.
             actions.extend(suppression.filter(|action| !actions.iter().any(|known| known.edit == action.edit)));
         }
         actions
+    }
+
+    /// What can be done about the finding of a learned rule.
+    fn of_memory(&self, item: &lsp::Diagnostic) -> Vec<lsp::CodeAction> {
+        let Some(lsp::Code::String(code)) = item.code.as_ref().filter(|code| is_learned_code(code)) else {
+            return Vec::new();
+        };
+        let span = self.unit.span(self.uri, item.range, self.encoding);
+        let kernel = span.and_then(|span| self.unit.module.kernel_at(span.start));
+        let dispute = kernel.map(|kernel| {
+            let argument = json!({ "uri": self.unit.uri, "kernel": kernel.name, "code": code });
+            action("Not true here: ask Triton".to_owned(), memory::DISPUTE, argument)
+        });
+        let of_rule = |title: String, command| action(title, command, json!({ "code": code }));
+        let reproducer = of_rule(format!("Show what {code} was learned from"), memory::REPRODUCER);
+        let mute = of_rule(format!("Mute {code} everywhere"), memory::MUTE);
+        let kind = || Some(lsp::CodeActionKind::QuickFix);
+        let all = [reproducer].into_iter().chain(dispute).chain([mute]);
+        all.map(|action| lsp::CodeAction { kind: kind(), diagnostics: Some(vec![item.clone()]), ..action }).collect()
     }
 
     fn suppression(&self, item: &lsp::Diagnostic) -> Option<lsp::CodeAction> {
@@ -240,6 +261,10 @@ fn action(title: String, command: &str, argument: serde_json::Value) -> lsp::Cod
         command: Some(lsp::Command { title, tooltip: None, command, arguments }),
         ..lsp::CodeAction::default()
     }
+}
+
+fn is_learned_code(code: &lsp::Code) -> bool {
+    matches!(code, lsp::Code::String(code) if is_learned(code))
 }
 
 fn data(item: &lsp::Diagnostic) -> Option<Data> {

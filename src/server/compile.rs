@@ -20,6 +20,7 @@ use crate::compiler::protocol::{Answer, Request};
 use crate::compiler::{Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
 use crate::kernel::Kernel;
 use crate::rules;
+use crate::rules::learned::is_learned;
 use crate::store::FalseAlarm;
 
 /// Verdicts that are remembered, for edits that are taken back.
@@ -32,7 +33,7 @@ const DELAY: Duration = Duration::from_millis(300);
 pub(super) struct Compile {
     pub(super) service: Option<Service>,
     /// Whose that is.
-    of: Option<Interpreter>,
+    pub(super) of: Option<Interpreter>,
     timer: Option<Timer>,
     /// Files and notebooks that were edited since the last quiet moment.
     edited: Vec<lsp::Uri>,
@@ -275,6 +276,8 @@ impl Owner {
             Ok(question) => match self.compile.known.get(&question.key).cloned() {
                 Some(settled) => {
                     drop(unit);
+                    let guess = question.guesses.first().filter(|_| question.guesses.len() == 1);
+                    self.learn(&uri, &question, guess, &settled);
                     self.settle(&uri, &question, settled);
                 }
                 None => self.ask(uri, Asking::Trial(Box::new(Trial::new(question)))),
@@ -355,6 +358,7 @@ impl Owner {
             if !matches!(settled, Settled::Unknown(_)) {
                 self.compile.known.insert(trial.question.key, settled.clone());
             }
+            self.learn(&uri, &trial.question, trial.guess(), &settled);
             self.settle(&uri, &trial.question, settled);
             return self.compile_next();
         }
@@ -379,8 +383,11 @@ impl Owner {
         };
         // A kernel that compiles can be surveyed.
         let has_lens = matches!(said, Said::Accepted { .. }) && self.surveyed_for(&unit).is_some();
+        self.answer_disputes(uri, &kernel.name, &said);
         Verdict::new(kernel, said).keep(kernel);
         let disproved = unit.findings().iter().filter(|finding| rules::is_disproved(&unit.module, finding));
+        // Learned rules have been demoted by now.
+        let disproved = disproved.filter(|finding| !is_learned(finding.code));
         let triton = self.compile.of.as_ref().map(|of| of.triton.to_string()).unwrap_or_default();
         let text = unit.source.slice(kernel.span);
         let disproved: Vec<FalseAlarm> =

@@ -56,7 +56,7 @@ fn diagnostic(
     client: &Client,
     encoding: Encoding,
 ) -> lsp::Diagnostic {
-    let href = || rules::find(finding.code).and_then(|rule| rule.declaration.url().parse().ok());
+    let href = || rules::url(finding.code)?.parse().ok();
     let related = || {
         let place = |related: &rules::Related| {
             let (part, range) = unit.locate(related.span, encoding)?;

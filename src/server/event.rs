@@ -11,6 +11,7 @@ use super::status::Status;
 use crate::compiler::Heard;
 use crate::evaluate::Devices;
 use crate::explore::{OptimizeError, Outcome};
+use crate::rules::learned::Memory;
 use crate::workload::{Recorded, RecordingError};
 
 /// Where events are sent to the owner.
@@ -78,6 +79,8 @@ pub(super) enum Event {
     Compiler(u64, Heard),
     /// The compiler's process may be started again.
     ReviveCompiler,
+    /// The skill memory was read again.
+    Memory(Box<Memory>),
     /// What there is to measure on.
     Devices(Devices),
     /// A recording ended.

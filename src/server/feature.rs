@@ -70,7 +70,7 @@ impl Owner {
         let at = &params.text_document_position_params;
         self.checked(&at.text_document.uri)?;
         let (unit, offset) = self.place(at)?;
-        let (text, span) = hover::at(&unit, offset, self.resolved(&unit).target)?;
+        let (text, span) = hover::at(&unit, offset, self.resolved(&unit).target, &self.skills.memory)?;
         let (_, range) = unit.locate(span, self.encoding)?;
         Some(lsp::Hover { contents: hover::contents(text, self.capabilities.markdown), range: Some(range) })
     }

@@ -11,13 +11,14 @@ use crate::api::{Lookup, Member, Target};
 use crate::features::{describe, resources, types};
 use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
 use crate::kernel::{Kernel, Module, Resolved};
+use crate::rules::learned::Memory;
 use crate::rules::{self, Rule};
 use crate::syntax::{Encoding, Span};
 
 /// The hover at byte `offset`, with the span that it is about.
-pub(super) fn at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span)> {
+pub(super) fn at(unit: &Unit, offset: usize, target: Target, memory: &Memory) -> Option<(String, Span)> {
     if let Some((code, span)) = suppression::code_at(&unit.source, offset) {
-        return Some((page(rules::find(code)?), span));
+        return Some((page_of(code, memory)?, span));
     }
     let known = kernel_at(unit, offset)
         .or_else(|| imported_at(&unit.module, offset))
@@ -26,7 +27,7 @@ pub(super) fn at(unit: &Unit, offset: usize, target: Target) -> Option<(String, 
     let mut findings: Vec<_> = unit.findings().iter().filter(|finding| finding.span.touches(offset)).collect();
     findings.dedup_by_key(|finding| finding.code);
     let span = known.as_ref().or(typed.as_ref()).map(|(_, span)| *span).or_else(|| Some(findings.first()?.span))?;
-    let pages = findings.iter().filter_map(|finding| rules::find(finding.code)).map(page);
+    let pages = findings.iter().filter_map(|finding| page_of(finding.code, memory));
     let sections: Vec<String> = known.into_iter().chain(typed).map(|(text, _)| text).chain(pages).collect();
     Some((sections.join("\n\n---\n\n"), span))
 }
@@ -35,6 +36,11 @@ pub(super) fn at(unit: &Unit, offset: usize, target: Target) -> Option<(String, 
 pub(super) fn contents(text: String, is_markdown: bool) -> lsp::Contents {
     let kind = if is_markdown { lsp::MarkupKind::Markdown } else { lsp::MarkupKind::PlainText };
     lsp::Contents::MarkupContent(lsp::MarkupContent { kind, value: text })
+}
+
+/// The page of the rule with this code, built-in or learned.
+fn page_of(code: &str, memory: &Memory) -> Option<String> {
+    rules::find(code).map(page).or_else(|| Some(memory.find(code)?.page()))
 }
 
 /// A rule's page, and where it is on the web.

@@ -31,6 +31,7 @@ mod inspect;
 mod interpreter;
 mod jobs;
 mod magic;
+mod memory;
 mod notebook;
 mod offer;
 mod optimize;
@@ -38,6 +39,7 @@ mod owner;
 mod parent;
 mod progress;
 mod record;
+mod remember;
 mod report;
 mod semantic_tokens;
 mod settings;
@@ -62,6 +64,7 @@ use tower_lsp::{LspService, Server};
 use backend::Backend;
 use event::Event;
 use owner::Owner;
+pub use remember::Note;
 pub use tools::Tools;
 
 /// How many requests may wait for their answer at once. A cancellation needs a free place too, so there are more
@@ -117,6 +120,7 @@ where
     runtime.block_on(server.serve(service));
     let _ = events.send(Event::Exit);
     let _ = owner.join();
+    remember::flush();
     // A thread that reads standard input cannot be interrupted: it is left behind.
     runtime.shutdown_background();
     Ok(if shut_down.load(Ordering::SeqCst) { ExitCode::SUCCESS } else { ExitCode::FAILURE })

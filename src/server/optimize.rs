@@ -18,6 +18,7 @@ use super::client::Call;
 use super::code_action::Readiness;
 use super::event::Event;
 use super::jobs::{Job, Stage};
+use super::memory::{DISPUTE, MUTE, REPRODUCER};
 use super::owner::Owner;
 use super::progress::Watcher;
 use super::record::RECORD;
@@ -91,6 +92,9 @@ impl Owner {
             }
             RESOURCES => self.resources_command(argument),
             REPORT => self.report_command(argument),
+            MUTE => self.mute_command(argument),
+            DISPUTE => self.dispute_command(argument),
+            REPRODUCER => self.reproducer_command(argument),
             other => Err(Error::invalid_params(format!("there is no command `{other}`"))),
         }
     }

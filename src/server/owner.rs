@@ -19,6 +19,7 @@ use super::event::{Event, Events, Reply};
 use super::inspect::INSPECT;
 use super::interpreter::Interpreters;
 use super::jobs::Jobs;
+use super::memory::Skills;
 use super::optimize::panic_text;
 use super::settings::{self, Resolved, Store};
 use super::status::Status;
@@ -27,6 +28,7 @@ use super::unit::Unit;
 use super::{diagnostics, from_lsp, parent};
 use crate::evaluate::Devices;
 use crate::rules::Context;
+use crate::rules::learned::Memory;
 use crate::syntax::Encoding;
 
 /// Files of which the client tells when they change.
@@ -59,6 +61,7 @@ pub(super) struct Owner {
     pub(super) devices: Option<Devices>,
     pub(super) jobs: Jobs,
     pub(super) compile: Compile,
+    pub(super) skills: Skills,
     pub(super) interpreters: Interpreters,
     pub(super) settings: Store,
     pub(super) folders: Vec<lsp::Uri>,
@@ -87,6 +90,7 @@ impl Owner {
             devices: None,
             jobs: Jobs::default(),
             compile: Compile::default(),
+            skills: Skills::default(),
             interpreters: Interpreters::default(),
             settings: Store::default(),
             folders: Vec::new(),
@@ -157,6 +161,7 @@ impl Owner {
             Event::Save(uri) => {
                 // A client that watches files for us has said so already when one of ours was saved.
                 let has_news = self.documents.look_around();
+                self.read_memory_later();
                 let has_set = !self.capabilities.registers_watched_files && self.settings.reload();
                 if has_set || has_news {
                     self.check_all_again();
@@ -169,6 +174,7 @@ impl Owner {
                 self.survey_later(&uri);
             }
             Event::Close(uri) => {
+                self.forget_kernels_of(&uri);
                 if self.documents.close(&uri) {
                     self.unpublished.remove(&uri);
                     self.clear(vec![uri]);
@@ -238,6 +244,11 @@ impl Owner {
             Event::CompileNext => self.compile_next(),
             Event::Compiler(number, heard) => self.hear_compiler(number, heard),
             Event::ReviveCompiler => self.revive_compiler(),
+            Event::Memory(memory) => {
+                if self.take_memory(*memory) {
+                    self.check_all_again();
+                }
+            }
             Event::Devices(devices) => {
                 if devices.capability().is_some() {
                     self.refresh_lenses();
@@ -259,6 +270,9 @@ impl Owner {
         self.encoding = capabilities::negotiate_encoding(&params.capabilities);
         let options = settings::options(params.initialization_options);
         self.trusted = options.trusted;
+        // Before the first file is checked: nothing that was disproved is said.
+        let memory = (self.tools.memory)();
+        self.take_memory(memory);
         self.capabilities.takes_status |= options.status;
         self.settings.set_initial(options.settings, options.interpreter);
         self.folders = match params.workspace_folders_initialize_params.workspace_folders {
@@ -408,8 +422,10 @@ impl Owner {
             self.compile.delay = Some(Duration::from_millis(resolved.settings.compiler.delay));
             let is_excluded = unit.path.as_deref().is_some_and(|path| resolved.excludes(path));
             let check = Arc::clone(&self.tools.check);
-            let findings = self.guarded(|_| {
-                let context = Context::new(&unit.source, &unit.module, resolved.target).at(unit.path.as_deref());
+            let findings = self.guarded(|owner| {
+                let memory = if resolved.settings.memory.enabled { &owner.skills.memory } else { Memory::empty() };
+                let context = Context::new(&unit.source, &unit.module, resolved.target);
+                let context = context.at(unit.path.as_deref()).with_memory(memory);
                 if is_excluded { Vec::new() } else { check(&context, &resolved.selection) }
             });
             let _ = unit.diagnostics.set(findings.unwrap_or_default());

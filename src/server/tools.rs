@@ -3,10 +3,12 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::remember::{self, Note};
 use crate::evaluate::{self, Devices};
 use crate::explore::{self, Observer, OptimizeError, Outcome, Request};
 use crate::python::environment::{Environment, Search};
 use crate::python::state_folder;
+use crate::rules::learned::Memory;
 use crate::rules::{self, Context, Diagnostic, Selection};
 use crate::store::{FalseAlarm, Store};
 use crate::workload::{self, Recorded, RecordingError, ToRecord};
@@ -29,6 +31,10 @@ pub struct Tools {
     pub devices: Arc<dyn Fn() -> Devices + Send + Sync>,
     /// Stores an error of a rule that Triton disproved; must not wait.
     pub store_false_alarm: Arc<dyn Fn(FalseAlarm) + Send + Sync>,
+    /// What the skill memory holds; reads the user's store.
+    pub memory: Arc<dyn Fn() -> Memory + Send + Sync>,
+    /// Tells the skill memory something; must not wait.
+    pub remember: Arc<dyn Fn(Note) + Send + Sync>,
     /// Finds the Python environment of files in a folder; may read the file system.
     pub environment: Arc<FindEnvironment>,
 }
@@ -56,6 +62,8 @@ impl Default for Tools {
             record: Arc::new(|what, going| workload::record(what, going)),
             devices: Arc::new(evaluate::devices),
             store_false_alarm: Arc::new(store_false_alarm),
+            memory: Arc::new(remember::memory),
+            remember: Arc::new(remember::remember),
             environment: Arc::new(super::target::environment),
         }
     }

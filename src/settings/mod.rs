@@ -56,6 +56,8 @@ pub struct Settings {
     pub code_lens: CodeLensSettings,
     /// Whether and when Triton itself is asked about kernels.
     pub compiler: CompilerSettings,
+    /// What is learned from kernels that Triton refuses.
+    pub memory: MemorySettings,
     /// What is kept of recorded calls.
     pub workloads: WorkloadSettings,
     /// How kernels are optimized.
@@ -315,6 +317,25 @@ pub struct ModelSettings {
     /// Name of the environment variable that holds the key.
     #[schemars(example = &"OPENAI_API_KEY")]
     pub api_key_env: Option<String>,
+}
+
+/// What is learned from kernels that Triton refuses.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct MemorySettings {
+    /// Whether learned rules (family S) are used.
+    pub enabled: bool,
+    /// Whether kernels that Triton refuses or takes while you edit are kept on this machine, to learn from.
+    pub learn: bool,
+    /// From how many independent failures a rule must have been learned before it is shown.
+    #[schemars(range(min = 1))]
+    pub promote_after: u32,
+}
+
+impl Default for MemorySettings {
+    fn default() -> Self {
+        Self { enabled: true, learn: true, promote_after: 3 }
+    }
 }
 
 impl CompilerSettings {

@@ -1,13 +1,16 @@
-//! What is kept between runs: `.warpsmith/store.db` of a workspace, and one of the user's own.
+//! What is kept between runs: `.warpsmith/store.db` of a workspace, and one of the user's own, which has the skill memory.
 //!
 //! SQLite with a write-ahead log, so that several servers and commands may use one at a time. Both files have the same
 //! tables: a schema is told by its version, and one that is newer than this program is left alone.
 
 mod evaluations;
+mod failures;
 mod false_alarms;
+mod learned;
 mod lessons;
 mod recordings;
 mod short;
+mod texts;
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -18,7 +21,9 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use crate::clock::now_milliseconds;
 
+pub use failures::{Accepted, Failure, StoredFailure};
 pub use false_alarms::FalseAlarm;
+pub use learned::Objection;
 pub use lessons::Lesson;
 pub use recordings::{Fate, Limits, Recording, Row, Run};
 pub use short::{shapes, short};
@@ -80,6 +85,58 @@ const MIGRATIONS: &[&str] = &[
         best REAL NOT NULL,
         learned INTEGER NOT NULL, -- milliseconds since 1970
         PRIMARY KEY (device, class, bound, kind)
+    ) WITHOUT ROWID;
+",
+    "
+    -- Texts of kernels, each once, compressed.
+    CREATE TABLE texts (
+        id INTEGER PRIMARY KEY,
+        key BLOB NOT NULL UNIQUE, -- a hash of the text
+        body BLOB NOT NULL
+    );
+    CREATE TABLE failures (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        key BLOB NOT NULL UNIQUE, -- a hash of the text, the error and the release
+        signature TEXT NOT NULL,
+        exception TEXT NOT NULL,
+        message TEXT NOT NULL,
+        kernel TEXT NOT NULL,
+        text INTEGER NOT NULL REFERENCES texts (id),
+        relative INTEGER REFERENCES texts (id),
+        start INTEGER, -- the place in the text, in bytes
+        stop INTEGER,
+        triton TEXT NOT NULL,
+        source TEXT NOT NULL,
+        met INTEGER NOT NULL,
+        first INTEGER NOT NULL, -- milliseconds since 1970
+        last INTEGER NOT NULL
+    );
+    CREATE INDEX failures_of_signature ON failures (signature);
+    CREATE INDEX failures_of_text ON failures (text);
+    CREATE INDEX failures_of_relative ON failures (relative);
+    -- Kernels that compile.
+    CREATE TABLE accepted (
+        text INTEGER NOT NULL REFERENCES texts (id),
+        kernel TEXT NOT NULL,
+        triton TEXT NOT NULL,
+        seen INTEGER NOT NULL,
+        PRIMARY KEY (text, kernel, triton)
+    );
+    CREATE INDEX accepted_by_age ON accepted (seen);
+    -- Rules of the user's own, each as a memory file.
+    CREATE TABLE learned_rules (
+        number INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,
+        body TEXT NOT NULL
+    );
+    -- What this user holds against rules, their own or shipped.
+    CREATE TABLE objections (
+        code TEXT PRIMARY KEY,
+        muted INTEGER NOT NULL,
+        pattern BLOB, -- of a rule that was disproved: a hash of its pattern
+        kernel TEXT, -- what disproved it
+        triton TEXT,
+        made INTEGER NOT NULL
     ) WITHOUT ROWID;
 ",
 ];
@@ -279,7 +336,7 @@ mod tests {
         drop(connection);
         let before = fs::read(&path).unwrap();
         let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 3)"), "{error}");
+        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 4)"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
     }
 

@@ -437,7 +437,8 @@ mod tests {
         let before = size();
         assert!(before > 500_000, "{before}");
         assert_eq!(store.remove_workloads().unwrap(), 1);
-        assert!(size() < 100_000, "{}", size());
+        // What is left are the first pages of tables and indices.
+        assert!(size() < 200_000, "{}", size());
     }
 
     #[test]

@@ -40,6 +40,7 @@ impl Folder {
         for name in ["VIRTUAL_ENV", "CONDA_PREFIX", "PATH", "WARPSMITH_FAKE_DEVICE", "FORCE_COLOR", "RUST_BACKTRACE"] {
             command.env_remove(name);
         }
+        command.env("XDG_STATE_HOME", self.path().join(".state"));
         command
     }
 

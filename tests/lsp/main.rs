@@ -16,6 +16,7 @@ mod inspect;
 mod interpreter;
 mod lifecycle;
 mod malformed;
+mod memory;
 mod names;
 mod notebooks;
 mod optimize;

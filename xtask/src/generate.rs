@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
+use warpsmith::rules::learned::{LearnedRule, Memory, State};
 use warpsmith::{cli, explore, rules, settings};
 
 use crate::picture;
@@ -76,7 +77,9 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add("docs/src/skills.md", skills_page());
     // Part of the crate's documentation: where the links of findings lead.
     let signatures = std::fs::read_to_string(root.join("docs/src/signatures.md")).context("docs/src/signatures.md")?;
-    let pages: Vec<String> = rules::all().iter().map(|rule| rule.declaration.page()).chain([signatures]).collect();
+    let learned = Memory::shipped().rules().filter(|rule| rule.is_shown()).map(LearnedRule::page);
+    let pages = rules::all().iter().map(|rule| rule.declaration.page()).chain(learned).chain([signatures]);
+    let pages: Vec<String> = pages.collect();
     // There it is one page with the rules.
     add("src/rules/pages.md", pages.join("\n").replace("](../signatures.md)", "](#signatures)"));
     for rule in rules::all() {
@@ -84,6 +87,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
         add(&page, rule.declaration.page());
     }
     add("docs/src/SUMMARY.md", with_block(&root.join("docs/src/SUMMARY.md"), "rules", &summary_lines())?);
+    add("docs/src/memory.md", with_block(&root.join("docs/src/memory.md"), "learned", &learned_table())?);
     add("README.md", with_block(&root.join("README.md"), "rules", &rule_table("docs/src/rules"))?);
     let output = cli::capture(&PICTURED)?;
     let (path, title) = (PICTURED[1], format!("warpsmith {}", PICTURED[..2].join(" ")));
@@ -122,6 +126,20 @@ fn rule_table(pages: &str) -> String {
             it.severity,
             name = it.name
         );
+    }
+    out
+}
+
+fn learned_table() -> String {
+    let mut out = "| code | sentence | Triton | failures | shown |\n|---|---|---|---|---|\n".to_owned();
+    for rule in Memory::shipped().rules() {
+        let shown = match (rule.state, rule.covered_by.is_empty()) {
+            (State::Promoted, true) => "yes".to_owned(),
+            (State::Promoted, false) => format!("by {}", rule.covered_by.join(", ")),
+            (state, _) => state.name().to_owned(),
+        };
+        let sentence = rule.plain_sentence().replace('|', "\\|");
+        let _ = writeln!(out, "| {} | {sentence} | {} | {} | {shown} |", rule.code, rule.triton.range(), rule.failures);
     }
     out
 }

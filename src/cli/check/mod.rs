@@ -209,6 +209,7 @@ fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagn
         eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
     }
     let context = rules::Context::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
+    let context = context.with_memory(&run.project.memory);
     let findings = rules::check(&context, &run.project.selection);
     (source, findings)
 }

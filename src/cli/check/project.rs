@@ -2,14 +2,17 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
 use crate::api::{Target, Version};
 use crate::cli::compiling::interpreter;
 use crate::compiler::Device;
 use crate::python::environment::{self, Environment};
+use crate::python::state_folder;
 use crate::rules::Selection;
+use crate::rules::learned::Memory;
 use crate::settings::{self, Excludes, SettingsError};
+use crate::store::Store;
 
 /// What the command line says over the settings.
 pub(super) struct Overrides {
@@ -31,6 +34,8 @@ pub(super) struct Project {
     pub(super) device: Option<Device>,
     /// Whether files may be imported.
     pub(super) imports_files: bool,
+    /// The learned rules that hold for this user.
+    pub(super) memory: Arc<Memory>,
 }
 
 type Found = Result<Arc<Project>, SettingsError>;
@@ -39,11 +44,12 @@ type Found = Result<Arc<Project>, SettingsError>;
 pub(super) struct Projects {
     overrides: Overrides,
     by_folder: Mutex<HashMap<PathBuf, Found>>,
+    memory: LazyLock<Arc<Memory>>,
 }
 
 impl Projects {
     pub(super) fn new(overrides: Overrides) -> Self {
-        Self { overrides, by_folder: Mutex::default() }
+        Self { overrides, by_folder: Mutex::default(), memory: LazyLock::new(memory) }
     }
 
     /// The project that holds for files in `folder`, an absolute path.
@@ -75,6 +81,16 @@ impl Projects {
         let device = self.overrides.device.clone().or_else(|| loaded.settings.compiler.device());
         let imports_files = loaded.settings.compiler.import_files;
         let excludes = Excludes::new(&loaded, folder)?;
-        Ok(Arc::new(Project { selection, target, excludes, python, device, imports_files }))
+        let is_used = loaded.settings.memory.enabled;
+        let memory = if is_used { Arc::clone(&self.memory) } else { Arc::new(Memory::empty().clone()) };
+        Ok(Arc::new(Project { selection, target, excludes, python, device, imports_files, memory }))
     }
+}
+
+/// What this user has learned; what is shipped where that cannot be read.
+fn memory() -> Arc<Memory> {
+    Arc::new(Store::memory_in(&state_folder()).unwrap_or_else(|error| {
+        eprintln!("warning: what was learned cannot be read: {error}");
+        Memory::shipped().clone()
+    }))
 }

@@ -9,6 +9,7 @@
 
 mod certain;
 mod file;
+mod literals;
 mod page;
 mod pattern;
 mod predicates;
@@ -76,7 +77,7 @@ impl Memory {
             let pattern = |name: &str| {
                 SHIPPED_PATTERNS.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
             };
-            Memory::new(parse(SHIPPED, &pattern).expect("what is shipped is tested"))
+            Memory::of_sound(parse(SHIPPED, &pattern).expect("what is shipped is tested"))
         });
         &MEMORY
     }
@@ -84,8 +85,13 @@ impl Memory {
     /// A memory of these rules. Of a code, the last one counts; what [`check`] does not pass is left out.
     #[must_use]
     pub fn new(rules: impl IntoIterator<Item = LearnedRule>) -> Self {
-        let sound = rules.into_iter().filter(|rule| check(rule).is_ok());
-        let by_code: BTreeMap<u32, LearnedRule> = sound.filter_map(|rule| Some((number(&rule.code)?, rule))).collect();
+        Self::of_sound(rules.into_iter().filter(|rule| check(rule).is_ok()))
+    }
+
+    /// The same of rules that were checked: to compile a pattern takes a while.
+    pub(crate) fn of_sound(rules: impl IntoIterator<Item = LearnedRule>) -> Self {
+        let rules = rules.into_iter();
+        let by_code: BTreeMap<u32, LearnedRule> = rules.filter_map(|rule| Some((number(&rule.code)?, rule))).collect();
         let mut hasher = DefaultHasher::new();
         for rule in by_code.values().filter(|rule| rule.is_shown()) {
             (&rule.code, &rule.name, &rule.pattern, &rule.sentence, &rule.error.message).hash(&mut hasher);
@@ -104,6 +110,36 @@ impl Memory {
     #[must_use]
     pub fn hiding(&self, codes: impl IntoIterator<Item = String>) -> Self {
         Self { hidden: codes.into_iter().collect(), ..self.clone() }
+    }
+
+    /// The same without showing one rule more.
+    #[must_use]
+    pub fn muting(&self, code: &str) -> Self {
+        let mut muted = self.clone();
+        muted.hidden.insert(code.to_owned());
+        muted
+    }
+
+    /// The same with a rule demoted: a kernel that it flags compiles.
+    #[must_use]
+    pub fn demoting(&self, code: &str) -> Self {
+        let demoted = |rule: &LearnedRule| {
+            let is_it = rule.code == code && rule.state == State::Promoted;
+            LearnedRule { state: if is_it { State::Demoted } else { rule.state }, ..rule.clone() }
+        };
+        Self::of_sound(self.rules().map(demoted)).hiding(self.hidden.clone())
+    }
+
+    /// A memory in which nothing is.
+    #[must_use]
+    pub fn empty() -> &'static Self {
+        static EMPTY: LazyLock<Memory> = LazyLock::new(|| Memory::new([]));
+        &EMPTY
+    }
+
+    /// Makes ready what the first kernel would have to wait for: the patterns of all rules that are shown as one query.
+    pub fn prepare(&self) {
+        self.shown.get_or_init(|| Matcher::of(&self.entries, LearnedRule::is_shown));
     }
 
     /// All rules, in the order of their codes.

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 use tree_sitter::{Language, Node, Query, QueryCursor, QueryPredicate, QueryPredicateArg, StreamingIterator};
 
 use super::certain;
+use super::literals::Literals;
 use super::predicates::{self, Argument, Predicate};
 use super::subject::Subject;
 use crate::rules::Context;
@@ -89,8 +90,17 @@ pub(super) struct Set {
     query: Query,
     captures: Vec<String>,
     here: u32,
-    /// Of each pattern of the query: which of the texts it comes from, and its predicates.
-    parts: Vec<(usize, Vec<Condition>)>,
+    /// The patterns of the query.
+    parts: Vec<Part>,
+}
+
+/// One pattern of a query.
+#[derive(Debug)]
+struct Part {
+    /// Which of the texts it comes from.
+    owner: usize,
+    conditions: Vec<Condition>,
+    literals: Literals,
 }
 
 /// A predicate as a pattern uses it.
@@ -104,25 +114,31 @@ struct Condition {
 }
 
 impl Set {
-    /// Makes one query of several texts.
+    /// Makes one query of several texts, each of which is sound by itself: none ends inside the next.
     pub(super) fn compile(texts: &[&str]) -> Result<Self, PatternError> {
-        let mut owners = Vec::new();
-        for (at, text) in texts.iter().enumerate() {
-            // Alone, so that an error is told of the right line, and no text ends inside the next.
-            let query = parse(text)?;
-            owners.extend(std::iter::repeat_n(at, query.pattern_count()));
-        }
-        let query = parse(&texts.join("\n"))?;
+        let joined = texts.join("\n");
+        let query = parse(&joined)?;
+        let ends: Vec<usize> = texts
+            .iter()
+            .scan(0, |end, text| {
+                *end += text.len() + 1;
+                Some(*end)
+            })
+            .collect();
         let here = query.capture_index_for_name(HERE).ok_or(PatternError::NoPlace)?;
         let captures = query.capture_names().iter().map(|&name| name.to_owned()).collect();
         let mut parts = Vec::new();
-        for (at, owner) in owners.into_iter().enumerate() {
+        for at in 0..query.pattern_count() {
+            let owner = ends.partition_point(|end| *end <= query.start_byte_for_pattern(at));
             if query.property_settings(at).len() + query.property_predicates(at).len() > 0 {
                 let what = "patterns have no properties".to_owned();
                 return Err(PatternError::Predicate { name: "set!".to_owned(), what });
             }
-            let conditions = query.general_predicates(at).iter().map(Condition::read).collect::<Result<_, _>>()?;
-            parts.push((owner, conditions));
+            let written = query.general_predicates(at).iter();
+            let conditions = written.map(Condition::read).collect::<Result<Vec<Condition>, _>>()?;
+            let mut literals = Literals::of(&query, at, &joined[range_of(&query, at)]);
+            conditions.iter().for_each(|condition| condition.add_literals(&mut literals));
+            parts.push(Part { owner, conditions, literals });
         }
         Ok(Self { query, captures, here, parts })
     }
@@ -131,21 +147,29 @@ impl Set {
     pub(super) fn run(&self, context: &Context<'_>, index: usize) -> Vec<(usize, Match)> {
         let subject = Subject::new(context, index);
         let mut found = Vec::new();
+        let may_match = |part: &Part| part.literals.are_in(context.source, context.module, subject.kernel);
+        let open: Vec<bool> = self.parts.iter().map(may_match).collect();
+        if !open.contains(&true) {
+            return found;
+        }
         let Some(root) = subject.root() else { return found };
         let mut cursor = QueryCursor::new();
         let mut matches = cursor.matches(&self.query, root, context.source.text().as_bytes());
         while let Some(matched) = matches.next() {
+            if !open[matched.pattern_index] {
+                continue;
+            }
             let caught = matched.captures();
             let nodes = |capture: u32| caught.iter().filter(move |it| it.index == capture).map(|it| it.node);
             let Some(span) = nodes(self.here).map(node_span).reduce(|a, b| Span::new(a.start, b.end)) else { continue };
-            let (owner, conditions) = &self.parts[matched.pattern_index];
-            if !conditions.iter().all(|condition| condition.holds(&subject, &nodes)) {
+            let part = &self.parts[matched.pattern_index];
+            if !part.conditions.iter().all(|condition| condition.holds(&subject, &nodes)) {
                 continue;
             }
             let is_certain = nodes(self.here).all(|node| certain::is_compiled(&subject, node));
             if is_certain {
                 let captures = caught.iter().map(|it| (self.captures[it.index as usize].clone(), node_span(it.node)));
-                found.push((*owner, Match { span, captures: captures.collect() }));
+                found.push((part.owner, Match { span, captures: captures.collect() }));
             }
         }
         found.sort_unstable();
@@ -164,13 +188,13 @@ fn parse(text: &str) -> Result<Query, PatternError> {
     }
     // One pattern without it would never match.
     let here = query.capture_index_for_name(HERE).ok_or(PatternError::NoPlace)? as usize;
-    let has_place = |at: usize| {
-        let start = query.start_byte_for_pattern(at);
-        let end = query.end_byte_for_pattern(at);
-        text.get(start..end).is_some_and(|text| names(text, HERE))
-    };
+    let has_place = |at: usize| text.get(range_of(&query, at)).is_some_and(|text| names(text, HERE));
     let is_complete = here < query.capture_names().len() && (0..query.pattern_count()).all(has_place);
     if is_complete { Ok(query) } else { Err(PatternError::NoPlace) }
+}
+
+fn range_of(query: &Query, pattern: usize) -> std::ops::Range<usize> {
+    query.start_byte_for_pattern(pattern)..query.end_byte_for_pattern(pattern)
 }
 
 /// Whether `@name` stands in a pattern.
@@ -198,6 +222,15 @@ impl Condition {
         }
         predicate.check(captures.len(), &words).map_err(error)?;
         Ok(Self { predicate, wanted, captures, words })
+    }
+
+    /// Adds what must stand in the text for it to hold.
+    fn add_literals(&self, literals: &mut Literals) {
+        if self.wanted && self.predicate.names_paths() {
+            literals.add_paths(self.words.iter().map(|word| predicates::full(word)));
+        } else if self.wanted && self.predicate.names_keywords() {
+            literals.add_paths(self.words.iter().cloned());
+        }
     }
 
     /// Whether it certainly holds: for all that its captures have caught, and they have caught something.

@@ -119,6 +119,35 @@ pub struct Releases {
     pub tried: Vec<Version>,
 }
 
+impl Predicted {
+    /// What errors of one kind have in common: `TypeError: load() got an unexpected keyword argument …`. The first line, without what is
+    /// quoted and without numbers.
+    #[must_use]
+    pub fn signature(&self) -> String {
+        let line = self.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
+        // Triton does not quote this name.
+        let undefined = line.strip_suffix(" is not defined").filter(|name| !name.contains(' '));
+        let line = if undefined.is_some() { "… is not defined" } else { line };
+        let mut out = String::new();
+        let mut rest = line.chars().peekable();
+        let mut before = ' ';
+        while let Some(c) = rest.next() {
+            let begins = !before.is_alphanumeric();
+            if matches!(c, '\'' | '"' | '`') && begins && rest.clone().any(|other| other == c) {
+                rest.by_ref().find(|other| *other == c);
+                out.push('…');
+            } else if c.is_ascii_digit() && begins && before != '_' {
+                while rest.next_if(|c| c.is_ascii_digit() || *c == '.').is_some() {}
+                out.push('…');
+            } else {
+                out.push(c);
+            }
+            before = c;
+        }
+        format!("{}: {out}", self.kind)
+    }
+}
+
 impl Releases {
     /// Whether a release refuses it, as far as that was tried: nothing is known of what is newer or older.
     #[must_use]
@@ -177,6 +206,14 @@ impl LearnedRule {
         number(&self.code).is_some_and(|number| number >= FIRST_OWN)
     }
 
+    /// Adds what is known of the same rule from elsewhere: counts and dates. What this one says stays.
+    pub fn merge(&mut self, other: &Self) {
+        self.failures = self.failures.saturating_add(other.failures);
+        self.met = self.met.saturating_add(other.met);
+        self.first_seen = std::cmp::min(&self.first_seen, &other.first_seen).clone();
+        self.last_seen = std::cmp::max(&self.last_seen, &other.last_seen).clone();
+    }
+
     /// The sentence where nothing is caught, as in lists: `…` for what differs.
     #[must_use]
     pub fn plain_sentence(&self) -> String {
@@ -224,4 +261,35 @@ pub(super) fn placeholders(text: &str) -> Vec<String> {
         None
     });
     names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_one_kind_have_one_signature() {
+        let of = |message: &str| Predicted { kind: "E".to_owned(), message: message.to_owned() }.signature();
+        assert_eq!(of("\nname 'oops1' is not defined\nmore"), "E: name … is not defined");
+        assert_eq!(of("got 3 and 4.5, int32 isn't it"), "E: got … and …, int32 isn't it");
+        assert_eq!(of("`a` and \"b\": x_1"), "E: … and …: x_1");
+        assert_eq!(of(""), "E: ");
+        assert_eq!(of("oops2 is not defined"), "E: … is not defined");
+    }
+
+    #[test]
+    fn what_is_caught_takes_the_place_of_its_name() {
+        let mut caught = |name: &str| (name == "f").then(|| "tl.load".to_owned());
+        assert_eq!(fill("{f} and {g} and {'a': 1} {f", &mut caught), "tl.load and {g} and {'a': 1} {f");
+        assert_eq!(placeholders("{f} {not this} {g}"), ["f", "g"]);
+    }
+
+    #[test]
+    fn codes_are_s_and_digits() {
+        assert_eq!(number("S012"), Some(12));
+        assert_eq!(number("S1012"), Some(1012));
+        for code in ["S12", "S000", "L012", "S01x", "s012", "S", "", "S99999999999"] {
+            assert_eq!(number(code), None, "{code}");
+        }
+    }
 }

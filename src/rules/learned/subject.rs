@@ -77,10 +77,9 @@ impl<'a> Subject<'a> {
         expressions.get(&node_span(plain(node))).copied()
     }
 
-    /// The name, when the node is one by itself.
+    /// The name, when the node is one that stands for a value: not that of an attribute, a keyword or a parameter.
     pub(super) fn name(&self, node: Node<'_>) -> Option<&'a str> {
-        let node = plain(node);
-        (node.kind() == "identifier").then(|| self.text(node))
+        self.expression(node)?.as_name()
     }
 
     /// The full name of what an expression refers to: `triton.language.load`, `triton.language.tensor.to` for a function of

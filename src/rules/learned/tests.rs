@@ -104,6 +104,8 @@ fn a_finding_has_the_sentence_and_the_error() {
         ]
     );
     // Under another name it is the same function.
+    let bare = text.replace("import math", "from triton.language import load as l").replace("tl.load", "l");
+    assert_eq!(codes(&memory, &bare, target()).len(), 1);
     let renamed = text.replace("language as tl", "language as t").replace("tl.", "t.");
     assert_eq!(codes(&memory, &renamed, target()).len(), 1);
     assert!(codes(&memory, &text.replace("import triton.language as tl", "from mine import tl"), target()).is_empty());

@@ -1,10 +1,12 @@
 //! Which server to start, and what the client says about itself.
 
 use std::collections::VecDeque;
-use std::sync::mpsc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
 
 use serde_json::{Value, json};
 use url::Url;
+use warpsmith::rules::learned::Memory;
 use warpsmith::server::Tools;
 
 use super::Client;
@@ -21,6 +23,7 @@ pub(crate) struct Setup {
     files: Vec<(String, String)>,
     hears_of_missing_triton: bool,
     fake_device: bool,
+    state: Option<PathBuf>,
 }
 
 impl Setup {
@@ -36,7 +39,14 @@ impl Setup {
             files: Vec::new(),
             hears_of_missing_triton: false,
             fake_device: false,
+            state: None,
         }
+    }
+
+    /// Keeps what the server learns below this folder, in place of one in the workspace's.
+    pub(crate) fn state(mut self, folder: &Path) -> Self {
+        self.state = Some(folder.to_owned());
+        self
     }
 
     /// Adds capabilities.
@@ -102,9 +112,10 @@ impl Setup {
         self
     }
 
-    /// Runs the server in this process, with these tools.
+    /// Runs the server in this process, with these tools. It learns nothing.
     pub(crate) fn tools(mut self, tools: Tools) -> Self {
-        self.tools = Some(tools);
+        let memory = || Memory::empty().clone();
+        self.tools = Some(Tools { memory: Arc::new(memory), remember: Arc::new(drop), ..tools });
         self
     }
 
@@ -157,7 +168,10 @@ impl Setup {
         let (messages, inbox) = mpsc::channel();
         let transport = match self.tools {
             Some(tools) => Transport::in_process(tools, messages),
-            None => Transport::spawn(folder.path(), self.fake_device, messages),
+            None => {
+                let state = self.state.unwrap_or_else(|| folder.path().join(".state"));
+                Transport::spawn(folder.path(), &state, self.fake_device, messages)
+            }
         };
         Client {
             transport: Some(transport),

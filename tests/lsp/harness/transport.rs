@@ -17,12 +17,14 @@ pub(super) enum Transport {
 }
 
 impl Transport {
-    pub(super) fn spawn(folder: &Path, fake_device: bool, messages: mpsc::Sender<Value>) -> Self {
+    /// A server in a process, which keeps what it learns below `state`.
+    pub(super) fn spawn(folder: &Path, state: &Path, fake_device: bool, messages: mpsc::Sender<Value>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_warpsmith"))
             .envs(fake_device.then_some(("WARPSMITH_FAKE_DEVICE", "toy")))
             .arg("serve")
             .current_dir(folder)
             .env("WARPSMITH_LOG", "info")
+            .env("XDG_STATE_HOME", state)
             .env_remove("VIRTUAL_ENV")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

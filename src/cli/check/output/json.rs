@@ -49,7 +49,7 @@ fn entry<'a>(report: &'a Report, source: &Source, finding: &'a Diagnostic) -> Fi
         name: finding.name,
         severity: finding.severity,
         message: &finding.message,
-        url: crate::rules::find(finding.code).map(|rule| rule.declaration.url()),
+        url: crate::rules::url(finding.code),
         fix: finding.fix.as_ref().map(|fix| fix_of(source, fix)),
     }
 }

@@ -32,10 +32,9 @@ fn groups<'a>(report: &'a Report, source: &'a Source, finding: &'a Diagnostic) -
             AnnotationKind::Context.span(related.span.start..related.span.end).label(related.message.as_str())
         }));
     let mut main = level.primary_title(finding.message.as_str()).id(finding.code).element(marks);
-    if let Some(rule) = rules::find(finding.code) {
-        let page = format!("{}: {}", finding.name, rule.declaration.url());
-        main = main.element(Level::HELP.message(page));
-    }
+    // The user's own learned rules are on no page.
+    let place = rules::url(finding.code).unwrap_or_else(|| format!("`warpsmith explain {}`", finding.code));
+    main = main.element(Level::HELP.message(format!("{}: {place}", finding.name)));
     let mut groups = vec![main];
     if let Some(fix) = &finding.fix {
         let patches = fix.edits.iter().map(|edit| Patch::new(edit.span.start..edit.span.end, edit.text.as_str()));

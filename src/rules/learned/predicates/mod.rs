@@ -9,6 +9,7 @@ mod names;
 mod places;
 mod values;
 
+pub(super) use names::full;
 use tree_sitter::Node;
 
 use super::subject::Subject;
@@ -56,6 +57,16 @@ impl Predicate {
         holds: fn(&Subject<'_>, &Argument<'_, '_>) -> Option<bool>,
     ) -> Self {
         Self { name, captures, words, holds }
+    }
+
+    /// Whether its words are names of what the kernel must refer to.
+    pub(super) fn names_paths(&self) -> bool {
+        self.name == "api"
+    }
+
+    /// Whether its words are keywords that the kernel must use.
+    pub(super) fn names_keywords(&self) -> bool {
+        self.name == "has-keyword"
     }
 
     /// What is wrong with how a pattern uses it.

@@ -25,11 +25,15 @@ const GLOBALS: &[&str] = &["assigned", "function", "class", "import", "kernel"];
 /// `tl` is `triton.language`; `tl.tensor.…` are functions of run-time values.
 fn api(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
     let path = subject.path(argument.nodes[0])?;
-    let full = |word: &String| match word.strip_prefix("tl.") {
-        Some(rest) => format!("triton.language.{rest}"),
-        None => word.clone(),
-    };
     Some(argument.words.iter().any(|word| full(word) == path))
+}
+
+/// A full name, where a pattern may write `tl` for `triton.language`.
+pub(in crate::rules::learned) fn full(word: &str) -> String {
+    match word.strip_prefix("tl.") {
+        Some(rest) => format!("triton.language.{rest}"),
+        None => word.to_owned(),
+    }
 }
 
 /// `(#unknown-member? @attribute)`: the release has no such member of a module of Triton's. The capture is `tl.name`, or the name in it.

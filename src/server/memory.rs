@@ -1,0 +1,281 @@
+//! The skill memory while the user edits: what Triton says teaches it, and what Triton takes disproves it.
+//!
+//! The commands: [`MUTE`] takes `{code}`, [`DISPUTE`] takes `{uri, kernel, code}`, [`REPRODUCER`] takes `{code}`.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
+
+use super::client::Call;
+use super::event::Event;
+use super::optimize::{read, refused};
+use super::owner::Owner;
+use super::remember::Note;
+use super::unit::Unit;
+use crate::analysis::verdict::{Outcome as Said, Verdict};
+use crate::api::{Target, Version};
+use crate::compiler::{Guess, Program, Question, Settled, error_of};
+use crate::python::cache_folder;
+use crate::rules::Context;
+use crate::rules::learned::{LearnedRule, Memory, Predicted};
+use crate::store::{Accepted, Failure};
+
+/// The command that mutes a rule.
+pub(super) const MUTE: &str = "warpsmith.memory.mute";
+/// The command that asks Triton whether a rule is right about a kernel.
+pub(super) const DISPUTE: &str = "warpsmith.memory.dispute";
+/// The command that opens what a rule was learned from.
+pub(super) const REPRODUCER: &str = "warpsmith.memory.reproducer";
+
+/// So many kernels are remembered.
+const REMEMBERED: usize = 512;
+/// So many refusals of one kernel wait for a version that compiles.
+const OPEN: usize = 4;
+
+/// A kernel: its file and its name.
+type Place = (lsp::Uri, String);
+
+/// What is known of rules and kernels.
+pub(super) struct Skills {
+    /// The rules in use.
+    pub(super) memory: Memory,
+    /// The last version of each kernel that compiled.
+    taken: HashMap<Place, String>,
+    /// What was refused of each kernel since then.
+    open: HashMap<Place, Vec<Failure>>,
+    /// What the user has called untrue, by kernel: codes.
+    disputed: HashMap<Place, Vec<String>>,
+}
+
+impl Default for Skills {
+    fn default() -> Self {
+        // Until the store was read, nothing is said: a rule may have been disproved.
+        let memory = Memory::empty().clone();
+        Self { memory, taken: HashMap::new(), open: HashMap::new(), disputed: HashMap::new() }
+    }
+}
+
+#[derive(Deserialize)]
+struct OfRule {
+    code: String,
+}
+
+#[derive(Deserialize)]
+struct OfKernel {
+    uri: lsp::Uri,
+    kernel: String,
+    code: String,
+}
+
+impl Owner {
+    /// Reads the memory again, on the side: another server, or a command, may have learned or forgotten something.
+    pub(super) fn read_memory_later(&self) {
+        let (read, events) = (Arc::clone(&self.tools.memory), self.events.clone());
+        let read = move || drop(events.send(Event::Memory(Box::new(read()))));
+        if let Err(error) = std::thread::Builder::new().name("memory".to_owned()).spawn(read) {
+            tracing::warn!(%error, "the skill memory is not read again");
+        }
+    }
+
+    /// Takes in the memory as it is now. Returns whether others of its rules are in use than before.
+    pub(super) fn take_memory(&mut self, memory: Memory) -> bool {
+        let shown = |memory: &Memory| {
+            let shown = memory.rules().filter(|rule| memory.shows(rule));
+            shown.map(|rule| (rule.code.clone(), rule.pattern.clone())).collect::<Vec<_>>()
+        };
+        let has_changed = shown(&memory) != shown(&self.skills.memory);
+        let ready = memory.clone();
+        if let Err(error) = std::thread::Builder::new().name("patterns".to_owned()).spawn(move || ready.prepare()) {
+            tracing::info!(%error, "patterns are compiled when they are needed");
+        }
+        self.skills.memory = memory;
+        has_changed
+    }
+
+    /// Takes in what Triton has said of a kernel, asked under a guess.
+    pub(super) fn learn(&mut self, uri: &lsp::Uri, question: &Question, guess: Option<&Guess>, settled: &Settled) {
+        let Some(unit) = self.documents.unit(uri) else { return };
+        let Some(triton) = self.compile.of.as_ref().map(|of| of.triton) else { return };
+        let settings = self.resolved(&unit).settings.memory.clone();
+        if !settings.enabled {
+            return;
+        }
+        if matches!(settled, Settled::Accepted(..)) {
+            self.disprove(&unit, &question.kernel, triton);
+        }
+        let Some(program) = guess.filter(|_| settings.learn).and_then(|guess| Program::of(question, guess)) else {
+            return;
+        };
+        let place = (uri.clone(), question.kernel.clone());
+        match settled {
+            Settled::Accepted(..) => {
+                let open = self.skills.open.remove(&place).unwrap_or_default();
+                for failure in open.into_iter().filter(|failure| failure.relative.is_none()) {
+                    (self.tools.remember)(Note::Failed(Failure { relative: Some(program.text.clone()), ..failure }));
+                }
+                let kernel = Accepted {
+                    text: program.text.clone(),
+                    kernel: question.kernel.clone(),
+                    triton: triton.to_string(),
+                };
+                (self.tools.remember)(Note::Compiled(kernel));
+                if self.skills.taken.len() >= REMEMBERED {
+                    self.skills.taken.clear();
+                }
+                self.skills.taken.insert(place, program.text);
+            }
+            Settled::Refused(answer) => {
+                let Some((kind, message)) = error_of(answer) else { return };
+                let failure = Failure {
+                    place: answer.error.as_ref().and_then(|error| program.place(error)),
+                    text: program.text,
+                    kernel: question.kernel.clone(),
+                    relative: self.skills.taken.get(&place).cloned(),
+                    error: Predicted { kind: kind.to_owned(), message: message.to_owned() },
+                    triton: triton.to_string(),
+                    source: "editor".to_owned(),
+                };
+                self.refused(place, failure);
+            }
+            Settled::Unknown(_) => {}
+        }
+    }
+
+    /// Takes in a refusal. While somebody types, one mistake is seen in many states: one of them is kept.
+    fn refused(&mut self, place: Place, failure: Failure) {
+        let open = self.skills.open.entry(place).or_default();
+        let signature = failure.error.signature();
+        if open.iter().any(|known| known.error.signature() == signature) || open.len() >= OPEN {
+            return;
+        }
+        // With a version that compiled before it, it needs none that compiles after it.
+        if failure.relative.is_some() {
+            (self.tools.remember)(Note::Failed(failure.clone()));
+        }
+        open.push(failure);
+    }
+
+    /// Forgets what waits of a file that is closed: it is kept without a version that compiles.
+    pub(super) fn forget_kernels_of(&mut self, uri: &lsp::Uri) {
+        let (of_file, others) = std::mem::take(&mut self.skills.open).into_iter().partition(|((of, _), _)| of == uri);
+        self.skills.open = others;
+        let of_file: HashMap<Place, Vec<Failure>> = of_file;
+        let left = of_file.into_values().flatten().filter(|failure| failure.relative.is_none());
+        left.for_each(|failure| (self.tools.remember)(Note::Failed(failure)));
+        self.skills.taken.retain(|(of, _), _| of != uri);
+        self.skills.disputed.retain(|(of, _), _| of != uri);
+    }
+
+    /// Demotes the rules that flag a kernel that Triton has just taken.
+    fn disprove(&mut self, unit: &Unit, name: &str, triton: Version) {
+        let module = &unit.module;
+        let Some(index) = module.kernels.iter().position(|kernel| kernel.name == name) else { return };
+        let context = Context::new(&unit.source, module, Target::of(triton)).at(unit.path.as_deref());
+        let found = self.skills.memory.proven_in(&context, index);
+        if found.is_empty() || context.is_for_other_compiler() {
+            return;
+        }
+        let mut rules: Vec<LearnedRule> = found.into_iter().map(|(rule, _)| rule.clone()).collect();
+        rules.dedup_by(|one, other| one.code == other.code);
+        let kernel = unit.source.slice(module.kernels[index].span);
+        let mut was_shown = false;
+        for rule in rules {
+            tracing::warn!(
+                code = rule.code,
+                name = rule.name,
+                "Triton compiles what a learned rule forbids: it is demoted"
+            );
+            was_shown |= self.skills.memory.shows(&rule);
+            self.skills.memory = self.skills.memory.demoting(&rule.code);
+            (self.tools.remember)(Note::Disproved { rule, kernel: kernel.to_owned(), triton: triton.to_string() });
+        }
+        if was_shown {
+            self.check_all_again();
+        }
+    }
+
+    /// Tells the user what came of what they called untrue.
+    pub(super) fn answer_disputes(&mut self, uri: &lsp::Uri, kernel: &str, said: &Said) {
+        let Some(codes) = self.skills.disputed.remove(&(uri.clone(), kernel.to_owned())) else { return };
+        for code in codes {
+            self.client.show(lsp::MessageType::Info, verdict(&code, kernel, said));
+        }
+    }
+
+    /// Mutes a rule, everywhere.
+    pub(super) fn mute_command(&mut self, argument: Value) -> Result<Option<Value>> {
+        let OfRule { code } = read(argument)?;
+        let rule = self.skills.memory.find(&code).ok_or_else(|| unknown(&code))?;
+        let code = rule.code.clone();
+        self.skills.memory = self.skills.memory.muting(&code);
+        (self.tools.remember)(Note::Muted(code.clone()));
+        self.check_all_again();
+        Ok(Some(json!({ "muted": code })))
+    }
+
+    /// Has Triton say whether a rule is right about a kernel.
+    pub(super) fn dispute_command(&mut self, argument: Value) -> Result<Option<Value>> {
+        let OfKernel { uri, kernel: name, code } = read(argument)?;
+        let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
+        let kernel = unit.module.kernel(&name).ok_or_else(|| refused(format!("there is no kernel `{name}`")))?;
+        self.may_compile(&unit)?;
+        self.interpreter_to_ask(&unit)?;
+        match Verdict::of(kernel) {
+            Some(verdict_known) if !matches!(verdict_known.outcome, Said::Unknown(_)) => {
+                let text = verdict(&code, &name, &verdict_known.outcome);
+                self.client.show(lsp::MessageType::Info, text);
+            }
+            _ => {
+                // What could not be told before is asked again.
+                Verdict::forget(kernel);
+                self.skills.disputed.entry((uri.clone(), name.clone())).or_default().push(code);
+                drop(unit);
+                self.compile.first(uri, name);
+                self.compile_next();
+            }
+        }
+        Ok(None)
+    }
+
+    /// Has the editor open what a rule was learned from.
+    pub(super) fn reproducer_command(&mut self, argument: Value) -> Result<Option<Value>> {
+        let OfRule { code } = read(argument)?;
+        let rule = self.skills.memory.find(&code).ok_or_else(|| unknown(&code))?;
+        let path = reproducer(rule).map_err(refused)?;
+        match lsp::Uri::from_file_path(&path).ok().filter(|_| self.capabilities.shows_documents) {
+            Some(uri) => self.client.send(Call::ShowDocument(uri)),
+            None => self.client.show(lsp::MessageType::Info, format!("the reproducer is in {}", path.display())),
+        }
+        Ok(Some(json!({ "path": path })))
+    }
+}
+
+/// What Triton says of a kernel in which a rule has flagged something.
+fn verdict(code: &str, kernel: &str, said: &Said) -> String {
+    match said {
+        Said::Accepted { .. } => format!("Triton takes `{kernel}`: {code} is wrong, and is not shown any more"),
+        Said::Refused { message, .. } => {
+            let first = message.lines().next().unwrap_or_default();
+            format!("Triton refuses `{kernel}` ({first}), so {code} stays")
+        }
+        Said::Unknown(why) => format!("Triton cannot tell about `{kernel}` ({why}), so {code} stays"),
+    }
+}
+
+fn unknown(code: &str) -> tower_lsp::jsonrpc::Error {
+    refused(format!("there is no learned rule `{code}`; `warpsmith memory list` lists them"))
+}
+
+/// Writes the example that fails and the one that does not into a file.
+fn reproducer(rule: &LearnedRule) -> std::result::Result<PathBuf, String> {
+    let folder = cache_folder().join("reproducers");
+    let path = folder.join(format!("{}.md", rule.code.to_ascii_lowercase()));
+    let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, rule.page()));
+    written.map_err(|error| format!("{} cannot be written: {error}", path.display()))?;
+    Ok(path)
+}

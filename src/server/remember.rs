@@ -1,0 +1,118 @@
+//! What is told to the skill memory is written on a thread of its own: the store may have to wait for other processes.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::time::Duration;
+
+use crate::python::state_folder;
+use crate::rules::learned::{LearnedRule, Memory};
+use crate::store::{Accepted, Failure, Store, StoreError};
+
+/// So many kernels may wait to be written; further ones are left out.
+const WAITING: usize = 256;
+/// So many notes are written at once.
+const BATCH: usize = 64;
+/// So long the end of the server waits for what is not written yet.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Something that the skill memory is told.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Note {
+    /// Triton has refused a kernel.
+    Failed(Failure),
+    /// Triton has taken a kernel.
+    Compiled(Accepted),
+    /// Triton has taken a kernel that a rule flags.
+    Disproved {
+        /// The rule.
+        rule: LearnedRule,
+        /// The kernel.
+        kernel: String,
+        /// The version of Triton.
+        triton: String,
+    },
+    /// The user does not want to see the findings of the rule with this code.
+    Muted(String),
+}
+
+enum Message {
+    Note(Note),
+    /// Answered when all before it is written.
+    Flush(SyncSender<()>),
+}
+
+static WRITER: OnceLock<Option<Sender<Message>>> = OnceLock::new();
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// What the memory of this user holds; what is shipped when that cannot be read.
+pub(super) fn memory() -> Memory {
+    // What this server has to say comes first.
+    flush();
+    Store::memory_in(&state_folder()).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the skill memory cannot be read; only what is shipped is used");
+        Memory::shipped().clone()
+    })
+}
+
+/// Has a note written.
+pub(super) fn remember(note: Note) {
+    let writer = WRITER.get_or_init(|| {
+        let (sender, notes) = channel();
+        let started = std::thread::Builder::new().name("memory".to_owned()).spawn(move || run(&notes));
+        started.inspect_err(|error| tracing::warn!(%error, "nothing is learned")).ok().map(|_| sender)
+    });
+    let Some(writer) = writer else { return };
+    let may_be_left_out = matches!(note, Note::Failed(_) | Note::Compiled(_));
+    if may_be_left_out && COUNT.load(Ordering::Relaxed) >= WAITING {
+        tracing::info!("too much waits to be written; a kernel is not kept");
+        return;
+    }
+    COUNT.fetch_add(1, Ordering::Relaxed);
+    let _ = writer.send(Message::Note(note));
+}
+
+/// Waits until all is written, but not for ever.
+pub(super) fn flush() {
+    let Some(Some(writer)) = WRITER.get() else { return };
+    let (done, written) = sync_channel(1);
+    if writer.send(Message::Flush(done)).is_ok() && written.recv_timeout(PATIENCE).is_err() {
+        tracing::warn!("the skill memory could not be written in time");
+    }
+}
+
+fn run(messages: &Receiver<Message>) {
+    while let Ok(first) = messages.recv() {
+        let (mut notes, mut waiting) = (Vec::new(), Vec::new());
+        for message in std::iter::once(first).chain(messages.try_iter().take(BATCH)) {
+            match message {
+                Message::Note(note) => notes.push(note),
+                Message::Flush(done) => waiting.push(done),
+            }
+        }
+        COUNT.fetch_sub(notes.len(), Ordering::Relaxed);
+        let written = Store::of_user(&state_folder()).and_then(|mut store| write(&mut store, &notes));
+        if let Err(error) = written {
+            tracing::warn!(%error, "what was learned is not kept");
+        }
+        for done in waiting {
+            // Who has waited may have given up.
+            let _ = done.send(());
+        }
+    }
+}
+
+fn write(store: &mut Store, notes: &[Note]) -> Result<(), StoreError> {
+    let failures = notes.iter().filter_map(|note| if let Note::Failed(failure) = note { Some(failure) } else { None });
+    store.keep_failures(failures)?;
+    let taken = notes.iter().filter_map(|note| if let Note::Compiled(kernel) = note { Some(kernel) } else { None });
+    store.keep_accepted(taken)?;
+    for note in notes {
+        match note {
+            Note::Disproved { rule, kernel, triton } => store.disprove(rule, kernel, triton)?,
+            Note::Muted(code) => store.mute(code, true)?,
+            Note::Failed(_) | Note::Compiled(_) => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,88 @@
+//! What patterns can ask, on programs with the verdicts of nine Triton releases: what is certain to be refused is never accepted.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+#![expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
+
+#[path = "common/snippets.rs"]
+mod data;
+
+use data::{program, snippets, verdicts};
+use warpsmith::api::Target;
+use warpsmith::kernel::Module;
+use warpsmith::rules::Context;
+use warpsmith::rules::learned::Pattern;
+use warpsmith::syntax::Source;
+
+/// What every release refuses, said with one or two predicates each; and how many rejections (one for each program and release) they match
+/// at least.
+const REFUSED: &[(&str, usize)] = &[
+    ("((attribute) @here (#unknown-member? @here))", 1022),
+    ("(keyword_argument name: (identifier) @here (#unknown-keyword? @here))", 231),
+    ("((identifier) @here (#undefined? @here))", 90),
+    (
+        "(call function: (_) @here (#api? @here \"builtins.sum\" \"builtins.abs\" \"builtins.sorted\" \"builtins.pow\"))",
+        54,
+    ),
+    ("((call) @here (#too-many-arguments? @here))", 54),
+    ("((call) @here (#missing-argument? @here))", 199),
+    ("((binary_operator left: (_) @a right: (_) @b) @here (#not-broadcast? @a @b))", 63),
+    (
+        "(call function: (_) @f arguments: (argument_list . (_) @start . (_) @here) (#api? @f \"tl.arange\") (#value? @start \"0\") \
+         (#not-power-of-two? @here))",
+        36,
+    ),
+    (
+        "(call function: (_) @f arguments: (argument_list (_) @here) (#api? @f \"tl.arange\") (#not-constexpr? @here))",
+        108,
+    ),
+    (
+        "(call function: (_) @f arguments: (argument_list . (_) @here) (#api? @f \"tl.load\" \"tl.store\") \
+         (#not-kind? @here \"pointer\" \"block-pointer\"))",
+        87,
+    ),
+    (
+        "(call function: (_) @f arguments: (argument_list . (_) @here) (#api? @f \"tl.dot\") (#rank? @here \"0\" \"1\"))",
+        18,
+    ),
+    (
+        "(call function: (_) @f arguments: (argument_list . (_) @here) (#api? @f \"tl.trans\") (#rank? @here \"0\" \"1\"))",
+        9,
+    ),
+    ("(subscript value: (_) @here subscript: (_) @at (#kind? @here \"pointer\") (#kind? @at \"int\"))", 1),
+];
+
+#[test]
+fn what_is_certain_to_be_refused_is_never_accepted() {
+    let patterns: Vec<Pattern> = REFUSED.iter().map(|(text, _)| Pattern::compile(text).unwrap()).collect();
+    let mut counts = vec![0; patterns.len()];
+    let (mut rejected, mut flagged, mut wrong) = (0, 0, Vec::new());
+    for set in ["frontend_snippets", "frontend_more"] {
+        for snippet in snippets(set) {
+            let text = program(&snippet);
+            let source = Source::parse(text.as_str());
+            let module = Module::build(&source);
+            for (version, verdict) in verdicts(&snippet) {
+                let is_accepted = verdict["ok"] == true;
+                let context = Context::new(&source, &module, Target::of(version.parse().unwrap()));
+                let mut is_flagged = false;
+                for (at, pattern) in patterns.iter().enumerate() {
+                    let found = pattern.matches(&context);
+                    is_flagged |= !found.is_empty();
+                    counts[at] += usize::from(!found.is_empty() && !is_accepted);
+                    wrong.extend(found.iter().filter(|_| is_accepted).map(|span| {
+                        let place = source.slice(*span);
+                        format!("{} on {version}: `{place}` by {}", snippet["id"], REFUSED[at].0)
+                    }));
+                }
+                rejected += usize::from(!is_accepted);
+                flagged += usize::from(is_flagged && !is_accepted);
+            }
+        }
+    }
+    println!("{flagged} of {rejected} rejections are matched");
+    for ((pattern, least), count) in REFUSED.iter().zip(&counts) {
+        println!("{count:6}  {pattern}");
+        assert!(count >= least, "{count}: {pattern}");
+    }
+    assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+}
