@@ -42,7 +42,7 @@ impl Signature {
 #[must_use]
 pub fn template(message: &str) -> String {
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let plain = without_types(&without_quoted(line));
+    let plain = without_types(&without_quoted(unwrapped(line)));
     let words: Vec<&str> = plain.split_whitespace().collect();
     let mut out: Vec<String> = Vec::new();
     for (at, word) in words.iter().enumerate() {
@@ -55,6 +55,15 @@ pub fn template(message: &str) -> String {
     }
     out.dedup_by(|a, b| a == ELLIPSIS && b == ELLIPSIS);
     out.join(" ").chars().take(LONGEST).collect()
+}
+
+/// The message in `SomeError('message')`.
+fn unwrapped(line: &str) -> &str {
+    let inner = line.split_once('(').filter(|(name, _)| {
+        name.ends_with("Impl") || name.ends_with("Error") && name.chars().all(char::is_alphanumeric)
+    });
+    let inner = inner.and_then(|(_, rest)| rest.strip_suffix(')')).map(|rest| rest.trim_matches(['\'', '"']));
+    inner.unwrap_or(line)
 }
 
 fn without_quoted(line: &str) -> String {
@@ -134,6 +143,7 @@ mod tests {
         for (message, expected) in [
             ("module 'triton.language' has no attribute 'mean'", "module … has no attribute …"),
             ("sum() got an unexpected keyword argument 'dim'", "…() got an unexpected keyword argument …"),
+            ("SomeErrorImpl('invalid operands of type pointer<bf16> and int32')", "invalid operands of type … and …"),
             ("abs is not defined", "… is not defined"),
             ("unsupported AST node type: Break", "unsupported AST node type: Break"),
             (

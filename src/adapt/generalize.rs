@@ -23,6 +23,8 @@ const ALIKE: usize = 2;
 const FORMS: usize = 3;
 /// So many programs are looked for that are flagged and compile, for each example.
 const SHAKES: usize = 6;
+/// What so many other texts do not violate is redundant.
+const REDUNDANT: usize = 8;
 /// So often it is begun anew with what was found.
 const ROUNDS: usize = 4;
 /// So many failures are looked at for their common shape.
@@ -145,17 +147,22 @@ impl Generalizer<'_, '_, '_> {
             return true;
         }
         let mut trials: Vec<Program> = Vec::new();
-        for (number, ground) in grounds.iter().enumerate().take(3) {
-            let new = variations(shape, step, ground, number).into_iter().filter(|program| {
+        let mut tested = 0;
+        for (number, ground) in grounds.iter().enumerate().take(2) {
+            let variations = spread(variations(shape, step, ground, number));
+            tested += variations.len();
+            let new = variations.into_iter().filter(|program| {
                 let parsed = Parsed::new(&program.text);
                 let context = parsed.context(self.target);
                 !wide.matches(&context).is_empty() && narrow.matches(&context).is_empty()
             });
-            let room = TRIALS.saturating_sub(trials.len());
-            // Spread over what there is, since neighbours are alike.
-            let new: Vec<Program> = new.collect();
-            let stride = new.len().div_ceil(room.max(1)).max(1);
-            trials.extend(new.into_iter().step_by(stride).take(room));
+            // Those of the first example leave room for others.
+            let room = (TRIALS * (number + 1) / 2).saturating_sub(trials.len());
+            trials.extend(new.take(room));
+        }
+        // What nothing violates is implied by the rest.
+        if trials.is_empty() && tested >= REDUNDANT && matches!(step, Step::Condition(..) | Step::Open(_)) {
+            return true;
         }
         let mut alike = 0;
         for program in trials {
@@ -184,6 +191,17 @@ impl Generalizer<'_, '_, '_> {
             }
         }
     }
+}
+
+/// At most so many texts are looked at for one step and example.
+const LOOKS: usize = 14;
+
+/// Some of the texts, in an order in which neighbours, which are alike, are apart.
+fn spread(mut all: Vec<Program>) -> Vec<Program> {
+    let stride = all.len().div_ceil(LOOKS).max(1);
+    let mut order: Vec<(usize, Program)> = all.drain(..).enumerate().map(|(at, program)| (at % stride, program)).collect();
+    order.sort_by_key(|(phase, _)| *phase);
+    order.into_iter().map(|(_, program)| program).take(LOOKS).collect()
 }
 
 /// What tells a step from others, whatever was left out meanwhile.

@@ -9,7 +9,8 @@ use super::oracle::{Asker, Oracle};
 use super::program::Program;
 use super::synthesize::mixed;
 use crate::api::Target;
-use crate::rules::learned::Pattern;
+use super::unify::STRONG;
+use crate::rules::learned::{Pattern, Probe};
 use crate::syntax::node_span;
 
 /// So many independent failures make a rule.
@@ -104,7 +105,7 @@ impl Group<'_> {
         for division in division..DIVISIONS {
             let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
             for &at in members {
-                parts.entry(trait_of(&self.failures[at], division)).or_default().push(at);
+                parts.entry(trait_of(&self.failures[at], division, self.target)).or_default().push(at);
             }
             if parts.len() > 1 {
                 for part in parts.values() {
@@ -167,7 +168,7 @@ impl Group<'_> {
 }
 
 /// What failures of one signature are told apart by: the kind of what is flagged, what is called, how that looks, the message, the text.
-fn trait_of(failure: &Failure, number: usize) -> String {
+fn trait_of(failure: &Failure, number: usize, target: Target) -> String {
     let place = places(failure).into_iter().next();
     let parsed = Parsed::new(&failure.program.text);
     let node = place.and_then(|place| {
@@ -177,7 +178,7 @@ fn trait_of(failure: &Failure, number: usize) -> String {
     let Some(node) = node else { return failure.failing.message.clone() };
     let text = |node: tree_sitter::Node<'_>| parsed.source.slice(node_span(node)).to_owned();
     match number {
-        0 => node.kind().to_owned(),
+        0 => format!("{} {}", node.kind(), strong(&parsed, node, target)),
         1 => {
             let head = ["function", "operator", "operators", "attribute"];
             let head = head.iter().find_map(|field| node.child_by_field_name(field));
@@ -191,6 +192,18 @@ fn trait_of(failure: &Failure, number: usize) -> String {
         3 => failure.failing.message.clone(),
         _ => text(node),
     }
+}
+
+/// What of that which is wrong by itself holds of a node.
+fn strong(parsed: &Parsed, node: tree_sitter::Node<'_>, target: Target) -> String {
+    let context = parsed.context(target);
+    let span = node_span(node);
+    let Some(index) = parsed.module.kernels.iter().rposition(|kernel| kernel.def_span.contains(span)) else {
+        return String::new();
+    };
+    let probe = Probe::new(&context, index);
+    let held: Vec<&str> = STRONG.iter().copied().filter(|predicate| probe.holds(predicate, &[node], &[])).collect();
+    held.join(" ")
 }
 
 /// The kinds of a node and of what is in it.

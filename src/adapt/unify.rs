@@ -79,11 +79,11 @@ impl<'a> Builder<'_, 'a> {
             }
             return at;
         }
-        self.shape.parts[at].conditions = self.conditions(nodes, field, kind);
+        self.shape.parts[at].conditions = self.conditions(nodes, field, (kind, at));
         if BODIES.contains(&kind) || self.is_reference(at, nodes) {
             return at;
         }
-        let is_leaf = |node: &Node<'_>| node.named_child_count() == 0;
+        let is_leaf = |node: &Node<'_>| node.named_child_count() == 0 || node.kind() == "string";
         if is_same && nodes.iter().all(is_leaf) {
             let is_local = self.examples.iter().zip(nodes).any(|(example, node)| example.probe.is_local(*node));
             let is_word = field == Some("attribute") || field == Some("name");
@@ -116,7 +116,7 @@ impl<'a> Builder<'_, 'a> {
         !is_method
     }
 
-    fn conditions(&self, nodes: &[Node<'a>], field: Option<&str>, kind: &str) -> Vec<Condition> {
+    fn conditions(&self, nodes: &[Node<'a>], field: Option<&str>, (kind, part): (&str, usize)) -> Vec<Condition> {
         let mut found = Vec::new();
         let mut add = |predicate: &'static str, words: &[&str]| {
             let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -137,6 +137,16 @@ impl<'a> Builder<'_, 'a> {
             }
             return found;
         }
+        for predicate in STRONG {
+            add(predicate, &[]);
+        }
+        for word in GLOBALS {
+            add("global", &[*word]);
+        }
+        // What fails has no value.
+        if part == 0 {
+            return found;
+        }
         for word in KINDS {
             add("kind", &[*word]);
         }
@@ -146,20 +156,8 @@ impl<'a> Builder<'_, 'a> {
         for word in ["0", "1", "2", "3"] {
             add("rank", &[word]);
         }
-        for predicate in [
-            "constexpr",
-            "not-constexpr",
-            "not-power-of-two",
-            "unknown-member",
-            "undefined",
-            "python-builtin",
-            "too-many-arguments",
-            "missing-argument",
-        ] {
+        for predicate in ["constexpr", "not-constexpr", "not-power-of-two"] {
             add(predicate, &[]);
-        }
-        for word in GLOBALS {
-            add("global", &[*word]);
         }
         add("less", &["1"]);
         add("lanes-less", &["16"]);
@@ -281,6 +279,9 @@ impl<'a> Builder<'_, 'a> {
         for group in groups {
             for (number, &one) in group.iter().enumerate() {
                 for &other in &group[number + 1..] {
+                    if self.is_scalar(one) || self.is_scalar(other) {
+                        continue;
+                    }
                     for predicate in ["shapes-differ", "not-broadcast", "not-same-dtype"] {
                         if self.both(one, other, predicate) {
                             let condition = Condition::Holds { predicate, words: Vec::new(), other: Some(other) };
@@ -290,6 +291,13 @@ impl<'a> Builder<'_, 'a> {
                 }
             }
         }
+    }
+
+    fn is_scalar(&self, at: usize) -> bool {
+        let says_so = |condition: &Condition| {
+            matches!(condition, Condition::Holds { predicate: "rank", words, .. } if words[0] == "0")
+        };
+        self.shape.parts[at].conditions.iter().any(says_so)
     }
 
     fn both(&self, one: usize, other: usize, predicate: &str) -> bool {
@@ -310,6 +318,9 @@ const KINDS: &[&str] = &[
     "block-pointer", "descriptor",
 ];
 const TYPES: &[&str] = &["fp16", "bf16", "fp32", "fp64", "i32", "i64", "i1"];
+/// What says by itself that something is wrong.
+pub(crate) const STRONG: &[&str] =
+    &["unknown-member", "undefined", "python-builtin", "too-many-arguments", "missing-argument"];
 const GLOBALS: &[&str] = &["assigned", "function", "class", "import", "kernel"];
 
 /// Whether the text of such a leaf tells something.

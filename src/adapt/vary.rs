@@ -4,7 +4,7 @@ use super::cases::Parsed;
 use super::program::Program;
 use super::shape::{Condition, Shape, Step};
 use crate::chance::Chance;
-use crate::kernel::ast::{StmtKind, walk_statements};
+use crate::kernel::ast::{StmtKind, walk_expressions, walk_statements};
 use crate::syntax::Span;
 
 /// A failing program with what it takes to change it.
@@ -114,6 +114,18 @@ fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Ve
             }
         });
         found.extend(locals.into_iter().rev().take(6));
+        // Pointers with offsets, masks: what other calls are given.
+        let mut given = Vec::new();
+        walk_expressions(&kernel.body, &mut |expr| {
+            if let Some(call) = expr.as_call().filter(|_| expr.span.end <= span.start) {
+                let text = |arg: &crate::kernel::ast::Arg| ground.parsed.source.slice(arg.value.span).to_owned();
+                given.extend(call.args.iter().take(2).map(text));
+            }
+        });
+        given.sort();
+        given.dedup();
+        given.retain(|text| text.contains([' ', '[']) && text.len() < 60);
+        found.extend(given.into_iter().take(3).map(|text| format!("({text})")));
     }
     found.extend(owned(LITERALS));
     found

@@ -70,7 +70,7 @@ fn whole_attribute(node: Node<'_>) -> Node<'_> {
 
 /// `(#undefined? @name)`: nothing in the file binds the name, and Python has none such.
 fn undefined(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
-    let name = subject.name(argument.nodes[0])?;
+    let name = read_name(subject, argument.nodes[0])?;
     if is_bound(subject, name) || is_of_python(name) {
         return Some(false);
     }
@@ -80,6 +80,12 @@ fn undefined(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool>
     (!subject.module().has_star_import && !may_be_python).then_some(true)
 }
 
+/// The name that is read: what stands behind a dot or before the `=` of an argument refers to nothing by itself.
+fn read_name<'a>(subject: &Subject<'a>, node: Node<'_>) -> Option<&'a str> {
+    subject.expression(node)?;
+    subject.name(node)
+}
+
 fn is_bound(subject: &Subject<'_>, name: &str) -> bool {
     let module = subject.module();
     subject.kernel.locals.contains(name) || module.bindings.contains_key(name) || module.uncertain.contains(name)
@@ -87,7 +93,7 @@ fn is_bound(subject: &Subject<'_>, name: &str) -> bool {
 
 /// `(#python-builtin? @name)`: a function of Python such as `sum`, which nothing in the file hides.
 fn python_builtin(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
-    let name = subject.name(argument.nodes[0])?;
+    let name = read_name(subject, argument.nodes[0])?;
     if is_bound(subject, name) || !is_of_python(name) {
         return Some(false);
     }
