@@ -72,7 +72,9 @@ impl<'a> Sound<'a> {
     /// All files that a pattern flags, and where.
     pub(crate) fn all_hits(&self, pattern: &Pattern, words: &[String]) -> Vec<(usize, Span)> {
         let contexts = self.contexts.iter().enumerate();
-        contexts.flat_map(|(at, context)| hits(context, pattern, words).into_iter().map(move |span| (at, span))).collect()
+        contexts
+            .flat_map(|(at, context)| hits(context, pattern, words).into_iter().map(move |span| (at, span)))
+            .collect()
     }
 }
 

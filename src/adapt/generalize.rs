@@ -199,7 +199,8 @@ const LOOKS: usize = 14;
 /// Some of the texts, in an order in which neighbours, which are alike, are apart.
 fn spread(mut all: Vec<Program>) -> Vec<Program> {
     let stride = all.len().div_ceil(LOOKS).max(1);
-    let mut order: Vec<(usize, Program)> = all.drain(..).enumerate().map(|(at, program)| (at % stride, program)).collect();
+    let mut order: Vec<(usize, Program)> =
+        all.drain(..).enumerate().map(|(at, program)| (at % stride, program)).collect();
     order.sort_by_key(|(phase, _)| *phase);
     order.into_iter().map(|(_, program)| program).take(LOOKS).collect()
 }
@@ -221,7 +222,8 @@ fn says_nothing(shape: &Shape, step: Step) -> bool {
 }
 
 fn about(part: &super::shape::Part, at: usize) -> bool {
-    let is_about = |condition: &Condition| matches!(condition, Condition::Holds { other: Some(other), .. } if *other == at);
+    let is_about =
+        |condition: &Condition| matches!(condition, Condition::Holds { other: Some(other), .. } if *other == at);
     !part.is_gone && part.conditions.iter().any(is_about)
 }
 

@@ -8,8 +8,8 @@ use super::generalize::{Found, Generalizer, Spot};
 use super::oracle::{Asker, Oracle};
 use super::program::Program;
 use super::synthesize::mixed;
-use crate::api::Target;
 use super::unify::STRONG;
+use crate::api::Target;
 use crate::rules::learned::{Pattern, Probe};
 use crate::syntax::node_span;
 

@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap as HashMap;
 
+use super::failure::Signature;
 use super::program::Program;
 use crate::compiler::protocol::{Answer, Refusal};
-use crate::compiler::{Session, Status};
+use crate::compiler::{Device, Question, Session, Status};
+use crate::kernel::Module;
 use crate::syntax::{Source, Span};
 
 /// What Triton says to a program.
@@ -181,6 +183,21 @@ impl Asker<'_> {
         });
         known().insert(program.clone(), verdict.clone());
         verdict
+    }
+
+    /// Whether Triton refuses the kernel of a file around a place, for all parameters that may be meant, in this way.
+    pub fn refuses(&mut self, source: &Source, module: &Module, place: Span, signature: &Signature) -> bool {
+        let Some(kernel) = module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(place)) else {
+            return false;
+        };
+        let Ok(question) = Question::of(source, module, kernel, &Device::default()) else { return false };
+        let answers: Vec<Answer> =
+            question.guesses.iter().filter_map(|guess| self.session.answer(question.request(0, guess)).ok()).collect();
+        let is_so = |answer: &Answer| {
+            let error = answer.error.as_ref().map(|error| failing(&question.extracted[0].text, error));
+            !answer.accepted && error.is_some_and(|failing| Signature::of(&failing) == *signature)
+        };
+        !answers.is_empty() && answers.iter().all(is_so)
     }
 
     /// The types of a program's expressions, where there is one for all rounds of loops; `None` when it does not compile.

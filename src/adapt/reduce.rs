@@ -97,12 +97,7 @@ fn is_needed(node: Node<'_>) -> bool {
 }
 
 /// Takes away parameters that nothing uses.
-fn without_parameters(
-    asker: &mut Asker<'_>,
-    pair: &mut Pair,
-    signature: &Signature,
-    keeps: &dyn Fn(&Program) -> bool,
-) {
+fn without_parameters(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signature, keeps: &dyn Fn(&Program) -> bool) {
     let module = Module::build(&Source::parse(pair.bad.text.as_str()));
     let Some(kernel) = module.kernel(&pair.bad.kernel) else { return };
     let names: Vec<String> = kernel.params.iter().map(|param| param.name.clone()).collect();
@@ -137,7 +132,8 @@ fn without(program: &Program, name: &str) -> Option<Program> {
     let text = source.text();
     let line = text.find("# warpsmith: signature")?;
     let end = line + text[line..].find('\n')?;
-    let word = text[line..end].split(' ').find(|word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))?;
+    let word =
+        text[line..end].split(' ').find(|word| word.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))?;
     let comment = text[line..end].replacen(&format!(" {word}"), "", 1);
     let rest = format!("{}{}", &text[end..span.start], &text[span.end..]);
     Some(program.with(format!("{}{comment}{rest}", &text[..line])))
@@ -155,7 +151,8 @@ mod tests {
 
     #[test]
     fn a_parameter_goes_with_its_place_in_the_comment() {
-        let text = "import triton\n\n# warpsmith: signature x=*fp32 n=i32 B=64\n@triton.jit\ndef k(x, n, B):\n    y = x + B\n";
+        let text =
+            "import triton\n\n# warpsmith: signature x=*fp32 n=i32 B=64\n@triton.jit\ndef k(x, n, B):\n    y = x + B\n";
         let smaller = without(&Program::new(text, "k"), "n").unwrap().text;
         assert_eq!(smaller, text.replace(" n=i32", "").replace("n, ", ""));
         assert_eq!(without(&Program::new(text, "k"), "x"), None);

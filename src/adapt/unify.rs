@@ -267,8 +267,10 @@ impl<'a> Builder<'_, 'a> {
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for at in parts {
             let part = &self.shape.parts[at];
-            if matches!(part.kind.as_deref(), Some("binary_operator" | "comparison_operator" | "argument_list" | "augmented_assignment"))
-            {
+            if matches!(
+                part.kind.as_deref(),
+                Some("binary_operator" | "comparison_operator" | "argument_list" | "augmented_assignment")
+            ) {
                 let value = |child: &usize| match self.shape.parts[*child].kind.as_deref() {
                     Some("keyword_argument") => self.shape.parts[*child].children.last().copied(),
                     _ => Some(*child),
@@ -294,9 +296,7 @@ impl<'a> Builder<'_, 'a> {
     }
 
     fn is_scalar(&self, at: usize) -> bool {
-        let says_so = |condition: &Condition| {
-            matches!(condition, Condition::Holds { predicate: "rank", words, .. } if words[0] == "0")
-        };
+        let says_so = |condition: &Condition| matches!(condition, Condition::Holds { predicate: "rank", words, .. } if words[0] == "0");
         self.shape.parts[at].conditions.iter().any(says_so)
     }
 
@@ -314,8 +314,20 @@ impl<'a> Builder<'_, 'a> {
 }
 
 const KINDS: &[&str] = &[
-    "pointer", "int", "float", "bool", "block", "scalar", "tuple", "none", "string", "dtype", "function", "module",
-    "block-pointer", "descriptor",
+    "pointer",
+    "int",
+    "float",
+    "bool",
+    "block",
+    "scalar",
+    "tuple",
+    "none",
+    "string",
+    "dtype",
+    "function",
+    "module",
+    "block-pointer",
+    "descriptor",
 ];
 const TYPES: &[&str] = &["fp16", "bf16", "fp32", "fp64", "i32", "i64", "i1"];
 /// What says by itself that something is wrong.

@@ -81,7 +81,8 @@ fn replaced(text: &str, span: Span, other: &str) -> String {
 fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec<String> {
     let part = &shape.parts[at];
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
-    let parent = shape.parts.iter().find(|parent| parent.children.contains(&at)).and_then(|parent| parent.kind.as_deref());
+    let parent =
+        shape.parts.iter().find(|parent| parent.children.contains(&at)).and_then(|parent| parent.kind.as_deref());
     let field = part.field.as_deref();
     if part.is_token {
         return owned(if parent == Some("comparison_operator") { COMPARISONS } else { OPERATORS });

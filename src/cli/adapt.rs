@@ -1,11 +1,16 @@
 //! `warpsmith adapt`: makes kernels up, looks where they fail, and learns rules of that.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Instant;
 
-use crate::adapt::{Oracle, Parsed, Signature, gather, learn};
+use anyhow::Context as _;
+
+use crate::adapt::{Court, Oracle, Parsed, Proof, gather, learn, merged, published};
+use crate::api::Target;
+use crate::clock;
+use crate::rules::learned::{LearnedRule, Origin, Patterns, write};
 
 /// Arguments of `adapt`.
 #[derive(Debug, clap::Args)]
@@ -20,48 +25,93 @@ pub(super) struct Args {
     #[arg(long, default_value_t = 60, value_name = "N")]
     changes: usize,
     /// The interpreter whose Triton is asked
-    #[arg(long, value_name = "PYTHON")]
+    #[arg(long, default_value = "python3", value_name = "PYTHON")]
     python: PathBuf,
+    /// Further interpreters, with other releases of Triton
+    #[arg(long, value_name = "PYTHON")]
+    also: Vec<PathBuf>,
+    /// Folders with kernels that are known to compile
+    #[arg(long, value_name = "DIR")]
+    sound: Vec<PathBuf>,
+    /// How many processes to ask side by side; 0 means one for each processor
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    jobs: usize,
+    /// The day that the rules are dated with, such as 2026-11-25; today when left out
+    #[arg(long, value_name = "DAY")]
+    day: Option<String>,
+    /// Where to write `skill-memory.toml` and the folder `learned` with the patterns
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
 }
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let jobs = if args.jobs == 0 { std::thread::available_parallelism().map_or(1, usize::from) } else { args.jobs };
+    let start = Instant::now();
+    let said = |what: &str| tracing::info!(seconds = start.elapsed().as_secs(), "{what}");
     let oracle = Oracle::start(args.python.clone(), jobs)?;
+    let others =
+        args.also.iter().map(|python| Oracle::start(python.clone(), jobs)).collect::<Result<Vec<Oracle>, _>>()?;
     let gathered = gather(&oracle, args.tasks, args.changes, args.seed);
+    said("gathered");
     writeln!(
         out,
-        "{} tasks, {} unfit, {} passing, {} failing, {} unknown; {} asked",
+        "{} tasks ({} unfit), {} programs compile, {} fail, {} without a verdict",
         gathered.tasks.len(),
         gathered.unfit,
         gathered.passing.len(),
         gathered.failures.len(),
-        gathered.unknown,
-        oracle.asked()
+        gathered.unknown
     )?;
-    let target = crate::api::Target::of(oracle.release().parse()?);
-    let sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
-    if let Some(query) = std::env::var_os("TRY") {
-        let pattern = crate::rules::learned::Pattern::compile(&query.to_string_lossy())?;
-        for file in &sound {
-            for span in pattern.matches(&file.context(target)) {
-                writeln!(out, "HIT {} in\n{}", &file.source.text()[span.start..span.end], file.source.text())?;
-            }
-        }
-        return Ok(ExitCode::SUCCESS);
-    }
+    let target = Target::of(oracle.release().parse()?);
+    let mut sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
     let lessons = learn(&oracle, &gathered.failures, &sound, target, args.seed);
-    for learned in &lessons.learned {
-        let example = &gathered.failures[learned.failures[0]];
-        let span = example.failing.span.unwrap_or(crate::syntax::Span::new(0, 0));
-        writeln!(out, "== {} ({} independent) {} | {}\n{}   e.g. {}\n        {}", learned.failures.len(), learned.independent, learned.signature.kind, learned.signature.template, learned.query, &example.program.text[span.start..span.end].lines().next().unwrap_or(""), example.failing.message)?;
+    said("learned");
+    sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
+    let found = lessons.learned.len();
+    let learned = merged(&oracle, lessons.learned, &gathered.failures, target);
+    said("merged");
+    let published = published(&args.sound);
+    let today = args.day.clone().unwrap_or_else(|| clock::day(clock::now().as_secs()));
+    let court = Court {
+        oracle: &oracle,
+        others: &others,
+        sound: &sound,
+        published: &published,
+        today,
+        origin: Origin::Synthesised(args.seed),
+    };
+    let proofs = court.prove(&learned, &gathered.failures, 1);
+    said("proven");
+    let mut rules: Vec<LearnedRule> = Vec::new();
+    for (proof, one) in proofs.into_iter().zip(&learned) {
+        match proof {
+            Proof::Rule(rule) => rules.push(*rule),
+            Proof::Refuted(why) => writeln!(out, "refuted: {}{why}\n", one.query)?,
+        }
     }
-    writeln!(out, "{} rules; {} asked; {} counter examples", lessons.learned.len(), oracle.asked(), lessons.counter.len())?;
-    let mut by: BTreeMap<Signature, usize> = BTreeMap::new();
-    for failure in &gathered.failures {
-        *by.entry(Signature::of(&failure.failing)).or_default() += 1;
-    }
-    for (signature, count) in by {
-        writeln!(out, "{count:5} {} | {}", signature.kind, signature.template)?;
+    let asked: usize = std::iter::once(&oracle).chain(&others).map(Oracle::asked).sum();
+    let covered = rules.iter().filter(|rule| !rule.covered_by.is_empty()).count();
+    writeln!(
+        out,
+        "{found} patterns, {} without those that say the same, {} rules proven ({covered} of them say what built-in rules say); {} files are known to compile; {asked} programs lowered",
+        learned.len(),
+        rules.len(),
+        sound.len() + published.len(),
+    )?;
+    match &args.out {
+        Some(folder) => save(folder, &rules)?,
+        None => write!(out, "{}", write(&rules, Patterns::Inside))?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Writes a memory file, with the patterns beside it.
+fn save(folder: &std::path::Path, rules: &[LearnedRule]) -> anyhow::Result<()> {
+    let patterns = folder.join("learned");
+    std::fs::create_dir_all(&patterns).with_context(|| format!("cannot make {}", patterns.display()))?;
+    let file = |path: PathBuf, text: &str| {
+        std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+    };
+    file(folder.join("skill-memory.toml"), &write(rules, Patterns::Beside))?;
+    rules.iter().try_for_each(|rule| file(patterns.join(format!("{}.scm", rule.name)), &rule.pattern))
 }

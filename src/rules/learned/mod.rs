@@ -26,8 +26,8 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 pub use file::{MemoryError, Patterns, check, parse, write};
 use pattern::Set;
 pub use pattern::{Match, Pattern, PatternError};
-use rule::fill;
 pub use probe::Probe;
+use rule::fill;
 pub use rule::{FIRST_OWN, LearnedRule, Origin, Predicted, Releases, State, number};
 pub(in crate::rules) use subject::Values;
 
