@@ -26,7 +26,7 @@ pub struct Signature {
 }
 
 /// What stands for the particular in a template.
-pub const ELLIPSIS: &str = "…";
+const ELLIPSIS: &str = "…";
 /// Templates are no longer than this.
 const LONGEST: usize = 160;
 

@@ -14,7 +14,7 @@ use crate::rules::learned::{Pattern, Probe};
 use crate::syntax::node_span;
 
 /// So many independent failures make a rule.
-pub const INDEPENDENT: usize = 3;
+pub(super) const INDEPENDENT: usize = 3;
 /// So often a group is divided.
 const DIVISIONS: usize = 5;
 

@@ -2,10 +2,13 @@
 //!
 //! - [`synthesize`], [`mutate`]: kernels that are made up, and mistakes in them,
 //! - [`Oracle`]: Triton's front end, which says what compiles,
-//! - [`program`]: what is asked of it.
+//! - [`learn`], [`merged`]: failures of one kind are compared, and generalised into patterns,
+//! - [`Court`]: what is proven becomes a rule,
+//! - [`experiment`], [`refusal`]: what rules are good for beside the editor.
 
 mod cases;
 mod difference;
+mod experiment;
 mod failure;
 mod gather;
 mod generalize;
@@ -22,6 +25,7 @@ mod vary;
 mod words;
 
 pub use cases::Parsed;
+pub use experiment::{Outcome, Share, experiment, refusal};
 pub use failure::{Failure, Signature, template};
 pub use gather::{Gathered, gather};
 pub use learn::{Learned, Lessons, learn};

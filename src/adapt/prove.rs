@@ -112,6 +112,13 @@ impl Court<'_> {
         proofs
     }
 
+    /// The rules that hold; the others are left out.
+    #[must_use]
+    pub fn rules(&self, learned: &[Learned], failures: &[Failure], first: u32) -> Vec<LearnedRule> {
+        let proofs = self.prove(learned, failures, first).into_iter();
+        proofs.filter_map(|proof| if let Proof::Rule(rule) = proof { Some(*rule) } else { None }).collect()
+    }
+
     fn target(&self, oracle: &Oracle) -> Target {
         oracle.release().parse::<Version>().map_or_else(|_| Target::newest(), Target::of)
     }

@@ -7,10 +7,12 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use crate::adapt::{Court, Oracle, Parsed, Proof, gather, learn, merged, published};
+use crate::adapt::{Court, Oracle, Outcome, Parsed, Proof, experiment, gather, learn, merged, published};
 use crate::api::Target;
 use crate::clock;
+use crate::python::state_folder;
 use crate::rules::learned::{LearnedRule, Origin, Patterns, write};
+use crate::store::Store;
 
 /// Arguments of `adapt`.
 #[derive(Debug, clap::Args)]
@@ -39,6 +41,9 @@ pub(super) struct Args {
     /// The day that the rules are dated with, such as 2026-11-25; today when left out
     #[arg(long, value_name = "DAY")]
     day: Option<String>,
+    /// Learn nothing: change kernels of this seed, and count how many compile of those that the memory flags and of the others
+    #[arg(long)]
+    experiment: bool,
     /// Where to write `skill-memory.toml` and the folder `learned` with the patterns
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -51,6 +56,9 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let oracle = Oracle::start(args.python.clone(), jobs)?;
     let others =
         args.also.iter().map(|python| Oracle::start(python.clone(), jobs)).collect::<Result<Vec<Oracle>, _>>()?;
+    if args.experiment {
+        return try_memory(args, &oracle, out);
+    }
     let gathered = gather(&oracle, args.tasks, args.changes, args.seed);
     said("gathered");
     writeln!(
@@ -102,6 +110,23 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         Some(folder) => save(folder, &rules)?,
         None => write!(out, "{}", write(&rules, Patterns::Inside))?,
     }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the memory is worth as a filter: the share of changed kernels that compile, with it and without.
+fn try_memory(args: &Args, oracle: &Oracle, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let memory = Store::memory_in(&state_folder())?;
+    let learned_with = Origin::Synthesised(args.seed);
+    if memory.rules().any(|rule| rule.origin == learned_with) {
+        anyhow::bail!("the memory was learned with seed {}: choose another one with --seed", args.seed);
+    }
+    let target = Target::of(oracle.release().parse()?);
+    let Outcome { unfiltered, filtered, lost } =
+        experiment(oracle, &memory, args.tasks, args.changes, args.seed, target);
+    for (what, share) in [("all changed kernels", unfiltered), ("those that no learned rule flags", filtered)] {
+        writeln!(out, "{what}: {} of {} compile ({:.1} %)", share.passing, share.all, share.percent())?;
+    }
+    writeln!(out, "flagged although they compile: {lost}")?;
     Ok(ExitCode::SUCCESS)
 }
 
