@@ -64,6 +64,12 @@ impl<'a> Sound<'a> {
         Self { contexts: files.iter().map(|file| file.context(target)).collect() }
     }
 
+    /// At most so many of the files, spread over all.
+    pub(crate) fn some(files: &'a [Parsed], target: Target, most: usize) -> Self {
+        let stride = files.len().div_ceil(most.max(1)).max(1);
+        Self { contexts: files.iter().step_by(stride).map(|file| file.context(target)).collect() }
+    }
+
     /// The first file that a pattern flags, and where. Files without one of the words are not looked at.
     pub(crate) fn first_hit(&self, pattern: &Pattern, words: &[String]) -> Option<(usize, Span)> {
         self.contexts.iter().enumerate().find_map(|(at, context)| Some((at, *hits(context, pattern, words).first()?)))

@@ -12,6 +12,7 @@ use super::unify::{Example, unify};
 use super::vary::{Ground, shaken, variations};
 use crate::api::Target;
 use crate::chance::Chance;
+use crate::rules::Context;
 use crate::rules::learned::{Pattern, Probe};
 use crate::syntax::Span;
 
@@ -24,16 +25,18 @@ const FORMS: usize = 3;
 /// So many programs are looked for that are flagged and compile, for each example.
 const SHAKES: usize = 6;
 /// What so many other texts do not violate is redundant.
-const REDUNDANT: usize = 8;
+const REDUNDANT: usize = 6;
 /// So often it is begun anew with what was found.
 const ROUNDS: usize = 4;
 /// So many failures are looked at for their common shape.
-const EXAMPLES: usize = 80;
+const EXAMPLES: usize = 40;
 
 /// A failure with the place that a pattern is to flag.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot<'f> {
     pub(crate) failure: &'f Failure,
+    pub(crate) parsed: &'f Parsed,
+    pub(crate) context: &'f Context<'f>,
     pub(crate) place: Span,
 }
 
@@ -58,33 +61,31 @@ pub(crate) struct Generalizer<'g, 'a, 'o> {
 
 impl Generalizer<'_, '_, '_> {
     /// The most general pattern that holds for all of the spots and for nothing that compiles, as far as is known.
-    pub(crate) fn pattern(&mut self, spots: &[Spot<'_>]) -> Option<Found> {
+    pub(crate) fn pattern<'s>(&mut self, spots: &'s [Spot<'s>]) -> Option<Found> {
         let spots = &spots[..spots.len().min(EXAMPLES)];
-        let parsed: Vec<Parsed> = spots.iter().map(|spot| Parsed::new(&spot.failure.program.text)).collect();
-        let contexts: Vec<_> = parsed.iter().map(|parsed| parsed.context(self.target)).collect();
         let mut probes = Vec::new();
-        for (context, spot) in contexts.iter().zip(spots) {
+        for spot in spots {
             let holds = |kernel: &crate::kernel::Kernel| {
                 kernel.def_span.start <= spot.place.start && spot.place.end <= kernel.def_span.end
             };
-            let index = context.module.kernels.iter().rposition(holds)?;
-            probes.push(Probe::new(context, index));
+            let index = spot.context.module.kernels.iter().rposition(holds)?;
+            probes.push(Probe::new(spot.context, index));
         }
         let mut examples = Vec::new();
-        for ((probe, parsed), spot) in probes.iter().zip(&parsed).zip(spots) {
-            let root = parsed.source.root_at(spot.place.start)?;
+        for (probe, spot) in probes.iter().zip(spots) {
+            let root = spot.parsed.source.root_at(spot.place.start)?;
             let node = root.named_descendant_for_byte_range(spot.place.start, spot.place.end)?;
             if !probe.is_compiled(node) {
                 return None;
             }
-            examples.push(Example { text: parsed.source.text(), probe, node });
+            examples.push(Example { text: spot.parsed.source.text(), probe, node });
         }
         let first = unify(&examples)?;
-        let grounds: Vec<Ground<'_>> =
-            spots.iter().zip(&parsed).map(|(spot, parsed)| Ground { program: &spot.failure.program, parsed }).collect();
+        let ground = |spot: &'s Spot<'s>| Ground { program: &spot.failure.program, parsed: spot.parsed };
+        let grounds: Vec<Ground<'_>> = spots.iter().map(ground).collect();
         let signature = Signature::of(&spots.first()?.failure.failing);
         for round in 0..ROUNDS {
-            let found = self.narrowed(first.clone(), &grounds, &contexts, spots, &signature)?;
+            let found = self.narrowed(&first, &grounds, spots, &signature)?;
             let before = self.counter.len();
             self.look_for_counter_examples(&found, &grounds, round);
             if self.counter.len() == before {
@@ -96,33 +97,36 @@ impl Generalizer<'_, '_, '_> {
 
     fn narrowed(
         &mut self,
-        first: Shape,
+        first: &Shape,
         grounds: &[Ground<'_>],
-        contexts: &[crate::rules::Context<'_>],
         spots: &[Spot<'_>],
         signature: &Signature,
     ) -> Option<Found> {
-        let matches_all = |pattern: &Pattern| {
-            contexts.iter().zip(spots).all(|(context, spot)| flags(pattern, context, Some(spot.place)))
-        };
-        let mut shape = first;
-        let mut pattern = Pattern::compile(&shape.query()).ok()?;
-        if !matches_all(&pattern) || !self.is_sound(&pattern, &words(&shape)) {
+        let pattern = Pattern::compile(&first.query()).ok()?;
+        let matches_all = |pattern: &Pattern| spots.iter().all(|spot| flags(pattern, spot.context, Some(spot.place)));
+        if !matches_all(&pattern) || !self.is_sound(&pattern, &words(first)) {
             return None;
         }
-        let mut tried: HashSet<String> = HashSet::default();
-        while let Some(step) = shape.steps().into_iter().find(|step| !tried.contains(&key(&shape, *step))) {
-            tried.insert(key(&shape, step));
-            let Some(next) = shape.after(step) else { continue };
-            let Ok(wider) = Pattern::compile(&next.query()) else { continue };
-            if !matches_all(&wider) || !self.is_harmless(&shape, step, (&pattern, &wider), grounds, signature) {
-                continue;
+        // What compiles is asked at the end: it seldom objects to what went well with the variations.
+        for each in [false, true] {
+            let (mut shape, mut pattern) = (first.clone(), Pattern::compile(&first.query()).ok()?);
+            let mut tried: HashSet<String> = HashSet::default();
+            while let Some(step) = shape.steps().into_iter().find(|step| !tried.contains(&key(&shape, *step))) {
+                tried.insert(key(&shape, step));
+                let Some(next) = shape.after(step) else { continue };
+                let Ok(wider) = Pattern::compile(&next.query()) else { continue };
+                if matches_all(&wider)
+                    && self.is_harmless(&shape, step, (&pattern, &wider), grounds, signature)
+                    && (!each || self.is_sound(&wider, &words(&next)))
+                {
+                    (shape, pattern) = (next, wider);
+                }
             }
-            if self.is_sound(&wider, &words(&next)) {
-                (shape, pattern) = (next, wider);
+            if each || self.is_sound(&pattern, &words(&shape)) {
+                return Some(Found { query: shape.query(), words: words(&shape), shape });
             }
         }
-        Some(Found { query: shape.query(), words: words(&shape), shape })
+        None
     }
 
     /// Whether a pattern flags nothing that compiles.
@@ -194,7 +198,7 @@ impl Generalizer<'_, '_, '_> {
 }
 
 /// At most so many texts are looked at for one step and example.
-const LOOKS: usize = 14;
+const LOOKS: usize = 8;
 
 /// Some of the texts, in an order in which neighbours, which are alike, are apart.
 fn spread(mut all: Vec<Program>) -> Vec<Program> {

@@ -10,11 +10,16 @@ use super::program::Program;
 use super::synthesize::mixed;
 use super::unify::STRONG;
 use crate::api::Target;
+use crate::rules::Context;
 use crate::rules::learned::{Pattern, Probe};
 use crate::syntax::node_span;
 
 /// So many independent failures make a rule.
 pub(super) const INDEPENDENT: usize = 3;
+/// Of one signature not more failures are looked at.
+const MEMBERS: usize = 240;
+/// So many programs that compile are asked at each step; all of them are when it comes to the proof.
+const KNOWN: usize = 1200;
 /// So often a group is divided.
 const DIVISIONS: usize = 5;
 
@@ -59,10 +64,19 @@ pub fn learn(oracle: &Oracle, failures: &[Failure], sound: &[Parsed], target: Ta
     groups.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
     let found = oracle.share_with(
         &groups,
-        || Sound::new(sound, target),
+        || Sound::some(sound, target, KNOWN),
         |sound, asker, (signature, members)| {
-            let mut group = Group { failures, target, signature, seed, lessons: Lessons::default() };
-            group.learn(asker, sound, members, 0);
+            let members = varied(failures, members);
+            let parsed: Vec<Parsed> = members.iter().map(|at| Parsed::new(&failures[*at].program.text)).collect();
+            let contexts: Vec<Context<'_>> = parsed.iter().map(|parsed| parsed.context(target)).collect();
+            let failures: Vec<&Failure> = members.iter().map(|at| &failures[*at]).collect();
+            let cases = Cases { failures: &failures, parsed: &parsed, contexts: &contexts };
+            let all: Vec<usize> = (0..members.len()).collect();
+            let mut group = Group { cases, target, signature, seed, lessons: Lessons::default() };
+            group.learn(asker, sound, &all, 0);
+            for one in &mut group.lessons.learned {
+                one.failures.iter_mut().for_each(|at| *at = members[*at]);
+            }
             group.lessons
         },
     );
@@ -79,18 +93,47 @@ fn independent(failures: &[Failure], members: &[usize]) -> usize {
     members.iter().map(|at| failures[*at].origin.as_str()).collect::<BTreeSet<_>>().len()
 }
 
+/// The failures of a group, parsed.
+#[derive(Clone, Copy)]
+struct Cases<'f> {
+    failures: &'f [&'f Failure],
+    parsed: &'f [Parsed],
+    contexts: &'f [Context<'f>],
+}
+
+impl Cases<'_> {
+    fn independent(&self, members: &[usize]) -> usize {
+        members.iter().map(|at| self.failures[*at].origin.as_str()).collect::<BTreeSet<_>>().len()
+    }
+}
+
+/// Not more than [`MEMBERS`] of some failures: different places first.
+fn varied(failures: &[Failure], members: &[usize]) -> Vec<usize> {
+    let mut seen = BTreeSet::new();
+    let is_new = |at: &usize| {
+        let failure = &failures[*at];
+        let place = failure.failing.span.and_then(|span| failure.program.text.get(span.start..span.end));
+        seen.insert((failure.failing.message.clone(), place.unwrap_or_default().to_owned()))
+    };
+    let (mut first, later): (Vec<usize>, Vec<usize>) = members.iter().copied().partition(is_new);
+    first.extend(later);
+    first.truncate(MEMBERS);
+    first.sort_unstable();
+    first
+}
+
 struct Group<'f> {
-    failures: &'f [Failure],
+    cases: Cases<'f>,
     target: Target,
     signature: &'f Signature,
     seed: u64,
     lessons: Lessons,
 }
 
-impl Group<'_> {
+impl<'f> Group<'f> {
     /// Learns from some of the failures; what no pattern holds for is divided by what tells them apart.
     fn learn(&mut self, asker: &mut Asker<'_>, sound: &Sound<'_>, members: &[usize], division: usize) {
-        if independent(self.failures, members) < INDEPENDENT {
+        if self.cases.independent(members) < INDEPENDENT {
             return;
         }
         for choice in 0..2 {
@@ -105,7 +148,7 @@ impl Group<'_> {
         for division in division..DIVISIONS {
             let mut parts: BTreeMap<String, Vec<usize>> = BTreeMap::new();
             for &at in members {
-                parts.entry(trait_of(&self.failures[at], division, self.target)).or_default().push(at);
+                parts.entry(self.trait_of(at, division)).or_default().push(at);
             }
             if parts.len() > 1 {
                 for part in parts.values() {
@@ -123,16 +166,22 @@ impl Group<'_> {
         members: &[usize],
         choice: usize,
     ) -> Option<Learned> {
-        let mut spots: Vec<Spot<'_>> = Vec::new();
+        let Cases { failures: _, parsed, contexts } = self.cases;
+        let mut spots: Vec<Spot<'f>> = Vec::new();
         let mut seen = BTreeSet::new();
         let (mut first, mut later) = (Vec::new(), Vec::new());
         for &at in members {
-            let failure = &self.failures[at];
+            let failure = self.cases.failures[at];
             let Some(&place) = places(failure).get(choice) else { continue };
             let text = failure.program.text.get(place.start..place.end).unwrap_or_default();
             // Different ones first: they tell most of what does not matter.
             let is_new = seen.insert(text.to_owned());
-            (if is_new { &mut first } else { &mut later }).push(Spot { failure, place });
+            (if is_new { &mut first } else { &mut later }).push(Spot {
+                failure,
+                parsed: &parsed[at],
+                context: &contexts[at],
+                place,
+            });
         }
         spots.append(&mut first);
         spots.append(&mut later);
@@ -149,13 +198,10 @@ impl Group<'_> {
 
     fn learned(&self, found: Found, members: &[usize]) -> Option<Learned> {
         let pattern = Pattern::compile(&found.query).ok()?;
-        let is_flagged = |at: &&usize| {
-            let failure = &self.failures[**at];
-            let parsed = Parsed::new(&failure.program.text);
-            flags(&pattern, &parsed.context(self.target), failure.failing.span)
-        };
+        let is_flagged =
+            |at: &&usize| flags(&pattern, &self.cases.contexts[**at], self.cases.failures[**at].failing.span);
         let flagged: Vec<usize> = members.iter().filter(is_flagged).copied().collect();
-        let independent = independent(self.failures, &flagged);
+        let independent = self.cases.independent(&flagged);
         (independent >= INDEPENDENT).then(|| Learned {
             signature: self.signature.clone(),
             query: found.query,
@@ -165,43 +211,42 @@ impl Group<'_> {
             independent,
         })
     }
-}
 
-/// What failures of one signature are told apart by: the kind of what is flagged, what is called, how that looks, the message, the text.
-fn trait_of(failure: &Failure, number: usize, target: Target) -> String {
-    let place = places(failure).into_iter().next();
-    let parsed = Parsed::new(&failure.program.text);
-    let node = place.and_then(|place| {
-        let root = parsed.source.root_at(place.start)?;
-        root.named_descendant_for_byte_range(place.start, place.end)
-    });
-    let Some(node) = node else { return failure.failing.message.clone() };
-    let text = |node: tree_sitter::Node<'_>| parsed.source.slice(node_span(node)).to_owned();
-    match number {
-        0 => format!("{} {}", node.kind(), strong(&parsed, node, target)),
-        1 => {
-            let head = ["function", "operator", "operators", "attribute"];
-            let head = head.iter().find_map(|field| node.child_by_field_name(field));
-            // Under whatever name the language is known.
-            head.map_or_else(String::new, |head| {
-                let text = text(head);
-                text.rsplit('.').next().unwrap_or(&text).to_owned()
-            })
+    /// What failures of one signature are told apart by: the kind of what is flagged, what is called, how that looks, the message, the text.
+    fn trait_of(&self, at: usize, number: usize) -> String {
+        let (failure, parsed) = (self.cases.failures[at], &self.cases.parsed[at]);
+        let place = places(failure).into_iter().next();
+        let node = place.and_then(|place| {
+            let root = parsed.source.root_at(place.start)?;
+            root.named_descendant_for_byte_range(place.start, place.end)
+        });
+        let Some(node) = node else { return failure.failing.message.clone() };
+        let text = |node: tree_sitter::Node<'_>| parsed.source.slice(node_span(node)).to_owned();
+        match number {
+            0 => format!("{} {}", node.kind(), strong(&self.cases.contexts[at], node)),
+            1 => {
+                let head = ["function", "operator", "operators", "attribute"];
+                let head = head.iter().find_map(|field| node.child_by_field_name(field));
+                // Under whatever name the language is known.
+                head.map_or_else(String::new, |head| {
+                    let text = text(head);
+                    text.rsplit('.').next().unwrap_or(&text).to_owned()
+                })
+            }
+            2 => looks(node, 3),
+            3 => failure.failing.message.clone(),
+            _ => text(node),
         }
-        2 => looks(node, 3),
-        3 => failure.failing.message.clone(),
-        _ => text(node),
     }
 }
 
 /// What of that which is wrong by itself holds of a node.
-fn strong(parsed: &Parsed, node: tree_sitter::Node<'_>, target: Target) -> String {
-    let context = parsed.context(target);
+fn strong(context: &Context<'_>, node: tree_sitter::Node<'_>) -> String {
     let span = node_span(node);
-    let Some(index) = parsed.module.kernels.iter().rposition(|kernel| kernel.def_span.contains(span)) else {
+    let Some(index) = context.module.kernels.iter().rposition(|kernel| kernel.def_span.contains(span)) else {
         return String::new();
     };
-    let probe = Probe::new(&context, index);
+    let probe = Probe::new(context, index);
     let held: Vec<&str> = STRONG.iter().copied().filter(|predicate| probe.holds(predicate, &[node], &[])).collect();
     held.join(" ")
 }
