@@ -1,17 +1,20 @@
 //! What patterns can ask, on programs with the verdicts of nine Triton releases: what is certain to be refused is never accepted.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
-#![expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
 
 #[path = "common/snippets.rs"]
 mod data;
+#[path = "common/packages.rs"]
+mod packages;
+
+use std::path::{Path, PathBuf};
 
 use data::{program, snippets, verdicts};
 use warpsmith::api::Target;
 use warpsmith::kernel::Module;
-use warpsmith::rules::Context;
 use warpsmith::rules::learned::Pattern;
-use warpsmith::syntax::Source;
+use warpsmith::rules::{self, Context, Selection};
+use warpsmith::syntax::{Source, Span};
 
 /// What every release refuses, said with one or two predicates each; and how many rejections (one for each program and release) they match
 /// at least.
@@ -85,4 +88,61 @@ fn what_is_certain_to_be_refused_is_never_accepted() {
         assert!(count >= least, "{count}: {pattern}");
     }
     assert!(wrong.is_empty(), "{}\n{}", wrong.len(), wrong[..wrong.len().min(40)].join("\n"));
+}
+
+/// In published kernels the same patterns match nothing but what rules of the language, whose findings there are audited, call errors.
+#[test]
+fn published_kernels_are_left_alone() {
+    let patterns: Vec<Pattern> = REFUSED.iter().map(|(text, _)| Pattern::compile(text).unwrap()).collect();
+    let (mut kernels, mut stray) = (0, Vec::new());
+    for (name, version) in [("liger-kernel", "0.8.5"), ("fla-core", "0.6.0")] {
+        for path in python_files(&packages::package(name, version)) {
+            let Ok(text) = std::fs::read_to_string(&path) else { continue };
+            if !text.contains("triton") {
+                continue;
+            }
+            let source = Source::parse(text);
+            let module = Module::build(&source);
+            kernels += module.kernels.len();
+            for target in [Target::newest(), Target::of("3.6.0".parse().unwrap())] {
+                let context = Context::new(&source, &module, target).at(Some(&path));
+                let spans: Vec<_> = patterns
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(at, it)| it.matches(&context).into_iter().map(move |span| (at, span)))
+                    .collect();
+                if spans.is_empty() || context.is_for_other_compiler() {
+                    continue;
+                }
+                let errors = rules::check(&context, &Selection { select: vec!["L".to_owned()], ignore: Vec::new() });
+                let line = |offset: usize| source.lines().line_of(offset);
+                let is_known = |span: Span| {
+                    errors
+                        .iter()
+                        .any(|error| (line(error.span.start)..=line(error.span.end)).contains(&line(span.start)))
+                };
+                stray.extend(spans.into_iter().filter(|(_, span)| !is_known(*span)).map(|(at, span)| {
+                    format!("{}:{} `{}` {}", path.display(), line(span.start) + 1, source.slice(span), REFUSED[at].0)
+                }));
+            }
+        }
+    }
+    println!("{kernels} kernels");
+    assert!(stray.is_empty(), "{}\n{}", stray.len(), stray.join("\n"));
+}
+
+fn python_files(folder: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "py") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    files
 }

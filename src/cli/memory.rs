@@ -94,9 +94,10 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
                 let count = store.forget_failures()?;
                 writeln!(out, "forgot {count} kernels that were refused or taken")?;
             }
-            let codes: Vec<String> = match (*all, &*which) {
-                (true, _) => forget_all(&mut store)?,
-                (false, which) => found(&store.memory()?, which)?.into_iter().map(|rule| rule.code.clone()).collect(),
+            let codes: Vec<String> = if *all {
+                forget_all(&mut store)?
+            } else {
+                found(&store.memory()?, which)?.into_iter().map(|rule| rule.code.clone()).collect()
             };
             for code in codes {
                 forget(&mut store, &code, *undo, out)?;

@@ -84,6 +84,7 @@ impl Owner {
 
     /// Takes in the memory as it is now. Returns whether others of its rules are in use than before.
     pub(super) fn take_memory(&mut self, memory: Memory) -> bool {
+        let memory = memory.reusing(&self.skills.memory);
         let shown = |memory: &Memory| {
             let shown = memory.rules().filter(|rule| memory.shows(rule));
             shown.map(|rule| (rule.code.clone(), rule.pattern.clone())).collect::<Vec<_>>()
@@ -116,7 +117,10 @@ impl Owner {
             Settled::Accepted(..) => {
                 let open = self.skills.open.remove(&place).unwrap_or_default();
                 for failure in open.into_iter().filter(|failure| failure.relative.is_none()) {
-                    (self.tools.remember)(Note::Failed(Failure { relative: Some(program.text.clone()), ..failure }));
+                    (self.tools.remember)(Note::Failed(Box::new(Failure {
+                        relative: Some(program.text.clone()),
+                        ..failure
+                    })));
                 }
                 let kernel = Accepted {
                     text: program.text.clone(),
@@ -155,7 +159,7 @@ impl Owner {
         }
         // With a version that compiled before it, it needs none that compiles after it.
         if failure.relative.is_some() {
-            (self.tools.remember)(Note::Failed(failure.clone()));
+            (self.tools.remember)(Note::Failed(Box::new(failure.clone())));
         }
         open.push(failure);
     }
@@ -166,7 +170,7 @@ impl Owner {
         self.skills.open = others;
         let of_file: HashMap<Place, Vec<Failure>> = of_file;
         let left = of_file.into_values().flatten().filter(|failure| failure.relative.is_none());
-        left.for_each(|failure| (self.tools.remember)(Note::Failed(failure)));
+        left.for_each(|failure| (self.tools.remember)(Note::Failed(Box::new(failure))));
         self.skills.taken.retain(|(of, _), _| of != uri);
         self.skills.disputed.retain(|(of, _), _| of != uri);
     }
@@ -192,7 +196,11 @@ impl Owner {
             );
             was_shown |= self.skills.memory.shows(&rule);
             self.skills.memory = self.skills.memory.demoting(&rule.code);
-            (self.tools.remember)(Note::Disproved { rule, kernel: kernel.to_owned(), triton: triton.to_string() });
+            (self.tools.remember)(Note::Disproved {
+                rule: Box::new(rule),
+                kernel: kernel.to_owned(),
+                triton: triton.to_string(),
+            });
         }
         if was_shown {
             self.check_all_again();

@@ -20,13 +20,13 @@ const PATIENCE: Duration = Duration::from_secs(3);
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     /// Triton has refused a kernel.
-    Failed(Failure),
+    Failed(Box<Failure>),
     /// Triton has taken a kernel.
     Compiled(Accepted),
     /// Triton has taken a kernel that a rule flags.
     Disproved {
         /// The rule.
-        rule: LearnedRule,
+        rule: Box<LearnedRule>,
         /// The kernel.
         kernel: String,
         /// The version of Triton.
@@ -103,7 +103,8 @@ fn run(messages: &Receiver<Message>) {
 }
 
 fn write(store: &mut Store, notes: &[Note]) -> Result<(), StoreError> {
-    let failures = notes.iter().filter_map(|note| if let Note::Failed(failure) = note { Some(failure) } else { None });
+    let failures =
+        notes.iter().filter_map(|note| if let Note::Failed(failure) = note { Some(&**failure) } else { None });
     store.keep_failures(failures)?;
     let taken = notes.iter().filter_map(|note| if let Note::Compiled(kernel) = note { Some(kernel) } else { None });
     store.keep_accepted(taken)?;

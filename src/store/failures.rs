@@ -309,7 +309,6 @@ mod tests {
     /// A hundred thousand of them must fit into a gigabyte: each has less than ten kilobytes. Names, numbers and lines differ as they do
     /// between kernels; every other one has a relative of its own.
     #[test]
-    #[expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
     fn many_failures_take_little_room() {
         let count: usize =
             std::env::var("WARPSMITH_FAILURES").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000);

@@ -27,7 +27,10 @@ fn says_what_it_is_and_what_it_can() {
             "warpsmith.resources",
             "warpsmith.report",
             "warpsmith.inspect",
-            "warpsmith.record"
+            "warpsmith.record",
+            "warpsmith.memory.mute",
+            "warpsmith.memory.dispute",
+            "warpsmith.memory.reproducer"
         ])
     );
     assert_eq!(

@@ -1,6 +1,7 @@
 //! `warpsmith check`: the rules over files and folders.
 
 mod compile;
+mod disproved;
 mod files;
 mod fix;
 mod output;
@@ -207,6 +208,9 @@ fn findings(file: &files::File, text: &str, run: &Run<'_>) -> (Source, Vec<Diagn
     let asked = run.compiler.map_or(Ok(()), |compiler| compiler.ask(run.project, (&source, &module, &file.path)));
     if let Err(why) = asked {
         eprintln!("warning: {}: Triton cannot be asked: {why}", file.shown);
+    }
+    if let (Some(_), Some((_, triton))) = (run.compiler, &run.project.python) {
+        disproved::demote(&source, &module, &run.project.memory, *triton);
     }
     let context = rules::Context::new(&source, &module, run.project.target).at(Some(Path::new(&file.shown)));
     let context = context.with_memory(&run.project.memory);

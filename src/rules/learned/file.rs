@@ -117,6 +117,13 @@ impl Entry {
 /// # Errors
 /// [`MemoryError`] for the first thing that is wrong.
 pub fn parse(text: &str, pattern_of: &dyn Fn(&str) -> Option<String>) -> Result<Vec<LearnedRule>, MemoryError> {
+    let rules = read(text, pattern_of)?;
+    rules.iter().try_for_each(check)?;
+    Ok(rules)
+}
+
+/// The same without [`check`], which compiles each pattern: for what was checked before.
+pub(super) fn read(text: &str, pattern_of: &dyn Fn(&str) -> Option<String>) -> Result<Vec<LearnedRule>, MemoryError> {
     let syntax = |error: toml::de::Error| MemoryError::Syntax(error.to_string().trim().to_owned());
     let file: File = toml::from_str(text).map_err(syntax)?;
     if file.format > FORMAT {
@@ -132,7 +139,6 @@ pub fn parse(text: &str, pattern_of: &dyn Fn(&str) -> Option<String>) -> Result<
         {
             rule.pattern = pattern;
         }
-        check(&rule)?;
         rules.push(rule);
     }
     rules.sort_by_key(|rule| number(&rule.code));

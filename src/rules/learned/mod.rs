@@ -77,7 +77,7 @@ impl Memory {
             let pattern = |name: &str| {
                 SHIPPED_PATTERNS.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
             };
-            Memory::of_sound(parse(SHIPPED, &pattern).expect("what is shipped is tested"))
+            Memory::of_sound(file::read(SHIPPED, &pattern).expect("what is shipped is tested"))
         });
         &MEMORY
     }
@@ -128,6 +128,16 @@ impl Memory {
             LearnedRule { state: if is_it { State::Demoted } else { rule.state }, ..rule.clone() }
         };
         Self::of_sound(self.rules().map(demoted)).hiding(self.hidden.clone())
+    }
+
+    /// The same with what another memory has compiled, if it has the same rules.
+    #[must_use]
+    pub fn reusing(mut self, other: &Self) -> Self {
+        if self.rules().eq(other.rules()) {
+            self.shown = Arc::clone(&other.shown);
+            self.proven = Arc::clone(&other.proven);
+        }
+        self
     }
 
     /// A memory in which nothing is.

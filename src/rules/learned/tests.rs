@@ -115,6 +115,20 @@ fn a_finding_has_the_sentence_and_the_error() {
 }
 
 #[test]
+fn what_was_compiled_is_used_again_for_the_same_rules_alone() {
+    let memory = Memory::new([rule("S002")]);
+    memory.prepare();
+    let again = Memory::new([rule("S002")]).reusing(&memory);
+    assert!(again.shown.get().is_some());
+    let demoted = memory.demoting("S002").reusing(&memory);
+    assert!(demoted.shown.get().is_none());
+    let text = kernel("y = tl.load(x, axis=0)");
+    assert_eq!(codes(&again, &text, target()).len(), 1);
+    assert_eq!(codes(&demoted, &text, target()), [""; 0]);
+    assert_eq!(codes(&again.muting("S002"), &text, target()), [""; 0]);
+}
+
+#[test]
 fn rules_are_shown_where_they_were_proven() {
     let text = kernel("y = tl.load(x, axis=0)");
     let shown = |change: &dyn Fn(&mut LearnedRule), target: Target| {
