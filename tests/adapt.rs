@@ -13,11 +13,11 @@ use std::path::PathBuf;
 
 use data::{program, snippets, verdicts};
 use serde_json::Value;
-use warpsmith::adapt::{Court, Oracle, Parsed, gather, learn, merged};
+use warpsmith::adapt::{Court, Evidence, Oracle, Parsed, gather, judged, learn, merged};
 use warpsmith::api::Target;
 use warpsmith::kernel::Module;
 use warpsmith::rules::Context;
-use warpsmith::rules::learned::{LearnedRule, Memory, Origin, Patterns, write};
+use warpsmith::rules::learned::{LearnedRule, Memory, Origin, Patterns, Predicted, Releases, State, write};
 use warpsmith::syntax::Source;
 
 /// How many percent of the programs that a release rejects the shipped memory flags by itself, at least.
@@ -71,6 +71,44 @@ fn learning_is_the_same_each_time() {
     let texts: Vec<String> = (0..2).map(|_| write(&learned(python.clone()), Patterns::Inside)).collect();
     assert!(texts[0].contains("state = \"promoted\""), "something is learned: {}", texts[0]);
     assert_eq!(texts[0], texts[1]);
+}
+
+/// A rule that somebody planted: its example fails, but so does not all that it flags.
+#[test]
+fn a_wrong_rule_is_never_promoted() {
+    let python: PathBuf =
+        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let oracle = Oracle::start(python, 2).unwrap();
+    let gathered = gather(&oracle, 8, 25, 5);
+    let sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
+    let target = Target::of(oracle.release().parse().unwrap());
+    let evidence = Evidence { failures: &gathered.failures, sound: &sound, target };
+    let head = "import triton\nimport triton.language as tl\n\n\n# warpsmith: signature x=*fp32 n=i32\n@triton.jit\ndef k(x, n):\n    ";
+    let rule = |pattern: &str, statement: &str| LearnedRule {
+        code: "S501".to_owned(),
+        name: "planted".to_owned(),
+        sentence: "You cannot do this.".to_owned(),
+        state: State::Candidate,
+        origin: Origin::Imported("somebody.toml".to_owned()),
+        covered_by: Vec::new(),
+        failures: 99,
+        met: 99,
+        first_seen: "2026-11-25".to_owned(),
+        last_seen: "2026-11-25".to_owned(),
+        error: Predicted::default(),
+        triton: Releases::default(),
+        pattern: pattern.to_owned(),
+        bad: format!("{head}{statement}\n"),
+        good: format!("{head}pass\n"),
+    };
+    let masks = "(call function: (_) @f arguments: (argument_list (keyword_argument name: (identifier) @k)) (#api? @f \"tl.load\") (#eq? @k \"mask\")) @here";
+    let wrong = rule(masks, "y = tl.load(x + oops, mask=n > 0)");
+    let right = rule("((attribute) @here (#unknown-member? @here))", "y = tl.mean(x)");
+    let rare = rule("((lambda) @here)", "y = x + 1");
+    let judgements = oracle.share(&[wrong, right, rare], |asker, rule| judged(asker, rule, evidence));
+    assert_eq!(judgements[0].state, State::Demoted, "{:?}", judgements[0]);
+    assert_eq!(judgements[1].state, State::Promoted, "{:?}", judgements[1]);
+    assert_eq!(judgements[2].state, State::Candidate, "its example compiles: {:?}", judgements[2]);
 }
 
 fn learned(python: PathBuf) -> Vec<LearnedRule> {

@@ -5,12 +5,12 @@ use rustc_hash::FxHashSet as HashSet;
 
 use super::cases::{Parsed, Sound, flags};
 use super::failure::{Failure, Signature};
-use super::oracle::{Asker, Verdict};
+use super::oracle::{Asker, Failing, Verdict};
 use super::program::Program;
 use super::shape::{Condition, Shape, Step};
-use super::unify::{Example, unify};
+use super::unify::{Example, STRONG, unify};
 use super::vary::{Ground, shaken, variations};
-use crate::api::Target;
+use crate::api::{Lookup, Target};
 use crate::chance::Chance;
 use crate::rules::Context;
 use crate::rules::learned::{Pattern, Probe};
@@ -83,9 +83,8 @@ impl Generalizer<'_, '_, '_> {
         let first = unify(&examples)?;
         let ground = |spot: &'s Spot<'s>| Ground { program: &spot.failure.program, parsed: spot.parsed };
         let grounds: Vec<Ground<'_>> = spots.iter().map(ground).collect();
-        let signature = Signature::of(&spots.first()?.failure.failing);
         for round in 0..ROUNDS {
-            let found = self.narrowed(&first, &grounds, spots, &signature)?;
+            let found = self.narrowed(&first, &grounds, spots)?;
             let before = self.counter.len();
             self.look_for_counter_examples(&found, &grounds, round);
             if self.counter.len() == before {
@@ -95,13 +94,7 @@ impl Generalizer<'_, '_, '_> {
         None
     }
 
-    fn narrowed(
-        &mut self,
-        first: &Shape,
-        grounds: &[Ground<'_>],
-        spots: &[Spot<'_>],
-        signature: &Signature,
-    ) -> Option<Found> {
+    fn narrowed(&mut self, first: &Shape, grounds: &[Ground<'_>], spots: &[Spot<'_>]) -> Option<Found> {
         let pattern = Pattern::compile(&first.query()).ok()?;
         let matches_all = |pattern: &Pattern| spots.iter().all(|spot| flags(pattern, spot.context, Some(spot.place)));
         if !matches_all(&pattern) || !self.is_sound(&pattern, &words(first)) {
@@ -116,14 +109,15 @@ impl Generalizer<'_, '_, '_> {
                 let Some(next) = shape.after(step) else { continue };
                 let Ok(wider) = Pattern::compile(&next.query()) else { continue };
                 if matches_all(&wider)
-                    && self.is_harmless(&shape, step, (&pattern, &wider), grounds, signature)
+                    && self.is_harmless(&shape, step, (&pattern, &wider), (grounds, spots))
                     && (!each || self.is_sound(&wider, &words(&next)))
                 {
                     (shape, pattern) = (next, wider);
                 }
             }
             if each || self.is_sound(&pattern, &words(&shape)) {
-                return Some(Found { query: shape.query(), words: words(&shape), shape });
+                let found = Found { query: shape.query(), words: words(&shape), shape };
+                return says_enough(&found.shape, self.target).then_some(found);
             }
         }
         None
@@ -144,13 +138,12 @@ impl Generalizer<'_, '_, '_> {
         shape: &Shape,
         step: Step,
         (narrow, wide): (&Pattern, &Pattern),
-        grounds: &[Ground<'_>],
-        signature: &Signature,
+        (grounds, spots): (&[Ground<'_>], &[Spot<'_>]),
     ) -> bool {
         if says_nothing(shape, step) {
             return true;
         }
-        let mut trials: Vec<Program> = Vec::new();
+        let mut trials: Vec<(Program, usize)> = Vec::new();
         let mut tested = 0;
         for (number, ground) in grounds.iter().enumerate().take(2) {
             let variations = spread(variations(shape, step, ground, number));
@@ -162,20 +155,20 @@ impl Generalizer<'_, '_, '_> {
             });
             // Those of the first example leave room for others.
             let room = (TRIALS * (number + 1) / 2).saturating_sub(trials.len());
-            trials.extend(new.take(room));
+            trials.extend(new.take(room).map(|program| (program, number)));
         }
         // What nothing violates is implied by the rest.
         if trials.is_empty() && tested >= REDUNDANT && matches!(step, Step::Condition(..) | Step::Open(_)) {
             return true;
         }
         let mut alike = 0;
-        for program in trials {
+        for (program, number) in trials {
             match self.asker.verdict(&program) {
                 Verdict::Accepted => {
                     self.counter.push(program);
                     return false;
                 }
-                Verdict::Refused(failing) => alike += usize::from(Signature::of(&failing) == *signature),
+                Verdict::Refused(failing) => alike += usize::from(is_alike(&failing, &spots[number].failure.failing)),
                 Verdict::Unknown => {}
             }
         }
@@ -231,12 +224,41 @@ fn about(part: &super::shape::Part, at: usize) -> bool {
     !part.is_gone && part.conditions.iter().any(is_about)
 }
 
+/// Whether a word was seen in many forms, and something else says what is wrong with all of them.
 fn has_many_forms(shape: &Shape, step: Step) -> bool {
     let Step::Condition(at, number) = step else { return false };
-    match shape.parts[at].conditions.get(number) {
-        Some(Condition::Text(words)) => words.len() >= FORMS,
-        Some(Condition::Holds { predicate: "api", words, .. }) => words.len() >= FORMS,
-        _ => false,
+    let conditions = &shape.parts[at].conditions;
+    let is_telling = |condition: &Condition| matches!(condition, Condition::Holds { predicate, .. } if STRONG.contains(predicate) || *predicate == "unknown-keyword");
+    let count = match conditions.get(number) {
+        Some(Condition::Text(words)) => words.len(),
+        Some(Condition::Holds { predicate: "api", words, .. }) => words.len(),
+        _ => 0,
+    };
+    count >= FORMS && conditions.iter().any(is_telling)
+}
+
+/// Whether two errors are of one kind. A missing attribute must be the same one: without its name, that says next to nothing.
+fn is_alike(one: &Failing, other: &Failing) -> bool {
+    let last = |failing: &Failing| failing.message.rsplit('\'').nth(1).map(str::to_owned);
+    let signature = Signature::of(one);
+    signature == Signature::of(other) && (!signature.template.contains("no attribute") || last(one) == last(other))
+}
+
+/// Whether a shape says what is wrong: not each call of what Triton offers, and not each use of a name.
+fn says_enough(shape: &Shape, target: Target) -> bool {
+    let root = &shape.parts[0];
+    let conditions: Vec<&Condition> = shape.present().flat_map(|at| &shape.parts[at].conditions).collect();
+    let is_offered = |path: &String| {
+        let full = path.replacen("tl.", "triton.language.", 1);
+        matches!(target.lookup(&full), Lookup::Found(_))
+    };
+    match root.kind.as_deref() {
+        Some("call") => !conditions.iter().all(|condition| match condition {
+            Condition::Holds { predicate: "api", words, .. } => words.iter().any(is_offered),
+            _ => false,
+        }),
+        Some("identifier") => !conditions.iter().all(|condition| matches!(condition, Condition::Text(_))),
+        _ => true,
     }
 }
 

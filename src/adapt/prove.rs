@@ -9,6 +9,7 @@ use super::learn::{INDEPENDENT, Learned};
 use super::oracle::{Asker, Oracle, Verdict};
 use super::program::Program;
 use super::reduce::{Pair, reduced};
+use super::trial::program_of;
 use super::words::{name, sentence};
 use crate::api::{Target, Version};
 use crate::rules::learned::{LearnedRule, Origin, Pattern, Predicted, Releases, State};
@@ -184,7 +185,7 @@ impl Court<'_> {
         for oracle in std::iter::once(self.oracle).chain(self.others) {
             let Ok(version) = oracle.release().parse::<Version>() else { continue };
             let target = Target::of(version);
-            let programs: Vec<Program> = self.sound.iter().filter_map(program_of).collect();
+            let programs: Vec<Program> = self.sound.iter().filter_map(|file| program_of(file.source.text())).collect();
             // On the release of the failures all is known already.
             let is_other = oracle.release() != self.oracle.release();
             let verdicts = if is_other { oracle.verdicts(&programs) } else { Vec::new() };
@@ -229,12 +230,6 @@ fn failures_first_text(one: &Learned, failures: &[Failure]) -> String {
     found.map(|at| failures[*at].program.text.clone()).unwrap_or_default()
 }
 
-/// The program of a parsed file that was made up.
-fn program_of(parsed: &Parsed) -> Option<Program> {
-    let kernel = parsed.module.kernels.last()?;
-    Some(Program::new(parsed.source.text().to_string(), kernel.name.clone()))
-}
-
 /// Whether a release refuses the failures of a rule and takes nothing that it flags; `None` where that cannot be told.
 fn fails_there(
     rule: &LearnedRule,
@@ -243,11 +238,10 @@ fn fails_there(
     (asker, sound, target): (&mut Asker<'_>, &Sound<'_>, Target),
 ) -> Option<bool> {
     let pattern = Pattern::compile(&rule.pattern).ok()?;
-    let kernel = |text: &str| program_of(&Parsed::new(text));
-    if !asker.verdict(&kernel(&rule.good)?).is_accepted() {
+    if !asker.verdict(&program_of(&rule.good)?).is_accepted() {
         return None;
     }
-    if !matches!(asker.verdict(&kernel(&rule.bad)?), Verdict::Refused(_)) {
+    if !matches!(asker.verdict(&program_of(&rule.bad)?), Verdict::Refused(_)) {
         return Some(false);
     }
     let stride = one.failures.len().div_ceil(SHOWN).max(1);

@@ -332,7 +332,7 @@ const KINDS: &[&str] = &[
 const TYPES: &[&str] = &["fp16", "bf16", "fp32", "fp64", "i32", "i64", "i1"];
 /// What says by itself that something is wrong.
 pub(crate) const STRONG: &[&str] =
-    &["unknown-member", "undefined", "python-builtin", "too-many-arguments", "missing-argument"];
+    &["unknown-member", "undefined", "python-builtin", "plain-global", "too-many-arguments", "missing-argument"];
 const GLOBALS: &[&str] = &["assigned", "function", "class", "import", "kernel"];
 
 /// Whether the text of such a leaf tells something.

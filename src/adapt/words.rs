@@ -19,6 +19,9 @@ pub(crate) fn sentence(shape: &Shape, text: &str) -> String {
     if holds("undefined") {
         return format!("You cannot use `{{{here}}}` without defining it.");
     }
+    if holds("plain-global") {
+        return format!("You cannot use the global `{{{here}}}` in a kernel unless it is a `tl.constexpr(…)`.");
+    }
     if holds("python-builtin") || (root.kind.as_deref() == Some("identifier") && holds("api")) {
         return format!("You cannot use Python's `{{{here}}}` in a kernel.");
     }
@@ -80,7 +83,10 @@ fn code(
         notes.push(format!("`{letter}` is {}", conditions.join(" and ")));
         return letter.to_string();
     }
-    if part.is_token || is_leaf(part) {
+    if part.is_token {
+        return own.to_owned();
+    }
+    if is_leaf(part) {
         if !conditions.is_empty() && at > 0 {
             let letter = letters.next().unwrap_or('z');
             notes.push(format!("`{letter}` is {}", conditions.join(" and ")));

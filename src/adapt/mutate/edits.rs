@@ -313,6 +313,7 @@ fn global_number(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>
     let value = match chance.below(4) {
         0 => format!("{name}: {{}}.constexpr = {text}"),
         1 => format!("{name} = ({text}, 1)"),
+        2 => format!("{name} = {{}}.constexpr({text})"),
         _ => format!("{name} = {text}"),
     };
     // The comment above the kernel belongs to it.
