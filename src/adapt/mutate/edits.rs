@@ -9,8 +9,10 @@ use crate::syntax::{Source, Span, each_node, field, node_span};
 
 type Change = (Span, String);
 
-/// What is done, each with its own way to find a place for it.
-const EDITS: &[fn(&Ground<'_>, &mut Chance) -> Option<Vec<Change>>] = &[
+/// Something that is done to a kernel, with its own way to find a place for it.
+type Edit = fn(&Ground<'_>, &mut Chance) -> Option<Vec<Change>>;
+
+const EDITS: &[Edit] = &[
     drop_constexpr,
     odd_size,
     drop_argument,
@@ -318,7 +320,7 @@ fn global_number(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>
     };
     // The comment above the kernel belongs to it.
     let comment = ground.source.text()[..ground.kernel.start].rfind("# warpsmith: signature")?;
-    let language = ground.source.text().contains(" as tlang").then_some("tlang").unwrap_or("tl");
+    let language = if ground.source.text().contains(" as tlang") { "tlang" } else { "tl" };
     let line = value.replace("{}", language);
     Some(vec![(Span::new(comment, comment), format!("{line}\n\n\n")), (node_span(number), name.to_owned())])
 }
