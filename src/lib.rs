@@ -10,6 +10,8 @@ pub mod numbers;
 pub mod protocol;
 
 #[cfg(feature = "server")]
+pub mod adapt;
+#[cfg(feature = "server")]
 pub mod analysis;
 #[cfg(feature = "server")]
 pub mod api;

@@ -1,6 +1,8 @@
-//! `warpsmith memory list|show|export|import|forget`: what was learned from kernels that Triton refused.
+//! `warpsmith memory list|show|learn|prove|export|import|forget`: what was learned from kernels that Triton refused.
 
 mod import;
+mod learn;
+mod prove;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -40,6 +42,10 @@ enum Action {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
+    /// Ask Triton about the kernels below some folders, and learn from all that it has refused so far
+    Learn(learn::Args),
+    /// Try your own rules: whether their examples fail, and whether anything that they flag compiles
+    Prove(prove::Args),
     /// Write your own rules as a memory file, to give to others
     Export {
         /// The file; standard output when left out
@@ -87,6 +93,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     match &args.action {
         Action::List { format } => list(&store, *format, out),
         Action::Show { which, format } => show(&store, which, *format, out),
+        Action::Learn(args) => learn::run(&mut store, args, out),
+        Action::Prove(args) => prove::run(&mut store, args, out),
         Action::Export { out: file, all } => export(&store, file.as_ref(), *all, out),
         Action::Import { files } => import::run(&mut store, files, out),
         Action::Forget { which, all, failures, undo } => {

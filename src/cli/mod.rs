@@ -2,6 +2,7 @@
 //!
 //! Exit status: 0 all is well, 1 something was found (or what was asked for failed), 2 it could not run.
 
+mod adapt;
 mod check;
 mod compiling;
 mod doctor;
@@ -53,6 +54,8 @@ enum Command {
     Workloads(workloads::Args),
     /// Search for a faster version of a kernel, on the local GPU
     Optimize(optimize::Args),
+    /// Learn rules from kernels that fail: made up, changed, and shown to Triton
+    Adapt(adapt::Args),
     /// Show what a search did: what was tried, what was measured, and why
     Report(report::Args),
     /// List what the search can do with a kernel, and what it has learned of that
@@ -148,6 +151,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Record(args) => record::run(&args, out),
         Command::Workloads(args) => workloads::run(&args, out),
         Command::Optimize(args) => optimize::run(&args, out),
+        Command::Adapt(args) => adapt::run(&args, out),
         Command::Report(args) => report::run(&args, out),
         Command::Skills(args) => skills::run(&args, out),
         Command::Memory(args) => memory::run(&args, out),

@@ -10,9 +10,13 @@ use serde::{Deserialize, Serialize};
 
 use super::Request;
 use super::elsewhere::other_files;
+use crate::adapt;
+use crate::api::Target;
 use crate::clock::now_milliseconds;
 use crate::evaluate::{Evaluator, Outcome, Reason, Verdict};
 use crate::protocol::{Environment, Source, Workload};
+use crate::python::state_folder;
+use crate::rules::learned::Memory;
 use crate::store::Store;
 use crate::syntax::normal_form;
 use crate::workload;
@@ -29,6 +33,8 @@ pub(super) struct Refusals {
     /// `None` where nothing is to be kept.
     case: Option<String>,
     store: Option<Store>,
+    /// What was learned of kernels that do not compile.
+    memory: Memory,
     /// A launch that a comment describes, and the original: candidates say in comments how they are launched.
     launch: Option<(Workload, String)>,
 }
@@ -48,7 +54,18 @@ impl Refusals {
         let store = case.as_ref().and_then(|_| workload::existing(&request.workspace));
         let launch = workloads.first().filter(|workload| workload.source == Source::Launch);
         let launch = launch.map(|workload| (workload.clone(), request.text.clone()));
-        Self { case, store, launch }
+        let memory = Store::memory_in(&state_folder()).unwrap_or_else(|error| {
+            tracing::warn!(%error, "learned rules of the user are not known");
+            Memory::shipped().clone()
+        });
+        Self { case, store, launch, memory }
+    }
+
+    /// Why Triton will refuse a candidate that was made of `original`, if a proven rule says so. It is not even compiled then.
+    pub(super) fn foresee(&self, evaluator: &Evaluator, original: &str, text: &str) -> Option<(Reason, String)> {
+        let target = Target::of(evaluator.environment().triton.parse().ok()?);
+        let rule = adapt::refusal(&self.memory, original, text, target)?;
+        Some((Reason::Compile, format!("{}: {}", rule.code, rule.plain_sentence())))
     }
 
     /// Why a candidate was refused, if it was.
@@ -201,7 +218,7 @@ mod tests {
         let workload = workload::workloads_of_comments(Path::new("/f.py"), &text).unwrap().remove(0);
         let of = |workload: Option<Workload>| {
             let launch = workload.map(|workload| (workload, text.clone()));
-            Refusals { case: None, store: None, launch }
+            Refusals { case: None, store: None, launch, memory: Memory::shipped().clone() }
         };
         let (end, other) = (format!("{text}# end\n"), text.replace("=8\n", "=16\n"));
         assert_ne!(text, other);

@@ -334,9 +334,11 @@ impl Run<'_> {
         Some(proposal)
     }
 
-    /// What came of a candidate that an earlier search has seen refused, for a reason that still holds.
+    /// What came of a candidate that an earlier search has seen refused, for a reason that still holds, or that a learned rule flags.
     fn was_refused(&mut self, text: &str) -> Option<(Fate, Option<(Reason, String)>)> {
-        let (reason, evidence) = self.refusals.find(&self.bench, text)?;
+        let known = self.refusals.find(&self.bench, text);
+        let known = known.or_else(|| self.refusals.foresee(&self.bench, &self.request.text, text));
+        let (reason, evidence) = known?;
         self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
         self.remembered += 1;
         Some((fate(reason), Some((reason, evidence))))

@@ -13,6 +13,7 @@ mod literals;
 mod page;
 mod pattern;
 mod predicates;
+mod probe;
 mod rule;
 mod subject;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 pub use file::{MemoryError, Patterns, check, parse, write};
 use pattern::Set;
 pub use pattern::{Match, Pattern, PatternError};
+pub use probe::Probe;
 use rule::fill;
 pub use rule::{FIRST_OWN, LearnedRule, Origin, Predicted, Releases, State, number};
 pub(in crate::rules) use subject::Values;

@@ -341,6 +341,7 @@ fn predicates_hold_where_that_is_certain() {
             &["f(N)", "f(plain)"],
             &["f(torch)", "f(n)", "f(oops)", "f(k)"],
         ),
+        (argument, "(#plain-global? @x)", &["f(N)"], &["f(plain)", "f(torch)", "f(n)", "f(oops)", "N = n\nf(N)"]),
         (
             keyword,
             "(#unknown-keyword? @x)",

@@ -6,6 +6,7 @@ use super::{Argument, Predicate, Words};
 use crate::analysis::types::is_of_python;
 use crate::api::{Certainty, Lookup};
 use crate::kernel::Binding;
+use crate::kernel::ast::{Expr, ExprKind};
 use crate::rules::learned::subject::{Subject, plain};
 
 pub(super) static TABLE: &[Predicate] = &[
@@ -17,6 +18,7 @@ pub(super) static TABLE: &[Predicate] = &[
     Predicate::new("plain-parameter", (1, 1), Words::None, plain_parameter),
     Predicate::new("local", (1, 1), Words::None, local),
     Predicate::new("global", (1, 1), Words::Of(GLOBALS), global),
+    Predicate::new("plain-global", (1, 1), Words::None, plain_global),
 ];
 
 const GLOBALS: &[&str] = &["assigned", "function", "class", "import", "kernel"];
@@ -70,7 +72,7 @@ fn whole_attribute(node: Node<'_>) -> Node<'_> {
 
 /// `(#undefined? @name)`: nothing in the file binds the name, and Python has none such.
 fn undefined(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
-    let name = subject.name(argument.nodes[0])?;
+    let name = read_name(subject, argument.nodes[0])?;
     if is_bound(subject, name) || is_of_python(name) {
         return Some(false);
     }
@@ -80,6 +82,12 @@ fn undefined(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool>
     (!subject.module().has_star_import && !may_be_python).then_some(true)
 }
 
+/// The name that is read: what stands behind a dot or before the `=` of an argument refers to nothing by itself.
+fn read_name<'a>(subject: &Subject<'a>, node: Node<'_>) -> Option<&'a str> {
+    subject.expression(node)?;
+    subject.name(node)
+}
+
 fn is_bound(subject: &Subject<'_>, name: &str) -> bool {
     let module = subject.module();
     subject.kernel.locals.contains(name) || module.bindings.contains_key(name) || module.uncertain.contains(name)
@@ -87,7 +95,7 @@ fn is_bound(subject: &Subject<'_>, name: &str) -> bool {
 
 /// `(#python-builtin? @name)`: a function of Python such as `sum`, which nothing in the file hides.
 fn python_builtin(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
-    let name = subject.name(argument.nodes[0])?;
+    let name = read_name(subject, argument.nodes[0])?;
     if is_bound(subject, name) || !is_of_python(name) {
         return Some(false);
     }
@@ -138,4 +146,27 @@ fn global(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
         }
     };
     (!module.uncertain.contains(name)).then(|| argument.words.iter().any(|word| word == bound))
+}
+
+/// `(#plain-global? @name)`: the top level gives the name a number, a text or a tuple of such, once and for good, and the body reads it.
+fn plain_global(subject: &Subject<'_>, argument: &Argument<'_, '_>) -> Option<bool> {
+    let name = read_name(subject, argument.nodes[0])?;
+    let module = subject.module();
+    let body = subject.kernel.body.first()?.span.start;
+    if subject.kernel.locals.contains(name) || argument.nodes[0].start_byte() < body {
+        return Some(false);
+    }
+    let mut of_name = module.globals.iter().filter(|global| global.name == name);
+    let (Some(global), None) = (of_name.next(), of_name.next()) else { return None };
+    let is_single = matches!(module.bindings.get(name), Some(Binding::Assigned)) && !module.uncertain.contains(name);
+    (is_single && !global.is_constexpr && is_plain(&global.value)).then_some(true)
+}
+
+fn is_plain(value: &Expr) -> bool {
+    match &value.kind {
+        ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Str(_) | ExprKind::Bool(_) => true,
+        ExprKind::Unary { operand, .. } => is_plain(operand),
+        ExprKind::Tuple(items) => items.iter().all(is_plain),
+        _ => false,
+    }
 }

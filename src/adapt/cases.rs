@@ -1,0 +1,102 @@
+//! Programs as patterns look at them, kept parsed: those that fail, and those that are known to compile.
+
+use super::failure::Failure;
+use crate::api::Target;
+use crate::kernel::Module;
+use crate::rules::Context;
+use crate::rules::learned::Pattern;
+use crate::syntax::{Source, Span};
+
+/// A parsed file.
+#[derive(Debug)]
+pub struct Parsed {
+    /// Its text and trees.
+    pub source: Source,
+    /// Its model.
+    pub module: Module,
+    /// What it is called where it comes from; empty for a program that was made up.
+    pub name: String,
+}
+
+impl Parsed {
+    /// Parses a program that was made up.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self::named(text, String::new())
+    }
+
+    /// Parses a file.
+    #[must_use]
+    pub fn named(text: &str, name: String) -> Self {
+        let source = Source::parse(text);
+        let module = Module::build(&source);
+        Self { source, module, name }
+    }
+
+    /// It as rules look at it.
+    #[must_use]
+    pub fn context(&self, target: Target) -> Context<'_> {
+        Context::new(&self.source, &self.module, target)
+    }
+}
+
+/// Whether a pattern flags the place of a failure: what Triton names, or some of it.
+pub(crate) fn flags(pattern: &Pattern, context: &Context<'_>, place: Option<Span>) -> bool {
+    let found = pattern.matches(context);
+    match place {
+        None => !found.is_empty(),
+        Some(place) => {
+            let line = |at: usize| context.source.lines().line_of(at);
+            let rows = |span: Span| line(span.start)..=line(span.end);
+            found.iter().any(|span| place.meets(*span) || rows(place).contains(&line(span.start)))
+        }
+    }
+}
+
+/// Files that are known to compile, with what was found out about them.
+#[derive(Debug)]
+pub(crate) struct Sound<'a> {
+    contexts: Vec<Context<'a>>,
+}
+
+impl<'a> Sound<'a> {
+    pub(crate) fn new(files: &'a [Parsed], target: Target) -> Self {
+        Self { contexts: files.iter().map(|file| file.context(target)).collect() }
+    }
+
+    /// At most so many of the files, spread over all.
+    pub(crate) fn some(files: &'a [Parsed], target: Target, most: usize) -> Self {
+        let stride = files.len().div_ceil(most.max(1)).max(1);
+        Self { contexts: files.iter().step_by(stride).map(|file| file.context(target)).collect() }
+    }
+
+    /// The first file that a pattern flags, and where. Files without one of the words are not looked at.
+    pub(crate) fn first_hit(&self, pattern: &Pattern, words: &[String]) -> Option<(usize, Span)> {
+        self.contexts.iter().enumerate().find_map(|(at, context)| Some((at, *hits(context, pattern, words).first()?)))
+    }
+
+    /// All files that a pattern flags, and where.
+    pub(crate) fn all_hits(&self, pattern: &Pattern, words: &[String]) -> Vec<(usize, Span)> {
+        let contexts = self.contexts.iter().enumerate();
+        contexts
+            .flat_map(|(at, context)| hits(context, pattern, words).into_iter().map(move |span| (at, span)))
+            .collect()
+    }
+}
+
+fn hits(context: &Context<'_>, pattern: &Pattern, words: &[String]) -> Vec<Span> {
+    let text = context.source.text().as_bytes();
+    if words.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_none()) {
+        return Vec::new();
+    }
+    pattern.matches(context)
+}
+
+/// The places of a failure that may be what is wrong: what Triton names, and what differs from the passing program.
+pub(crate) fn places(failure: &Failure) -> Vec<Span> {
+    let passing = failure.passing.as_ref();
+    let changed = passing.and_then(|passing| super::difference::changed(&passing.text, &failure.program.text));
+    let mut places: Vec<Span> = failure.failing.span.into_iter().chain(changed).collect();
+    places.dedup();
+    places
+}

@@ -1,0 +1,280 @@
+//! From the shape of some failures to a pattern: what is not needed is left out, as long as programs that would then be flagged,
+//! too, go on failing.
+
+use rustc_hash::FxHashSet as HashSet;
+
+use super::cases::{Parsed, Sound, flags};
+use super::failure::{Failure, Signature};
+use super::oracle::{Asker, Failing, Verdict};
+use super::program::Program;
+use super::shape::{Condition, Shape, Step};
+use super::unify::{Example, STRONG, unify};
+use super::vary::{Ground, shaken, variations};
+use crate::api::{Lookup, Target};
+use crate::chance::Chance;
+use crate::rules::Context;
+use crate::rules::learned::{Pattern, Probe};
+use crate::syntax::Span;
+
+/// So many programs are asked before a step is taken.
+const TRIALS: usize = 6;
+/// So many of them must fail in the same way.
+const ALIKE: usize = 2;
+/// A word that was seen in so many forms may be any.
+const FORMS: usize = 3;
+/// So many programs are looked for that are flagged and compile, for each example.
+const SHAKES: usize = 6;
+/// What so many other texts do not violate is redundant.
+const REDUNDANT: usize = 6;
+/// So often it is begun anew with what was found.
+const ROUNDS: usize = 4;
+/// So many failures are looked at for their common shape.
+const EXAMPLES: usize = 40;
+
+/// A failure with the place that a pattern is to flag.
+#[derive(Clone, Debug)]
+pub(crate) struct Spot<'f> {
+    pub(crate) failure: &'f Failure,
+    pub(crate) parsed: &'f Parsed,
+    pub(crate) context: &'f Context<'f>,
+    pub(crate) place: Span,
+}
+
+/// A pattern that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Found {
+    pub(crate) shape: Shape,
+    pub(crate) query: String,
+    /// Words without which no text is flagged.
+    pub(crate) words: Vec<String>,
+}
+
+/// One who generalises, with what it knows to compile.
+pub(crate) struct Generalizer<'g, 'a, 'o> {
+    pub(crate) asker: &'g mut Asker<'o>,
+    pub(crate) sound: &'g Sound<'a>,
+    pub(crate) target: Target,
+    /// Programs that compile and that were found on the way.
+    pub(crate) counter: Vec<Program>,
+    pub(crate) seed: u64,
+}
+
+impl Generalizer<'_, '_, '_> {
+    /// The most general pattern that holds for all of the spots and for nothing that compiles, as far as is known.
+    pub(crate) fn pattern<'s>(&mut self, spots: &'s [Spot<'s>]) -> Option<Found> {
+        let spots = &spots[..spots.len().min(EXAMPLES)];
+        let mut probes = Vec::new();
+        for spot in spots {
+            let holds = |kernel: &crate::kernel::Kernel| {
+                kernel.def_span.start <= spot.place.start && spot.place.end <= kernel.def_span.end
+            };
+            let index = spot.context.module.kernels.iter().rposition(holds)?;
+            probes.push(Probe::new(spot.context, index));
+        }
+        let mut examples = Vec::new();
+        for (probe, spot) in probes.iter().zip(spots) {
+            let root = spot.parsed.source.root_at(spot.place.start)?;
+            let node = root.named_descendant_for_byte_range(spot.place.start, spot.place.end)?;
+            if !probe.is_compiled(node) {
+                return None;
+            }
+            examples.push(Example { text: spot.parsed.source.text(), probe, node });
+        }
+        let first = unify(&examples)?;
+        let ground = |spot: &'s Spot<'s>| Ground { program: &spot.failure.program, parsed: spot.parsed };
+        let grounds: Vec<Ground<'_>> = spots.iter().map(ground).collect();
+        for round in 0..ROUNDS {
+            let found = self.narrowed(&first, &grounds, spots)?;
+            let before = self.counter.len();
+            self.look_for_counter_examples(&found, &grounds, round);
+            if self.counter.len() == before {
+                return Some(found);
+            }
+        }
+        None
+    }
+
+    fn narrowed(&mut self, first: &Shape, grounds: &[Ground<'_>], spots: &[Spot<'_>]) -> Option<Found> {
+        let pattern = Pattern::compile(&first.query()).ok()?;
+        let matches_all = |pattern: &Pattern| spots.iter().all(|spot| flags(pattern, spot.context, Some(spot.place)));
+        if !matches_all(&pattern) || !self.is_sound(&pattern, &words(first)) {
+            return None;
+        }
+        // What compiles is asked at the end: it seldom objects to what went well with the variations.
+        for each in [false, true] {
+            let (mut shape, mut pattern) = (first.clone(), Pattern::compile(&first.query()).ok()?);
+            let mut tried: HashSet<String> = HashSet::default();
+            while let Some(step) = shape.steps().into_iter().find(|step| !tried.contains(&key(&shape, *step))) {
+                tried.insert(key(&shape, step));
+                let Some(next) = shape.after(step) else { continue };
+                let Ok(wider) = Pattern::compile(&next.query()) else { continue };
+                if matches_all(&wider)
+                    && self.is_harmless(&shape, step, (&pattern, &wider), (grounds, spots))
+                    && (!each || self.is_sound(&wider, &words(&next)))
+                {
+                    (shape, pattern) = (next, wider);
+                }
+            }
+            if each || self.is_sound(&pattern, &words(&shape)) {
+                let found = Found { query: shape.query(), words: words(&shape), shape };
+                return says_enough(&found.shape, self.target).then_some(found);
+            }
+        }
+        None
+    }
+
+    /// Whether a pattern flags nothing that compiles.
+    fn is_sound(&self, pattern: &Pattern, words: &[String]) -> bool {
+        let flags_one = |program: &Program| {
+            let parsed = Parsed::new(&program.text);
+            !pattern.matches(&parsed.context(self.target)).is_empty()
+        };
+        !self.counter.iter().any(flags_one) && self.sound.first_hit(pattern, words).is_none()
+    }
+
+    /// Whether what is flagged after a step, and was not before, fails as well.
+    fn is_harmless(
+        &mut self,
+        shape: &Shape,
+        step: Step,
+        (narrow, wide): (&Pattern, &Pattern),
+        (grounds, spots): (&[Ground<'_>], &[Spot<'_>]),
+    ) -> bool {
+        if says_nothing(shape, step) {
+            return true;
+        }
+        let mut trials: Vec<(Program, usize)> = Vec::new();
+        let mut tested = 0;
+        for (number, ground) in grounds.iter().enumerate().take(2) {
+            let variations = spread(variations(shape, step, ground, number));
+            tested += variations.len();
+            let new = variations.into_iter().filter(|program| {
+                let parsed = Parsed::new(&program.text);
+                let context = parsed.context(self.target);
+                !wide.matches(&context).is_empty() && narrow.matches(&context).is_empty()
+            });
+            // Those of the first example leave room for others.
+            let room = (TRIALS * (number + 1) / 2).saturating_sub(trials.len());
+            trials.extend(new.take(room).map(|program| (program, number)));
+        }
+        // What nothing violates is implied by the rest.
+        if trials.is_empty() && tested >= REDUNDANT && matches!(step, Step::Condition(..) | Step::Open(_)) {
+            return true;
+        }
+        let mut alike = 0;
+        for (program, number) in trials {
+            match self.asker.verdict(&program) {
+                Verdict::Accepted => {
+                    self.counter.push(program);
+                    return false;
+                }
+                Verdict::Refused(failing) => alike += usize::from(is_alike(&failing, &spots[number].failure.failing)),
+                Verdict::Unknown => {}
+            }
+        }
+        alike >= ALIKE || has_many_forms(shape, step)
+    }
+
+    fn look_for_counter_examples(&mut self, found: &Found, grounds: &[Ground<'_>], round: usize) {
+        let Ok(pattern) = Pattern::compile(&found.query) else { return };
+        let mut chance = Chance::new(self.seed ^ (round as u64 + 1));
+        for (number, ground) in grounds.iter().enumerate().take(3) {
+            for program in shaken(&found.shape, ground, number, SHAKES, &mut chance) {
+                let parsed = Parsed::new(&program.text);
+                let is_flagged = !pattern.matches(&parsed.context(self.target)).is_empty();
+                if is_flagged && self.asker.verdict(&program).is_accepted() {
+                    self.counter.push(program);
+                }
+            }
+        }
+    }
+}
+
+/// At most so many texts are looked at for one step and example.
+const LOOKS: usize = 8;
+
+/// Some of the texts, in an order in which neighbours, which are alike, are apart.
+fn spread(mut all: Vec<Program>) -> Vec<Program> {
+    let stride = all.len().div_ceil(LOOKS).max(1);
+    let mut order: Vec<(usize, Program)> =
+        all.drain(..).enumerate().map(|(at, program)| (at % stride, program)).collect();
+    order.sort_by_key(|(phase, _)| *phase);
+    order.into_iter().map(|(_, program)| program).take(LOOKS).collect()
+}
+
+/// What tells a step from others, whatever was left out meanwhile.
+fn key(shape: &Shape, step: Step) -> String {
+    match step {
+        Step::Condition(at, number) => format!("{at} {:?}", shape.parts[at].conditions.get(number)),
+        other => format!("{other:?}"),
+    }
+}
+
+/// Whether the part is anything already.
+fn says_nothing(shape: &Shape, step: Step) -> bool {
+    let Step::Remove(at) = step else { return false };
+    let part = &shape.parts[at];
+    let is_open = part.kind.is_none() && part.conditions.is_empty() && part.children.is_empty();
+    is_open && part.field.is_some() && !shape.parts.iter().any(|part| about(part, at))
+}
+
+fn about(part: &super::shape::Part, at: usize) -> bool {
+    let is_about =
+        |condition: &Condition| matches!(condition, Condition::Holds { other: Some(other), .. } if *other == at);
+    !part.is_gone && part.conditions.iter().any(is_about)
+}
+
+/// Whether a word was seen in many forms, and something else says what is wrong with all of them.
+fn has_many_forms(shape: &Shape, step: Step) -> bool {
+    let Step::Condition(at, number) = step else { return false };
+    let conditions = &shape.parts[at].conditions;
+    let is_telling = |condition: &Condition| matches!(condition, Condition::Holds { predicate, .. } if STRONG.contains(predicate) || *predicate == "unknown-keyword");
+    let count = match conditions.get(number) {
+        Some(Condition::Text(words)) => words.len(),
+        Some(Condition::Holds { predicate: "api", words, .. }) => words.len(),
+        _ => 0,
+    };
+    count >= FORMS && conditions.iter().any(is_telling)
+}
+
+/// Whether two errors are of one kind. A missing attribute must be the same one: without its name, that says next to nothing.
+fn is_alike(one: &Failing, other: &Failing) -> bool {
+    let last = |failing: &Failing| failing.message.rsplit('\'').nth(1).map(str::to_owned);
+    let signature = Signature::of(one);
+    signature == Signature::of(other) && (!signature.template.contains("no attribute") || last(one) == last(other))
+}
+
+/// Whether a shape says what is wrong: not each call of what Triton offers, and not each use of a name.
+fn says_enough(shape: &Shape, target: Target) -> bool {
+    let root = &shape.parts[0];
+    let conditions: Vec<&Condition> = shape.present().flat_map(|at| &shape.parts[at].conditions).collect();
+    let is_offered = |path: &String| {
+        let full = path.replacen("tl.", "triton.language.", 1);
+        matches!(target.lookup(&full), Lookup::Found(_))
+    };
+    match root.kind.as_deref() {
+        Some("call") => !conditions.iter().all(|condition| match condition {
+            Condition::Holds { predicate: "api", words, .. } => words.iter().any(is_offered),
+            _ => false,
+        }),
+        Some("identifier") => !conditions.iter().all(|condition| matches!(condition, Condition::Text(_))),
+        _ => true,
+    }
+}
+
+/// Words that stand in every text that the shape flags.
+fn words(shape: &Shape) -> Vec<String> {
+    let mut words = Vec::new();
+    for at in shape.present() {
+        for condition in &shape.parts[at].conditions {
+            match condition {
+                Condition::Text(texts) if texts.len() == 1 => words.push(texts[0].clone()),
+                Condition::Holds { predicate: "api", words: paths, .. } if paths.len() == 1 => {
+                    words.extend(paths[0].rsplit('.').next().map(str::to_owned));
+                }
+                _ => {}
+            }
+        }
+    }
+    words
+}

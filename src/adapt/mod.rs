@@ -1,0 +1,36 @@
+//! Skill memory: failures become rules, rules earn or lose their place.
+//!
+//! - [`synthesize`], [`mutate`]: kernels that are made up, and mistakes in them,
+//! - [`Oracle`]: Triton's front end, which says what compiles,
+//! - [`learn`], [`merged`]: failures of one kind are compared, and generalised into patterns,
+//! - [`Court`]: what is proven becomes a rule,
+//! - [`experiment`], [`refusal`]: what rules are good for beside the editor.
+
+mod cases;
+mod difference;
+mod experiment;
+mod failure;
+mod gather;
+mod generalize;
+mod learn;
+pub mod mutate;
+pub mod oracle;
+pub mod program;
+mod prove;
+mod reduce;
+mod shape;
+pub mod synthesize;
+mod trial;
+mod unify;
+mod vary;
+mod words;
+
+pub use cases::Parsed;
+pub use experiment::{Outcome, Share, experiment, refusal};
+pub use failure::{Failure, Signature, template};
+pub use gather::{Gathered, gather};
+pub use learn::{Learned, Lessons, learn};
+pub use oracle::{Asker, Failing, Oracle, OracleError, Verdict};
+pub use program::Program;
+pub use prove::{Court, Proof, merged, published};
+pub use trial::{Evidence, Judgement, judged};

@@ -1,0 +1,156 @@
+//! Programs that a more general pattern would flag, too: counter-examples are looked for among them.
+
+use super::cases::Parsed;
+use super::program::Program;
+use super::shape::{Condition, Shape, Step};
+use crate::chance::Chance;
+use crate::kernel::ast::{StmtKind, walk_expressions, walk_statements};
+use crate::syntax::Span;
+
+/// A failing program with what it takes to change it.
+#[derive(Debug)]
+pub(crate) struct Ground<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) parsed: &'a Parsed,
+}
+
+const LITERALS: &[&str] = &["1", "2.0", "None", "True", "\"text\"", "(1, 2)", "16", "0"];
+const OPERATORS: &[&str] = &["+", "-", "*", "/", "//", "%", "&", "|", "<<", "**"];
+const COMPARISONS: &[&str] = &["==", "<", ">=", "!=", "is", "in"];
+const MEMBERS: &[&str] = &["sum", "to", "shape", "exp", "load", "dtype", "zeros", "float32", "max", "T"];
+const KEYWORDS: &[&str] = &["axis", "mask", "other", "dtype", "keep_dims", "eviction_policy", "num_stages"];
+
+/// The texts of example `number`, in each of which the part that a step is about is something else.
+pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number: usize) -> Vec<Program> {
+    let parts = match step {
+        Step::Condition(at, condition) => match shape.parts[at].conditions.get(condition) {
+            Some(Condition::Holds { other: Some(other), .. }) => vec![at, *other],
+            _ => vec![at],
+        },
+        Step::Open(at) => vec![at],
+        Step::Remove(at) => return removed(shape, at, ground, number),
+        Step::Unclose(at) => return longer(shape, at, ground, number),
+    };
+    let text = &ground.program.text;
+    let mut found = Vec::new();
+    for at in parts {
+        let Some(span) = shape.parts[at].spans.get(number).copied() else { continue };
+        for other in alternatives(shape, at, ground, span) {
+            found.push(ground.program.with(replaced(text, span, &other)));
+        }
+    }
+    found
+}
+
+/// Texts in which all open parts are something else, by chance.
+pub(crate) fn shaken(
+    shape: &Shape,
+    ground: &Ground<'_>,
+    number: usize,
+    count: usize,
+    chance: &mut Chance,
+) -> Vec<Program> {
+    let is_open = |at: &usize| {
+        let part = &shape.parts[*at];
+        *at > 0 && !part.is_token && part.kind.is_none() && part.children.is_empty()
+    };
+    let open: Vec<usize> = shape.present().filter(is_open).collect();
+    let one = |chance: &mut Chance| {
+        let mut changes: Vec<(Span, String)> = Vec::new();
+        for &at in &open {
+            let Some(span) = shape.parts[at].spans.get(number).copied() else { continue };
+            let others = alternatives(shape, at, ground, span);
+            let other = others.get(chance.below(others.len().max(1) as u64) as usize);
+            changes.extend(other.map(|other| (span, other.clone())));
+        }
+        changes.sort();
+        let mut text = ground.program.text.clone();
+        for (span, other) in changes.iter().rev() {
+            text = replaced(&text, *span, other);
+        }
+        ground.program.with(text)
+    };
+    if open.is_empty() { Vec::new() } else { (0..count).map(|_| one(chance)).collect() }
+}
+
+fn replaced(text: &str, span: Span, other: &str) -> String {
+    format!("{}{other}{}", text.get(..span.start).unwrap_or(text), text.get(span.end..).unwrap_or_default())
+}
+
+/// What may stand in place of a part.
+fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec<String> {
+    let part = &shape.parts[at];
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let parent =
+        shape.parts.iter().find(|parent| parent.children.contains(&at)).and_then(|parent| parent.kind.as_deref());
+    let field = part.field.as_deref();
+    if part.is_token {
+        return owned(if parent == Some("comparison_operator") { COMPARISONS } else { OPERATORS });
+    }
+    if field == Some("attribute") {
+        return owned(MEMBERS);
+    }
+    if field == Some("name") && parent == Some("keyword_argument") {
+        return owned(KEYWORDS);
+    }
+    let mut found = Vec::new();
+    let kernel = ground.parsed.module.kernel(&ground.program.kernel);
+    if field == Some("function") {
+        let language = kernel.and_then(|kernel| ground.parsed.module.language_name(kernel, ""));
+        let language = language.unwrap_or_else(|| "tl.".to_owned());
+        found.extend(MEMBERS.iter().map(|member| format!("{language}{member}")));
+        found.extend(owned(&["min", "range", "len", "print", "float"]));
+        return found;
+    }
+    if let Some(kernel) = kernel {
+        found.extend(kernel.params.iter().map(|param| param.name.clone()));
+        let mut locals = Vec::new();
+        walk_statements(&kernel.body, &mut |stmt| {
+            if let StmtKind::Assign { targets, .. } = &stmt.kind
+                && stmt.span.end <= span.start
+                && let Some(name) = targets.first().and_then(|target| target.as_name())
+                && !locals.iter().any(|known| known == name)
+            {
+                locals.push(name.to_owned());
+            }
+        });
+        found.extend(locals.into_iter().rev().take(6));
+        // Pointers with offsets, masks: what other calls are given.
+        let mut given = Vec::new();
+        walk_expressions(&kernel.body, &mut |expr| {
+            if let Some(call) = expr.as_call().filter(|_| expr.span.end <= span.start) {
+                let text = |arg: &crate::kernel::ast::Arg| ground.parsed.source.slice(arg.value.span).to_owned();
+                given.extend(call.args.iter().take(2).map(text));
+            }
+        });
+        given.sort();
+        given.dedup();
+        given.retain(|text| text.contains([' ', '[']) && text.len() < 60);
+        found.extend(given.into_iter().take(3).map(|text| format!("({text})")));
+    }
+    found.extend(owned(LITERALS));
+    found
+}
+
+/// Without the part: an argument with its comma.
+fn removed(shape: &Shape, at: usize, ground: &Ground<'_>, number: usize) -> Vec<Program> {
+    let Some(span) = shape.parts[at].spans.get(number).copied() else { return Vec::new() };
+    let text = &ground.program.text;
+    let node = ground.parsed.source.node_at(span);
+    let Some(node) = node.filter(|_| shape.parts[at].field.is_none()) else { return Vec::new() };
+    let span = match (node.prev_named_sibling(), node.next_named_sibling()) {
+        (Some(before), _) => Span::new(before.end_byte(), span.end),
+        (None, Some(next)) => Span::new(span.start, next.start_byte()),
+        (None, None) => span,
+    };
+    vec![ground.program.with(replaced(text, span, ""))]
+}
+
+/// With further children behind the last one.
+fn longer(shape: &Shape, at: usize, ground: &Ground<'_>, number: usize) -> Vec<Program> {
+    let last = shape.parts[at].children.iter().rev().find(|child| !shape.parts[**child].is_gone);
+    let Some(span) = last.and_then(|last| shape.parts[*last].spans.get(number)) else { return Vec::new() };
+    let end = Span::new(span.end, span.end);
+    let more = ["1", "None", "axis=0", "mask=None", "0.0", "dtype=None"];
+    more.iter().map(|more| ground.program.with(replaced(&ground.program.text, end, &format!(", {more}")))).collect()
+}

@@ -1,0 +1,140 @@
+//! `warpsmith memory learn`: kernels of a folder are shown to Triton, and what it refuses is learned from.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use crate::adapt::{self, Asker, Court, Oracle, Parsed, Program, Verdict, learn, merged};
+use crate::api::Target;
+use crate::clock;
+use crate::compiler::{self, Device, Question};
+use crate::rules::learned::{LearnedRule, Origin, Predicted};
+use crate::store::{Accepted, Failure, Store};
+
+/// Arguments of `memory learn`.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    /// Files and folders
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The interpreter whose Triton is asked
+    #[arg(long, default_value = "python3", value_name = "PYTHON")]
+    python: PathBuf,
+    /// What chance begins with when counter-examples are looked for
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    seed: u64,
+}
+
+/// What Triton says of a kernel of the user's.
+enum Said {
+    Refused(Box<Failure>),
+    Taken(Accepted),
+}
+
+pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let jobs = std::thread::available_parallelism().map_or(1, usize::from);
+    let oracle = Oracle::start(args.python.clone(), jobs)?;
+    let files = adapt::published(&args.paths);
+    let said: Vec<Said> =
+        oracle.share(&files, |asker, file| asked(asker, file, oracle.release())).into_iter().flatten().collect();
+    let refused: Vec<&Failure> =
+        said.iter().filter_map(|one| if let Said::Refused(failure) = one { Some(&**failure) } else { None }).collect();
+    let taken: Vec<&Accepted> =
+        said.iter().filter_map(|one| if let Said::Taken(kernel) = one { Some(kernel) } else { None }).collect();
+    writeln!(out, "{} files: {} kernels are refused, {} compile", files.len(), refused.len(), taken.len())?;
+    store.keep_failures(refused.iter().copied())?;
+    store.keep_accepted(taken.iter().copied())?;
+    let (failures, sound) = stored(store, oracle.release())?;
+    let target = Target::of(oracle.release().parse()?);
+    let lessons = learn(&oracle, &failures, &sound, target, args.seed);
+    let found = merged(&oracle, lessons.learned, &failures, target);
+    let from = args.paths.first().map_or_else(|| "editor".to_owned(), |path| path.display().to_string());
+    let court = Court {
+        oracle: &oracle,
+        others: &[],
+        sound: &sound,
+        published: &[],
+        today: clock::day(clock::now().as_secs()),
+        origin: Origin::Learned(from),
+    };
+    let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
+    let codes = store.add_rules(&rules)?;
+    for (rule, code) in rules.iter().zip(&codes) {
+        writeln!(out, "{code}  {}", rule.plain_sentence())?;
+    }
+    if codes.is_empty() {
+        let count = failures.len();
+        writeln!(
+            out,
+            "Nothing new was learned from {count} kernels that Triton refused; a rule takes three that are alike."
+        )?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Asks about the kernels of a file: those that can be cut out of it.
+fn asked(asker: &mut Asker<'_>, file: &Parsed, release: &str) -> Vec<Said> {
+    let mut said = Vec::new();
+    for kernel in &file.module.kernels {
+        let Ok(question) = Question::of(&file.source, &file.module, kernel, &Device::default()) else { continue };
+        let mut refused = None;
+        for guess in &question.guesses {
+            let Some(cut) = compiler::Program::of(&question, guess) else { continue };
+            let program = Program::new(cut.text, kernel.name.clone());
+            match asker.verdict(&program) {
+                Verdict::Accepted => {
+                    let (text, kernel) = (program.text, program.kernel);
+                    said.push(Said::Taken(Accepted { text, kernel, triton: release.to_owned() }));
+                    refused = None;
+                    break;
+                }
+                Verdict::Refused(failing) => refused = refused.or(Some((program, failing))),
+                Verdict::Unknown => {}
+            }
+        }
+        // No guess of its parameters is right: what is wrong then may be the guess.
+        let is_certain = question.guesses.first().is_some_and(|guess| guess.certainty != compiler::Certainty::Guessed);
+        if let Some((program, failing)) = refused.filter(|_| is_certain) {
+            said.push(Said::Refused(Box::new(Failure {
+                text: program.text,
+                kernel: program.kernel,
+                relative: None,
+                error: Predicted { kind: failing.kind, message: failing.message },
+                place: failing.span.map(|span| (span.start, span.end)),
+                triton: release.to_owned(),
+                source: short(&file.name),
+            })));
+        }
+    }
+    said
+}
+
+fn short(path: &str) -> String {
+    Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+}
+
+/// What the store holds of a release: failures, and kernels that compile.
+pub(super) fn stored(store: &Store, release: &str) -> anyhow::Result<(Vec<adapt::Failure>, Vec<Parsed>)> {
+    let (mut failures, mut sound) = (Vec::new(), Vec::new());
+    store.each_failure(None, &mut |kept| {
+        let failure = kept.failure;
+        if failure.triton == release {
+            failures.push(adapt::Failure {
+                origin: format!("{} {}", failure.source, failure.kernel),
+                passing: failure.relative.map(|text| Program::new(text, failure.kernel.clone())),
+                program: Program::new(failure.text, failure.kernel),
+                failing: adapt::Failing {
+                    kind: failure.error.kind,
+                    message: failure.error.message,
+                    span: failure.place.map(|(start, end)| crate::syntax::Span::new(start, end)),
+                },
+            });
+        }
+    })?;
+    store.each_accepted(&mut |kernel| {
+        if kernel.triton == release {
+            sound.push(Parsed::new(&kernel.text));
+        }
+    })?;
+    Ok((failures, sound))
+}

@@ -1,0 +1,130 @@
+//! The shipped skill memory against the verdicts that nine Triton releases gave, and learning in the small.
+//!
+//! Learning runs with the Triton of `WARPSMITH_TEST_PYTHON`.
+
+#![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+#![expect(clippy::print_stdout, reason = "the figures are what one runs it for")]
+
+#[path = "common/snippets.rs"]
+mod data;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use data::{program, snippets, verdicts};
+use serde_json::Value;
+use warpsmith::adapt::{Court, Evidence, Oracle, Parsed, gather, judged, learn, merged};
+use warpsmith::api::Target;
+use warpsmith::kernel::Module;
+use warpsmith::rules::Context;
+use warpsmith::rules::learned::{LearnedRule, Memory, Origin, Patterns, Predicted, Releases, State, write};
+use warpsmith::syntax::Source;
+
+/// How many percent of the programs that a release rejects the shipped memory flags by itself, at least.
+const PERCENT: usize = 30;
+
+/// The codes of proven rules, shown or not, that flag a program on a release.
+fn flagging(memory: &Memory, source: &Source, target: Target) -> Vec<String> {
+    let module = Module::build(source);
+    let context = Context::new(source, &module, target);
+    let all = (0..module.kernels.len()).flat_map(|at| memory.proven_in(&context, at));
+    all.map(|(rule, _)| rule.code.clone()).collect()
+}
+
+/// By release: rejected programs, and those of them that are flagged; and the accepted ones that are.
+fn judge(memory: &Memory, snippets: &[Value]) -> (BTreeMap<String, (usize, usize)>, Vec<String>) {
+    let (mut by_release, mut wrong) = (BTreeMap::new(), Vec::new());
+    for snippet in snippets {
+        let source = Source::parse(program(snippet));
+        for (release, verdict) in verdicts(snippet) {
+            let codes = flagging(memory, &source, Target::of(release.parse().unwrap()));
+            if verdict["ok"] == Value::Bool(true) {
+                wrong.extend(codes.iter().map(|code| format!("{} on {release}: {code}", snippet["id"])));
+            } else {
+                let sum: &mut (usize, usize) = by_release.entry(release.to_owned()).or_default();
+                *sum = (sum.0 + 1, sum.1 + usize::from(!codes.is_empty()));
+            }
+        }
+    }
+    (by_release, wrong)
+}
+
+#[test]
+fn the_shipped_memory_agrees_with_nine_releases() {
+    for (set, percent) in [("frontend_snippets", PERCENT), ("frontend_more", 0)] {
+        let (by_release, wrong) = judge(Memory::shipped(), &snippets(set));
+        for (release, (rejected, flagged)) in &by_release {
+            println!("{set}, {release}: {flagged} of {rejected} rejected programs are flagged by learned rules alone");
+        }
+        assert_eq!(wrong, [""; 0], "Triton accepts these programs");
+        assert_eq!(by_release.len(), 9, "nine releases were asked");
+        let newest_proven = &by_release["3.6.0"];
+        assert!(newest_proven.1 * 100 >= newest_proven.0 * percent, "{set}: {newest_proven:?}");
+    }
+}
+
+/// What a few tasks teach: the same each time, and nothing that a kernel of theirs disproves.
+#[test]
+fn learning_is_the_same_each_time() {
+    let python: PathBuf =
+        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let texts: Vec<String> = (0..2).map(|_| write(&learned(python.clone()), Patterns::Inside)).collect();
+    assert!(texts[0].contains("state = \"promoted\""), "something is learned: {}", texts[0]);
+    assert_eq!(texts[0], texts[1]);
+}
+
+/// A rule that somebody planted: its example fails, but so does not all that it flags.
+#[test]
+fn a_wrong_rule_is_never_promoted() {
+    let python: PathBuf =
+        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let oracle = Oracle::start(python, 2).unwrap();
+    let gathered = gather(&oracle, 8, 25, 5);
+    let sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
+    let target = Target::of(oracle.release().parse().unwrap());
+    let evidence = Evidence { failures: &gathered.failures, sound: &sound, target };
+    let head = "import triton\nimport triton.language as tl\n\n\n# warpsmith: signature x=*fp32 n=i32\n@triton.jit\ndef k(x, n):\n    ";
+    let rule = |pattern: &str, statement: &str| LearnedRule {
+        code: "S501".to_owned(),
+        name: "planted".to_owned(),
+        sentence: "You cannot do this.".to_owned(),
+        state: State::Candidate,
+        origin: Origin::Imported("somebody.toml".to_owned()),
+        covered_by: Vec::new(),
+        failures: 99,
+        met: 99,
+        first_seen: "2026-11-25".to_owned(),
+        last_seen: "2026-11-25".to_owned(),
+        error: Predicted::default(),
+        triton: Releases::default(),
+        pattern: pattern.to_owned(),
+        bad: format!("{head}{statement}\n"),
+        good: format!("{head}pass\n"),
+    };
+    let masks = "(call function: (_) @f arguments: (argument_list (keyword_argument name: (identifier) @k)) (#api? @f \"tl.load\") (#eq? @k \"mask\")) @here";
+    let wrong = rule(masks, "y = tl.load(x + oops, mask=n > 0)");
+    let right = rule("((attribute) @here (#unknown-member? @here))", "y = tl.mean(x)");
+    let rare = rule("((lambda) @here)", "y = x + 1");
+    let judgements = oracle.share(&[wrong, right, rare], |asker, rule| judged(asker, rule, evidence));
+    assert_eq!(judgements[0].state, State::Demoted, "{:?}", judgements[0]);
+    assert_eq!(judgements[1].state, State::Promoted, "{:?}", judgements[1]);
+    assert_eq!(judgements[2].state, State::Candidate, "its example compiles: {:?}", judgements[2]);
+}
+
+fn learned(python: PathBuf) -> Vec<LearnedRule> {
+    let oracle = Oracle::start(python, 2).unwrap();
+    let gathered = gather(&oracle, 6, 25, 3);
+    let target = Target::of(oracle.release().parse().unwrap());
+    let sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
+    let lessons = learn(&oracle, &gathered.failures, &sound, target, 3);
+    let found = merged(&oracle, lessons.learned, &gathered.failures, target);
+    let court = Court {
+        oracle: &oracle,
+        others: &[],
+        sound: &sound,
+        published: &[],
+        today: "2026-11-25".to_owned(),
+        origin: Origin::Synthesised(3),
+    };
+    court.rules(&found, &gathered.failures, 1)
+}
