@@ -75,6 +75,8 @@ impl Generalizer<'_, '_, '_> {
         for (probe, spot) in probes.iter().zip(spots) {
             let root = spot.parsed.source.root_at(spot.place.start)?;
             let node = root.named_descendant_for_byte_range(spot.place.start, spot.place.end)?;
+            // Arguments say little without what is called.
+            let node = if node.kind() == "argument_list" { node.parent()? } else { node };
             if !probe.is_compiled(node) {
                 return None;
             }
@@ -142,6 +144,9 @@ impl Generalizer<'_, '_, '_> {
     ) -> bool {
         if says_nothing(shape, step) {
             return true;
+        }
+        if is_needed(shape, step) {
+            return false;
         }
         let mut trials: Vec<(Program, usize)> = Vec::new();
         let mut tested = 0;
@@ -218,6 +223,23 @@ fn says_nothing(shape: &Shape, step: Step) -> bool {
     is_open && part.field.is_some() && !shape.parts.iter().any(|part| about(part, at))
 }
 
+/// Whether a pattern would say too little without a condition: what function is called, or, of a compile-time value that may be anything, of
+/// what kind it is.
+fn is_needed(shape: &Shape, step: Step) -> bool {
+    let Step::Condition(at, number) = step else { return false };
+    let conditions = &shape.parts[at].conditions;
+    let has_constexpr = || conditions.iter().any(|one| is_predicate(one, "constexpr"));
+    match conditions.get(number) {
+        Some(condition) if is_predicate(condition, "api") => !has_many_forms(shape, step),
+        Some(condition) if is_predicate(condition, "kind") => has_constexpr(),
+        _ => false,
+    }
+}
+
+fn is_predicate(condition: &Condition, name: &str) -> bool {
+    matches!(condition, Condition::Holds { predicate, .. } if *predicate == name)
+}
+
 fn about(part: &super::shape::Part, at: usize) -> bool {
     let is_about =
         |condition: &Condition| matches!(condition, Condition::Holds { other: Some(other), .. } if *other == at);
@@ -252,14 +274,34 @@ fn says_enough(shape: &Shape, target: Target) -> bool {
         let full = path.replacen("tl.", "triton.language.", 1);
         matches!(target.lookup(&full), Lookup::Found(_))
     };
+    let is_of_anything = |at: usize| {
+        let conditions = &shape.parts[at].conditions;
+        let has = |name| conditions.iter().any(|one| is_predicate(one, name));
+        has("constexpr") && !has("kind") && !conditions.iter().any(|one| matches!(one, Condition::Text(_)))
+    };
+    if shape.present().any(is_of_anything) {
+        return false;
+    }
     match root.kind.as_deref() {
-        Some("call") => !conditions.iter().all(|condition| match condition {
-            Condition::Holds { predicate: "api", words, .. } => words.iter().any(is_offered),
-            _ => false,
-        }),
+        Some("call") => {
+            let is_api = |condition: &&Condition| is_predicate(condition, "api");
+            let is_by_itself = conditions.iter().any(|condition| is_telling(condition));
+            let mut others = conditions.iter().filter(|condition| !is_api(condition));
+            let are_offered = conditions
+                .iter()
+                .filter(|condition| is_api(condition))
+                .any(|condition| matches!(condition, Condition::Holds { words, .. } if words.iter().any(is_offered)));
+            is_by_itself
+                || conditions.iter().any(|condition| is_api(&condition)) && (others.next().is_some() || !are_offered)
+        }
         Some("identifier") => !conditions.iter().all(|condition| matches!(condition, Condition::Text(_))),
         _ => true,
     }
+}
+
+/// Whether a condition says by itself what is wrong.
+fn is_telling(condition: &Condition) -> bool {
+    matches!(condition, Condition::Holds { predicate, .. } if STRONG.contains(predicate) || *predicate == "unknown-keyword")
 }
 
 /// Words that stand in every text that the shape flags.

@@ -19,7 +19,7 @@ pub(super) const INDEPENDENT: usize = 3;
 /// Of one signature not more failures are looked at.
 const MEMBERS: usize = 240;
 /// So many programs that compile are asked at each step; all of them are when it comes to the proof.
-const KNOWN: usize = 1200;
+const KNOWN: usize = 4000;
 /// So often a group is divided.
 const DIVISIONS: usize = 5;
 

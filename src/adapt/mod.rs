@@ -32,5 +32,5 @@ pub use gather::{Gathered, gather};
 pub use learn::{Learned, Lessons, learn};
 pub use oracle::{Asker, Failing, Oracle, OracleError, Verdict};
 pub use program::Program;
-pub use prove::{Court, Proof, merged, published};
+pub use prove::{Court, Proof, merged, programs, published};
 pub use trial::{Evidence, Judgement, judged};

@@ -185,7 +185,7 @@ impl Asker<'_> {
         verdict
     }
 
-    /// Whether Triton refuses the kernel of a file around a place, for all parameters that may be meant, in this way.
+    /// Whether Triton refuses the kernel of a file around a place, whatever the parameters that may be meant, and in this way for some.
     pub fn refuses(&mut self, source: &Source, module: &Module, place: Span, signature: &Signature) -> bool {
         let Some(kernel) = module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(place)) else {
             return false;
@@ -193,11 +193,10 @@ impl Asker<'_> {
         let Ok(question) = Question::of(source, module, kernel, &Device::default()) else { return false };
         let answers: Vec<Answer> =
             question.guesses.iter().filter_map(|guess| self.session.answer(question.request(0, guess)).ok()).collect();
-        let is_so = |answer: &Answer| {
-            let error = answer.error.as_ref().map(|error| failing(&question.extracted[0].text, error));
-            !answer.accepted && error.is_some_and(|failing| Signature::of(&failing) == *signature)
-        };
-        !answers.is_empty() && answers.iter().all(is_so)
+        let error_of = |answer: &Answer| answer.error.as_ref().map(|error| failing(&question.extracted[0].text, error));
+        let is_so = |answer: &Answer| error_of(answer).is_some_and(|failing| Signature::of(&failing) == *signature);
+        // Other guesses may fail for reasons of their own, but none may compile.
+        answers.iter().any(is_so) && answers.iter().all(|answer| !answer.accepted && answer.unable.is_none())
     }
 
     /// The types of a program's expressions, where there is one for all rounds of loops; `None` when it does not compile.

@@ -17,7 +17,9 @@ use crate::rules::{Selection, check};
 use crate::syntax::Span;
 
 /// So many failures of a rule are shown to each release.
-const SHOWN: usize = 8;
+const SHOWN: usize = 20;
+/// So many programs that compile are shown to each further release.
+const ELSEWHERE: usize = 600;
 /// So many failures of a rule are shown to the built-in rules.
 const COMPARED: usize = 24;
 
@@ -70,6 +72,8 @@ pub struct Court<'o> {
     pub others: &'o [Oracle],
     /// Programs that compile.
     pub sound: &'o [Parsed],
+    /// Further programs, of which each release is asked whether they compile.
+    pub programs: &'o [Program],
     /// Published files, which are taken to compile unless Triton says otherwise.
     pub published: &'o [Parsed],
     /// The day.
@@ -185,7 +189,10 @@ impl Court<'_> {
         for oracle in std::iter::once(self.oracle).chain(self.others) {
             let Ok(version) = oracle.release().parse::<Version>() else { continue };
             let target = Target::of(version);
-            let programs: Vec<Program> = self.sound.iter().filter_map(|file| program_of(file.source.text())).collect();
+            let stride = self.sound.len().div_ceil(ELSEWHERE).max(1);
+            let some = self.sound.iter().step_by(stride);
+            let mut programs: Vec<Program> = some.filter_map(|file| program_of(file.source.text())).collect();
+            programs.extend(self.programs.iter().cloned());
             // On the release of the failures all is known already.
             let is_other = oracle.release() != self.oracle.release();
             let verdicts = if is_other { oracle.verdicts(&programs) } else { Vec::new() };
@@ -308,6 +315,14 @@ pub fn published(folders: &[std::path::PathBuf]) -> Vec<Parsed> {
         (!parsed.module.kernels.is_empty()).then_some(parsed)
     };
     files.iter().filter_map(parsed).collect()
+}
+
+/// The files that say themselves with what they can be lowered, as programs, and the others.
+#[must_use]
+pub fn programs(files: Vec<Parsed>) -> (Vec<Program>, Vec<Parsed>) {
+    let (with, without): (Vec<Parsed>, Vec<Parsed>) =
+        files.into_iter().partition(|file| file.source.text().contains("# warpsmith: signature"));
+    (with.iter().filter_map(|file| program_of(file.source.text())).collect(), without)
 }
 
 /// Whether a file is for another compiler, by its place.

@@ -324,8 +324,6 @@ const KINDS: &[&str] = &[
     "none",
     "string",
     "dtype",
-    "function",
-    "module",
     "block-pointer",
     "descriptor",
 ];

@@ -128,7 +128,25 @@ fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Ve
         given.retain(|text| text.contains([' ', '[']) && text.len() < 60);
         found.extend(given.into_iter().take(3).map(|text| format!("({text})")));
     }
+    let language = kernel.and_then(|kernel| ground.parsed.module.language_name(kernel, ""));
+    if let Some(tl) = language {
+        // Tiles of one element are taken where others are not.
+        found.push(format!("{tl}zeros((1,), {tl}float32)"));
+        found.push(format!("{tl}arange(0, 16)"));
+        found.push(format!("{tl}zeros((16, 16), {tl}float16)"));
+    }
+    found.extend(constants(ground));
     found.extend(owned(LITERALS));
+    found
+}
+
+/// The sizes that the comment gives: what fits to what the kernel has.
+fn constants(ground: &Ground<'_>) -> Vec<String> {
+    let request = ground.program.request(false);
+    let values = request.iter().flat_map(|request| request.constexprs.values());
+    let mut found: Vec<String> = values.filter_map(|value| value.as_i64()).map(|value| value.to_string()).collect();
+    found.sort();
+    found.dedup();
     found
 }
 

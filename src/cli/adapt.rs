@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use crate::adapt::{Court, Oracle, Outcome, Parsed, Proof, experiment, gather, learn, merged, published};
+use crate::adapt::{Court, Oracle, Outcome, Parsed, Proof, experiment, gather, learn, merged, programs, published};
 use crate::api::Target;
 use crate::clock;
 use crate::python::state_folder;
@@ -72,18 +72,28 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     )?;
     let target = Target::of(oracle.release().parse()?);
     let mut sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
+    // What says with what it can be lowered is asked; the rest is taken to compile.
+    let (programs, published) = programs(published(&args.sound));
+    let known = oracle.verdicts(&programs);
+    sound.extend(
+        programs
+            .iter()
+            .zip(&known)
+            .filter(|(_, said)| said.is_accepted())
+            .map(|(program, _)| Parsed::new(&program.text)),
+    );
     let lessons = learn(&oracle, &gathered.failures, &sound, target, args.seed);
     said("learned");
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
     let found = lessons.learned.len();
     let learned = merged(&oracle, lessons.learned, &gathered.failures, target);
     said("merged");
-    let published = published(&args.sound);
     let today = args.day.clone().unwrap_or_else(|| clock::day(clock::now().as_secs()));
     let court = Court {
         oracle: &oracle,
         others: &others,
         sound: &sound,
+        programs: &programs,
         published: &published,
         today,
         origin: Origin::Synthesised(args.seed),

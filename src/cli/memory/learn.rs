@@ -53,6 +53,7 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
         oracle: &oracle,
         others: &[],
         sound: &sound,
+        programs: &[],
         published: &[],
         today: clock::day(clock::now().as_secs()),
         origin: Origin::Learned(from),
