@@ -152,8 +152,9 @@ async function status(page, shot) {
     await mistakes(page, shot);
     await lens(page, shot);
     await search(page, shot);
-    await report(page, shot);
     await status(page, shot);
+    // Last: the page of the report takes the keyboard.
+    await report(page, shot);
     say("done");
   } catch (error) {
     say("FAILED", error.message);
