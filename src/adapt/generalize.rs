@@ -291,8 +291,7 @@ fn says_enough(shape: &Shape, target: Target) -> bool {
                 .iter()
                 .filter(|condition| is_api(condition))
                 .any(|condition| matches!(condition, Condition::Holds { words, .. } if words.iter().any(is_offered)));
-            is_by_itself
-                || conditions.iter().any(|condition| is_api(&condition)) && (others.next().is_some() || !are_offered)
+            is_by_itself || conditions.iter().any(is_api) && (others.next().is_some() || !are_offered)
         }
         Some("identifier") => !conditions.iter().all(|condition| matches!(condition, Condition::Text(_))),
         _ => true,
