@@ -56,6 +56,8 @@ pub(crate) struct Generalizer<'g, 'a, 'o> {
     pub(crate) target: Target,
     /// Programs that compile and that were found on the way.
     pub(crate) counter: Vec<Program>,
+    /// Programs that were made on the way and do not.
+    pub(crate) refused: Vec<Program>,
     pub(crate) seed: u64,
 }
 
@@ -166,18 +168,23 @@ impl Generalizer<'_, '_, '_> {
         if trials.is_empty() && tested >= REDUNDANT && matches!(step, Step::Condition(..) | Step::Open(_)) {
             return true;
         }
-        let mut alike = 0;
+        let (mut alike, mut other) = (0, 0);
         for (program, number) in trials {
             match self.asker.verdict(&program) {
                 Verdict::Accepted => {
                     self.counter.push(program);
                     return false;
                 }
-                Verdict::Refused(failing) => alike += usize::from(is_alike(&failing, &spots[number].failure.failing)),
+                Verdict::Refused(failing) => {
+                    let is_alike = is_alike(&failing, &spots[number].failure.failing);
+                    *(if is_alike { &mut alike } else { &mut other }) += 1;
+                    self.refused.push(program);
+                }
                 Verdict::Unknown => {}
             }
         }
-        alike >= ALIKE || has_many_forms(shape, step)
+        // What fails for another reason is nothing that the pattern is about.
+        alike >= ALIKE && other == 0 || has_many_forms(shape, step)
     }
 
     fn look_for_counter_examples(&mut self, found: &Found, grounds: &[Ground<'_>], round: usize) {
@@ -186,9 +193,13 @@ impl Generalizer<'_, '_, '_> {
         for (number, ground) in grounds.iter().enumerate().take(3) {
             for program in shaken(&found.shape, ground, number, SHAKES, &mut chance) {
                 let parsed = Parsed::new(&program.text);
-                let is_flagged = !pattern.matches(&parsed.context(self.target)).is_empty();
-                if is_flagged && self.asker.verdict(&program).is_accepted() {
-                    self.counter.push(program);
+                if pattern.matches(&parsed.context(self.target)).is_empty() {
+                    continue;
+                }
+                match self.asker.verdict(&program) {
+                    Verdict::Accepted => self.counter.push(program),
+                    Verdict::Refused(_) => self.refused.push(program),
+                    Verdict::Unknown => {}
                 }
             }
         }
@@ -226,12 +237,21 @@ fn says_nothing(shape: &Shape, step: Step) -> bool {
 /// Whether a pattern would say too little without a condition: what function is called, or, of a compile-time value that may be anything, of
 /// what kind it is.
 fn is_needed(shape: &Shape, step: Step) -> bool {
-    let Step::Condition(at, number) = step else { return false };
+    let Step::Condition(at, number) = step else {
+        // How many there are in a tuple matters.
+        let is_tuple = |at: usize| matches!(shape.parts[at].kind.as_deref(), Some("tuple" | "list" | "pattern_list"));
+        return matches!(step, Step::Unclose(at) if is_tuple(at));
+    };
     let conditions = &shape.parts[at].conditions;
     let has_constexpr = || conditions.iter().any(|one| is_predicate(one, "constexpr"));
     match conditions.get(number) {
         Some(condition) if is_predicate(condition, "api") => !has_many_forms(shape, step),
         Some(condition) if is_predicate(condition, "kind") => has_constexpr(),
+        // One number says nothing about others.
+        Some(Condition::Text(words)) => {
+            let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+            words.len() < FORMS && words.iter().all(is_number)
+        }
         _ => false,
     }
 }

@@ -20,6 +20,8 @@ pub(super) const INDEPENDENT: usize = 3;
 const MEMBERS: usize = 240;
 /// So many programs that compile are asked at each step; all of them are when it comes to the proof.
 const KNOWN: usize = 4000;
+/// So many programs that were built to disprove a pattern are shown to other releases.
+const TRIALS: usize = 24;
 /// So often a group is divided.
 const DIVISIONS: usize = 5;
 
@@ -33,6 +35,8 @@ pub struct Learned {
     /// Words without which no text is flagged.
     pub(crate) words: Vec<String>,
     pub(crate) shape: super::shape::Shape,
+    /// Programs that were built to disprove it, are flagged, and fail.
+    pub(super) trials: Vec<Program>,
     /// The failures that it flags, by number.
     pub failures: Vec<usize>,
     /// How many of them are independent.
@@ -190,14 +194,21 @@ impl<'f> Group<'f> {
         }
         let seed = mixed(self.seed, members[0] as u64);
         let counter = std::mem::take(&mut self.lessons.counter);
-        let mut generalizer = Generalizer { asker, sound, target: self.target, counter, seed };
+        let refused = Vec::new();
+        let mut generalizer = Generalizer { asker, sound, target: self.target, counter, refused, seed };
         let found = generalizer.pattern(&spots);
         self.lessons.counter = generalizer.counter;
-        self.learned(found?, members)
+        let refused = generalizer.refused;
+        self.learned(found?, members, refused)
     }
 
-    fn learned(&self, found: Found, members: &[usize]) -> Option<Learned> {
+    fn learned(&self, found: Found, members: &[usize], mut trials: Vec<Program>) -> Option<Learned> {
         let pattern = Pattern::compile(&found.query).ok()?;
+        trials.sort();
+        trials.dedup();
+        trials.retain(|program| !pattern.matches(&Parsed::new(&program.text).context(self.target)).is_empty());
+        let stride = trials.len().div_ceil(TRIALS).max(1);
+        let trials: Vec<Program> = trials.into_iter().step_by(stride).collect();
         let is_flagged =
             |at: &&usize| flags(&pattern, &self.cases.contexts[**at], self.cases.failures[**at].failing.span);
         let flagged: Vec<usize> = members.iter().filter(is_flagged).copied().collect();
@@ -207,6 +218,7 @@ impl<'f> Group<'f> {
             query: found.query,
             words: found.words,
             shape: found.shape,
+            trials,
             failures: flagged,
             independent,
         })

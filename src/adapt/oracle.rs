@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustc_hash::FxHashMap as HashMap;
 
+use super::cases::Parsed;
 use super::failure::Signature;
 use super::program::Program;
 use crate::compiler::protocol::{Answer, Refusal};
 use crate::compiler::{Device, Question, Session, Status};
-use crate::kernel::Module;
 use crate::syntax::{Source, Span};
 
 /// What Triton says to a program.
@@ -186,17 +186,25 @@ impl Asker<'_> {
     }
 
     /// Whether Triton refuses the kernel of a file around a place, whatever the parameters that may be meant, and in this way for some.
-    pub fn refuses(&mut self, source: &Source, module: &Module, place: Span, signature: &Signature) -> bool {
-        let Some(kernel) = module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(place)) else {
-            return false;
-        };
-        let Ok(question) = Question::of(source, module, kernel, &Device::default()) else { return false };
-        let answers: Vec<Answer> =
-            question.guesses.iter().filter_map(|guess| self.session.answer(question.request(0, guess)).ok()).collect();
+    pub(super) fn refuses(&mut self, file: &Parsed, place: Span, signature: &Signature) -> bool {
+        let Some((question, answers)) = self.answers(file, place) else { return false };
         let error_of = |answer: &Answer| answer.error.as_ref().map(|error| failing(&question.extracted[0].text, error));
         let is_so = |answer: &Answer| error_of(answer).is_some_and(|failing| Signature::of(&failing) == *signature);
         // Other guesses may fail for reasons of their own, but none may compile.
         answers.iter().any(is_so) && answers.iter().all(|answer| !answer.accepted && answer.unable.is_none())
+    }
+
+    /// Whether Triton takes the kernel of a file around a place, for some parameters that may be meant.
+    pub(super) fn takes(&mut self, file: &Parsed, place: Span) -> bool {
+        self.answers(file, place).is_some_and(|(_, answers)| answers.iter().any(|answer| answer.accepted))
+    }
+
+    fn answers(&mut self, file: &Parsed, place: Span) -> Option<(Question, Vec<Answer>)> {
+        let kernel = file.module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(place))?;
+        let question = Question::of(&file.source, &file.module, kernel, &Device::default()).ok()?;
+        let ask = |guess| self.session.answer(question.request(0, guess)).ok();
+        let answers = question.guesses.iter().filter_map(ask).collect();
+        Some((question, answers))
     }
 
     /// The types of a program's expressions, where there is one for all rounds of loops; `None` when it does not compile.

@@ -139,14 +139,16 @@ impl Court<'_> {
         if let Some((at, _)) = sound.first_hit(&pattern, &one.words) {
             return Proof::Refuted(format!("it flags what compiles:\n{}", self.sound[at].source.text()));
         }
+        let target = self.target(self.oracle);
         for (at, span) in published.all_hits(&pattern, &one.words) {
             let file = &self.published[at];
-            if !asker.refuses(&file.source, &file.module, span, &one.signature) {
+            let is_known = asker.refuses(file, span, &one.signature)
+                || !asker.takes(file, span) && is_flagged_by_rules(file, span, target);
+            if !is_known {
                 let line = file.source.lines().line_of(span.start) + 1;
                 return Proof::Refuted(format!("it flags {}:{line}", file.name));
             }
         }
-        let target = self.target(self.oracle);
         let example = &failures[one.failures[0]];
         let keeps = |program: &Program| {
             let parsed = Parsed::new(&program.text);
@@ -252,8 +254,8 @@ fn fails_there(
         return Some(false);
     }
     let stride = one.failures.len().div_ceil(SHOWN).max(1);
-    for at in one.failures.iter().step_by(stride) {
-        let program = &failures[*at].program;
+    let shown = one.failures.iter().step_by(stride).map(|at| &failures[*at].program);
+    for program in shown.chain(&one.trials) {
         let parsed = Parsed::new(&program.text);
         let is_flagged = !pattern.matches(&parsed.context(target)).is_empty();
         if is_flagged && asker.verdict(program).is_accepted() {
@@ -273,6 +275,12 @@ fn releases(known: &BTreeMap<Version, bool>, own: Option<Version>) -> Releases {
     releases.since = Some(all[first].0);
     releases.until = (end < all.len()).then(|| all[end - 1].0);
     releases
+}
+
+/// Whether a built-in rule calls an error what stands there: what those say of published kernels has been looked at.
+fn is_flagged_by_rules(file: &Parsed, span: Span, target: Target) -> bool {
+    let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
+    check(&file.context(target), &select).iter().any(|found| found.span.meets(span))
 }
 
 /// The built-in rules that flag the place of all failures of a rule; none when some failure is flagged by none.

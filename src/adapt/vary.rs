@@ -2,7 +2,7 @@
 
 use super::cases::Parsed;
 use super::program::Program;
-use super::shape::{Condition, Shape, Step};
+use super::shape::{Condition, Part, Shape, Step};
 use crate::chance::Chance;
 use crate::kernel::ast::{StmtKind, walk_expressions, walk_statements};
 use crate::syntax::Span;
@@ -52,14 +52,17 @@ pub(crate) fn shaken(
 ) -> Vec<Program> {
     let is_open = |at: &usize| {
         let part = &shape.parts[*at];
-        *at > 0 && !part.is_token && part.kind.is_none() && part.children.is_empty()
+        let is_listed = listed(part).is_some_and(|words| words.len() > 1);
+        *at > 0 && !part.is_token && (is_listed || part.kind.is_none() && part.children.is_empty())
     };
     let open: Vec<usize> = shape.present().filter(is_open).collect();
     let one = |chance: &mut Chance| {
         let mut changes: Vec<(Span, String)> = Vec::new();
         for &at in &open {
             let Some(span) = shape.parts[at].spans.get(number).copied() else { continue };
-            let others = alternatives(shape, at, ground, span);
+            // Of lists any word may meet any word of another one.
+            let others =
+                listed(&shape.parts[at]).map_or_else(|| alternatives(shape, at, ground, span), <[String]>::to_vec);
             let other = others.get(chance.below(others.len().max(1) as u64) as usize);
             changes.extend(other.map(|other| (span, other.clone())));
         }
@@ -71,6 +74,14 @@ pub(crate) fn shaken(
         ground.program.with(text)
     };
     if open.is_empty() { Vec::new() } else { (0..count).map(|_| one(chance)).collect() }
+}
+
+/// The words that a part may be.
+fn listed(part: &Part) -> Option<&[String]> {
+    part.conditions.iter().find_map(|condition| match condition {
+        Condition::Text(words) => Some(words.as_slice()),
+        _ => None,
+    })
 }
 
 fn replaced(text: &str, span: Span, other: &str) -> String {
