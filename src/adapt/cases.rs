@@ -2,7 +2,7 @@
 
 use super::failure::Failure;
 use crate::api::Target;
-use crate::kernel::Module;
+use crate::kernel::{Module, RecordedLaunch};
 use crate::rules::Context;
 use crate::rules::learned::Pattern;
 use crate::syntax::{Source, Span};
@@ -31,6 +31,14 @@ impl Parsed {
         let source = Source::parse(text);
         let module = Module::build(&source);
         Self { source, module, name }
+    }
+
+    /// Parses a file whose kernels were launched so.
+    #[must_use]
+    pub(super) fn launched(text: &str, launches: &[RecordedLaunch]) -> Self {
+        let mut file = Self::new(text);
+        file.module.observe(launches.into());
+        file
     }
 
     /// It as rules look at it.

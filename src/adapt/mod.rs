@@ -4,8 +4,10 @@
 //! - [`Oracle`]: Triton's front end, which says what compiles,
 //! - [`learn`], [`merged`]: failures of one kind are compared, and generalised into patterns,
 //! - [`Court`]: what is proven becomes a rule,
-//! - [`experiment`], [`refusal`]: what rules are good for beside the editor.
+//! - [`experiment`], [`refusal`]: what rules are good for beside the editor,
+//! - [`keep_refused`]: files that failed elsewhere are looked at.
 
+mod asked;
 mod cases;
 mod difference;
 mod experiment;
@@ -25,6 +27,7 @@ mod unify;
 mod vary;
 mod words;
 
+pub use asked::{Said, Suspect, SuspectError, crashed, keep_refused, learn_from};
 pub use cases::Parsed;
 pub use experiment::{Outcome, Share, experiment, refusal};
 pub use failure::{Failure, Signature, template};

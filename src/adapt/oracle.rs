@@ -171,6 +171,12 @@ pub struct Asker<'o> {
 }
 
 impl Asker<'_> {
+    /// The release of Triton.
+    #[must_use]
+    pub(super) fn release(&self) -> &str {
+        self.oracle.release()
+    }
+
     /// What Triton says to a program.
     pub fn verdict(&mut self, program: &Program) -> Verdict {
         let known = || self.oracle.known.lock().unwrap_or_else(PoisonError::into_inner);

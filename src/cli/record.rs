@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 
 use super::{FAILED, FOUND};
+use crate::adapt;
 use crate::evaluate::devices;
 use crate::python::environment::Environment;
 use crate::settings;
@@ -38,6 +39,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         entry: None,
     };
     let recorded = workload::record(&to_record, &|| true)?;
+    adapt::learn_from(&to_record.python, &adapt::crashed(&recorded.failed), "recording", &loaded.settings.memory);
     for workload in &recorded.workloads {
         writeln!(out, "recorded {}", workload::describe(workload))?;
     }

@@ -165,6 +165,11 @@ impl<'a> Search<'a> {
         Made { id, parent: node.parent, step: node.step, base, kind, changes, text }
     }
 
+    /// The text of what a candidate was made of.
+    pub(super) fn base(&self, id: Id) -> &str {
+        &self.candidates[&self.made[&id].0].text
+    }
+
     /// A candidate of an earlier search in its place. They must come in the order in which they were made.
     pub(super) fn make_again(&mut self, made: Made) -> Option<Proposal> {
         let Made { id, parent, step, base, kind, changes, text } = made;

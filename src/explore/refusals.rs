@@ -10,21 +10,24 @@ use serde::{Deserialize, Serialize};
 
 use super::Request;
 use super::elsewhere::other_files;
-use crate::adapt;
+use crate::adapt::{self, Suspect};
 use crate::api::Target;
 use crate::clock::now_milliseconds;
 use crate::evaluate::{Evaluator, Outcome, Reason, Verdict};
+use crate::kernel::RecordedLaunch;
 use crate::protocol::{Environment, Source, Workload};
 use crate::python::state_folder;
 use crate::rules::learned::Memory;
 use crate::store::Store;
 use crate::syntax::normal_form;
-use crate::workload;
+use crate::workload::{self, recorded_launch};
 
 /// Milliseconds after which a refusal counts no more: packages outside of the workspace are not among what it is kept under.
 const LASTS: i64 = 30 * 24 * 3600 * 1000;
 /// Characters of evidence that are kept.
 const EVIDENCE: usize = 600;
+/// So many candidates that do not compile are shown to Triton's front end at the end of a search.
+const TAUGHT: usize = 8;
 /// Bytes of Python files in a workspace above which nothing is kept: reading them all would take longer than it saves.
 const MOST_AROUND: u64 = 32 << 20;
 
@@ -35,6 +38,8 @@ pub(super) struct Refusals {
     store: Option<Store>,
     /// What was learned of kernels that do not compile.
     memory: Memory,
+    /// Candidates that did not compile, with what each was made of.
+    uncompiled: Vec<(String, String)>,
     /// A launch that a comment describes, and the original: candidates say in comments how they are launched.
     launch: Option<(Workload, String)>,
 }
@@ -58,7 +63,7 @@ impl Refusals {
             tracing::warn!(%error, "learned rules of the user are not known");
             Memory::shipped().clone()
         });
-        Self { case, store, launch, memory }
+        Self { case, store, launch, memory, uncompiled: Vec::new() }
     }
 
     /// Why Triton will refuse a candidate that was made of `original`, if a proven rule says so. It is not even compiled then.
@@ -95,6 +100,25 @@ impl Refusals {
         {
             tracing::warn!(%error, "a refusal is not kept");
         }
+    }
+
+    /// Notes that a candidate did not compile, and what it was made of.
+    pub(super) fn note_uncompiled(&mut self, text: &str, parent: &str) {
+        if self.uncompiled.len() < TAUGHT {
+            self.uncompiled.push((text.to_owned(), parent.to_owned()));
+        }
+    }
+
+    /// What rules may be learned from: the candidates that did not compile.
+    pub(super) fn suspects(&self, workloads: &[Workload]) -> Vec<Suspect> {
+        let launches = workloads.iter().flat_map(|workload| workload.launches.iter().cloned());
+        let launches: Vec<RecordedLaunch> = launches.map(recorded_launch).collect();
+        let suspect = |(text, parent): &(String, String)| Suspect {
+            text: text.clone(),
+            parent: Some(parent.clone()),
+            launches: launches.clone(),
+        };
+        self.uncompiled.iter().map(suspect).collect()
     }
 
     /// The key of a candidate; the other end of a link may be another machine after it broke, so it is asked each time.
@@ -218,7 +242,7 @@ mod tests {
         let workload = workload::workloads_of_comments(Path::new("/f.py"), &text).unwrap().remove(0);
         let of = |workload: Option<Workload>| {
             let launch = workload.map(|workload| (workload, text.clone()));
-            Refusals { case: None, store: None, launch, memory: Memory::shipped().clone() }
+            Refusals { case: None, store: None, launch, uncompiled: Vec::new(), memory: Memory::shipped().clone() }
         };
         let (end, other) = (format!("{text}# end\n"), text.replace("=8\n", "=16\n"));
         assert_ne!(text, other);

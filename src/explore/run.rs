@@ -21,6 +21,7 @@ use super::resume::Earlier;
 use super::speedup::{on_calls, rough};
 use super::tree::{Fate, Id};
 use super::{Observer, OptimizeError, Outcome, Progress, Request};
+use crate::adapt;
 use crate::api;
 use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Profiles, Reason, SetAtEnd, Task, Verdict, can_judge};
 use crate::kernel::Module;
@@ -223,6 +224,8 @@ impl Run<'_> {
         let offer = self.confirm_best(&original, &search)?;
         let outcome = self.outcome(offer, &search);
         self.end(&outcome);
+        let suspects = self.refusals.suspects(&target.workloads);
+        adapt::learn_from(&request.python, &suspects, "search", &request.settings.memory);
         Ok(outcome)
     }
 
@@ -376,6 +379,9 @@ impl Run<'_> {
             }
             Judged::Refused { reason, evidence, .. } => {
                 self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
+                if reason == Reason::Compile {
+                    self.refusals.note_uncompiled(&search.candidate(id).text, search.base(id));
+                }
                 (fate(reason), Some((reason, evidence)), Vec::new())
             }
             Judged::Undecided { why } => return self.undecided(search, id, why),

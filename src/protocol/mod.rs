@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 pub use drafted::{Drafted, Drafts, PLAYED_ENV, Parameter, Played};
 pub use grid::Grid;
 pub use workload::{
-    Data, EntryPoint, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,
+    Data, EntryPoint, FailedLaunch, Kind, LaunchRecord, RecordConfig, Reference, Source, TensorSpec, Value, Workload,
 };
 
 /// Version of this protocol; both sides must agree.

@@ -75,6 +75,20 @@ pub struct LaunchRecord {
     pub arguments: Vec<(String, Value)>,
 }
 
+/// A launch that raised while a program was recorded.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FailedLaunch {
+    /// The kernel's file, absolute.
+    pub file: PathBuf,
+    /// What was launched.
+    pub launch: LaunchRecord,
+}
+
+impl FailedLaunch {
+    /// What the names of their files end with in a recording's folder.
+    pub const EXTENSION: &str = "failed";
+}
+
 /// An argument.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

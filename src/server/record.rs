@@ -21,6 +21,7 @@ use super::optimize::{CANCEL, panic_text, refused};
 use super::owner::Owner;
 use super::progress::Watcher;
 use super::unit::Unit;
+use crate::adapt;
 use crate::evaluate::Devices;
 use crate::explore::{Observer, Progress};
 use crate::kernel::main_guard;
@@ -141,6 +142,7 @@ impl Owner {
         if self.capabilities.progress {
             self.client.send(Call::Progress { job: id.clone(), title, states });
         }
+        let memory = self.resolved(&unit).settings.memory.clone();
         let (record, events, job) = (Arc::clone(&self.tools.record), self.events.clone(), id.clone());
         let work = move || {
             let message = "the program runs".to_owned();
@@ -150,6 +152,9 @@ impl Owner {
                 let why = format!("it crashed, which is a bug: {}", panic_text(&*panic));
                 Err(RecordingError::Io(std::io::Error::other(why)))
             });
+            if let Ok(recorded) = &result {
+                adapt::learn_from(&to_record.python, &adapt::crashed(&recorded.failed), "recording", &memory);
+            }
             watcher.end(match &result {
                 Ok(_) => "done",
                 Err(RecordingError::Cancelled) => "stopped",

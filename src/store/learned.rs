@@ -320,7 +320,11 @@ mod tests {
         store.add_rules(&[rule("a", BREAK), rule("b", PASS)]).unwrap();
         let shown = |store: &Store| {
             let memory = store.memory().unwrap();
-            memory.rules().filter(|rule| memory.shows(rule)).map(|rule| rule.code.clone()).collect::<Vec<_>>()
+            memory
+                .rules()
+                .filter(|rule| rule.is_own() && memory.shows(rule))
+                .map(|rule| rule.code.clone())
+                .collect::<Vec<_>>()
         };
         assert_eq!(shown(&store), ["S501", "S502"]);
         store.mute("S501", true).unwrap();

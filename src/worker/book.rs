@@ -1,10 +1,11 @@
 //! The calls that were seen: which of them are kept, and how often each came.
 
 use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::kept::{For, Kept, Key, Seen};
-use crate::protocol::{EntryPoint, Environment, LaunchRecord, RecordConfig, Source, Value, Workload};
+use crate::protocol::{EntryPoint, Environment, FailedLaunch, LaunchRecord, RecordConfig, Source, Value, Workload};
 
 /// Calls that launch nothing are looked at so often; then the entry is one that launches nothing.
 const FRUITLESS: usize = 32;
@@ -12,6 +13,8 @@ const FRUITLESS: usize = 32;
 const ALIKE: usize = 4;
 /// Shapes that are counted without being kept.
 const TALLIED: usize = 4096;
+/// So many launches that have raised are kept.
+const FAILED: usize = 16;
 /// So many times as many calls as are kept of an entry take the place of a rarer one at once; later ones must be far more
 /// frequent. Shapes that come equally often would replace each other for ever.
 const REPLACED: usize = 4;
@@ -63,6 +66,8 @@ pub(super) struct Book {
     environment: Environment,
     calls: u64,
     files: usize,
+    /// Launches that have raised.
+    failed: Vec<FailedLaunch>,
 }
 
 impl Book {
@@ -78,6 +83,7 @@ impl Book {
             environment,
             calls: 0,
             files: 0,
+            failed: Vec::new(),
         }
     }
 
@@ -310,6 +316,17 @@ impl Book {
             std::process::id(),
             self.files
         ))
+    }
+
+    /// Keeps a launch of a kernel of the workspace that has raised, once.
+    pub(super) fn note_failed(&mut self, failed: FailedLaunch) {
+        if self.failed.len() >= FAILED || self.failed.contains(&failed) || !self.is_own(&failed.file) {
+            return;
+        }
+        let path = self.next_file(&failed.launch.kernel).with_extension(FailedLaunch::EXTENSION);
+        // Whoever reads it finds less to learn from, nothing else.
+        let _ = serde_json::to_vec(&failed).map(|text| fs::write(path, text));
+        self.failed.push(failed);
     }
 
     /// Whether the gradients of a call are to be noted; counts them otherwise.

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
+use pyo3::exceptions::PyException;
 use pyo3::prelude::*;
 use pyo3::types::{PyCFunction, PyDict, PyTuple};
 
@@ -15,7 +16,7 @@ use super::shim;
 use super::sketch::Sketch;
 use super::types::Types;
 use super::values::{Described, module_file};
-use crate::protocol::{EntryPoint, Environment, LaunchRecord, RecordConfig, Source, Workload};
+use crate::protocol::{EntryPoint, Environment, FailedLaunch, LaunchRecord, RecordConfig, Source, Workload};
 
 static BOOK: Mutex<Option<Book>> = Mutex::new(None);
 
@@ -283,7 +284,7 @@ fn on_kernel(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         return call.run();
     }
     launched(&call, || {
-        let out = call.run()?;
+        let out = call.run().inspect_err(|error| note_failed(&call, error))?;
         let wanted = stack(|stack| stack.inside.is_some() || stack.calls.iter().any(|call| call.launches.is_some()));
         if wanted && let Ok(record) = launch_record(&call.function, &call.kwargs, &call.args) {
             stack(|stack| {
@@ -299,6 +300,24 @@ fn on_kernel(call: &Bound<'_, PyTuple>) -> PyResult<Py<PyAny>> {
         }
         Ok(out)
     })
+}
+
+/// Notes a launch of a kernel of the workspace that has raised.
+fn note_failed(call: &LaunchCall<'_>, error: &PyErr) {
+    let py = call.args.py();
+    if !error.is_instance_of::<PyException>(py) {
+        return;
+    }
+    let note = || -> PyResult<()> {
+        let code = call.function.getattr("fn")?.getattr("__code__")?;
+        let file: PathBuf = code.getattr("co_filename")?.extract::<String>()?.into();
+        let file = std::fs::canonicalize(&file).unwrap_or(file);
+        let launch = launch_record(&call.function, &call.kwargs, &call.args)?;
+        book(|book| book.note_failed(FailedLaunch { file, launch }));
+        Ok(())
+    };
+    // What cannot be described is not noted.
+    let _ = note();
 }
 
 /// Runs a launch; one that no call covers is a workload of its own.

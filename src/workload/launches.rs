@@ -48,7 +48,7 @@ pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
     let Some(store) = seen.0.as_ref().and_then(|(workspace, _)| existing(workspace)) else { return Arc::default() };
     let launches = store.launches(&file).unwrap_or_default();
     let mut found: Vec<RecordedLaunch> = Vec::new();
-    for launch in launches.into_iter().map(launch).filter(|launch| !launch.arguments.is_empty()) {
+    for launch in launches.into_iter().map(recorded_launch).filter(|launch| !launch.arguments.is_empty()) {
         if !found.contains(&launch) {
             found.push(launch);
         }
@@ -64,7 +64,9 @@ pub fn run_of(seen: &Seen, file: &Path) -> Option<Run> {
     store.run_of(&file).inspect_err(|error| tracing::warn!(%error, "recordings cannot be read")).ok()?
 }
 
-fn launch(record: LaunchRecord) -> RecordedLaunch {
+/// A launch as rules take it.
+#[must_use]
+pub fn recorded_launch(record: LaunchRecord) -> RecordedLaunch {
     let arguments: Vec<_> = record.arguments.into_iter().map(|(name, value)| (name, passed(value))).collect();
     let option = |(name, value): (String, Value)| match value {
         Value::Int(value) if arguments.iter().all(|(param, _)| *param != name) => Some((name, value)),

@@ -9,7 +9,7 @@ use std::{fmt, fs, io};
 use super::spool::Spool;
 use super::{state_folder, store, touch};
 use crate::kernel::{Host, Module};
-use crate::protocol::{EntryPoint, RecordConfig, Workload};
+use crate::protocol::{EntryPoint, FailedLaunch, RecordConfig, Workload};
 use crate::python::{RecordError, record_command};
 use crate::store::{Fate, Limits, Recording, StoreError};
 use crate::syntax::{Source, each_node, field};
@@ -21,6 +21,8 @@ pub struct Recorded {
     pub workloads: Vec<Workload>,
     /// Those for which there is no room.
     pub left_out: Vec<LeftOut>,
+    /// Launches that have raised.
+    pub failed: Vec<FailedLaunch>,
     /// How the command ended: its exit code, absent when a signal ended it.
     pub status: Option<i32>,
     /// The signal that ended it.
@@ -168,6 +170,7 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
         std::thread::park_timeout(Duration::from_millis(20));
     };
     let recording = Recording::of(&what.command, &what.folder);
+    let failed = spool.failed();
     let (mut workloads, mut left_out) = (Vec::new(), Vec::new());
     for (workload, fate) in spool.import(&mut store(workspace)?, &recording, what.limits)? {
         match fate {
@@ -179,7 +182,7 @@ pub fn record(what: &ToRecord, going: &dyn Fn() -> bool) -> Result<Recorded, Rec
         touch(workspace)?;
     }
     let output = fs::read_to_string(log.path()).unwrap_or_default();
-    Ok(Recorded { workloads, left_out, status: status.code(), signal: signal_of(status), output })
+    Ok(Recorded { workloads, left_out, failed, status: status.code(), signal: signal_of(status), output })
 }
 
 #[cfg(unix)]

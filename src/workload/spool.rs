@@ -4,8 +4,10 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
+
 use super::touch;
-use crate::protocol::Workload;
+use crate::protocol::{FailedLaunch, Workload};
 use crate::store::{Fate, Limits, Recording, Store, StoreError};
 
 /// What a command is recorded with when nobody says otherwise.
@@ -26,6 +28,11 @@ impl Spool {
         let lock = File::create(folder.join("lock"))?;
         lock.lock()?;
         Ok(Self { folder, _lock: lock })
+    }
+
+    /// The launches that have raised.
+    pub(super) fn failed(&self) -> Vec<FailedLaunch> {
+        read_all(&self.folder, FailedLaunch::EXTENSION)
     }
 
     /// Moves what is in it into the store, as far as there is room.
@@ -67,12 +74,18 @@ pub(super) fn import_left(state: &Path, store: &mut Store) -> Result<(), StoreEr
 
 /// Calls, most frequent first.
 fn read(folder: &Path) -> Vec<Workload> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let parse = |path: PathBuf| serde_json::from_slice::<Workload>(&fs::read(path).ok()?).ok();
-    let json = |path: &PathBuf| path.extension().is_some_and(|extension| extension == "json");
-    let mut found: Vec<Workload> = entries.flatten().map(|entry| entry.path()).filter(json).filter_map(parse).collect();
+    let mut found: Vec<Workload> = read_all(folder, "json");
     found.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.entry.cmp(&b.entry)));
     found
+}
+
+/// What is in the files of a folder whose names end so, in the order of the names.
+fn read_all<T: DeserializeOwned>(folder: &Path, extension: &str) -> Vec<T> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|it| it == extension));
+    paths.sort();
+    paths.into_iter().filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok()).collect()
 }
 
 /// Removes a folder, and the one around it when it was the last.

@@ -4,11 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::adapt::{self, Asker, Court, Oracle, Parsed, Program, Verdict, learn, merged};
+use crate::adapt::{self, Court, Oracle, Parsed, Program, Said, learn, merged};
 use crate::api::Target;
 use crate::clock;
-use crate::compiler::{self, Device, Question};
-use crate::rules::learned::{LearnedRule, Origin, Predicted};
+use crate::rules::learned::{LearnedRule, Origin};
 use crate::store::{Accepted, Failure, Store};
 
 /// Arguments of `memory learn`.
@@ -25,18 +24,15 @@ pub(super) struct Args {
     seed: u64,
 }
 
-/// What Triton says of a kernel of the user's.
-enum Said {
-    Refused(Box<Failure>),
-    Taken(Accepted),
-}
-
 pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let oracle = Oracle::start(args.python.clone(), jobs)?;
     let files = adapt::published(&args.paths);
-    let said: Vec<Said> =
-        oracle.share(&files, |asker, file| asked(asker, file, oracle.release())).into_iter().flatten().collect();
+    let said: Vec<Said> = oracle
+        .share(&files, |asker, file| asker.kernels(file, &short(&file.name), &|_| true))
+        .into_iter()
+        .flatten()
+        .collect();
     let refused: Vec<&Failure> =
         said.iter().filter_map(|one| if let Said::Refused(failure) = one { Some(&**failure) } else { None }).collect();
     let taken: Vec<&Accepted> =
@@ -71,43 +67,6 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
         )?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Asks about the kernels of a file: those that can be cut out of it.
-fn asked(asker: &mut Asker<'_>, file: &Parsed, release: &str) -> Vec<Said> {
-    let mut said = Vec::new();
-    for kernel in &file.module.kernels {
-        let Ok(question) = Question::of(&file.source, &file.module, kernel, &Device::default()) else { continue };
-        let mut refused = None;
-        for guess in &question.guesses {
-            let Some(cut) = compiler::Program::of(&question, guess) else { continue };
-            let program = Program::new(cut.text, kernel.name.clone());
-            match asker.verdict(&program) {
-                Verdict::Accepted => {
-                    let (text, kernel) = (program.text, program.kernel);
-                    said.push(Said::Taken(Accepted { text, kernel, triton: release.to_owned() }));
-                    refused = None;
-                    break;
-                }
-                Verdict::Refused(failing) => refused = refused.or(Some((program, failing))),
-                Verdict::Unknown => {}
-            }
-        }
-        // No guess of its parameters is right: what is wrong then may be the guess.
-        let is_certain = question.guesses.first().is_some_and(|guess| guess.certainty != compiler::Certainty::Guessed);
-        if let Some((program, failing)) = refused.filter(|_| is_certain) {
-            said.push(Said::Refused(Box::new(Failure {
-                text: program.text,
-                kernel: program.kernel,
-                relative: None,
-                error: Predicted { kind: failing.kind, message: failing.message },
-                place: failing.span.map(|span| (span.start, span.end)),
-                triton: release.to_owned(),
-                source: short(&file.name),
-            })));
-        }
-    }
-    said
 }
 
 fn short(path: &str) -> String {

@@ -7,6 +7,7 @@
 //!
 //! What is shipped stands in `config/skill-memory.toml`, with its patterns in `queries/learned/`; the user's own are in the store.
 
+mod advice;
 mod certain;
 mod file;
 mod literals;

@@ -1,0 +1,10 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3
+    . (_) @p4 .)) @here
+  (#api? @p1 "tl.arange")
+  (#kind? @p3 "int")
+  (#kind? @p3 "scalar")
+  (#constexpr? @p3)
+  (#eq? @p4 "0"))

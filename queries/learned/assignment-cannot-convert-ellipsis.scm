@@ -1,0 +1,2 @@
+((assignment
+  right: (ellipsis)) @here)

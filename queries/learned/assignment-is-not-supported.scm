@@ -1,0 +1,2 @@
+((assignment
+  left: (subscript)) @here)

@@ -1,0 +1,3 @@
+((assignment
+  right: (_) @p2) @here
+  (#kind? @p2 "string"))

@@ -1,0 +1,3 @@
+((attribute
+  object: (_) @p1) @here
+  (#kind? @p1 "tuple"))

@@ -1,0 +1,2 @@
+((attribute) @p0 @here
+  (#unknown-member? @p0))

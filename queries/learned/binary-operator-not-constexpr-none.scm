@@ -1,0 +1,6 @@
+((binary_operator
+  left: (_) @p1
+  operator: "*"
+  right: (identifier) @p3) @here
+  (#not-constexpr? @p1)
+  (#kind? @p3 "none"))

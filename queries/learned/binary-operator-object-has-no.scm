@@ -1,0 +1,4 @@
+((binary_operator
+  left: (_)
+  operator: "@"
+  right: (_)) @here)

@@ -1,0 +1,10 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3
+    . (_) @p4 .)) @here
+  (#api? @p1 "triton.cdiv")
+  (#not-constexpr? @p3)
+  (#kind? @p4 "int")
+  (#kind? @p4 "scalar")
+  (#constexpr? @p4))

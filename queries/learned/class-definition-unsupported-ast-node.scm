@@ -1,0 +1,1 @@
+((class_definition) @here)

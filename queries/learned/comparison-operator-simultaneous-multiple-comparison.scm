@@ -1,0 +1,3 @@
+((comparison_operator
+  operators: _
+  operators: "<") @here)

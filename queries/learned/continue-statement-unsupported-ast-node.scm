@@ -1,0 +1,1 @@
+((continue_statement) @here)

@@ -1,0 +1,9 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3
+    . (_) @p4 .)) @here
+  (#api? @p1 "tl.cumsum")
+  (#kind? @p3 "scalar")
+  (#not-constexpr? @p3)
+  (#eq? @p4 "0"))

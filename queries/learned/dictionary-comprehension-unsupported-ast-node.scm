@@ -1,0 +1,1 @@
+((dictionary_comprehension) @here)

@@ -1,0 +1,4 @@
+((attribute
+  object: (_) @p1) @p0 @here
+  (#api? @p0 "tl.tensor.fill_")
+  (#rank? @p1 "1"))

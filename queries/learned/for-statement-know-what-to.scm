@@ -1,0 +1,3 @@
+((for_statement
+  left: (_)
+  alternative: (_)) @here)

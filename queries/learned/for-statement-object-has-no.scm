@@ -1,0 +1,2 @@
+((for_statement
+  right: (identifier)) @here)

@@ -1,0 +1,2 @@
+((identifier) @p0 @here
+  (#api? @p0 "builtins.abs" "builtins.all" "builtins.any" "builtins.bool" "builtins.complex" "builtins.dict" "builtins.divmod" "builtins.enumerate" "builtins.eval" "builtins.id" "builtins.input" "builtins.iter" "builtins.map" "builtins.next" "builtins.open" "builtins.pow" "builtins.repr" "builtins.reversed" "builtins.round" "builtins.set" "builtins.sorted" "builtins.str" "builtins.sum" "builtins.tuple" "builtins.type" "builtins.zip"))

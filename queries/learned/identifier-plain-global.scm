@@ -1,0 +1,2 @@
+((identifier) @p0 @here
+  (#plain-global? @p0))

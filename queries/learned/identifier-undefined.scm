@@ -1,0 +1,2 @@
+((identifier) @p0 @here
+  (#undefined? @p0))

@@ -1,0 +1,3 @@
+((if_statement
+  condition: (identifier) @p1) @here
+  (#rank? @p1 "1"))

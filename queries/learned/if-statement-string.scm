@@ -1,0 +1,3 @@
+((if_statement
+  condition: (_) @p1) @here
+  (#kind? @p1 "string"))

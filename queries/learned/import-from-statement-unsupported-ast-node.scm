@@ -1,0 +1,1 @@
+((import_from_statement) @here)

@@ -1,0 +1,3 @@
+((function_definition
+  name: (_) @p1) @here
+  (#eq? @p1 "inner"))

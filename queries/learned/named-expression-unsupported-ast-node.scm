@@ -1,0 +1,2 @@
+((named_expression
+  value: (_)) @here)

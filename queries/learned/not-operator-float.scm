@@ -1,0 +1,3 @@
+((not_operator
+  argument: (_) @p1) @here
+  (#kind? @p1 "float"))

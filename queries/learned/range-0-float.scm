@@ -1,0 +1,10 @@
+((for_statement
+  left: (identifier)
+  right: (call
+    function: (_) @p3
+    arguments: (argument_list
+      . (_) @p5
+      . (_) @p6 .))) @here
+  (#api? @p3 "builtins.range")
+  (#eq? @p5 "0")
+  (#kind? @p6 "float"))

@@ -1,0 +1,7 @@
+((for_statement
+  right: (call
+    function: (_) @p3
+    arguments: (argument_list
+      . (identifier) @p5 .))) @here
+  (#api? @p3 "builtins.range")
+  (#kind? @p5 "float"))

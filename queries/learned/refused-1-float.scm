@@ -1,0 +1,6 @@
+((binary_operator
+  left: (identifier) @p1
+  operator: "<<"
+  right: (_) @p3) @here
+  (#kind? @p1 "float")
+  (#eq? @p3 "1"))

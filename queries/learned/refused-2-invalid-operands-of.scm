@@ -1,0 +1,4 @@
+((augmented_assignment
+  operator: "*="
+  right: (_) @p3) @here
+  (#eq? @p3 "2"))

@@ -1,0 +1,7 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3 .)) @here
+  (#api? @p1 "tl.sigmoid")
+  (#kind? @p3 "int")
+  (#kind? @p3 "block"))

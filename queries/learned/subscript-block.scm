@@ -1,0 +1,5 @@
+((subscript
+  value: (_) @p1
+  subscript: (slice
+    . (_) .)) @here
+  (#kind? @p1 "block"))

@@ -1,0 +1,3 @@
+((while_statement
+  condition: (_) @p1) @here
+  (#kind? @p1 "block"))

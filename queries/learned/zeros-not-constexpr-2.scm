@@ -1,0 +1,9 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (list
+      . (_)
+      . (_) @p5 .)
+    (_))) @here
+  (#api? @p1 "tl.zeros")
+  (#not-constexpr? @p5))
