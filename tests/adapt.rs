@@ -12,11 +12,12 @@ use std::path::PathBuf;
 
 use data::{program, snippets, verdicts};
 use serde_json::Value;
-use warpsmith::adapt::{Court, Evidence, Oracle, Parsed, gather, judged, learn, merged};
+use warpsmith::adapt::{Court, Evidence, Oracle, Parsed, Suspect, gather, judged, keep_refused, learn, merged};
 use warpsmith::api::Target;
 use warpsmith::kernel::Module;
 use warpsmith::rules::Context;
 use warpsmith::rules::learned::{LearnedRule, Memory, Origin, Patterns, Predicted, Releases, State, write};
+use warpsmith::store::Store;
 use warpsmith::syntax::Source;
 
 /// How many percent of the programs that a release rejects the shipped memory flags by itself, at least.
@@ -110,6 +111,31 @@ fn a_wrong_rule_is_never_promoted() {
     assert_eq!(judgements[0].state, State::Demoted, "{:?}", judgements[0]);
     assert_eq!(judgements[1].state, State::Promoted, "{:?}", judgements[1]);
     assert_eq!(judgements[2].state, State::Candidate, "its example compiles: {:?}", judgements[2]);
+}
+
+/// A candidate of a search that does not compile is kept with what it was made of; what was not changed is not asked about.
+#[test]
+fn what_a_search_saw_refused_is_kept_with_its_parent() {
+    let python: PathBuf =
+        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let kernel = |name: &str, statement: &str| {
+        format!("# warpsmith: signature x=*fp32 n=i32\n@triton.jit\ndef {name}(x, n):\n    {statement}\n\n\n")
+    };
+    let head = "import triton\nimport triton.language as tl\n\n\n";
+    let (right, wrong) = (kernel("k", "y = tl.load(x + n)"), kernel("k", "y = tl.load(x + n, axis=0)"));
+    let other = kernel("other", "y = tl.load(nothing)");
+    let suspect = Suspect {
+        text: format!("{head}{wrong}{other}"),
+        parent: Some(format!("{head}{right}{other}")),
+        launches: Vec::new(),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    assert_eq!(keep_refused(&python, &[suspect.clone(), suspect], "search", folder.path()).unwrap(), 1);
+    let mut kept = Vec::new();
+    Store::of_user(folder.path()).unwrap().each_failure(None, &mut |one| kept.push(one.failure)).unwrap();
+    assert_eq!((kept[0].kernel.as_str(), kept[0].source.as_str()), ("k", "search"));
+    assert!(kept[0].text.contains("axis=0") && kept[0].error.message.contains("axis"), "{:?}", kept[0]);
+    assert!(kept[0].relative.as_ref().is_some_and(|text| text.contains("tl.load(x + n)")), "{:?}", kept[0]);
 }
 
 fn learned(python: PathBuf) -> Vec<LearnedRule> {

@@ -3,6 +3,8 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
+use warpsmith::store::Store;
+
 use super::{HEAD, Project, entries, test_python, text};
 
 const WAITS: &str = "
@@ -97,4 +99,35 @@ not kept: double in main.py: 1 call, launches double_kernel; it takes 1.9 MiB of
 ";
     assert_eq!(text(&ran.stdout), expected);
     assert_eq!(entries(&project.workloads()), ["small"]);
+}
+
+/// A launch that raises teaches: what Triton refuses of its kernel is kept, with what it was launched with.
+#[test]
+fn a_launch_that_raises_is_learned_from() {
+    let fails = "
+@triton.jit
+def mean_kernel(x_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, BLOCK), mask=tl.arange(0, BLOCK) < n)
+    tl.store(out_ptr, tl.mean(x))
+
+def mean(x):
+    mean_kernel[(1,)](x, x, x.numel(), BLOCK=64)
+
+def double(x):
+    double_kernel[(1,)](x, x, x.numel(), BLOCK=64)
+
+double(torch.ones(50))
+mean(torch.ones(50))
+";
+    let project = Project::new(&[("main.py", &format!("{HEAD}{fails}"))]);
+    let ran = project.command(&["record", "--", test_python().to_str().unwrap(), "main.py"]).output().unwrap();
+    assert!(!ran.status.success(), "{}", text(&ran.stderr));
+    let store = Store::of_user(&project.state().join("warpsmith")).unwrap();
+    let mut kept = Vec::new();
+    store.each_failure(None, &mut |one| kept.push(one.failure)).unwrap();
+    let [failure] = kept.as_slice() else { panic!("{kept:?}") };
+    assert_eq!((failure.kernel.as_str(), failure.source.as_str()), ("mean_kernel", "recording"));
+    assert!(failure.error.message.contains("mean"), "{failure:?}");
+    assert!(failure.text.contains("x_ptr=*fp32") && failure.text.contains("BLOCK=64"), "{}", failure.text);
+    assert!(!failure.text.contains("double_kernel"), "{}", failure.text);
 }

@@ -45,6 +45,11 @@ impl Project {
         project
     }
 
+    /// What would be in the user's state folder.
+    fn state(&self) -> PathBuf {
+        self.0.path().join(".state")
+    }
+
     fn command(&self, args: &[&str]) -> Command {
         let python = test_python();
         let mut command = Command::new(env!("CARGO_BIN_EXE_warpsmith"));
@@ -52,6 +57,7 @@ impl Project {
             .args(args)
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .env("XDG_STATE_HOME", self.state())
             .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap());
         command
     }
