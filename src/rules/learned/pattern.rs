@@ -152,7 +152,7 @@ impl Set {
         if !open.contains(&true) {
             return found;
         }
-        let Some(root) = subject.root() else { return found };
+        let Some(root) = subject.root().filter(|root| is_shallow(*root)) else { return found };
         let mut cursor = QueryCursor::new();
         let mut matches = cursor.matches(&self.query, root, context.source.text().as_bytes());
         while let Some(matched) = matches.next() {
@@ -175,6 +175,25 @@ impl Set {
         found.sort_unstable();
         found.dedup_by(|a, b| a.0 == b.0 && a.1.span == b.1.span);
         found
+    }
+}
+
+/// Whether patterns are looked for below a node: what a query costs grows with the square of the depth. Nobody nests so deep by hand.
+fn is_shallow(root: Node<'_>) -> bool {
+    const DEEPEST: u32 = 200;
+    let mut cursor = root.walk();
+    loop {
+        if cursor.goto_first_child() {
+            if cursor.depth() > DEEPEST {
+                return false;
+            }
+            continue;
+        }
+        while !cursor.goto_next_sibling() {
+            if !cursor.goto_parent() {
+                return true;
+            }
+        }
     }
 }
 
