@@ -90,10 +90,9 @@ impl Asker<'_> {
     fn suspected(&mut self, suspect: &Suspect, origin: &str) -> Vec<Failure> {
         let file = Parsed::launched(&suspect.text, &suspect.launches);
         let parent = suspect.parent.as_ref().map(|text| Parsed::launched(text, &suspect.launches));
-        let text_of = |file: &Parsed, kernel: &Kernel| file.source.slice(kernel.span).to_owned();
         let before = |name: &str| parent.as_ref().and_then(|file| Some((file, file.module.kernel(name)?)));
         let is_suspected = |kernel: &Kernel| match before(&kernel.name) {
-            Some((parent, old)) => text_of(parent, old) != text_of(&file, kernel),
+            Some((parent, old)) => parent.source.slice(old.span) != file.source.slice(kernel.span),
             None => parent.is_some() || suspect.launches.iter().any(|launch| launch.kernel == kernel.name),
         };
         let said = self.kernels(&file, origin, &is_suspected);

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::baseline::Undecided;
-use super::bench::{Bench, project};
+use super::bench::Bench;
 use super::judge::Task;
 use super::original::last_line;
-use super::tools::installed;
+use super::tools::{Tooled, installed, text};
 use crate::protocol::is_simulated;
-use crate::protocol::runner::{Alone, End, Watched};
-use crate::python::module_call;
+use crate::protocol::runner::End;
 
 /// For tests: what stands in for the profiler on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_PROFILER";
@@ -111,21 +110,7 @@ impl Bench {
     ) -> Result<Result<String, String>, Undecided> {
         let workload = task.workloads.first().ok_or_else(|| Undecided("there is no call".to_owned()))?;
         let baseline = self.baseline((&task.original, &task.folder), workload, true)?;
-        let fence = self.fence("profiled", true, vec![project(&task.folder), task.original.clone()])?;
-        let job = Alone {
-            fence,
-            file: task.original.clone(),
-            folder: task.folder.clone(),
-            workload: workload.clone(),
-            inputs: baseline.trials[0].inputs.clone(),
-            is_candidate: false,
-        };
-        let job = job.unasked();
-        let folder = self.private("profile")?;
-        let (description, report) = (folder.join("call.json"), folder.join("report.csv"));
-        std::fs::write(&description, serde_json::to_vec(&job)?)?;
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let call = module_call(&format!("checked({:?})", text(&description)))?;
+        let job = baseline.alone(self, "profiled")?;
         let options = [
             ("--csv", None),
             ("--page", Some("raw".to_owned())),
@@ -136,17 +121,14 @@ impl Bench {
             ("--launch-count", Some(LAUNCHES.to_owned())),
             ("--kernel-name", Some(format!("regex:^({})", kernels.join("|")))),
             ("--metrics", Some([TIME, MEMORY, COMPUTE, WARPS].join(","))),
-            ("--log-file", Some(text(&report))),
         ];
         let mut command = vec![text(profiler)];
         command.extend(options.into_iter().flat_map(|(name, value)| [name.to_owned()].into_iter().chain(value)));
-        command.extend([text(&self.python), "-c".to_owned(), call]);
-        let watched = Watched { fence: job.fence.clone(), command, variables: Vec::new() };
-        let Some(ended) = self.watch(watched, LIMIT, is_unwanted)? else {
+        let tooled = Tooled { command, variables: Vec::new(), limit: LIMIT };
+        let Some((ended, report)) = self.call_under("profile", &job, tooled, is_unwanted)? else {
             return Ok(Err(format!("ncu took more than {} s", LIMIT.as_secs())));
         };
-        let found = std::fs::read_to_string(&report).unwrap_or_default();
-        let _ = std::fs::remove_dir_all(folder);
+        let found = report.unwrap_or_default();
         let _ = std::fs::remove_dir_all(&job.fence.scratch);
         Ok(match ended.how {
             End::Status(0) => Ok(found),

@@ -7,15 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock_first, project};
+use super::bench::{Bench, lock_first};
 use super::judge::{Case, Task};
 use super::original::last_line;
 use super::stop::Stop;
-use super::tools::installed;
+use super::tools::{Tooled, installed, text};
 use super::verdict::Reason;
 use crate::protocol::is_simulated;
-use crate::protocol::runner::{Alone, End, Watched};
-use crate::python::module_call;
+use crate::protocol::runner::{Alone, End};
 
 /// For tests: what stands in for the checker on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
@@ -101,30 +100,21 @@ pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {
 impl Bench {
     /// Runs one call under the checker. Uses the device beside others.
     fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
-        let folder = self.private("checked")?;
-        let (description, report) = (folder.join("call.json"), folder.join("report"));
-        std::fs::write(&description, serde_json::to_vec(job)?)?;
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let call = format!("checked({:?})", text(&description));
         let mut command = vec![text(&checks.checker), "--tool".to_owned(), tool.name().to_owned()];
-        let options = [("--error-exitcode", FOUND.to_string()), ("--print-limit", PRINTED.to_owned())];
-        for (name, value) in options.into_iter().chain([("--log-file", text(&report))]) {
+        for (name, value) in [("--error-exitcode", FOUND.to_string()), ("--print-limit", PRINTED.to_owned())] {
             command.extend([name.to_owned(), value]);
         }
         if tool == Tool::Memory {
             // Libraries ask for what a device may not have, and are told so.
             command.extend(["--report-api-errors".to_owned(), "no".to_owned()]);
         }
-        command.extend([text(&self.python), "-c".to_owned(), module_call(&call)?]);
         // Each tensor has memory of its own, with nothing beside it.
         let variables = vec![("PYTORCH_NO_CUDA_MEMORY_CACHING".to_owned(), "1".to_owned())];
-        let watched = Watched { fence: job.fence.clone(), command, variables };
-        let ended = match self.watch(watched, checks.limit, &|| checks.is_unwanted())? {
-            Some(ended) => ended,
-            None => return Ok(Err(format!("it took more than {} s", checks.limit.as_secs()))),
+        let tooled = Tooled { command, variables, limit: checks.limit };
+        let Some((ended, report)) = self.call_under("checked", job, tooled, &|| checks.is_unwanted())? else {
+            return Ok(Err(format!("it took more than {} s", checks.limit.as_secs())));
         };
-        let found = std::fs::read_to_string(&report).ok().and_then(|report| tool.read(&report));
-        let _ = std::fs::remove_dir_all(folder);
+        let found = report.and_then(|report| tool.read(&report));
         Ok(match (ended.how, found) {
             (End::Status(0 | FOUND), Some(found)) => Ok(found),
             (how, _) => Err(format!("it {how}: {}", last_line(&ended.output))),
@@ -140,18 +130,8 @@ impl Baseline {
         if let Some(found) = &*known {
             return Ok(found.clone());
         }
-        let (file, folder) = self.original.place();
-        let bench = checks.bench;
-        let fence = bench.fence("checked", true, vec![project(folder), file.to_owned()])?;
-        let job = Alone {
-            fence,
-            file: file.to_owned(),
-            folder: folder.to_owned(),
-            workload: self.original.workload.clone(),
-            inputs: self.trials[0].inputs.clone(),
-            is_candidate: false,
-        };
-        let found = bench.checked(checks, tool, &job.unasked())?;
+        let job = self.alone(checks.bench, "checked")?;
+        let found = checks.bench.checked(checks, tool, &job)?;
         Ok(known.insert(found).clone())
     }
 }

@@ -3,12 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::baseline::Undecided;
-use super::bench::Bench;
-use crate::protocol::runner::{Role, Watched};
-use crate::python::Ended;
+use super::baseline::{Baseline, Undecided};
+use super::bench::{Bench, project};
+use crate::protocol::runner::{Alone, Role, Watched};
+use crate::python::{Ended, module_call};
 
 const GLANCE: Duration = Duration::from_millis(50);
+
+/// A path as a word of a command.
+pub(super) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
 
 /// Where a tool is, if it is on this machine: on the path, beside CUDA, or among the packages of `python`.
 pub(super) fn installed(name: &str, python: Option<&Path>) -> Option<PathBuf> {
@@ -33,9 +38,42 @@ pub(super) fn installed(name: &str, python: Option<&Path>) -> Option<PathBuf> {
     places.into_iter().flat_map(named).find(|path| path.is_file())
 }
 
+/// A tool as it is started around a call.
+pub(super) struct Tooled {
+    /// The program with its options, without the file of its report.
+    pub(super) command: Vec<String>,
+    /// What it finds in its environment beside what it is given anyway.
+    pub(super) variables: Vec<(String, String)>,
+    /// So long it may take.
+    pub(super) limit: Duration,
+}
+
 impl Bench {
+    /// Makes a job's call under a tool. How that ended, and the tool's report, if it has written one; `None` where it took longer than
+    /// it may.
+    pub(super) fn call_under(
+        &self,
+        name: &str,
+        job: &Alone,
+        tooled: Tooled,
+        is_unwanted: &dyn Fn() -> bool,
+    ) -> Result<Option<(Ended, Option<String>)>, Undecided> {
+        let folder = self.private(name)?;
+        let (description, report) = (folder.join("call.json"), folder.join("report"));
+        std::fs::write(&description, serde_json::to_vec(job)?)?;
+        let Tooled { mut command, variables, limit } = tooled;
+        command.extend(["--log-file".to_owned(), text(&report)]);
+        let call = module_call(&format!("checked({:?})", text(&description)))?;
+        command.extend([text(&self.python), "-c".to_owned(), call]);
+        let watched = Watched { fence: job.fence.clone(), command, variables };
+        let Some(ended) = self.watch(watched, limit, is_unwanted)? else { return Ok(None) };
+        let report = std::fs::read_to_string(&report).ok();
+        let _ = std::fs::remove_dir_all(folder);
+        Ok(Some((ended, report)))
+    }
+
     /// Runs a process under a tool, beside others that use the device, and says how it ended; `None` where it took longer than it may.
-    pub(super) fn watch(
+    fn watch(
         &self,
         watched: Watched,
         limit: Duration,
@@ -56,5 +94,21 @@ impl Bench {
                 return Ok(None);
             }
         }
+    }
+}
+
+impl Baseline {
+    /// The recorded call of the original in a process by itself, for a tool to look at.
+    pub(super) fn alone(&self, bench: &Bench, name: &str) -> Result<Alone, Undecided> {
+        let (file, folder) = self.original.place();
+        let job = Alone {
+            fence: bench.fence(name, true, vec![project(folder), file.to_owned()])?,
+            file: file.to_owned(),
+            folder: folder.to_owned(),
+            workload: self.original.workload.clone(),
+            inputs: self.trials[0].inputs.clone(),
+            is_candidate: false,
+        };
+        Ok(job.unasked())
     }
 }

@@ -225,6 +225,8 @@ impl Run<'_> {
         let outcome = self.outcome(offer, &search);
         self.end(&outcome);
         let suspects = self.refusals.suspects(&target.workloads);
+        // Triton's front end needs no device: others may have it.
+        drop(self);
         adapt::learn_from(&request.python, &suspects, "search", &request.settings.memory);
         Ok(outcome)
     }

@@ -309,9 +309,7 @@ fn note_failed(call: &LaunchCall<'_>, error: &PyErr) {
         return;
     }
     let note = || -> PyResult<()> {
-        let code = call.function.getattr("fn")?.getattr("__code__")?;
-        let file: PathBuf = code.getattr("co_filename")?.extract::<String>()?.into();
-        let file = std::fs::canonicalize(&file).unwrap_or(file);
+        let (_, file) = written(&call.function)?;
         let launch = launch_record(&call.function, &call.kwargs, &call.args)?;
         book(|book| book.note_failed(FailedLaunch { file, launch }));
         Ok(())
@@ -382,14 +380,20 @@ fn launch_alone(call: &LaunchCall<'_>, what: For, run: impl FnOnce() -> PyResult
     Ok(out)
 }
 
-/// The entry of a kernel of the workspace, and whether its file has a name for what is launched.
-fn kernel_entry(function: &Bound<'_, PyAny>) -> PyResult<Option<(usize, bool)>> {
+/// The function as the user wrote it, below a kernel and what is around that, and its file.
+fn written<'py>(function: &Bound<'py, PyAny>) -> PyResult<(Bound<'py, PyAny>, PathBuf)> {
     let mut inner = function.clone();
     while let Ok(next) = inner.getattr("fn") {
         inner = next;
     }
     let file: PathBuf = inner.getattr("__code__")?.getattr("co_filename")?.extract::<String>()?.into();
     let file = std::fs::canonicalize(&file).unwrap_or(file);
+    Ok((inner, file))
+}
+
+/// The entry of a kernel of the workspace, and whether its file has a name for what is launched.
+fn kernel_entry(function: &Bound<'_, PyAny>) -> PyResult<Option<(usize, bool)>> {
+    let (inner, file) = written(function)?;
     let mut qualname: String = inner.getattr("__qualname__")?.extract()?;
     let modules = function.py().import("sys")?.getattr("modules")?;
     let mut is_named = false;

@@ -156,16 +156,10 @@ fn only_binding<'a>(kernel: &'a Kernel, name: &str) -> Option<&'a Expr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explore::candidate::Candidate;
-    use crate::protocol::Workload;
-    use crate::rules::apply_edits;
+    use crate::explore::rewrite::turned::turned_by;
 
     fn turned(text: &str) -> Vec<String> {
-        let candidate = Candidate::original(text);
-        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
-        let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-        let turns = GroupedOrder.turns(&subject, &mut Chance::new(1));
-        turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
+        turned_by(&GroupedOrder, text)
     }
 
     fn text(body: &str) -> String {

@@ -102,9 +102,7 @@ fn once<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<(&'a str, &'a Expr)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explore::candidate::Candidate;
-    use crate::protocol::Workload;
-    use crate::rules::apply_edits;
+    use crate::explore::rewrite::turned::turned_by;
 
     const KERNEL: &str = "import triton
 import triton.language as tl
@@ -127,11 +125,7 @@ def run(x, w, out):
 ";
 
     fn turned(text: &str) -> Vec<String> {
-        let candidate = Candidate::original(text);
-        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
-        let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-        let turns = HoistedLoads.turns(&subject, &mut Chance::new(1));
-        turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
+        turned_by(&HoistedLoads, text)
     }
 
     #[test]

@@ -42,6 +42,8 @@ mod split;
 mod swapped_factors;
 mod tied;
 mod tile_sizes;
+#[cfg(test)]
+mod turned;
 mod two_dimensional;
 mod whole_rounds;
 mod written;

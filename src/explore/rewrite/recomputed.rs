@@ -285,9 +285,7 @@ impl<'a> Again<'_, 'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explore::candidate::Candidate;
-    use crate::protocol::Workload;
-    use crate::rules::apply_edits;
+    use crate::explore::rewrite::turned::turned_by;
 
     const KERNEL: &str = "import triton
 import triton.language as tl
@@ -317,11 +315,7 @@ def run(x, y):
 ";
 
     fn turned(text: &str) -> Vec<String> {
-        let candidate = Candidate::original(text);
-        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
-        let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-        let turns = Recomputed.turns(&subject, &mut Chance::new(1));
-        turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
+        turned_by(&Recomputed, text)
     }
 
     #[test]

@@ -181,9 +181,7 @@ fn uses(expr: &Expr, name: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::explore::candidate::Candidate;
-    use crate::protocol::Workload;
-    use crate::rules::apply_edits;
+    use crate::explore::rewrite::turned::turned_by;
 
     const KERNEL: &str = "import triton
 import triton.language as tl
@@ -205,11 +203,7 @@ def run(x, y, o):
     const PRODUCT: &str = "acc = tl.dot(a, tl.trans(b), acc, input_precision=\"ieee\")";
 
     fn turned(text: &str) -> Vec<String> {
-        let candidate = Candidate::original(text);
-        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
-        let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-        let turns = SwappedFactors.turns(&subject, &mut Chance::new(1));
-        turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
+        turned_by(&SwappedFactors, text)
     }
 
     fn swapped(product: &str) -> String {

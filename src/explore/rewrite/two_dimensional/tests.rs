@@ -1,14 +1,10 @@
 use super::*;
 use crate::explore::candidate::Candidate;
+use crate::explore::rewrite::turned::turned_by;
 use crate::protocol::Workload;
-use crate::rules::apply_edits;
 
 fn turned(text: &str) -> Vec<String> {
-    let candidate = Candidate::original(text);
-    let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
-    let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
-    let turns = TwoDimensional.turns(&subject, &mut Chance::new(1));
-    turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
+    turned_by(&TwoDimensional, text)
 }
 
 fn rewritten(text: &str) -> Option<String> {
