@@ -5,6 +5,7 @@ use rustc_hash::FxHashSet as HashSet;
 
 use super::cases::{Parsed, Sound, flags};
 use super::failure::{Failure, Signature};
+use super::forms::is_of_form;
 use super::oracle::{Asker, Failing, Verdict};
 use super::program::Program;
 use super::shape::{Condition, Shape, Step};
@@ -17,7 +18,7 @@ use crate::rules::learned::{Pattern, Probe};
 use crate::syntax::Span;
 
 /// So many programs are asked before a step is taken.
-const TRIALS: usize = 6;
+const TRIALS: usize = 10;
 /// So many of them must fail in the same way.
 const ALIKE: usize = 2;
 /// A word that was seen in so many forms may be any.
@@ -153,7 +154,7 @@ impl Generalizer<'_, '_, '_> {
         let mut trials: Vec<(Program, usize)> = Vec::new();
         let mut tested = 0;
         for (number, ground) in grounds.iter().enumerate().take(2) {
-            let variations = spread(variations(shape, step, ground, number));
+            let variations = variations(shape, step, ground, number);
             tested += variations.len();
             let new = variations.into_iter().filter(|program| {
                 let parsed = Parsed::new(&program.text);
@@ -175,6 +176,7 @@ impl Generalizer<'_, '_, '_> {
                     self.counter.push(program);
                     return false;
                 }
+                Verdict::Refused(failing) if is_of_form(&program.text, failing.span) => {}
                 Verdict::Refused(failing) => {
                     let is_alike = is_alike(&failing, &spots[number].failure.failing);
                     *(if is_alike { &mut alike } else { &mut other }) += 1;
@@ -204,18 +206,6 @@ impl Generalizer<'_, '_, '_> {
             }
         }
     }
-}
-
-/// At most so many texts are looked at for one step and example.
-const LOOKS: usize = 8;
-
-/// Some of the texts, in an order in which neighbours, which are alike, are apart.
-fn spread(mut all: Vec<Program>) -> Vec<Program> {
-    let stride = all.len().div_ceil(LOOKS).max(1);
-    let mut order: Vec<(usize, Program)> =
-        all.drain(..).enumerate().map(|(at, program)| (at % stride, program)).collect();
-    order.sort_by_key(|(phase, _)| *phase);
-    order.into_iter().map(|(_, program)| program).take(LOOKS).collect()
 }
 
 /// What tells a step from others, whatever was left out meanwhile.
@@ -258,6 +248,10 @@ fn is_needed(shape: &Shape, step: Step) -> bool {
 
 fn is_predicate(condition: &Condition, name: &str) -> bool {
     matches!(condition, Condition::Holds { predicate, .. } if *predicate == name)
+}
+
+fn is_kind(condition: &Condition, name: &str) -> bool {
+    matches!(condition, Condition::Holds { predicate: "kind", words, .. } if words.iter().all(|word| word == name))
 }
 
 fn about(part: &super::shape::Part, at: usize) -> bool {
@@ -303,6 +297,9 @@ fn says_enough(shape: &Shape, target: Target) -> bool {
         return false;
     }
     match root.kind.as_deref() {
+        // Triton knows some of what `with` may be given, and named tuples have attributes.
+        Some("with_statement") => conditions.iter().any(|condition| is_telling(condition)),
+        Some("attribute") if conditions.iter().all(|condition| is_kind(condition, "tuple")) => false,
         Some("call") => {
             let is_api = |condition: &&Condition| is_predicate(condition, "api");
             let is_by_itself = conditions.iter().any(|condition| is_telling(condition));

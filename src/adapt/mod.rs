@@ -12,6 +12,7 @@ mod cases;
 mod difference;
 mod experiment;
 mod failure;
+mod forms;
 mod gather;
 mod generalize;
 mod learn;

@@ -239,7 +239,7 @@ fn failures_first_text(one: &Learned, failures: &[Failure]) -> String {
     found.map(|at| failures[*at].program.text.clone()).unwrap_or_default()
 }
 
-/// Whether a release refuses the failures of a rule and takes nothing that it flags; `None` where that cannot be told.
+/// Whether a rule flags its example on a release, which refuses its failures and takes nothing that it flags; `None` where that cannot be told.
 fn fails_there(
     rule: &LearnedRule,
     one: &Learned,
@@ -250,7 +250,8 @@ fn fails_there(
     if !asker.verdict(&program_of(&rule.good)?).is_accepted() {
         return None;
     }
-    if !matches!(asker.verdict(&program_of(&rule.bad)?), Verdict::Refused(_)) {
+    let is_shown = !pattern.matches(&Parsed::new(&rule.bad).context(target)).is_empty();
+    if !is_shown || !matches!(asker.verdict(&program_of(&rule.bad)?), Verdict::Refused(_)) {
         return Some(false);
     }
     let stride = one.failures.len().div_ceil(SHOWN).max(1);

@@ -1,6 +1,7 @@
 //! Programs that a more general pattern would flag, too: counter-examples are looked for among them.
 
 use super::cases::Parsed;
+use super::forms::forms;
 use super::program::Program;
 use super::shape::{Condition, Part, Shape, Step};
 use crate::chance::Chance;
@@ -20,7 +21,7 @@ const COMPARISONS: &[&str] = &["==", "<", ">=", "!=", "is", "in"];
 const MEMBERS: &[&str] = &["sum", "to", "shape", "exp", "load", "dtype", "zeros", "float32", "max", "T"];
 const KEYWORDS: &[&str] = &["axis", "mask", "other", "dtype", "keep_dims", "eviction_policy", "num_stages"];
 
-/// The texts of example `number`, in each of which the part that a step is about is something else.
+/// The texts of example `number`, in each of which the part that a step is about is something else; what is most likely to tell comes first.
 pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number: usize) -> Vec<Program> {
     let parts = match step {
         Step::Condition(at, condition) => match shape.parts[at].conditions.get(condition) {
@@ -35,11 +36,47 @@ pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number:
     let mut found = Vec::new();
     for at in parts {
         let Some(span) = shape.parts[at].spans.get(number).copied() else { continue };
-        for other in alternatives(shape, at, ground, span) {
-            found.push(ground.program.with(replaced(text, span, &other)));
-        }
+        let others = alternatives(shape, at, ground, span);
+        let others = spread(others).into_iter().map(|other| replaced(text, span, &other));
+        let (mut forms, others) = (spread(other_forms(shape, at, ground, span)), others.collect::<Vec<_>>());
+        // A condition of a value is about its forms; what else may stand there is of less interest.
+        let is_of_value = matches!(step, Step::Condition(at, condition) if !matches!(shape.parts[at].conditions.get(condition), Some(Condition::Text(_))));
+        forms.truncate(if is_of_value { FORMS } else { LOOKS / 2 });
+        found.extend(forms.into_iter().chain(others.into_iter().take(LOOKS)));
     }
-    found
+    found.into_iter().map(|text| ground.program.with(text)).collect()
+}
+
+/// At most so many texts with other words, and with other forms of a value, are looked at for one step and example.
+const LOOKS: usize = 8;
+const FORMS: usize = 24;
+
+/// The same in an order in which neighbours, which are alike, are apart.
+fn spread(all: Vec<String>) -> Vec<String> {
+    let stride = all.len().div_ceil(LOOKS).max(1);
+    let mut order: Vec<(usize, String)> = all.into_iter().enumerate().map(|(at, text)| (at % stride, text)).collect();
+    order.sort_by_key(|(phase, _)| *phase);
+    order.into_iter().map(|(_, text)| text).collect()
+}
+
+/// The texts in which the value of a part has another form; none for what is no value.
+fn other_forms(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec<String> {
+    let part = &shape.parts[at];
+    let is_value = at > 0
+        && !part.is_token
+        && !matches!(part.field.as_deref(), Some("attribute" | "name" | "function" | "left"))
+        && !matches!(part.kind.as_deref(), Some("argument_list" | "keyword_argument"));
+    let kernel = ground.parsed.module.kernel(&ground.program.kernel).filter(|_| is_value);
+    let language = kernel.and_then(|kernel| ground.parsed.module.language_name(kernel, ""));
+    language.map(|tl| forms(ground, span, &tl, &sizes(ground))).unwrap_or_default()
+}
+
+/// The compile-time parameters that may be sizes of tiles.
+fn sizes(ground: &Ground<'_>) -> Vec<String> {
+    let request = ground.program.request(false);
+    let all = request.iter().flat_map(|request| &request.constexprs);
+    let is_size = |value: i64| value > 1 && value.count_ones() == 1;
+    all.filter(|(_, value)| value.as_i64().is_some_and(is_size)).map(|(name, _)| name.clone()).collect()
 }
 
 /// Texts in which all open parts are something else, by chance.
@@ -73,7 +110,34 @@ pub(crate) fn shaken(
         }
         ground.program.with(text)
     };
-    if open.is_empty() { Vec::new() } else { (0..count).map(|_| one(chance)).collect() }
+    let mut found = combined(shape, ground, number, count);
+    if !open.is_empty() {
+        found.extend((0..count).map(|_| one(chance)));
+    }
+    found
+}
+
+/// The texts in which words that may be several meet in ways that no failure has shown, and nothing else is changed.
+fn combined(shape: &Shape, ground: &Ground<'_>, number: usize, count: usize) -> Vec<Program> {
+    let lists: Vec<(Span, &[String])> = shape
+        .present()
+        .filter_map(|at| Some((*shape.parts[at].spans.get(number)?, listed(&shape.parts[at])?)))
+        .filter(|(_, words)| words.len() > 1)
+        .collect();
+    let all: usize = lists.iter().map(|(_, words)| words.len()).fold(1, usize::saturating_mul);
+    let stride = all.div_ceil(2 * count).max(1);
+    let one = |choice: usize| {
+        let (mut choice, mut changes) = (choice, Vec::new());
+        for (span, words) in &lists {
+            changes.push((*span, words[choice % words.len()].clone()));
+            choice /= words.len();
+        }
+        changes.sort();
+        let text =
+            changes.iter().rev().fold(ground.program.text.clone(), |text, (span, word)| replaced(&text, *span, word));
+        ground.program.with(text)
+    };
+    if lists.len() < 2 { Vec::new() } else { (0..all).step_by(stride).map(one).collect() }
 }
 
 /// The words that a part may be.
