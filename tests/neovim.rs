@@ -41,6 +41,9 @@ if __name__ == "__main__":
     double(torch.ones(9))
 "#;
 
+/// Neovim of today, and the oldest that the plugin is for.
+const SUITES: [&str; 2] = ["forky", "trixie"];
+
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -151,35 +154,109 @@ fn neovim_shows_what_is_wrong_with_the_examples() {
     assert!(said.contains("fixed ") && said.contains("tl.cdiv("), "{said}");
 }
 
-/// `:WarpsmithInspect` opens what the compiler makes of the kernel under the cursor.
+/// A folder with a Python that has Triton, settings and a file.
+fn project(settings: &str, name: &str, text: &str) -> (tempfile::TempDir, PathBuf) {
+    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("warpsmith.toml"), format!("python = '{python}'\n{settings}")).unwrap();
+    let file = folder.path().join(name);
+    std::fs::write(&file, text).unwrap();
+    (folder, file)
+}
+
+const SIMULATED: [(&str, &str); 1] = [("WARPSMITH_FAKE_DEVICE", "toy")];
+
+/// `:Warpsmith inspect` opens what the compiler makes of the kernel at the cursor; above it stands what it takes.
 #[test]
 fn neovim_opens_what_the_compiler_makes_of_a_kernel() {
-    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
-    for suite in ["forky", "trixie"] {
+    let text = FILE.replace("é = \"😀\"; factor = tl.float32(n)", "factor = n")
+        + "\n\ndef run(x):\n    scale[(1,)](x, x.numel(), BLOCK=64)\n";
+    for suite in SUITES {
         let Some(neovim) = neovim(suite) else { return };
-        let folder = tempfile::tempdir().unwrap();
-        let settings = format!("python = '{python}'\n[compiler]\ntarget = 'cuda:90'\n");
-        std::fs::write(folder.path().join("warpsmith.toml"), settings).unwrap();
-        let file = folder.path().join("kernel.py");
-        std::fs::write(&file, FILE.replace("é = \"😀\"; factor = tl.float32(n)", "factor = n")).unwrap();
+        let (folder, file) = project("[compiler]\ntarget = 'cuda:90'\n", "kernel.py", &text);
         let said = run(&neovim, "inspect.lua", folder.path(), &[&file]);
         assert!(said.contains("ok scale.ptx // ptx of `scale`, by Triton 3."), "{said}");
     }
 }
 
-/// `:WarpsmithRecord` runs the file and keeps its calls.
+/// `:Warpsmith record` runs the file and keeps its calls.
 #[test]
 fn neovim_records_a_workload() {
-    let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
-    for suite in ["forky", "trixie"] {
+    for suite in SUITES {
+        let Some(neovim) = neovim(suite) else { return };
+        let (folder, file) = project("", "scale.py", RUNS_ITSELF);
+        let said = run_with(&neovim, "record.lua", folder.path(), &[&file], &SIMULATED);
+        assert!(said.contains("ok Recorded double in scale.py: 1 call, launches scale"), "{said}");
+    }
+}
+
+/// `:Warpsmith optimize` is seen, stopped and gone on with; what it finds is a diff that is discarded, or accepted and undone. The
+/// server may die.
+fn optimizes(suite: &str) {
+    let Some(neovim) = neovim(suite) else { return };
+    // A search that soon ends and changes the launch alone.
+    let settings = "[optimize]\ncandidates = 8\nparallel = 2\nrewrites = false\n";
+    let text = RUNS_ITSELF
+        .replace("(1,)", "(triton.cdiv(x.numel(), 16),)")
+        .replace("ones(9)", "ones(100)")
+        .replace("at = tl.arange(0, BLOCK)", "at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)");
+    let (folder, file) = project(settings, "scale.py", &text);
+    let said = run_with(&neovim, "optimize.lua", folder.path(), &[&file], &SIMULATED);
+    assert!(said.contains("× faster"), "{said}");
+}
+
+#[test]
+fn neovim_of_today_shows_what_a_search_finds() {
+    optimizes("forky");
+}
+
+#[test]
+fn neovim_0_10_shows_what_a_search_finds() {
+    optimizes("trixie");
+}
+
+/// Without a server every command says what is the matter; and the server is found where it may be.
+#[test]
+fn neovim_says_what_is_the_matter_without_a_server() {
+    for suite in SUITES {
+        let Some(neovim) = neovim(suite) else { return };
+        let (folder, file) = project("", "kernel.py", FILE);
+        run(&neovim, "commands.lua", folder.path(), &[&file]);
+    }
+}
+
+#[test]
+fn neovim_reports_its_health() {
+    for suite in SUITES {
+        let Some(neovim) = neovim(suite) else { return };
+        let (folder, file) = project("", "kernel.py", FILE);
+        run_with(&neovim, "health.lua", folder.path(), &[&file], &SIMULATED);
+    }
+}
+
+/// The plugin below `pack/`, with its help; and `lsp/warpsmith.lua` alone.
+#[test]
+fn neovim_takes_the_plugin_as_a_package() {
+    for suite in SUITES {
         let Some(neovim) = neovim(suite) else { return };
         let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("warpsmith.toml"), format!("python = '{python}'\n")).unwrap();
-        let file = folder.path().join("scale.py");
-        std::fs::write(&file, RUNS_ITSELF).unwrap();
-        let simulated = [("WARPSMITH_FAKE_DEVICE", "toy")];
-        let said = run_with(&neovim, "record.lua", folder.path(), &[&file], &simulated);
-        assert!(said.contains("ok Recorded double in scale.py: 1 call, launches scale"), "{said}");
+        let file = folder.path().join("kernel.py");
+        std::fs::write(&file, FILE).unwrap();
+        let start = folder.path().join("packages/pack/all/start");
+        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/nvim"), &start.join("warpsmith"));
+        run(&neovim, "package.lua", folder.path(), &[&file, &folder.path().join("packages")]);
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let (path, to) = (entry.as_ref().unwrap().path(), to.join(entry.unwrap().file_name()));
+        if path.is_dir() {
+            copy(&path, &to);
+        } else {
+            std::fs::copy(&path, &to).unwrap();
+        }
     }
 }
 

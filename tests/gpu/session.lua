@@ -19,17 +19,13 @@ local function wait_for(what, seconds, condition)
   end
 end
 
--- A user who says yes: to recording a workload, and to the edit that waits for confirmation.
+-- A user who says yes: to recording a workload, and to the diff that is shown.
 vim.lsp.handlers["window/showMessageRequest"] = function(_, params)
   say({ asked = params.message })
   return params.actions[1]
 end
-vim.fn.confirm = function(question)
-  say({ asked = question })
-  return 1
-end
-vim.lsp.handlers["window/showMessage"] = function(_, params)
-  say({ message = params.message })
+vim.notify = function(message)
+  say({ message = message })
 end
 
 local reports, token, ended = 0, nil, false
@@ -84,8 +80,9 @@ vim.lsp.buf.code_action({
     return action.title:find("^Optimize") ~= nil
   end,
 })
+local source = vim.api.nvim_get_current_buf()
 local function text()
-  return table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\n")
+  return table.concat(vim.api.nvim_buf_get_lines(source, 0, -1, true), "\n")
 end
 if way == "cancel" then
   -- In the middle: some candidates have been judged.
@@ -101,7 +98,12 @@ if way == "cancel" then
     fail("the text changed though the search was cancelled")
   end
 else
-  wait_for("edit", 120, function()
+  wait_for("diff", 120, function()
+    return #vim.api.nvim_list_tabpages() == 2 and vim.wo.diff
+  end)
+  say({ asked = (vim.wo.winbar:gsub("%%%%", "%%")) })
+  vim.cmd("Warpsmith accept")
+  wait_for("edit", 10, function()
     return text() ~= before
   end)
   vim.cmd.write()

@@ -1,31 +1,66 @@
 -- nvim --headless --clean -l inspect.lua PLUGIN SERVER FILE
--- Opens FILE, puts the cursor into its kernel, and has its PTX opened.
+-- Opens FILE, puts the cursor into its kernel, and has its PTX opened; reads what the kernel takes above it.
 local plugin, server, file = unpack(arg)
 local common = dofile(vim.fs.dirname(arg[0]) .. "/common.lua")
-local wait_for = common.wait_for
+local wait_for, heard, text = common.wait_for, common.heard, common.text
 
 common.load(plugin)
-require("warpsmith").setup({ cmd = { server, "serve" } })
+common.listen()
+require("warpsmith").setup({ cmd = { server, "serve" }, inlay_hints = true, code_lens = true })
 common.open(file)
+local source, window = vim.api.nvim_get_current_buf(), vim.api.nvim_get_current_win()
 
-local told
-vim.notify = function(message)
-  told = message
-end
-vim.api.nvim_win_set_cursor(0, { 1, 0 })
-vim.cmd("WarpsmithInspect")
-wait_for("reason", function()
-  return told and told:find("there is no kernel here", 1, true)
+wait_for("inlay hint", function()
+  return vim.iter(vim.lsp.inlay_hint.get({ bufnr = 0 })):any(function(hint)
+    return vim.inspect(hint.inlay_hint.label):find("= 64", 1, true)
+  end)
 end)
+common.say("ok inlay hint")
 
-assert(vim.deep_equal(vim.fn.getcompletion("WarpsmithInspect t", "cmdline"), { "ttir", "ttgir" }))
-vim.api.nvim_win_set_cursor(0, { 7, 4 })
-vim.cmd("WarpsmithInspect ptx")
+vim.api.nvim_win_set_cursor(0, { 1, 0 })
+vim.cmd("Warpsmith inspect")
+wait_for("reason", function()
+  return heard("there is no kernel here")
+end)
+common.go_to("def scale")
+vim.cmd("Warpsmith inspect ptx")
 wait_for("text", function()
   return vim.api.nvim_buf_get_name(0):match("scale%.ptx$") and vim.api.nvim_buf_line_count(0) > 10
 end)
-local text = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\n")
-assert(text:find("// kernel.py:9: tl.store(x_ptr + offsets, factor, mask=offsets < n)", 1, true), text)
-io.stdout:write(("ok %s %s\n"):format(vim.fn.expand("%:t"), vim.fn.getline(1)))
-io.stdout:write("ok done\n")
-vim.cmd("qall!")
+assert(text():find("// kernel.py:9: tl.store(x_ptr + offsets, factor, mask=offsets < n)", 1, true), text())
+assert(vim.bo.readonly and #vim.api.nvim_tabpage_list_wins(0) == 2 and vim.api.nvim_win_get_buf(window) == source)
+common.say("ok %s %s", vim.fn.expand("%:t"), vim.fn.getline(1))
+
+-- Another stage takes the place of this one, and an edited kernel is shown as it is now.
+vim.api.nvim_set_current_win(window)
+vim.cmd("Warpsmith inspect")
+wait_for("another stage", function()
+  return vim.api.nvim_buf_get_name(0):match("scale%.ttgir$")
+end)
+assert(#vim.api.nvim_tabpage_list_wins(0) == 2)
+local before = text()
+vim.api.nvim_buf_set_lines(source, 7, 8, true, { "    factor = n * 3" })
+vim.api.nvim_set_current_win(window)
+common.ask_until("Warpsmith inspect ttgir", "fresh text", function()
+  local fresh = vim.api.nvim_get_current_win() ~= window and text() ~= before
+  vim.api.nvim_set_current_win(window)
+  return fresh
+end)
+common.say("ok fresh text")
+
+-- What the kernel takes is found out when the file is written.
+vim.cmd.write()
+local function lens()
+  local is_new = vim.lsp.codelens.enable ~= nil
+  return vim.iter(vim.lsp.codelens.get(is_new and { bufnr = 0 } or 0)):find(function(lens)
+    local title = ((lens.lens or lens).command or {}).title
+    return title and title:find("registers", 1, true)
+  end)
+end
+wait_for("lens", lens, 120)
+vim.cmd("Warpsmith resources")
+wait_for("resources", function()
+  return heard("registers")
+end)
+common.say("ok lens, %s", (heard("registers"):gsub("\n", "; ")))
+common.done()

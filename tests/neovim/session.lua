@@ -41,6 +41,10 @@ local params = vim.lsp.util.make_position_params(0, client.offset_encoding)
 local hover = vim.lsp.buf_request_sync(0, "textDocument/hover", params, 10000)
 local text = hover[client.id].result.contents.value
 assert(text:find("dtype-called", 1, true), text)
+params.position = { line = 6, character = 4 }
+hover = vim.lsp.buf_request_sync(0, "textDocument/hover", params, 10000)
+text = vim.inspect(hover[client.id].result)
+assert(text:find("int32", 1, true), text)
 
 -- Completion, the signature of a call, and a definition.
 local function ask(method, needle)
@@ -99,22 +103,9 @@ vim.lsp.buf.code_action({
 wait_for("suppression", function()
   return line(found.lnum + 1):find("# warpsmith: ignore[L002]", 1, true) and #vim.diagnostic.get(0) == 0
 end)
-assert(vim.fn.exists(":WarpsmithOptimize") == 2 and vim.fn.exists(":WarpsmithStop") == 2)
-assert(require("warpsmith").status() == "")
+assert(vim.fn.exists(":Warpsmith") == 2 and require("warpsmith").status() == "")
 io.stdout:write("ok ignored: " .. line(found.lnum + 1) .. "\n")
 
--- What works here.
-vim.cmd("checkhealth warpsmith")
-local health = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\n")
-for _, piece in ipairs({ "Checking: against", "Compiling: ", "compiler: " }) do
-  assert(health:find(piece, 1, true), health)
-end
-vim.cmd("bwipeout!")
-io.stdout:write("ok health\n")
-
-vim.lsp.stop_client(vim.lsp.get_clients({ bufnr = 0 }))
-wait_for("end of the server", function()
-  return #vim.lsp.get_clients({ name = "warpsmith" }) == 0
-end)
+common.stop()
 io.stdout:write("ok done\n")
 vim.cmd("qall!")

@@ -25,6 +25,8 @@ pub(crate) enum Mode {
 const PAGES: &str = "docs/src/rules";
 /// The manifest of the extension for VS Code, some of which is generated.
 const MANIFEST: &str = "editors/vscode/package.json";
+/// What Mason would hold, which names the version.
+const MASON: &str = "editors/nvim/mason/package.yaml";
 /// The command whose output is the README's picture. The version is named so that it is the same on every machine.
 const PICTURED: [&str; 6] = ["check", "examples/mistakes.py", "--triton-version", "3.6.0", "--color", "always"];
 
@@ -78,7 +80,10 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let package = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
     let version =
         package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml has no version")?;
-    add(MANIFEST, vscode::manifest(&manifest, &settings::schema(), version.trim_matches('"'))?);
+    let version = version.trim_matches('"');
+    add(MANIFEST, vscode::manifest(&manifest, &settings::schema(), version)?);
+    add("editors/nvim/lua/warpsmith/version.lua", neovim_version(version));
+    add(MASON, mason_package(&std::fs::read_to_string(root.join(MASON)).context(MASON)?, version));
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());
     add("docs/src/skills.md", skills_page());
@@ -101,6 +106,21 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let shown = picture::until_third_finding(&output).with_context(|| format!("{path} shows no finding"))?;
     add("docs/src/images/check.svg", picture::draw(&title, shown));
     Ok(files)
+}
+
+fn neovim_version(version: &str) -> String {
+    format!(
+        "-- Written by `cargo xtask generate`: the version of the server that this plugin is made for.\nreturn \"{version}\"\n"
+    )
+}
+
+/// The package with this version of the server.
+fn mason_package(text: &str, version: &str) -> String {
+    let crate_id = "  id: pkg:cargo/warpsmith@";
+    let line = |line: &str| {
+        if line.starts_with(crate_id) { format!("{crate_id}{version}\n") } else { format!("{line}\n") }
+    };
+    text.lines().map(line).collect()
 }
 
 /// The text of `path` with what stands between the marks of `name` replaced by `block`.

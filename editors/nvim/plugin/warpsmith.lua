@@ -3,21 +3,29 @@ if vim.g.loaded_warpsmith then
 end
 vim.g.loaded_warpsmith = true
 
-local warpsmith = require("warpsmith")
-warpsmith.watch()
-vim.api.nvim_create_user_command("WarpsmithOptimize", warpsmith.optimize, { desc = "Optimize the kernel under the cursor" })
-vim.api.nvim_create_user_command("WarpsmithInspect", function(command)
-  warpsmith.inspect(command.fargs[1])
+vim.api.nvim_create_user_command("Warpsmith", function(command)
+  require("warpsmith.commands").run(command)
 end, {
-  desc = "Open what the compiler makes of the kernel under the cursor",
-  nargs = "?",
-  complete = function(start)
-    return vim.tbl_filter(function(stage)
-      return vim.startswith(stage, start)
-    end, warpsmith.stages)
+  desc = "Optimize, record and inspect Triton kernels",
+  nargs = "*",
+  complete = function(...)
+    return require("warpsmith.commands").complete(...)
   end,
 })
-vim.api.nvim_create_user_command("WarpsmithRecord", function(command)
-  warpsmith.record(command.bang)
-end, { desc = "Run the file, or with ! what was run for it last, and record its calls of kernels", bang = true })
-vim.api.nvim_create_user_command("WarpsmithStop", warpsmith.stop, { desc = "Stop optimizing and recording" })
+
+local group = vim.api.nvim_create_augroup("warpsmith", { clear = true })
+vim.api.nvim_create_autocmd("LspAttach", {
+  group = group,
+  callback = function(event)
+    local client = vim.lsp.get_client_by_id(event.data.client_id)
+    if client and client.name == "warpsmith" then
+      require("warpsmith.features").attach(event.buf)
+    end
+  end,
+})
+vim.api.nvim_create_autocmd("LspProgress", {
+  group = group,
+  callback = function(event)
+    require("warpsmith.jobs").report(event.data)
+  end,
+})

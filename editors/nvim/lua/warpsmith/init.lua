@@ -1,120 +1,97 @@
---- Warpsmith, a language server for Triton kernels, in Neovim.
+--- Warpsmith, a language server for Triton kernels, in Neovim. `:help warpsmith` has the rest.
 local M = {}
 
---- What starts the server. `settings.warpsmith` holds the same keys as `warpsmith.toml`.
-M.config = {
-  cmd = { "warpsmith", "serve" },
-  filetypes = { "python" },
-  root_markers = { "warpsmith.toml", "pyproject.toml", ".git" },
-  settings = { warpsmith = vim.empty_dict() },
-}
-
---- Starts the server for Python files. `opts` are laid over `M.config`.
+--- Enables the server for Python files. `opts` may hold options of the plugin, and all that `vim.lsp.config` takes.
 function M.setup(opts)
-  local config = vim.tbl_deep_extend("force", M.config, opts or {})
+  local config = require("warpsmith.options").take(opts or {})
   if vim.lsp.enable then
     vim.lsp.config("warpsmith", config)
     vim.lsp.enable("warpsmith")
-    return
-  end
-  -- Neovim 0.10
-  vim.api.nvim_create_autocmd("FileType", {
-    group = vim.api.nvim_create_augroup("warpsmith", { clear = true }),
-    pattern = config.filetypes,
-    callback = function(event)
-      local start = vim.tbl_extend("force", config, {
-        name = "warpsmith",
-        root_dir = config.root_dir or vim.fs.root(event.buf, config.root_markers) or vim.fn.getcwd(),
-      })
-      vim.lsp.start(start, { bufnr = event.buf })
-    end,
-  })
-end
-
---- Offers to optimize the kernel under the cursor, or to stop it; says why where it cannot be done.
-function M.optimize()
-  vim.lsp.buf.code_action({ context = { only = { "refactor.rewrite" }, diagnostics = {} }, apply = true })
-end
-
---- Sends a command to a server.
-local function execute(client, command, argument, handler)
-  local params = { command = command, arguments = { argument } }
-  if vim.fn.has("nvim-0.11") == 1 then
-    client:request("workspace/executeCommand", params, handler)
   else
-    client.request("workspace/executeCommand", params, handler)
+    require("warpsmith.server").enable_in_0_10(config)
   end
 end
 
---- What can be shown of a kernel.
-M.stages = { "ttir", "ttgir", "llir", "ptx", "sass", "amdgcn" }
-
---- Sends a command about the cursor to the buffer's server; says so where it refuses.
-local function ask(command, options)
-  local client = vim.lsp.get_clients({ bufnr = 0, name = "warpsmith" })[1]
-  if not client then
-    return vim.notify("Warpsmith does not run in this buffer", vim.log.levels.WARN)
-  end
-  local at = vim.lsp.util.make_position_params(0, client.offset_encoding)
-  local argument = vim.tbl_extend("error", options, { uri = at.textDocument.uri, position = at.position })
-  execute(client, command, argument, function(err)
-    if err then
-      vim.notify(err.message, vim.log.levels.ERROR)
-    end
-  end)
+--- How far searches and recordings are, for a status line: an empty string when none runs.
+function M.status()
+  local jobs = require("warpsmith.jobs")
+  return table.concat(vim.tbl_map(jobs.text, jobs.all()), " | ")
 end
 
---- Opens what the compiler makes of the kernel under the cursor: `stage` is one of `M.stages`.
-function M.inspect(stage)
-  ask("warpsmith.inspect", { stage = stage or "ttgir" })
+--- The searches and recordings that run, for status lines of your own.
+function M.jobs()
+  return vim.deepcopy(require("warpsmith.jobs").all())
+end
+
+--- Searches for a faster version of the kernel at the cursor, or of the kernels that the function around it launches.
+function M.optimize(opts)
+  require("warpsmith.actions").optimize(opts)
+end
+
+--- Goes on with the last search, where it was stopped.
+function M.resume(opts)
+  require("warpsmith.actions").resume(opts)
+end
+
+--- Measures the kernel at the cursor against what it was before the last search.
+function M.measure(opts)
+  require("warpsmith.actions").measure(opts)
+end
+
+--- Opens the report of the last search of the kernel at the cursor.
+function M.report()
+  require("warpsmith.actions").report()
 end
 
 --- Runs the file, or with `again` the command that recorded calls of it last, and keeps the calls that launch kernels.
 function M.record(again)
-  ask("warpsmith.record", { again = again or false })
+  require("warpsmith.actions").record(again or false)
 end
 
---- The searches that run, by their progress token, which is also the job's name.
-local jobs = {}
+--- Opens what the compiler makes of the kernel at the cursor.
+function M.inspect(stage)
+  require("warpsmith.actions").inspect(stage or "ttgir")
+end
 
---- Stops all searches.
-function M.stop()
-  for job, running in pairs(jobs) do
-    local client = vim.lsp.get_client_by_id(running.client)
-    if client then
-      execute(client, "warpsmith.cancel", { job = job }, function() end)
-    end
+--- Says what the kernel at the cursor takes of the GPU.
+function M.resources()
+  require("warpsmith.actions").resources()
+end
+
+--- Takes the change that is offered.
+function M.accept()
+  require("warpsmith.offers").accept()
+end
+
+--- Leaves the change that is offered.
+function M.discard()
+  require("warpsmith.offers").discard()
+end
+
+--- Stops the search or recording that runs. Where several run, asks which one, unless `all` is set.
+function M.stop(all)
+  local jobs = require("warpsmith.jobs")
+  local running = jobs.all()
+  if #running == 0 then
+    require("warpsmith.client").say("nothing runs that could be stopped")
+  elseif all or #running == 1 then
+    vim.iter(running):each(jobs.stop)
+  else
+    vim.ui.select(running, { prompt = "Stop", format_item = jobs.text }, function(job)
+      if job then
+        jobs.stop(job)
+      end
+    end)
   end
 end
 
---- How far the searches are, for a status line: an empty string when none runs.
-function M.status()
-  local parts = {}
-  for _, running in pairs(jobs) do
-    parts[#parts + 1] = running.text
+--- Stops the servers and starts them again.
+function M.restart()
+  local server = require("warpsmith.server")
+  if not server.is_enabled() then
+    return require("warpsmith.client").warn(server.why_not(0))
   end
-  return table.concat(parts, " | ")
-end
-
---- Keeps track of the searches. Called once, by `plugin/warpsmith.lua`.
-function M.watch()
-  vim.api.nvim_create_autocmd("LspProgress", {
-    group = vim.api.nvim_create_augroup("warpsmith.progress", { clear = true }),
-    callback = function(event)
-      local token, value = event.data.params.token, event.data.params.value
-      if type(token) ~= "string" or not vim.startswith(token, "warpsmith/") then
-        return
-      end
-      if value.kind == "end" then
-        jobs[token] = nil
-      else
-        local title = value.title or (jobs[token] or {}).title or ""
-        local text = ("%s %d%% %s"):format(title, value.percentage or 0, value.message or "")
-        jobs[token] = { client = event.data.client_id, title = title, text = vim.trim(text) }
-      end
-      vim.cmd.redrawstatus()
-    end,
-  })
+  server.restart()
 end
 
 return M
