@@ -186,7 +186,7 @@ fn neovim_records_a_workload() {
         let Some(neovim) = neovim(suite) else { return };
         let (folder, file) = project("", "scale.py", RUNS_ITSELF);
         let said = run_with(&neovim, "record.lua", folder.path(), &[&file], &SIMULATED);
-        assert!(said.contains("ok Recorded double in scale.py: 1 call, launches scale"), "{said}");
+        assert!(said.contains("ok Warpsmith: Recorded double in scale.py: 1 call, launches scale"), "{said}");
     }
 }
 
