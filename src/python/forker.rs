@@ -349,6 +349,8 @@ fn variables(on: &On) -> Vec<(OsString, OsString)> {
         std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(passes)).collect();
     let mut set = |name: &str, value: OsString| variables.push((name.into(), value));
     set("TRITON_CACHE_DIR", cache_folder().join("triton").into());
+    // To import torch's compiler makes a folder, which would stay in the one for temporary files.
+    set("TORCHINDUCTOR_CACHE_DIR", cache_folder().join("inductor").into());
     // A count of devices must not make a context in the parent that forks.
     set("PYTORCH_NVML_BASED_CUDA_CHECK", "1".into());
     if is_simulated() {
@@ -396,6 +398,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_left_among_temporary_files() {
+        let folder = cache_folder().join("inductor").into_os_string();
+        assert!(variables(&On::Devices).contains(&("TORCHINDUCTOR_CACHE_DIR".into(), folder)));
+    }
 
     #[test]
     fn devices_are_counted_among_the_visible_ones() {
