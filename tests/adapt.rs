@@ -17,7 +17,7 @@ use warpsmith::api::Target;
 use warpsmith::kernel::Module;
 use warpsmith::rules::Context;
 use warpsmith::rules::learned::{LearnedRule, Memory, Origin, Patterns, Predicted, Releases, State, write};
-use warpsmith::store::Store;
+use warpsmith::store::{Failure, Store};
 use warpsmith::syntax::Source;
 
 /// How many percent of the programs that a release rejects the shipped memory flags by itself, at least.
@@ -136,6 +136,63 @@ fn what_a_search_saw_refused_is_kept_with_its_parent() {
     assert_eq!((kept[0].kernel.as_str(), kept[0].source.as_str()), ("k", "search"));
     assert!(kept[0].text.contains("axis=0") && kept[0].error.message.contains("axis"), "{:?}", kept[0]);
     assert!(kept[0].relative.as_ref().is_some_and(|text| text.contains("tl.load(x + n)")), "{:?}", kept[0]);
+}
+
+/// `WARPSMITH_FAILURES` says how many there are, `WARPSMITH_BINARY` names a release build: `docs/results/adapt.md` has what came of it.
+#[test]
+fn many_stored_failures_are_distilled() {
+    let python: PathBuf =
+        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let count: Option<usize> = std::env::var("WARPSMITH_FAILURES").ok().and_then(|count| count.parse().ok());
+    let folder = tempfile::tempdir().unwrap();
+    let oracle = Oracle::start(python.clone(), 2).unwrap();
+    let gathered = if count.is_some() { gather(&oracle, 200, 60, 5) } else { gather(&oracle, 4, 20, 5) };
+    let (release, some) = (oracle.release().to_owned(), gathered.failures);
+    drop(oracle);
+    let count = count.unwrap_or(300);
+    let numbers: Vec<usize> = (0..count).collect();
+    let started = std::time::Instant::now();
+    for batch in numbers.chunks(500) {
+        let failures: Vec<Failure> = batch.iter().map(|at| renamed(&some[at % some.len()], *at, &release)).collect();
+        Store::of_user(&folder.path().join("warpsmith")).unwrap().keep_failures(&failures).unwrap();
+    }
+    let size = std::fs::metadata(folder.path().join("warpsmith/store.db")).unwrap().len();
+    println!("{count} failures written in {:?}, {size} bytes", started.elapsed());
+
+    let binary = std::env::var_os("WARPSMITH_BINARY").unwrap_or_else(|| env!("CARGO_BIN_EXE_warpsmith").into());
+    let started = std::time::Instant::now();
+    let mut command = std::process::Command::new(binary);
+    command.args(["memory", "learn", "--python"]).arg(python).env("XDG_STATE_HOME", folder.path());
+    let mut child = command.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut peak = 0;
+    while child.try_wait().unwrap().is_none() {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        peak = peak.max(line.and_then(|line| line.parse::<u64>().ok()).unwrap_or(0));
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    println!("distilled in {:?}, at most {peak} kB:\n{said}", started.elapsed());
+    assert!(output.status.success() && said.contains("0 kernels are refused"), "{said}");
+}
+
+/// A failure as another kernel has it.
+fn renamed(failure: &warpsmith::adapt::Failure, number: usize, release: &str) -> Failure {
+    let (kernel, name) = (&failure.program.kernel, format!("{}_{number}", failure.program.kernel));
+    let other = |text: &str| text.replace(&format!("def {kernel}("), &format!("def {name}("));
+    let longer = name.len() - kernel.len();
+    let at = failure.program.text.find(&format!("def {kernel}(")).unwrap_or(usize::MAX);
+    let moved = |place: usize| if place > at { place + longer } else { place };
+    Failure {
+        text: other(&failure.program.text),
+        kernel: name.clone(),
+        relative: failure.passing.as_ref().map(|passing| other(&passing.text)),
+        error: Predicted { kind: failure.failing.kind.clone(), message: failure.failing.message.clone() },
+        place: failure.failing.span.map(|span| (moved(span.start), moved(span.end))),
+        triton: release.to_owned(),
+        source: "test".to_owned(),
+    }
 }
 
 fn learned(python: PathBuf) -> Vec<LearnedRule> {

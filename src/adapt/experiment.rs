@@ -53,8 +53,7 @@ pub fn experiment(
     let passing = gathered.passing.iter().filter(|program| !bases.contains(program)).map(|program| (program, true));
     let all: Vec<(&Program, bool)> =
         passing.chain(gathered.failures.iter().map(|failure| (&failure.program, false))).collect();
-    let flagged =
-        oracle.share(&all, |_, (program, _)| !Parsed::new(&program.text).refused_by(memory, target).is_empty());
+    let flagged = oracle.share(&all, |_, (program, _)| Parsed::new(&program.text).is_refused_by(memory, target));
     let mut outcome = Outcome::default();
     for ((_, passes), flagged) in all.iter().zip(flagged) {
         let one = Share { passing: usize::from(*passes), all: 1 };
@@ -75,10 +74,10 @@ impl Share {
 }
 
 impl Parsed {
-    /// The proven rules that flag some kernel of it.
-    fn refused_by<'m>(&self, memory: &'m Memory, target: Target) -> Vec<&'m LearnedRule> {
-        let context = self.context(target);
-        flagging(memory, &context)
+    /// Whether a proven rule flags some kernel of it.
+    #[must_use]
+    pub fn is_refused_by(&self, memory: &Memory, target: Target) -> bool {
+        !flagging(memory, &self.context(target)).is_empty()
     }
 }
 

@@ -3,6 +3,7 @@
 mod import;
 mod learn;
 mod prove;
+mod stored;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -4,11 +4,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+use super::stored;
+use crate::adapt::synthesize::tasks;
 use crate::adapt::{self, Court, Oracle, Parsed, Program, Said, learn, merged};
 use crate::api::Target;
 use crate::clock;
 use crate::rules::learned::{LearnedRule, Origin};
 use crate::store::{Accepted, Failure, Store};
+
+/// So many kernels are made up that learned rules must let pass.
+const TASKS: usize = 200;
 
 /// Arguments of `memory learn`.
 #[derive(Debug, clap::Args)]
@@ -40,8 +45,11 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     writeln!(out, "{} files: {} kernels are refused, {} compile", files.len(), refused.len(), taken.len())?;
     store.keep_failures(refused.iter().copied())?;
     store.keep_accepted(taken.iter().copied())?;
-    let (failures, sound) = stored(store, oracle.release())?;
     let target = Target::of(oracle.release().parse()?);
+    let (failures, mut sound) = (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
+    let count = failures.len();
+    let (failures, known) = stored::unexplained(&oracle, &store.memory()?, failures, target);
+    sound.extend(compiling(&oracle, &failures, args.seed));
     let lessons = learn(&oracle, &failures, &sound, target, args.seed);
     let found = merged(&oracle, lessons.learned, &failures, target);
     let from = args.paths.first().map_or_else(|| "editor".to_owned(), |path| path.display().to_string());
@@ -55,46 +63,33 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
         origin: Origin::Learned(from),
     };
     let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
+    let rules = stored::undisproved(store, oracle.release(), target, rules)?;
     let codes = store.add_rules(&rules)?;
     for (rule, code) in rules.iter().zip(&codes) {
         writeln!(out, "{code}  {}", rule.plain_sentence())?;
     }
     if codes.is_empty() {
-        let count = failures.len();
         writeln!(
             out,
-            "Nothing new was learned from {count} kernels that Triton refused; a rule takes three that are alike."
+            "Nothing new was learned from {count} kernels that Triton refused. Of {known} it is known why; a rule takes three \
+             others that are alike."
         )?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn short(path: &str) -> String {
-    Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
+/// Further programs that compile: the relatives of the failures, and kernels that are made up. Without them what a store with few kernels does
+/// not know would pass for wrong.
+fn compiling(oracle: &Oracle, failures: &[adapt::Failure], seed: u64) -> Vec<Parsed> {
+    let relatives = failures.iter().filter_map(|failure| failure.passing.clone());
+    let mut programs: Vec<Program> = relatives.chain(tasks(TASKS, seed).into_iter().map(|task| task.program)).collect();
+    programs.sort();
+    programs.dedup();
+    let verdicts = oracle.verdicts(&programs);
+    let taken = programs.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_accepted());
+    taken.map(|(program, _)| Parsed::new(&program.text)).collect()
 }
 
-/// What the store holds of a release: failures, and kernels that compile.
-pub(super) fn stored(store: &Store, release: &str) -> anyhow::Result<(Vec<adapt::Failure>, Vec<Parsed>)> {
-    let (mut failures, mut sound) = (Vec::new(), Vec::new());
-    store.each_failure(None, &mut |kept| {
-        let failure = kept.failure;
-        if failure.triton == release {
-            failures.push(adapt::Failure {
-                origin: format!("{} {}", failure.source, failure.kernel),
-                passing: failure.relative.map(|text| Program::new(text, failure.kernel.clone())),
-                program: Program::new(failure.text, failure.kernel),
-                failing: adapt::Failing {
-                    kind: failure.error.kind,
-                    message: failure.error.message,
-                    span: failure.place.map(|(start, end)| crate::syntax::Span::new(start, end)),
-                },
-            });
-        }
-    })?;
-    store.each_accepted(&mut |kernel| {
-        if kernel.triton == release {
-            sound.push(Parsed::new(&kernel.text));
-        }
-    })?;
-    Ok((failures, sound))
+fn short(path: &str) -> String {
+    Path::new(path).file_name().map_or_else(|| path.to_owned(), |name| name.to_string_lossy().into_owned())
 }

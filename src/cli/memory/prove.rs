@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use super::learn::stored;
+use super::stored;
 use crate::adapt::{Evidence, Judgement, Oracle, Parsed, gather, judged};
 use crate::api::{Target, Version};
 use crate::cli::FOUND;
@@ -38,14 +38,21 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let oracle = Oracle::start(args.python.clone(), jobs)?;
     let version: Version = oracle.release().parse()?;
-    let (mut failures, mut sound) = stored(store, oracle.release())?;
+    let (mut failures, mut sound) =
+        (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
     let made = gather(&oracle, TASKS, CHANGES, SEED);
     failures.extend(made.failures);
     sound.extend(made.passing.iter().map(|program| Parsed::new(&program.text)));
+    let undisproved = stored::undisproved(store, oracle.release(), Target::of(version), rules.clone())?;
     let evidence = Evidence { failures: &failures, sound: &sound, target: Target::of(version) };
     let judgements = oracle.share(&rules, |asker, rule| judged(asker, rule, evidence));
     let mut is_sound = true;
-    for (rule, Judgement { state, why, failures }) in rules.iter().zip(judgements) {
+    for (rule, mut judgement) in rules.iter().zip(judgements) {
+        if judgement.state == State::Promoted && undisproved.iter().all(|one| one.code != rule.code) {
+            judgement.state = State::Demoted;
+            "it flags a kernel of yours that compiles".clone_into(&mut judgement.why);
+        }
+        let Judgement { state, why, failures } = judgement;
         writeln!(
             out,
             "{}  {:9}  {}\n    {}",
