@@ -1,5 +1,5 @@
 ((binary_operator
-  left: (_)
-  operator: "|"
-  right: (_) @p3) @here
-  (#kind? @p3 "float"))
+  left: (_) @p1
+  operator: "^"
+  right: (_)) @here
+  (#kind? @p1 "float"))

@@ -3,9 +3,8 @@
   arguments: (argument_list
     . (_) @p3
     . (_) @p4
-    . (_) @p5 .)) @here
+    . (_) .)) @here
   (#api? @p1 "tl.load")
   (#kind? @p3 "pointer")
   (#kind? @p3 "scalar")
-  (#kind? @p4 "block")
-  (#not-same-dtype? @p4 @p5))
+  (#kind? @p4 "block"))

@@ -19,6 +19,5 @@
   (#kind? @p5 "scalar")
   (#eq? @p7 "1")
   (#eq? @p9 "0")
-  (#kind? @p11 "scalar")
   (#not-constexpr? @p11)
   (#eq? @p13 "0"))

@@ -10,5 +10,4 @@
   (#kind? @p4 "pointer")
   (#kind? @p4 "scalar")
   (#kind? @p6 "int")
-  (#kind? @p7 "pointer")
-  (#kind? @p7 "scalar"))
+  (#kind? @p7 "pointer"))

@@ -1,13 +1,11 @@
 ((call
   function: (_) @p1
   arguments: (argument_list
-    . (_) @p3
+    . (identifier) @p3
     (keyword_argument
       name: (_) @p5
-      value: (unary_operator
-        operator: "-"
-        argument: (_) @p8)))) @here
+      value: (_) @p6))) @here
   (#api? @p1 "tl.sum")
   (#rank? @p3 "1")
   (#eq? @p5 "axis")
-  (#eq? @p8 "2"))
+  (#eq? @p6 "1"))

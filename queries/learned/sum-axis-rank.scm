@@ -4,8 +4,10 @@
     . (_) @p3
     (keyword_argument
       name: (_) @p5
-      value: (_) @p6))) @here
+      value: (unary_operator
+        operator: "-"
+        argument: (_) @p8)))) @here
   (#api? @p1 "tl.sum")
   (#rank? @p3 "1")
   (#eq? @p5 "axis")
-  (#eq? @p6 "2"))
+  (#eq? @p8 "2"))

@@ -2,7 +2,8 @@
   function: (_) @p1
   arguments: (argument_list
     . (tuple
-      . (_) @p4 .)
+      . (_)
+      . (_) @p5 .)
     (_))) @here
   (#api? @p1 "tl.zeros")
-  (#not-constexpr? @p4))
+  (#not-constexpr? @p5))

@@ -19,6 +19,8 @@ pub(super) fn forms(ground: &Ground<'_>, span: Span, tl: &str, sizes: &[String])
     if is_plain {
         values.extend(TYPES.iter().map(|element| format!("({value}).to({tl}{element})")));
         values.push(format!("({value}) != 0"));
+        // Of a pointer: to other elements.
+        values.push(format!("({value}).to({tl}pointer_type({tl}int64))"));
         values.push(format!("{tl}expand_dims({value}, 0)"));
         values.push(format!("{tl}sum({value}, 0)"));
         values.push(format!("({value}, {value})"));

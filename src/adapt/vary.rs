@@ -42,7 +42,7 @@ pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number:
         // A condition of a value is about its forms; what else may stand there is of less interest.
         let is_of_value = matches!(step, Step::Condition(at, condition) if !matches!(shape.parts[at].conditions.get(condition), Some(Condition::Text(_))));
         forms.truncate(if is_of_value { FORMS } else { LOOKS / 2 });
-        found.extend(forms.into_iter().chain(others.into_iter().take(LOOKS)));
+        found.extend(alternating(others.into_iter().take(LOOKS), forms.into_iter()));
     }
     found.into_iter().map(|text| ground.program.with(text)).collect()
 }
@@ -50,6 +50,18 @@ pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number:
 /// At most so many texts with other words, and with other forms of a value, are looked at for one step and example.
 const LOOKS: usize = 8;
 const FORMS: usize = 24;
+
+/// One of each in turn: neither takes the room of the other.
+fn alternating(mut one: impl Iterator<Item = String>, mut other: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found = Vec::new();
+    loop {
+        let (first, second) = (one.next(), other.next());
+        if first.is_none() && second.is_none() {
+            return found;
+        }
+        found.extend(first.into_iter().chain(second));
+    }
+}
 
 /// The same in an order in which neighbours, which are alike, are apart.
 fn spread(all: Vec<String>) -> Vec<String> {

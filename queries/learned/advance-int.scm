@@ -1,7 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (_)
-    . (identifier) @p4 .)) @here
-  (#api? @p1 "tl.advance")
-  (#kind? @p4 "int"))

@@ -1,3 +1,0 @@
-((attribute
-  object: (_) @p1) @here
-  (#kind? @p1 "tuple"))

@@ -1,6 +1,0 @@
-((binary_operator
-  left: (_) @p1
-  operator: "+"
-  right: (_) @p7) @here
-  (#kind? @p1 "dtype")
-  (#kind? @p7 "block"))

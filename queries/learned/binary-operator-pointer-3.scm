@@ -1,5 +1,0 @@
-((binary_operator
-  left: (_) @p1
-  operator: "/"
-  right: (_)) @here
-  (#kind? @p1 "pointer"))

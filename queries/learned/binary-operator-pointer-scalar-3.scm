@@ -1,9 +1,0 @@
-((binary_operator
-  left: (_) @p1
-  operator: "<<"
-  right: (binary_operator
-    left: (_) @p7
-    operator: "+"
-    right: (identifier))) @here
-  (#kind? @p1 "pointer")
-  (#kind? @p7 "scalar"))

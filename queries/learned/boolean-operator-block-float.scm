@@ -1,0 +1,6 @@
+((boolean_operator
+  left: (identifier) @p1
+  operator: "and"
+  right: (identifier) @p3) @here
+  (#kind? @p1 "block")
+  (#kind? @p3 "float"))

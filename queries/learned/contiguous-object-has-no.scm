@@ -1,0 +1,3 @@
+((attribute
+  object: (_)) @p0 @here
+  (#api? @p0 "tl.tensor.contiguous"))

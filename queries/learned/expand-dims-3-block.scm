@@ -1,8 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (identifier) @p3
-    . (_) @p4 .)) @here
-  (#api? @p1 "tl.expand_dims")
-  (#kind? @p3 "block")
-  (#eq? @p4 "3"))

@@ -1,0 +1,3 @@
+((if_statement
+  condition: (identifier) @p1) @here
+  (#kind? @p1 "block"))

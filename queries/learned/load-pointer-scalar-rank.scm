@@ -1,9 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (_) @p3
-    . (_) @p4 .)) @here
-  (#api? @p1 "tl.load")
-  (#kind? @p3 "pointer")
-  (#kind? @p3 "scalar")
-  (#rank? @p4 "1"))

@@ -1,8 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (identifier)
-    . (_) @p4 .)) @here
-  (#api? @p1 "tl.max_contiguous")
-  (#kind? @p4 "scalar")
-  (#not-constexpr? @p4))

@@ -1,8 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (identifier)
-    . (_) @p4 .)) @here
-  (#api? @p1 "tl.maximum")
-  (#kind? @p4 "pointer")
-  (#kind? @p4 "scalar"))

@@ -1,8 +1,0 @@
-((conditional_expression
-  . (identifier) @p1
-  . (_)
-  . (_) @p4 .) @here
-  (#kind? @p1 "block")
-  (#dtype? @p1 "fp32")
-  (#kind? @p4 "float")
-  (#eq? @p4 "0.0"))

@@ -1,7 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (_) @p3 .)) @here
-  (#api? @p1 "tl.sigmoid")
-  (#dtype? @p3 "fp16")
-  (#rank? @p3 "1"))

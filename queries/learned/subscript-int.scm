@@ -1,0 +1,5 @@
+((subscript
+  value: (_)
+  subscript: (_)
+  . subscript: (_) @p3) @here
+  (#kind? @p3 "int"))

@@ -1,0 +1,4 @@
+((subscript
+  value: (_)
+  subscript: (ellipsis)
+  . subscript: (_)) @here)

@@ -1,0 +1,10 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_)
+    (keyword_argument
+      name: (_) @p5
+      value: (_) @p6))) @here
+  (#api? @p1 "tl.sum")
+  (#eq? @p5 "axis")
+  (#kind? @p6 "tuple"))

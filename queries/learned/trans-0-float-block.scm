@@ -1,9 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (_) @p3
-    . (_) @p4 .)) @here
-  (#api? @p1 "tl.trans")
-  (#kind? @p3 "float")
-  (#kind? @p3 "block")
-  (#eq? @p4 "0"))

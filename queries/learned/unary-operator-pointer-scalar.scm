@@ -1,5 +1,0 @@
-((unary_operator
-  operator: "~"
-  argument: (_) @p2) @here
-  (#kind? @p2 "pointer")
-  (#kind? @p2 "scalar"))

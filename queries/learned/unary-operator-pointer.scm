@@ -1,0 +1,4 @@
+((unary_operator
+  operator: "~"
+  argument: (_) @p2) @here
+  (#kind? @p2 "pointer"))

@@ -1,0 +1,4 @@
+((while_statement
+  condition: (_) @p1
+  alternative: (_)) @here
+  (#not-constexpr? @p1))

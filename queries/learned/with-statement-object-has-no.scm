@@ -1,1 +1,0 @@
-((with_statement) @here)
