@@ -7,6 +7,7 @@ use super::failure::{Failure, Signature};
 use super::generalize::{Found, Generalizer, Spot};
 use super::oracle::{Asker, Oracle};
 use super::program::Program;
+use super::shape::Condition;
 use super::synthesize::mixed;
 use super::unify::STRONG;
 use crate::api::Target;
@@ -41,6 +42,37 @@ pub struct Learned {
     pub failures: Vec<usize>,
     /// How many of them are independent.
     pub independent: usize,
+}
+
+/// What holds other statements: the cause may be among them, where no pattern looks.
+const WITH_BODY: &[&str] = &["for_statement", "while_statement", "if_statement", "with_statement", "try_statement"];
+/// What stands in every kernel, and is wrong for something else than its kind.
+const COMMON: &[&str] = &[
+    "attribute",
+    "call",
+    "subscript",
+    "identifier",
+    "binary_operator",
+    "comparison_operator",
+    "boolean_operator",
+    "unary_operator",
+    "not_operator",
+    "assignment",
+    "augmented_assignment",
+    "tuple",
+    "return_statement",
+    "expression_statement",
+];
+
+impl Learned {
+    /// Whether it says what is wrong. Of many kernels that compile some would disprove it else; where there are few, nothing does.
+    #[must_use]
+    pub fn stands_alone(&self) -> bool {
+        let kind = self.shape.parts[0].kind.as_deref().unwrap_or_default();
+        let mut conditions = self.shape.present().flat_map(|at| &self.shape.parts[at].conditions);
+        let says_what = conditions.any(|condition| matches!(condition, Condition::Holds { .. }));
+        !WITH_BODY.contains(&kind) && (says_what || !COMMON.contains(&kind))
+    }
 }
 
 /// What learning found.

@@ -51,7 +51,8 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let (failures, known) = stored::unexplained(&oracle, &store.memory()?, failures, target);
     sound.extend(compiling(&oracle, &failures, args.seed));
     let lessons = learn(&oracle, &failures, &sound, target, args.seed);
-    let found = merged(&oracle, lessons.learned, &failures, target);
+    let mut found = merged(&oracle, lessons.learned, &failures, target);
+    found.retain(adapt::Learned::stands_alone);
     let from = args.paths.first().map_or_else(|| "editor".to_owned(), |path| path.display().to_string());
     let court = Court {
         oracle: &oracle,
