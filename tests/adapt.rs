@@ -23,6 +23,10 @@ use warpsmith::syntax::Source;
 /// How many percent of the programs that a release rejects the shipped memory flags by itself, at least.
 const PERCENT: usize = 30;
 
+fn python() -> PathBuf {
+    std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()
+}
+
 /// The codes of proven rules, shown or not, that flag a program on a release.
 fn flagging(memory: &Memory, source: &Source, target: Target) -> Vec<String> {
     let module = Module::build(source);
@@ -68,8 +72,7 @@ fn the_shipped_memory_agrees_with_nine_releases() {
 /// What a few tasks teach: the same each time, and nothing that a kernel of theirs disproves.
 #[test]
 fn learning_is_the_same_each_time() {
-    let python: PathBuf =
-        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let python = python();
     let texts: Vec<String> = (0..2).map(|_| write(&learned(python.clone()), Patterns::Inside)).collect();
     assert!(texts[0].contains("state = \"promoted\""), "something is learned: {}", texts[0]);
     assert_eq!(texts[0], texts[1]);
@@ -78,8 +81,7 @@ fn learning_is_the_same_each_time() {
 /// A rule that somebody planted: its example fails, but so does not all that it flags.
 #[test]
 fn a_wrong_rule_is_never_promoted() {
-    let python: PathBuf =
-        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let python = python();
     let oracle = Oracle::start(python, 2).unwrap();
     let gathered = gather(&oracle, 8, 25, 5);
     let sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
@@ -116,8 +118,7 @@ fn a_wrong_rule_is_never_promoted() {
 /// A candidate of a search that does not compile is kept with what it was made of; what was not changed is not asked about.
 #[test]
 fn what_a_search_saw_refused_is_kept_with_its_parent() {
-    let python: PathBuf =
-        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let python = python();
     let kernel = |name: &str, statement: &str| {
         format!("# warpsmith: signature x=*fp32 n=i32\n@triton.jit\ndef {name}(x, n):\n    {statement}\n\n\n")
     };
@@ -141,8 +142,7 @@ fn what_a_search_saw_refused_is_kept_with_its_parent() {
 /// `WARPSMITH_FAILURES` says how many there are, `WARPSMITH_BINARY` names a release build: `docs/results/adapt.md` has what came of it.
 #[test]
 fn many_stored_failures_are_distilled() {
-    let python: PathBuf =
-        std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into();
+    let python = python();
     let count: Option<usize> = std::env::var("WARPSMITH_FAILURES").ok().and_then(|count| count.parse().ok());
     let folder = tempfile::tempdir().unwrap();
     let oracle = Oracle::start(python.clone(), 2).unwrap();

@@ -71,7 +71,7 @@ mod tests {
     fn texts() -> (Vec<String>, usize) {
         let (program, parsed) = (Program::new(TEXT, "k"), Parsed::new(TEXT));
         let at = TEXT.rfind("x)").unwrap_or_default();
-        let ground = Ground { program: &program, parsed: &parsed };
+        let ground = Ground::new(&program, &parsed);
         (forms(&ground, Span::new(at, at + 1), "tl.", &["B".to_owned()]), at)
     }
 

@@ -86,7 +86,7 @@ impl Generalizer<'_, '_, '_> {
             examples.push(Example { text: spot.parsed.source.text(), probe, node });
         }
         let first = unify(&examples)?;
-        let ground = |spot: &'s Spot<'s>| Ground { program: &spot.failure.program, parsed: spot.parsed };
+        let ground = |spot: &'s Spot<'s>| Ground::new(&spot.failure.program, spot.parsed);
         let grounds: Vec<Ground<'_>> = spots.iter().map(ground).collect();
         for round in 0..ROUNDS {
             let found = self.narrowed(&first, &grounds, spots)?;

@@ -13,6 +13,23 @@ use crate::syntax::Span;
 pub(crate) struct Ground<'a> {
     pub(crate) program: &'a Program,
     pub(crate) parsed: &'a Parsed,
+    /// The compile-time parameters that the comment gives whole numbers.
+    numbers: Vec<(String, i64)>,
+}
+
+impl<'a> Ground<'a> {
+    pub(crate) fn new(program: &'a Program, parsed: &'a Parsed) -> Self {
+        let request = program.request(false);
+        let all = request.iter().flat_map(|request| &request.constexprs);
+        let numbers = all.filter_map(|(name, value)| Some((name.clone(), value.as_i64()?))).collect();
+        Self { program, parsed, numbers }
+    }
+
+    /// As what the kernel knows the language, such as `tl.`.
+    fn language(&self) -> Option<String> {
+        let kernel = self.parsed.module.kernel(&self.program.kernel)?;
+        self.parsed.module.language_name(kernel, "")
+    }
 }
 
 const LITERALS: &[&str] = &["1", "2.0", "None", "True", "\"text\"", "(1, 2)", "16", "0"];
@@ -78,17 +95,14 @@ fn other_forms(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec
         && !part.is_token
         && !matches!(part.field.as_deref(), Some("attribute" | "name" | "function" | "left"))
         && !matches!(part.kind.as_deref(), Some("argument_list" | "keyword_argument"));
-    let kernel = ground.parsed.module.kernel(&ground.program.kernel).filter(|_| is_value);
-    let language = kernel.and_then(|kernel| ground.parsed.module.language_name(kernel, ""));
+    let language = ground.language().filter(|_| is_value);
     language.map(|tl| forms(ground, span, &tl, &sizes(ground))).unwrap_or_default()
 }
 
 /// The compile-time parameters that may be sizes of tiles.
 fn sizes(ground: &Ground<'_>) -> Vec<String> {
-    let request = ground.program.request(false);
-    let all = request.iter().flat_map(|request| &request.constexprs);
     let is_size = |value: i64| value > 1 && value.count_ones() == 1;
-    all.filter(|(_, value)| value.as_i64().is_some_and(is_size)).map(|(name, _)| name.clone()).collect()
+    ground.numbers.iter().filter(|(_, value)| is_size(*value)).map(|(name, _)| name.clone()).collect()
 }
 
 /// Texts in which all open parts are something else, by chance.
@@ -183,8 +197,7 @@ fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Ve
     let mut found = Vec::new();
     let kernel = ground.parsed.module.kernel(&ground.program.kernel);
     if field == Some("function") {
-        let language = kernel.and_then(|kernel| ground.parsed.module.language_name(kernel, ""));
-        let language = language.unwrap_or_else(|| "tl.".to_owned());
+        let language = ground.language().unwrap_or_else(|| "tl.".to_owned());
         found.extend(MEMBERS.iter().map(|member| format!("{language}{member}")));
         found.extend(owned(&["min", "range", "len", "print", "float"]));
         return found;
@@ -215,8 +228,7 @@ fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Ve
         given.retain(|text| text.contains([' ', '[']) && text.len() < 60);
         found.extend(given.into_iter().take(3).map(|text| format!("({text})")));
     }
-    let language = kernel.and_then(|kernel| ground.parsed.module.language_name(kernel, ""));
-    if let Some(tl) = language {
+    if let Some(tl) = ground.language() {
         // Tiles of one element are taken where others are not.
         found.push(format!("{tl}zeros((1,), {tl}float32)"));
         found.push(format!("{tl}arange(0, 16)"));
@@ -229,9 +241,7 @@ fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Ve
 
 /// The sizes that the comment gives: what fits to what the kernel has.
 fn constants(ground: &Ground<'_>) -> Vec<String> {
-    let request = ground.program.request(false);
-    let values = request.iter().flat_map(|request| request.constexprs.values());
-    let mut found: Vec<String> = values.filter_map(|value| value.as_i64()).map(|value| value.to_string()).collect();
+    let mut found: Vec<String> = ground.numbers.iter().map(|(_, value)| value.to_string()).collect();
     found.sort();
     found.dedup();
     found

@@ -1,6 +1,6 @@
 //! What the store holds for learning: so much of it as is compared, however much there is.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::adapt::{self, Oracle, Parsed, Program, Signature};
 use crate::api::Target;
@@ -62,16 +62,13 @@ pub(super) fn unexplained(
     let explained =
         oracle.share(&failures, |_, failure| Parsed::new(&failure.program.text).is_refused_by(memory, target));
     let count = explained.iter().filter(|is_explained| **is_explained).count();
-    let mut groups: Vec<(Signature, Vec<adapt::Failure>)> = Vec::new();
+    let mut by_signature: BTreeMap<Signature, Vec<adapt::Failure>> = BTreeMap::new();
     for (failure, _) in failures.into_iter().zip(explained).filter(|(_, is_explained)| !is_explained) {
-        let signature = Signature::of(&failure.failing);
-        match groups.iter_mut().find(|(one, _)| *one == signature) {
-            Some((_, group)) => group.push(failure),
-            None => groups.push((signature, vec![failure])),
-        }
+        by_signature.entry(Signature::of(&failure.failing)).or_default().push(failure);
     }
-    groups.sort_by_key(|(_, group)| std::cmp::Reverse(group.len()));
-    (groups.into_iter().take(AT_ONCE).flat_map(|(_, group)| group).collect(), count)
+    let mut groups: Vec<Vec<adapt::Failure>> = by_signature.into_values().collect();
+    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
+    (groups.into_iter().take(AT_ONCE).flatten().collect(), count)
 }
 
 /// The rules that flag none of all the kernels that compile.
