@@ -25,6 +25,9 @@ pub(crate) enum Mode {
 const PAGES: &str = "docs/src/rules";
 /// The manifest of the extension for VS Code, some of which is generated.
 const MANIFEST: &str = "editors/vscode/package.json";
+/// How a report looks, in the extension as in the page that `warpsmith report` writes.
+const STYLE: &str = "editors/vscode/media/report.css";
+const PAGE_STYLE: &str = "src/explore/report/page.css";
 /// The command whose output is the README's picture. The version is named so that it is the same on every machine.
 const PICTURED: [&str; 6] = ["check", "examples/mistakes.py", "--triton-version", "3.6.0", "--color", "always"];
 
@@ -79,6 +82,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let version =
         package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml has no version")?;
     add(MANIFEST, vscode::manifest(&manifest, &settings::schema(), version.trim_matches('"'))?);
+    add(STYLE, std::fs::read_to_string(root.join(PAGE_STYLE)).context(PAGE_STYLE)?);
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());
     add("docs/src/skills.md", skills_page());

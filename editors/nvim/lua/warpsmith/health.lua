@@ -64,6 +64,8 @@ function M.check()
       else
         vim.health.ok(text)
       end
+      local device = answer.result.device or {}
+      vim.health.info("GPU: " .. (known(device.name) or known(device.message) or "still looking"))
     end
   end
 end
