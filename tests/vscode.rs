@@ -2,7 +2,7 @@
 //!
 //! VS Code and the extension's packages are brought to the machine from npm, a browser from Debian's archive unless there is one,
 //! once, below `target/`. Where that is not possible the tests fail and say so, unless `WARPSMITH_SKIP_VSCODE=1` is set. Pictures
-//! of the sessions are left in `target/tmp/vscode-shots/`.
+//! of the sessions are left in `target/tmp/vscode-shots/`; `PICTURES=$PWD/editors/vscode/media/pictures` renews those of the README.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
@@ -101,12 +101,12 @@ impl Project {
         project
     }
 
-    /// The same, with a Python that has Triton, and a search that soon ends and changes the launch alone.
-    fn with_python() -> Self {
+    /// The same, with a Python that has Triton, and a search that ends after so many candidates and changes the launch alone.
+    fn with_python(candidates: usize) -> Self {
         let project = Self::new();
         let python = std::env::var("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
         let settings = format!(
-            "python = '{python}'\n[compiler]\ntarget = 'cuda:90'\n[optimize]\ncandidates = 8\nparallel = 2\nrewrites = false\n"
+            "python = '{python}'\n[compiler]\ntarget = 'cuda:90'\n[optimize]\ncandidates = {candidates}\nparallel = 2\nrewrites = false\n"
         );
         fs::write(project.path("warpsmith.toml"), settings).unwrap();
         project
@@ -216,13 +216,19 @@ fn vscode_finds_the_server_elsewhere() {
 
 #[test]
 fn vscode_compiles_inspects_records_and_optimizes() {
-    Project::with_python().suite("optimizing", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]);
+    Project::with_python(8).suite("optimizing", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]);
 }
 
 /// By mouse and keyboard, from a mistake to an applied offer.
 #[test]
-#[ignore = "its waits are too short for a machine that does other work: run it alone, with `--ignored`"]
 fn a_session_in_the_workbench() {
-    let project = Project::with_python();
+    let project = Project::with_python(8);
     drop(project.run("session", "session.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]));
+}
+
+/// A panel that shows what a search does, from its first candidate to an applied offer, and after the window was loaded again.
+#[test]
+fn a_search_is_drawn_while_it_goes_on() {
+    let project = Project::with_python(24);
+    drop(project.run("panel", "panel.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]));
 }

@@ -1,8 +1,11 @@
-// The extension as one file, and with `--tests` its tests as another.
+// The extension as one file, the page of its panel as another, and with `--tests` its tests as a third.
 import { build } from "esbuild";
 
 const common = { bundle: true, platform: "node", target: "node20", format: "cjs", external: ["vscode"], logLevel: "warning" };
 await build({ ...common, entryPoints: ["src/extension.ts"], outfile: "dist/extension.js", minify: true });
+// The page of a search runs in a browser, by itself.
+const browser = { platform: "browser", target: "es2022", format: "iife" };
+await build({ ...common, ...browser, entryPoints: ["webview/main.ts"], outfile: "dist/search.js", minify: true });
 if (process.argv.includes("--tests")) {
   await build({ ...common, entryPoints: ["test/index.ts"], outfile: "dist/test.js", sourcemap: "inline" });
 }

@@ -164,8 +164,7 @@ impl Terminal {
 impl Observer for Terminal {
     fn progress(&self, progress: &Progress) {
         self.bar.set_position((progress.fraction * 100.0) as u64);
-        let best = progress.best.map_or_else(String::new, |best| format!(", best {best:.2}×"));
-        self.bar.set_message(format!("{}{best}", progress.message));
+        self.bar.set_message(progress.to_string());
     }
 
     fn cancelled(&self) -> bool {

@@ -122,7 +122,7 @@ impl Run<'_> {
         };
         let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
         let (seconds, change) = (self.seconds(), candidate.describe());
-        self.journal.write(&Entry::Confirmed(Confirmed { seconds, change, speedup: speedup.clone(), refused, checks }));
+        self.note(&Entry::Confirmed(Confirmed { seconds, change, speedup: speedup.clone(), refused, checks }));
         Ok(speedup)
     }
 

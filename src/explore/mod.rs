@@ -24,13 +24,14 @@ mod speedup;
 mod surrogate;
 mod tree;
 
+use std::fmt;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 pub use history::{Past, State, history};
 pub use journal::{JournalError, runs};
-pub use report::{Confirmation, Refusal, Report, Tried};
+pub use report::{CallTimes, Changed, Confirmation, Detail, Refusal, Report, Tried};
 pub use resume::resumable;
 pub use speedup::{CallSpeedup, Speedup};
 
@@ -123,12 +124,44 @@ pub struct Progress {
     pub fraction: f64,
     /// Best verified speedup so far.
     pub best: Option<f64>,
+    /// Seconds of the budget that are spent, and that there are, once they count.
+    pub seconds: Option<(f64, f64)>,
+    /// Candidates that were judged.
+    pub candidates: usize,
+}
+
+impl Progress {
+    /// Something before the budget counts.
+    #[must_use]
+    pub fn before(message: impl Into<String>) -> Self {
+        Self { message: message.into(), fraction: 0.0, best: None, seconds: None, candidates: 0 }
+    }
+}
+
+impl fmt::Display for Progress {
+    /// `exploring · 12/60 s · 1.40× · 14 candidates`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if let Some((spent, budget)) = self.seconds {
+            write!(f, " · {:.0}/{budget:.0} s", spent.floor())?;
+        }
+        if let Some(best) = self.best {
+            write!(f, " · {best:.2}×")?;
+        }
+        match self.candidates {
+            0 => Ok(()),
+            1 => f.write_str(" · 1 candidate"),
+            more => write!(f, " · {more} candidates"),
+        }
+    }
 }
 
 /// Who watches a search and may stop it. Called from the thread that runs it.
 pub trait Observer: Sync {
     /// Something happened.
     fn progress(&self, progress: &Progress);
+    /// The report of a run that goes on has changed, for those who draw it.
+    fn noted(&self, _report: &Report, _changed: Changed) {}
     /// Whether to stop; asked often.
     fn cancelled(&self) -> bool;
     /// Whether the user's program may be run once to record a workload; the question is for them.
@@ -195,5 +228,20 @@ pub fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, O
     match &request.work {
         Work::Measure(run) => remeasure::remeasure(request, run, observer),
         Work::Search | Work::GoOn(_) => run::optimize(request, observer),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Progress;
+
+    #[test]
+    fn progress_is_said_as_far_as_it_is_known() {
+        let mut progress = Progress::before("starting Python");
+        assert_eq!(progress.to_string(), "starting Python");
+        (progress.message, progress.seconds, progress.candidates) = ("exploring".to_owned(), Some((12.9, 60.0)), 1);
+        assert_eq!(progress.to_string(), "exploring · 12/60 s · 1 candidate");
+        (progress.best, progress.candidates) = (Some(1.4), 14);
+        assert_eq!(progress.to_string(), "exploring · 12/60 s · 1.40× · 14 candidates");
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn target(
         may_run: &|question| {
             let may = observer.confirm(question);
             let message = "recording a workload".to_owned();
-            observer.progress(&Progress { message, fraction: 0.0, best: None });
+            observer.progress(&Progress::before(message));
             may
         },
         going: &|| !observer.cancelled(),

@@ -36,7 +36,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
     let started = Evaluator::start_beside(&request.python, within, &waiting, || target(&before, observer, kernels));
     let (bench, target) =
         started.map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error })?;
-    observer.progress(&Progress { message: "measuring".to_owned(), fraction: 0.5, best: None });
+    observer.progress(&Progress { fraction: 0.5, ..Progress::before("measuring") });
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
     let write = |name: &str, text: &str| {
         let path = scratch.path().join(name);

@@ -10,7 +10,7 @@ use super::propose::Search;
 use super::run::{Run, failed};
 use super::speedup::on_calls;
 use super::tree::{Fate, Id};
-use super::{OptimizeError, Outcome, Request, Subject, Work};
+use super::{OptimizeError, Outcome, Report, Request, Subject, Work};
 use crate::clock::now_milliseconds;
 use crate::evaluate::{Measured, Reason, title};
 use crate::protocol::{Environment, Workload};
@@ -27,14 +27,17 @@ pub(super) struct Earlier {
 }
 
 impl Earlier {
-    /// The journal of a run: a new one, or that of the run to go on with, with what it holds.
+    /// The journal of a run and what it says: a new one, or that of the run to go on with, with what it holds.
     pub(super) fn journal(
         request: &Request,
         target: &Target,
         environment: &Environment,
-    ) -> Result<(Journal, Option<Self>), OptimizeError> {
+    ) -> Result<(Journal, Report, Option<Self>), OptimizeError> {
         let Work::GoOn(run) = &request.work else {
-            return Ok((Journal::begin(&request.workspace, &target.name, begun(request, target, environment)), None));
+            let begun = begun(request, target, environment);
+            let journal = Journal::begin(&request.workspace, &target.name, begun.clone());
+            let report = Report::from_entries(journal.run.clone(), &[Entry::Begun(begun)]);
+            return Ok((journal, report, None));
         };
         let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;
         let Some(Entry::Begun(first)) = entries.first() else { return Err(failed("the run has no beginning")) };
@@ -52,7 +55,8 @@ impl Earlier {
         let mut journal = Journal::append(&request.workspace, &run).map_err(|error| failed(error.to_string()))?;
         let seconds = entries.iter().filter_map(seconds).fold(0.0, f64::max);
         journal.write(&Entry::Resumed { at: now_milliseconds(), seconds });
-        Ok((journal, Some(Self { entries, seconds })))
+        let report = Report::from_entries(run, &entries);
+        Ok((journal, report, Some(Self { entries, seconds })))
     }
 }
 
@@ -128,6 +132,14 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Writes something down, and shows it to who watches.
+    pub(super) fn note(&mut self, entry: &Entry) {
+        self.journal.write(entry);
+        if let Some(changed) = self.report.note(entry) {
+            self.observer.noted(&self.report, changed);
+        }
+    }
+
     fn remember(&mut self, came: &Came) {
         if came.remembered {
             self.remembered += 1;
@@ -158,7 +170,7 @@ impl Run<'_> {
         let times = (!measured.is_empty()).then(|| Measured::sum_of_times(measured));
         let twin = !measured.is_empty() && measured.iter().all(|one| one.twin);
         self.twins += usize::from(twin);
-        self.journal.write(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin }));
+        self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin }));
     }
 
     /// Writes down how the run ended.
@@ -172,9 +184,9 @@ impl Run<'_> {
             speedup: offer.map(|offer| offer.speedup.clone()),
         };
         for id in std::mem::take(&mut self.left_over) {
-            self.journal.write(&Entry::GivenUp { id });
+            self.note(&Entry::GivenUp { id });
         }
-        self.journal.write(&Entry::Ended(ended));
+        self.note(&Entry::Ended(ended));
     }
 
     pub(super) fn seconds(&self) -> f64 {

@@ -20,7 +20,7 @@ use super::refusals::Refusals;
 use super::resume::Earlier;
 use super::speedup::{on_calls, rough};
 use super::tree::{Fate, Id};
-use super::{Observer, OptimizeError, Outcome, Progress, Request};
+use super::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request};
 use crate::adapt;
 use crate::api;
 use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Profiles, Reason, SetAtEnd, Task, Verdict, can_judge};
@@ -75,6 +75,8 @@ pub(super) struct Run<'a> {
     /// Of those that were to be confirmed and are no offer: what was changed, and why.
     pub(super) objections: Vec<(String, String)>,
     pub(super) journal: Journal,
+    /// What the journal says so far.
+    pub(super) report: Report,
     /// Candidates of a run that goes on, which were being judged when it ended, and those whose judge died.
     pub(super) again: VecDeque<Proposal>,
     /// Who was judged twice.
@@ -96,7 +98,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let started = Evaluator::start_beside(&request.python, within, &waiting, || {
         let target = target(request, observer, kernels)?;
         can_turn(request, &module, &target)?;
-        observer.progress(&Progress { message: "starting Python".to_owned(), fraction: 0.0, best: None });
+        observer.progress(&Progress::before("starting Python"));
         Ok(target)
     });
     let stopped = |error| if observer.cancelled() { OptimizeError::Cancelled } else { error };
@@ -104,7 +106,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
     bench.owns(scratch.path());
     let refusals = Refusals::of(request, &target.workloads);
-    let (journal, earlier) = Earlier::journal(request, &target, &bench.environment())?;
+    let (journal, report, earlier) = Earlier::journal(request, &target, &bench.environment())?;
     let run = Run {
         request,
         observer,
@@ -126,6 +128,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         at_floor: None,
         objections: Vec::new(),
         journal,
+        report,
         again: VecDeque::new(),
         retried: HashSet::new(),
         restarts: 0,
@@ -154,7 +157,7 @@ pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Opti
     };
     let is_next = ticket.wait(|before| {
         let others = if before == 1 { "another search".to_owned() } else { format!("{before} other searches") };
-        observer.progress(&Progress { message: format!("waiting for {others}"), fraction: 0.0, best: None });
+        observer.progress(&Progress::before(format!("waiting for {others}")));
         !observer.cancelled()
     });
     if is_next { Ok(Some(ticket)) } else { Err(OptimizeError::Cancelled) }
@@ -220,6 +223,7 @@ impl Run<'_> {
         if let Some(earlier) = earlier {
             self.restore(earlier, &mut search)?;
         }
+        self.observer.noted(&self.report, Changed::All);
         self.search(&original, &mut search)?;
         let offer = self.confirm_best(&original, &search)?;
         let outcome = self.outcome(offer, &search);
@@ -242,7 +246,14 @@ impl Run<'_> {
     }
 
     pub(super) fn tell(&self, message: String) {
-        self.observer.progress(&Progress { message, fraction: self.spent().min(1.0), best: self.best });
+        let budget = self.request.settings.optimize.budget;
+        self.observer.progress(&Progress {
+            message,
+            fraction: self.spent().min(1.0),
+            best: self.best,
+            seconds: Some((self.seconds(), budget)),
+            candidates: self.evaluated,
+        });
     }
 
     /// Keeps the device busy until the search's share of the budget is spent or nothing is left to try.
@@ -255,6 +266,7 @@ impl Run<'_> {
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
             let _ends = SetAtEnd(is_over);
+            self.tell("exploring".to_owned());
             let (mut flying, mut is_ahead) = (0, false);
             let counted = self.count(scope, original, is_over)?;
             loop {
@@ -335,7 +347,7 @@ impl Run<'_> {
         let choice = if self.chooses() { search.choose() } else { None };
         // Where nobody knows anything else, a choice may still be made of what there is.
         let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose())?;
-        self.journal.write(&Entry::Made(search.made(proposal.id)));
+        self.note(&Entry::Made(search.made(proposal.id)));
         Some(proposal)
     }
 
@@ -396,7 +408,7 @@ impl Run<'_> {
         search.measured(id, on_calls(&measured));
         self.came(id, fate, refused, &measured, false);
         self.evaluated += 1;
-        self.tell(format!("{} candidates", self.evaluated));
+        self.tell("exploring".to_owned());
     }
 
     /// One of which nothing can be said: through no fault of its own it is judged once more.
@@ -412,7 +424,7 @@ impl Run<'_> {
             return self.again.push_back(Proposal { id, text });
         }
         search.forget(id);
-        self.journal.write(&Entry::GivenUp { id });
+        self.note(&Entry::GivenUp { id });
         self.undecided.get_or_insert(why);
     }
 

@@ -11,6 +11,7 @@ use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
 use super::event::{Event, Events, Reply};
 use super::feature::Question;
+use super::search;
 use super::status::Status;
 
 /// How files end that say something about settings and interpreters.
@@ -48,6 +49,11 @@ impl Backend {
     /// `warpsmith/status`
     pub(super) async fn status(&self, _: Value) -> Result<Status> {
         self.ask(Event::Status).await
+    }
+
+    /// `warpsmith/search`
+    pub(super) async fn search(&self, question: search::Question) -> Result<Value> {
+        self.ask(|reply| Event::AboutRun(question, reply)).await
     }
 
     /// `$/setTrace`: what is logged is set by `WARPSMITH_LOG`.

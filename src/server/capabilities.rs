@@ -60,6 +60,8 @@ pub(super) struct Client {
     pub(super) refreshes_hints: bool,
     /// It takes `warpsmith/status`.
     pub(super) takes_status: bool,
+    /// It takes `warpsmith/search`.
+    pub(super) takes_search: bool,
     /// It can be told to ask for code lenses again.
     pub(super) refreshes_lenses: bool,
 }
@@ -110,6 +112,7 @@ impl Client {
             label_offsets: signature.parameter_information.unwrap_or_default().label_offset_support == Some(true),
             no_active_parameter: signature.no_active_parameter_support == Some(true),
             symbol_trees: symbols.hierarchical_document_symbol_support == Some(true),
+            takes_search: capabilities.experimental.as_ref().is_some_and(|own| own["warpsmithSearch"] == true),
             takes_status: capabilities.experimental.as_ref().is_some_and(|own| own["warpsmithStatus"] == true),
             refreshes_hints: workspace.inlay_hint.unwrap_or_default().refresh_support == Some(true),
             refreshes_lenses: workspace.code_lens.unwrap_or_default().refresh_support == Some(true),

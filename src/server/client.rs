@@ -11,6 +11,7 @@ use tower_lsp::gen_lsp_types as lsp;
 use super::event::{Event, Events};
 use super::optimize::Asked;
 use super::progress::{self, State};
+use super::search::{self, Feed};
 use super::settings::SECTION;
 use super::status::{Status, StatusNotification};
 
@@ -47,6 +48,8 @@ pub(super) enum Call {
     Register(Vec<lsp::Registration>),
     /// Show the progress of a job until the sender of its states is gone.
     Progress { job: String, title: String, states: watch::Receiver<State> },
+    /// Tell of a search until it has ended.
+    Search { job: String, feed: Arc<Feed> },
     /// Ask before the user's program is run; the answer goes to the search that waits for it.
     Confirm { text: String, answer: std::sync::mpsc::Sender<bool> },
     /// Ask how a search is to be made.
@@ -116,6 +119,9 @@ pub(super) async fn run(client: tower_lsp::Client, mut receiver: Receiver, event
             Call::Progress { job, title, states } => {
                 tokio::spawn(progress::show(client.clone(), job, title, states));
             }
+            Call::Search { job, feed } => {
+                tokio::spawn(search::tell(client.clone(), job, feed));
+            }
             question => {
                 tokio::spawn(ask(client.clone(), question, events.clone()));
             }
@@ -175,7 +181,8 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             };
             Event::OfferApplied(job, result)
         }
-        Call::Publish(_) | Call::Show(..) | Call::Status(_) | Call::Progress { .. } => return, // told in order by `run`
+        // Told in order by `run`.
+        Call::Publish(_) | Call::Show(..) | Call::Status(_) | Call::Progress { .. } | Call::Search { .. } => return,
     };
     let _ = events.send(answer);
 }

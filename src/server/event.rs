@@ -7,6 +7,7 @@ use tower_lsp::jsonrpc;
 
 use super::feature::Question;
 use super::optimize::Asked;
+use super::search;
 use super::status::Status;
 use crate::compiler::Heard;
 use crate::evaluate::Devices;
@@ -66,6 +67,8 @@ pub(super) enum Event {
     Command(lsp::ExecuteCommandParams, Reply<Option<Value>>),
     /// It is asked how the server is.
     Status(Reply<Status>),
+    /// It is asked what is known of a run.
+    AboutRun(search::Question, Reply<Value>),
     /// The user stopped something whose progress is shown.
     CancelProgress(lsp::ProgressToken),
 

@@ -41,6 +41,7 @@ mod progress;
 mod record;
 mod remember;
 mod report;
+mod search;
 mod semantic_tokens;
 mod settings;
 mod signature_help;
@@ -108,6 +109,7 @@ where
     .custom_method("window/workDoneProgress/cancel", Backend::cancel_progress)
     .custom_method("$/setTrace", Backend::set_trace)
     .custom_method(status::METHOD, Backend::status)
+    .custom_method(search::METHOD, Backend::search)
     .custom_method(framing::MALFORMED, Backend::malformed)
     .finish();
     let for_owner = events.clone();

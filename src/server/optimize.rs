@@ -23,6 +23,7 @@ use super::owner::Owner;
 use super::progress::Watcher;
 use super::record::RECORD;
 use super::report::REPORT;
+use super::search::Teller;
 use super::survey::RESOURCES;
 use super::unit::Unit;
 use super::{offer, to_lsp};
@@ -143,7 +144,12 @@ impl Owner {
             return Ok(None);
         }
         let cancelled = Arc::new(AtomicBool::new(false));
-        let (watcher, states) = Watcher::new(Arc::clone(&cancelled), self.client.clone());
+        let (mut watcher, states) = Watcher::new(Arc::clone(&cancelled), self.client.clone());
+        if self.capabilities.takes_search && !asked.measure {
+            let (teller, feed) = Teller::new(&unit.uri, &subject, request.settings.optimize.budget);
+            watcher.teller = Some(teller);
+            self.client.send(Call::Search { job: id.clone(), feed });
+        }
         if self.capabilities.progress {
             let what = if asked.measure { "Measuring" } else { "Optimizing" };
             let title = format!("{what} {name}");
@@ -194,6 +200,9 @@ impl Owner {
             let result = result.unwrap_or_else(|panic| {
                 Err(OptimizeError::Failed(format!("the search crashed, which is a bug: {}", panic_text(&*panic))))
             });
+            if let Some(teller) = &watcher.teller {
+                teller.end(&result);
+            }
             watcher.end(match &result {
                 Ok(outcome) => &outcome.summary,
                 Err(OptimizeError::Cancelled) => "stopped",
@@ -271,7 +280,7 @@ impl Owner {
             let edits = offer::rebase(job.unit.source.text(), &offer.edits, &job.spans(), now.source.text())?;
             let (part, lsp_edits) = to_lsp::edits(&now, &edits, self.encoding)?;
             let edit = if confirm {
-                to_lsp::annotated_edit(&part.uri, part.version, lsp_edits, &label, offer::description(offer))
+                to_lsp::annotated_edit(&part.uri, part.version, lsp_edits, &label, offer::description(offer), id)
             } else {
                 to_lsp::workspace_edit(&self.capabilities, &part.uri, part.version, lsp_edits)
             };

@@ -223,6 +223,7 @@ impl Owner {
             Event::CodeAction(params, reply) => answer(reply, || Ok(Some(self.code_actions(&params)))),
             Event::Question(question) => self.answer_question(question),
             Event::Status(reply) => answer(reply, || Ok(self.status())),
+            Event::AboutRun(question, reply) => self.answer_about_run(question, reply),
             Event::Command(params, reply) if params.command == INSPECT => self.inspect(params, reply),
             Event::Command(params, reply) => answer(reply, || self.command(params)),
             Event::CancelProgress(token) => {
@@ -274,6 +275,7 @@ impl Owner {
         let memory = (self.tools.memory)();
         self.take_memory(memory);
         self.capabilities.takes_status |= options.status;
+        self.capabilities.takes_search |= options.search;
         self.settings.set_initial(options.settings, options.interpreter);
         self.folders = match params.workspace_folders_initialize_params.workspace_folders {
             Some(lsp::WorkspaceFolders::WorkspaceFolderList(folders)) => {
@@ -444,10 +446,15 @@ impl Owner {
 
     /// The root of the workspace of a unit: its workspace folder, else the folder that it is in.
     pub(super) fn root_of(&self, unit: &Unit) -> PathBuf {
-        let workspace = self.workspace_of(&unit.uri).or(self.folders.first().filter(|_| unit.path.is_none()));
+        self.root_at(&unit.uri, unit.path.as_deref())
+    }
+
+    /// The same of a document that may not be open.
+    pub(super) fn root_at(&self, uri: &lsp::Uri, path: Option<&Path>) -> PathBuf {
+        let workspace = self.workspace_of(uri).or(self.folders.first().filter(|_| path.is_none()));
         workspace
             .and_then(from_lsp::path)
-            .or_else(|| Some(unit.path.as_deref()?.parent()?.to_path_buf()))
+            .or_else(|| Some(path?.parent()?.to_path_buf()))
             .unwrap_or_else(|| PathBuf::from("."))
     }
 

@@ -9,7 +9,8 @@ use tokio::sync::watch;
 use tower_lsp::gen_lsp_types as lsp;
 
 use super::client::{Call, Calls};
-use crate::explore::{Observer, Progress};
+use super::search::Teller;
+use crate::explore::{Changed, Observer, Progress, Report};
 
 /// At most ten reports a second.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -33,13 +34,15 @@ pub(super) struct Watcher {
     states: watch::Sender<State>,
     cancelled: Arc<AtomicBool>,
     client: Calls,
+    /// Where the client draws the search.
+    pub(super) teller: Option<Teller>,
 }
 
 impl Watcher {
     /// A watcher that stops the search once `cancelled` is set, and the states that it will see.
     pub(super) fn new(cancelled: Arc<AtomicBool>, client: Calls) -> (Self, watch::Receiver<State>) {
         let (states, receiver) = watch::channel(State::Begun);
-        (Self { states, cancelled, client }, receiver)
+        (Self { states, cancelled, client, teller: None }, receiver)
     }
 
     /// Says in a few words how the search ended.
@@ -51,6 +54,15 @@ impl Watcher {
 impl Observer for Watcher {
     fn progress(&self, progress: &Progress) {
         self.states.send_replace(State::Running(progress.clone()));
+        if let Some(teller) = &self.teller {
+            teller.progress(progress);
+        }
+    }
+
+    fn noted(&self, report: &Report, changed: Changed) {
+        if let Some(teller) = &self.teller {
+            teller.noted(report, changed);
+        }
     }
 
     fn cancelled(&self) -> bool {
@@ -82,11 +94,7 @@ pub(super) async fn show(client: tower_lsp::Client, job: String, title: String, 
     while states.changed().await.is_ok() {
         let state = states.borrow_and_update().clone();
         let State::Running(state) = state else { continue };
-        let message = match state.best {
-            Some(best) => format!("{} (best so far {best:.2}×)", state.message),
-            None => state.message,
-        };
-        progress.report_with_message(message, percentage(state.fraction), None).await;
+        progress.report_with_message(state.to_string(), percentage(state.fraction), None).await;
         tokio::time::sleep(PERIOD).await;
     }
     let last = states.borrow().clone();

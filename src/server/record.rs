@@ -145,8 +145,7 @@ impl Owner {
         let memory = self.resolved(&unit).settings.memory.clone();
         let (record, events, job) = (Arc::clone(&self.tools.record), self.events.clone(), id.clone());
         let work = move || {
-            let message = "the program runs".to_owned();
-            watcher.progress(&Progress { message, fraction: 0.0, best: None });
+            watcher.progress(&Progress::before("the program runs"));
             let result = catch_unwind(AssertUnwindSafe(|| record(&to_record, &|| !watcher.cancelled())));
             let result = result.unwrap_or_else(|panic| {
                 let why = format!("it crashed, which is a bug: {}", panic_text(&*panic));

@@ -221,19 +221,22 @@ pub(super) struct Options {
     pub(super) interpreter: Option<PathBuf>,
     /// Whether the client takes `warpsmith/status`: `status: true`.
     pub(super) status: bool,
+    /// Whether it takes `warpsmith/search`: `search: true`.
+    pub(super) search: bool,
 }
 
 /// Reads `initializationOptions`.
 pub(super) fn options(value: Option<Value>) -> Options {
     let Some(Value::Object(mut options)) = value else {
-        return Options { settings: Value::Null, trusted: true, interpreter: None, status: false };
+        return Options { settings: Value::Null, trusted: true, interpreter: None, status: false, search: false };
     };
     let interpreter = interpreter(&Value::Object(options.clone())).flatten();
     options.remove(INTERPRETER);
-    let status = options.remove("status") == Some(Value::Bool(true));
+    let mut takes = |what: &str| options.remove(what) == Some(Value::Bool(true));
+    let (status, search) = (takes("status"), takes("search"));
     let trusted = options.remove("workspaceTrusted") != Some(Value::Bool(false));
     let settings = options.remove("settings").unwrap_or(Value::Object(options));
-    Options { settings, trusted, interpreter, status }
+    Options { settings, trusted, interpreter, status, search }
 }
 
 /// What an object says of the interpreter that was chosen: a path, or a list that begins with one. `null` takes it back.

@@ -1,4 +1,4 @@
-//! `warpsmith/status`: how the compiler tier is, for editors that show it.
+//! `warpsmith/status`: how the compiler tier is and which device there is, for editors that show it.
 
 use std::path::PathBuf;
 
@@ -9,6 +9,7 @@ use super::client::Call;
 use super::owner::Owner;
 use super::settings::Place;
 use crate::compiler;
+use crate::evaluate::Devices;
 
 /// The name of the notification and of the request.
 pub(super) const METHOD: &str = "warpsmith/status";
@@ -17,6 +18,15 @@ pub(super) const METHOD: &str = "warpsmith/status";
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
     compiler: CompilerStatus,
+    device: DeviceStatus,
+}
+
+/// What kernels are measured on. Both are `None` as long as it is looked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct DeviceStatus {
+    name: Option<String>,
+    /// Why there is none.
+    message: Option<String>,
 }
 
 /// How the compiler tier is.
@@ -58,7 +68,29 @@ impl lsp::Notification for StatusNotification {
 impl Owner {
     /// How the server is.
     pub(super) fn status(&mut self) -> Status {
-        Status { compiler: self.compiler_status() }
+        Status { compiler: self.compiler_status(), device: self.device_status() }
+    }
+
+    /// The devices of this machine, several of a kind as one.
+    fn device_status(&self) -> DeviceStatus {
+        match &self.devices {
+            None => DeviceStatus::default(),
+            Some(Devices::Missing(why)) => DeviceStatus { name: None, message: Some(why.clone()) },
+            Some(Devices::Found(devices)) => {
+                let mut names: Vec<(&str, usize)> = Vec::new();
+                for device in devices {
+                    match names.iter_mut().find(|(name, _)| *name == device.name) {
+                        Some((_, count)) => *count += 1,
+                        None => names.push((&device.name, 1)),
+                    }
+                }
+                let said = names.into_iter().map(|(name, count)| match count {
+                    1 => name.to_owned(),
+                    more => format!("{more} × {name}"),
+                });
+                DeviceStatus { name: Some(said.collect::<Vec<_>>().join(", ")), message: None }
+            }
+        }
     }
 
     fn compiler_status(&mut self) -> CompilerStatus {

@@ -53,15 +53,16 @@ pub(super) fn workspace_edit(
     }
 }
 
-/// The same, under an annotation that the user must confirm.
+/// The same, under an annotation that the user must confirm, with the name of the job that asks.
 pub(super) fn annotated_edit(
     uri: &lsp::Uri,
     version: i32,
     edits: Vec<lsp::TextEdit>,
     label: &str,
     description: String,
+    job: &str,
 ) -> lsp::WorkspaceEdit {
-    let annotation_id = "offer".to_owned();
+    let annotation_id = job.to_owned();
     let annotation = lsp::ChangeAnnotation {
         label: label.to_owned(),
         needs_confirmation: Some(true),

@@ -1,11 +1,15 @@
 //! From the first request to the end of the process.
 
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::harness::{BAD, Setup};
+use warpsmith::evaluate::{Device, Devices};
+use warpsmith::server::Tools;
+
+use crate::harness::{BAD, Setup, machine};
 
 #[test]
 fn says_what_it_is_and_what_it_can() {
@@ -136,4 +140,28 @@ fn nothing_but_the_protocol_goes_to_standard_output_and_logs_go_to_standard_erro
     let document = client.open("a.py", BAD);
     client.published(&document);
     client.wait_for_log("a client is there");
+}
+
+/// It takes a moment to look for devices; whoever shows the status is told when they are known.
+#[test]
+fn the_status_names_the_device_or_why_there_is_none() {
+    let named = |name: &str| Device { name: name.to_owned(), capability: (9, 0), uuid: String::new() };
+    let two = Devices::Found(vec![named("Test GPU"), named("Test GPU")]);
+    for (devices, expected) in [
+        (Devices::Found(vec![named("Test GPU")]), json!({ "name": "Test GPU", "message": null })),
+        (two, json!({ "name": "2 × Test GPU", "message": null })),
+        (Devices::Missing("no driver".to_owned()), json!({ "name": null, "message": "no driver" })),
+    ] {
+        let tools = Tools { devices: Arc::new(move || devices.clone()), ..machine() };
+        let options = json!({ "settings": { "select": ["L002"] }, "status": true });
+        let mut client = Setup::new().options(options).tools(tools).start();
+        let is_known = |message: &Value| {
+            message["method"] == "warpsmith/status"
+                && message["params"]["device"] != json!({ "name": null, "message": null })
+        };
+        let told = client.wait("the device", is_known)["params"]["device"].take();
+        assert_eq!(told, expected);
+        assert_eq!(client.request("warpsmith/status", json!({}))["device"], expected);
+        client.stop_ignoring("warpsmith/status");
+    }
 }

@@ -23,5 +23,6 @@ mod optimize;
 mod ordering;
 mod record;
 mod resources;
+mod search;
 mod searches;
 mod settings;

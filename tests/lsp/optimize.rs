@@ -280,7 +280,8 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
         let since = Instant::now();
         while since.elapsed() < Duration::from_millis(550) {
             let fraction = since.elapsed().as_secs_f64() / 0.55;
-            observer.progress(&Progress { message: "trying BLOCK=128".to_owned(), fraction, best: Some(1.5) });
+            let (message, seconds) = ("exploring".to_owned(), Some((12.9, 60.0)));
+            observer.progress(&Progress { message, fraction, best: Some(1.5), seconds, candidates: 14 });
             std::thread::yield_now();
         }
         let summary = "nothing is faster".to_owned();
@@ -298,7 +299,7 @@ fn progress_is_reported_at_most_ten_times_a_second_and_says_the_best() {
     let job = start(&mut client, &document);
     accept_progress(&mut client, &job);
     let report = client.notification("$/progress")["value"].take();
-    assert_eq!(report["message"], "trying BLOCK=128 (best so far 1.50×)");
+    assert_eq!(report["message"], "exploring · 12/60 s · 1.50× · 14 candidates");
     assert!(report["percentage"].as_u64().unwrap() <= 100);
     let (message, reports) = end_of_progress(&mut client);
     assert!(reports <= 7, "{reports} reports in half a second");

@@ -10,8 +10,8 @@ source=$root/editors/vscode
 mkdir -p "$build/source"
 cd "$build/source"
 
-rm -rf src test media dist server
-cp -r "$source"/{src,test,media,package.json,package-lock.json,tsconfig.json,build.mjs,.vscodeignore} .
+rm -rf src webview test media dist server
+cp -r "$source"/{src,webview,test,media,package.json,package-lock.json,tsconfig.json,build.mjs,.vscodeignore} .
 cp "$source"/{README.md,CHANGELOG.md,LICENSE.txt} "$root"/LICENSE-* .
 # Installed again only when other packages are wanted.
 if ! cmp -s package-lock.json node_modules/.installed; then

@@ -27,6 +27,9 @@ const PAGES: &str = "docs/src/rules";
 const MANIFEST: &str = "editors/vscode/package.json";
 /// What Mason would hold, which names the version.
 const MASON: &str = "editors/nvim/mason/package.yaml";
+/// How a report looks, in the extension as in the page that `warpsmith report` writes.
+const STYLE: &str = "editors/vscode/media/report.css";
+const PAGE_STYLE: &str = "src/explore/report/page.css";
 /// The command whose output is the README's picture. The version is named so that it is the same on every machine.
 const PICTURED: [&str; 6] = ["check", "examples/mistakes.py", "--triton-version", "3.6.0", "--color", "always"];
 
@@ -84,6 +87,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add(MANIFEST, vscode::manifest(&manifest, &settings::schema(), version)?);
     add("editors/nvim/lua/warpsmith/version.lua", neovim_version(version));
     add(MASON, mason_package(&std::fs::read_to_string(root.join(MASON)).context(MASON)?, version));
+    add(STYLE, std::fs::read_to_string(root.join(PAGE_STYLE)).context(PAGE_STYLE)?);
     add("docs/src/rules.md", rule_list());
     add("docs/src/settings.md", settings_page());
     add("docs/src/skills.md", skills_page());

@@ -3,6 +3,7 @@ import * as vscode from "vscode";
 import { DocumentSymbolRequest, type CodeAction, type DocumentSymbol } from "vscode-languageclient/node";
 import { argument, cursor, take, whyNot } from "./actions";
 import type { Job, Jobs } from "./jobs";
+import type { Searches } from "./search/searches";
 import type { Session } from "./session";
 import type { StatusItem } from "./status";
 
@@ -55,8 +56,16 @@ async function stop(session: Session, jobs: Jobs): Promise<void> {
   else if (all.length === 0) void vscode.window.showInformationMessage("Warpsmith: nothing runs that could be stopped.");
 }
 
+/** What the commands are about, beside the server. */
+export interface Shown {
+  status: StatusItem;
+  jobs: Jobs;
+  searches: Searches;
+  log: vscode.OutputChannel;
+}
+
 /** How all is, with what can be done about it. */
-async function showStatus(session: Session, status: StatusItem, jobs: Jobs, log: vscode.OutputChannel): Promise<void> {
+async function showStatus(session: Session, { status, jobs, searches, log }: Shown): Promise<void> {
   const server = session.server;
   const reason = await whyNot(session);
   const lines = [...status.lines(), ...(reason === undefined ? [] : [`Optimizing this kernel: ${reason}`])];
@@ -70,6 +79,7 @@ async function showStatus(session: Session, status: StatusItem, jobs: Jobs, log:
     ...told,
     ...(server ? [{ label: `Server: ${server.path}`, description: `from ${server.from}`, run: () => undefined }] : []),
     separator,
+    ...(searches.all().length > 0 ? [{ label: "$(graph) Show the search", run: () => vscode.commands.executeCommand("warpsmith.showSearch") }] : []),
     ...stops,
     { label: "$(pulse) What works on this machine", run: () => doctor(session) },
     { label: "$(output) Show the log", run: () => log.show() },
@@ -90,7 +100,8 @@ function doctor(session: Session): void {
   terminal.show();
 }
 
-export function registerCommands(session: Session, status: StatusItem, jobs: Jobs, log: vscode.OutputChannel): vscode.Disposable[] {
+export function registerCommands(session: Session, shown: Shown): vscode.Disposable[] {
+  const { jobs, log } = shown;
   const search = (wanted: "plain" | "ask" | "resume" | "measure", none: string) => (): Promise<void> =>
     take(session, REWRITE, (action) => isSearch(action, wanted), none);
   const isReport = (action: CodeAction): boolean => action.command?.command === "warpsmith.report";
@@ -106,7 +117,7 @@ export function registerCommands(session: Session, status: StatusItem, jobs: Job
     recordWorkloadAgain: () => record(session, true),
     inspectKernel: () => inspect(session),
     showResources: () => resources(session),
-    showStatus: () => showStatus(session, status, jobs, log),
+    showStatus: () => showStatus(session, shown),
     doctor: () => doctor(session),
     restart: () => session.restart(),
     showLog: () => log.show(),

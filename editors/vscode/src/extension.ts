@@ -5,6 +5,8 @@ import { registerCommands } from "./commands";
 import { Jobs } from "./jobs";
 import { Offers } from "./offers";
 import { Interpreters } from "./python";
+import { Panels } from "./search/panels";
+import { Searches } from "./search/searches";
 import { Session } from "./session";
 import { Settings } from "./settings";
 import { StatusItem } from "./status";
@@ -13,6 +15,7 @@ import { StatusItem } from "./status";
 export interface Api {
   session: Session;
   status: StatusItem;
+  searches: Searches;
   /** Why the kernel at the cursor cannot be optimized. */
   whyNot(): Promise<string | undefined>;
   /** When the activation began, as `performance.now()` has it. */
@@ -27,15 +30,18 @@ export function activate(context: vscode.ExtensionContext): Api {
   const jobs = new Jobs();
   const status = new StatusItem(jobs);
   const offers = new Offers();
+  const searches = new Searches();
   const log = vscode.window.createOutputChannel("Warpsmith", "log");
   const trace = vscode.window.createOutputChannel("Warpsmith Trace");
   const settings = new Settings(context.extension, interpreters);
-  const started = new Session({ extension: context.extensionUri, interpreters, settings, jobs, status, offers, log, trace });
+  const extension = context.extensionUri;
+  const started = new Session({ extension, interpreters, settings, jobs, status, offers, searches, log, trace });
   session = started;
   // Nothing waits for it: the editor goes on, and so does the Python extension.
   const start = (): void => void started.restart().then(() => interpreters.load());
-  context.subscriptions.push(interpreters, jobs, status, offers, log, trace);
-  context.subscriptions.push(...registerCommands(started, status, jobs, log));
+  context.subscriptions.push(interpreters, jobs, status, offers, searches, log, trace);
+  context.subscriptions.push(new Panels(extension, started, searches, offers));
+  context.subscriptions.push(...registerCommands(started, { status, jobs, searches, log }));
   context.subscriptions.push(
     // A server of an environment is another one in another environment.
     interpreters.onDidChange(() => (started.server?.from === "environment" ? started.restart() : started.tellSettings())),
@@ -45,7 +51,7 @@ export function activate(context: vscode.ExtensionContext): Api {
     }),
   );
   start();
-  return { session: started, status, whyNot: () => whyNot(started), activated };
+  return { session: started, status, searches, whyNot: () => whyNot(started), activated };
 }
 
 export async function deactivate(): Promise<void> {

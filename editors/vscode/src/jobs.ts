@@ -8,10 +8,9 @@ export interface Job {
   title: string;
   /** What happens now, with the best speedup so far. */
   message: string;
-  /** Share of its time that is spent, in percent. */
-  percentage: number;
-  /** When it began, as `Date.now()` has it. */
+  /** When it began, and when its last report came, as `Date.now()` has it. */
   began: number;
+  heard: number;
 }
 
 export class Jobs implements vscode.Disposable {
@@ -28,8 +27,8 @@ export class Jobs implements vscode.Disposable {
       this.jobs.delete(token);
     } else {
       const title = value.kind === "begin" ? value.title : (known?.title ?? "");
-      const { message = known?.message ?? "", percentage = known?.percentage ?? 0 } = value;
-      this.jobs.set(token, { id: token, title, message, percentage, began: known?.began ?? Date.now() });
+      const { message = known?.message ?? "" } = value;
+      this.jobs.set(token, { id: token, title, message, began: known?.began ?? Date.now(), heard: Date.now() });
     }
     this.changed.fire();
     return true;
@@ -52,9 +51,11 @@ export class Jobs implements vscode.Disposable {
 
 /** What a status bar has room for. */
 export function inShort(job: Job): string {
-  const seconds = Math.round((Date.now() - job.began) / 1000);
+  const since = (time: number): number => Math.floor((Date.now() - time) / 1000);
+  // Of the budget, where there is one: what goes before it does not count.
+  const [, spent, budget] = /(\d+)\/(\d+) s/.exec(job.message) ?? [];
+  const seconds = spent === undefined ? since(job.began) : `${Math.min(Number(spent) + since(job.heard), Number(budget))}/${budget}`;
   const best = /([\d.]+)×/.exec(job.message)?.[1];
   const speedup = best === undefined ? "" : ` · ${Number(best).toFixed(1)}×`;
-  const share = job.percentage > 0 ? ` (${job.percentage} %)` : "";
-  return `${job.title} ${seconds} s${share}${speedup}`;
+  return `${job.title} ${seconds} s${speedup}`;
 }

@@ -9,13 +9,20 @@ const SCHEME = "warpsmith-offer";
 export class Offers implements vscode.TextDocumentContentProvider, vscode.Disposable {
   private readonly texts = new Map<string, string>();
   private readonly answers = new Map<string, (take: boolean) => void>();
+  /** Of each job whose offer is open, its text's address. */
+  private readonly open = new Map<string, string>();
+  private readonly changed = new vscode.EventEmitter<void>();
   private readonly registration: vscode.Disposable;
   private count = 0;
+
+  /** Fires when an offer is shown, and when it was answered. */
+  readonly onDidChange = this.changed.event;
 
   constructor() {
     // Above the diff: a message can be overlooked, or closed.
     const answer = (take: boolean) => (uri: vscode.Uri | undefined) => this.answers.get(uri?.toString() ?? "")?.(take);
     this.registration = vscode.Disposable.from(
+      this.changed,
       vscode.workspace.registerTextDocumentContentProvider(SCHEME, this),
       vscode.commands.registerCommand("warpsmith.applyOffer", answer(true)),
       vscode.commands.registerCommand("warpsmith.discardOffer", answer(false)),
@@ -24,6 +31,16 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
 
   provideTextDocumentContent(uri: vscode.Uri): string {
     return this.texts.get(uri.toString()) ?? "";
+  }
+
+  /** Whether what a job has found waits for an answer. */
+  has(job: string): boolean {
+    return this.answers.has(this.open.get(job) ?? "");
+  }
+
+  /** Takes what a job has found. */
+  take(job: string): void {
+    this.answers.get(this.open.get(job) ?? "")?.(true);
   }
 
   dispose(): void {
@@ -49,7 +66,9 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
     const annotations = Object.values(params.edit.changeAnnotations ?? {});
     if (annotations.some((annotation) => annotation.needsConfirmation)) {
       const about = annotations.map((annotation) => annotation.description).find((text) => text) ?? "";
-      if (!(await this.isTaken(document, edits, params.label ?? "A faster kernel", about))) return { applied: false };
+      // The annotation has the name of the job that asks.
+      const [job = ""] = Object.keys(params.edit.changeAnnotations ?? {});
+      if (!(await this.isTaken(job, document, edits, params.label ?? "A faster kernel", about))) return { applied: false };
       if (isStale()) return stale;
     }
     const edit = new vscode.WorkspaceEdit();
@@ -58,15 +77,20 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
   }
 
   /** Shows what would change, and asks. */
-  private async isTaken(document: vscode.TextDocument, edits: vscode.TextEdit[], label: string, about: string): Promise<boolean> {
+  private async isTaken(job: string, document: vscode.TextDocument, edits: vscode.TextEdit[], label: string, about: string): Promise<boolean> {
     this.count += 1;
     const offered = vscode.Uri.from({ scheme: SCHEME, path: document.uri.path, query: String(this.count) });
     const key = offered.toString();
     this.texts.set(key, changed(document, edits));
     try {
-      await vscode.commands.executeCommand("vscode.diff", document.uri, offered, label, { preview: false });
+      // Where the file is, and not over a panel that shows the search.
+      const viewColumn = vscode.window.visibleTextEditors.find((editor) => editor.document === document)?.viewColumn;
+      const options = { preview: false, viewColumn: viewColumn ?? vscode.ViewColumn.One };
+      await vscode.commands.executeCommand("vscode.diff", document.uri, offered, label, options);
       return await new Promise<boolean>((resolve) => {
         this.answers.set(key, resolve);
+        this.open.set(job, key);
+        this.changed.fire();
         const apply = "Apply";
         const discard = "Discard";
         const text = [label, about].filter(Boolean).join(". ");
@@ -85,6 +109,8 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
       const tabs = tabsOf(offered);
       if (tabs.length > 0) await vscode.window.tabGroups.close(tabs);
       this.answers.delete(key);
+      if (this.open.get(job) === key) this.open.delete(job);
+      this.changed.fire();
       this.texts.delete(key);
     }
   }

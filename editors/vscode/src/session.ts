@@ -8,6 +8,8 @@ import { showDocument } from "./documents";
 import type { Jobs } from "./jobs";
 import type { Offers } from "./offers";
 import type { Interpreters } from "./python";
+import type { Searches } from "./search/searches";
+import type { News } from "./search/types";
 import { findServer, sayMissing, type Server } from "./server";
 import type { Settings } from "./settings";
 import type { ServerStatus, StatusItem } from "./status";
@@ -33,6 +35,7 @@ export interface Parts {
   jobs: Jobs;
   status: StatusItem;
   offers: Offers;
+  searches: Searches;
   log: vscode.OutputChannel;
   trace: vscode.OutputChannel;
 }
@@ -88,6 +91,13 @@ export class Session {
     }
   }
 
+  /** Asks the server something that is its own. */
+  async ask<T>(method: string, params: unknown): Promise<T> {
+    const client = this.running;
+    if (!client) throw new Error("Warpsmith's server does not run.");
+    return client.sendRequest<T>(method, params);
+  }
+
   /** One change of the server after the other. */
   private then(change: () => Promise<void>): Promise<void> {
     this.stopping.abort();
@@ -119,7 +129,7 @@ export class Session {
   }
 
   private connect(server: Server): LanguageClient {
-    const { settings, jobs, status, offers, log, trace } = this.parts;
+    const { settings, jobs, status, offers, searches, log, trace } = this.parts;
     const start = async (): Promise<ChildProcess> => {
       this.process = spawn(server.path, ["serve"], { stdio: "pipe" });
       return this.process;
@@ -136,8 +146,12 @@ export class Session {
     client.registerFeature(PUSHED);
     offers.serve(client);
     client.onNotification("warpsmith/status", (told: ServerStatus) => status.setStatus(told));
+    client.onNotification("warpsmith/search", (news: News) => searches.take(news));
     client.onDidChangeState(({ newState }) => {
-      if (newState !== State.Running) jobs.clear();
+      if (newState !== State.Running) {
+        jobs.clear();
+        searches.clear();
+      }
       if (client === this.client) status.setServer(newState);
     });
     return client;

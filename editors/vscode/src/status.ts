@@ -11,6 +11,8 @@ export interface ServerStatus {
     triton: string | null;
     message: string | null;
   };
+  /** What kernels are measured on, or why there is nothing. Neither as long as it is looked for. */
+  device: { name: string | null; message: string | null };
 }
 
 export class StatusItem implements vscode.Disposable {
@@ -19,6 +21,7 @@ export class StatusItem implements vscode.Disposable {
   private clock: NodeJS.Timeout | undefined;
   private server: State | string = State.Starting;
   private compiler: ServerStatus["compiler"] | undefined;
+  private device: ServerStatus["device"] | undefined;
 
   constructor(private readonly jobs: Jobs) {
     this.item.name = "Warpsmith";
@@ -31,12 +34,13 @@ export class StatusItem implements vscode.Disposable {
   /** The server is in a state, or there is none for this reason. */
   setServer(server: State | string): void {
     this.server = server;
-    if (server !== State.Running) this.compiler = undefined;
+    if (server !== State.Running) this.compiler = this.device = undefined;
     this.show();
   }
 
   setStatus(status: ServerStatus): void {
     this.compiler = status.compiler;
+    this.device = status.device;
     this.show();
   }
 
@@ -48,6 +52,8 @@ export class StatusItem implements vscode.Disposable {
     const { state, python, triton, message } = this.compiler ?? { state: "idle" };
     lines.push(message ? `Compiler: ${message}` : `Compiler: ${state}`);
     if (python) lines.push(`Python: ${python}${triton ? `, Triton ${triton}` : ""}`);
+    const device = this.device?.name ?? this.device?.message;
+    lines.push(`GPU: ${device ?? "still looking"}`);
     if (!vscode.workspace.isTrusted) lines.push("The workspace is not trusted: findings only, nothing is run.");
     return lines;
   }

@@ -4,18 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use super::{Report, pictures, roofline};
 
-const STYLE: &str = "
-:root { color-scheme: light dark; --line: #8888; --good: #2a9d5c; --bad: #c8553d; --dim: #999; --accent: #3b6fd4 }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
-pre, code { font: 13px/1.45 ui-monospace, monospace } pre { overflow: auto; padding: .8rem; border: 1px solid var(--line) }
-table { border-collapse: collapse } th, td { border-bottom: 1px solid var(--line); padding: .25rem .7rem; text-align: left }
-td.number { text-align: right; font-variant-numeric: tabular-nums } .scroll { overflow: auto; max-height: 40rem }
-svg { max-width: none; font: 12px system-ui, sans-serif } svg text { fill: currentColor } svg path { fill: none; stroke: var(--line) }
-svg path.best { stroke: var(--accent); stroke-width: 2 } svg path.large { stroke-dasharray: 3 2 }
-.right, .after { fill: var(--good) } .wrong, .uncompiled { fill: var(--bad) } .open, .before { fill: var(--dim) } .start, .floor { fill: var(--accent) }
-svg path.roof { stroke: currentColor } svg path.then { stroke-dasharray: 2 3 }
-.add { color: var(--good) } .del { color: var(--bad) }
-";
+const STYLE: &str = include_str!("page.css");
 
 /// The page.
 pub(super) fn page(report: &Report) -> String {
@@ -31,13 +20,25 @@ pub(super) fn page(report: &Report) -> String {
                 @if let Some(diff) = &report.diff { h2 { "The change" } (coloured(diff)) }
                 h2 { "Best speedup over time" } (PreEscaped(pictures::progress(report)))
                 (tried(report))
+                (refusals(report))
                 (evidence(report))
-                h2 { "To run it again" }
-                @for command in report.again() { pre { (command) } }
+                (again(report))
             }
         }
     };
     page.into_string()
+}
+
+/// What of the page is no picture of the search itself.
+pub(super) fn sections(report: &Report) -> String {
+    html! { (calls(report)) (refusals(report)) (evidence(report)) (again(report)) }.into_string()
+}
+
+fn again(report: &Report) -> Markup {
+    html! {
+        h2 { "To run it again" }
+        @for command in report.again() { pre { (command) } }
+    }
 }
 
 fn head(report: &Report) -> Markup {
@@ -102,13 +103,19 @@ fn coloured(diff: &str) -> Markup {
     }
 }
 
-/// The tree, and why candidates failed.
+/// The tree.
 fn tried(report: &Report) -> Markup {
     let (right, wrong) = (report.count("right"), report.count("wrong"));
     html! {
         h2 { "What was tried" }
         p { (right) " candidates were right, " (wrong) " wrong, " (report.count("uncompiled")) " did not compile." }
         div.scroll { (PreEscaped(pictures::tree(report))) }
+    }
+}
+
+/// Why candidates failed.
+fn refusals(report: &Report) -> Markup {
+    html! {
         @if !report.refusals.is_empty() {
             table {
                 tr { th { "refused for" } th { "candidates" } th { "for example" } }

@@ -1,24 +1,27 @@
-//! What a run did, for people and programs: from its journal alone.
+//! What a run did, for people and programs: from its journal alone. While it goes on, the report grows with each line of it.
 
+mod detail;
 mod html;
 mod markdown;
 mod pictures;
 mod roofline;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use similar::TextDiff;
 
+use super::Subject;
 use super::candidate::describe;
-use super::journal::{Begun, Came, Confirmed, Entry, JournalError, Made, read};
+use super::journal::{Begun, Came, Confirmed, Ended, Entry, JournalError, Made, read};
 use super::speedup::Speedup;
-use super::tree::{Fate, Id, Step};
+use super::tree::{Fate, Step};
 use crate::clock::day;
 
+pub use detail::{CallTimes, Detail};
+
 /// A run.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Report {
     /// Its name: `softmax-3`.
     pub run: String,
@@ -26,6 +29,8 @@ pub struct Report {
     pub name: String,
     /// The file.
     pub file: PathBuf,
+    /// What of it was asked for.
+    pub subject: Subject,
     /// The day on which it began.
     pub date: String,
     /// Device and versions.
@@ -52,6 +57,22 @@ pub struct Report {
     pub refusals: Vec<Refusal>,
     /// Best speedup so far, by a few timings, after so many seconds.
     pub best: Vec<(f64, f64)>,
+    /// The file's text as it was.
+    #[serde(skip)]
+    text: String,
+}
+
+/// What of a report has changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Changed {
+    /// All of it.
+    All,
+    /// A candidate, by its place in [`Report::candidates`]: it is new, or it was judged.
+    Candidate(usize),
+    /// One of the best was measured again.
+    Confirmed,
+    /// It is over.
+    Ended,
 }
 
 /// A candidate.
@@ -111,83 +132,86 @@ impl Report {
         Ok(Self::from_entries(run, &entries))
     }
 
-    fn from_entries(run: String, entries: &[Entry]) -> Self {
-        let mut report = Self::begun(run, entries);
-        let mut places: BTreeMap<Id, usize> = BTreeMap::new();
-        let mut refusals: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    pub(super) fn from_entries(run: String, entries: &[Entry]) -> Self {
+        let mut report = Self::new(run);
         for entry in entries {
-            match entry {
-                Entry::Made(made) => {
-                    places.insert(made.id, report.candidates.len());
-                    report.candidates.push(Tried::of(made));
-                }
-                Entry::Came(came) => {
-                    report.seconds = report.seconds.max(came.seconds);
-                    let Some(tried) = places.get(&came.id).and_then(|&at| report.candidates.get_mut(at)) else {
-                        continue;
-                    };
-                    tried.came(came);
-                    if let Some((reason, evidence)) = &came.refused {
-                        refusals.entry(format!("{reason:?}")).or_insert((0, evidence.clone())).0 += 1;
-                    }
-                    report.gained(came);
-                }
-                Entry::Confirmed(confirmed) => report.confirmations.push(Confirmation::of(confirmed)),
-                Entry::Ended(ended) => {
-                    report.seconds = ended.seconds;
-                    report.summary = Some(ended.summary.clone());
-                    (report.change, report.speedup) = (ended.change.clone(), ended.speedup.clone());
-                    report.diff = ended.text.as_ref().map(|text| report.diff_to(entries, text));
-                }
-                _ => {}
+            report.note(entry);
+        }
+        report
+    }
+
+    fn new(run: String) -> Self {
+        Self { run, best: vec![(0.0, 1.0)], ..Self::default() }
+    }
+
+    /// Takes in the next line of the journal. Says what it has changed.
+    pub(super) fn note(&mut self, entry: &Entry) -> Option<Changed> {
+        match entry {
+            Entry::Begun(begun) => {
+                self.begun(begun);
+                Some(Changed::All)
             }
+            Entry::Made(made) => {
+                self.candidates.push(Tried::of(made));
+                Some(Changed::Candidate(self.candidates.len() - 1))
+            }
+            Entry::Came(came) => self.came(came).map(Changed::Candidate),
+            Entry::Confirmed(confirmed) => {
+                self.confirmations.push(Confirmation::of(confirmed));
+                Some(Changed::Confirmed)
+            }
+            Entry::Ended(ended) => {
+                self.ended(ended);
+                Some(Changed::Ended)
+            }
+            Entry::GivenUp { .. } | Entry::Resumed { .. } => None,
         }
-        report.refusals =
-            refusals.into_iter().map(|(reason, (count, example))| Refusal { reason, count, example }).collect();
-        report.refusals.sort_by_key(|refusal| std::cmp::Reverse(refusal.count));
-        report
     }
 
-    fn begun(run: String, entries: &[Entry]) -> Self {
-        let mut report = Self {
-            run,
-            name: String::new(),
-            file: PathBuf::new(),
-            date: String::new(),
-            environment: String::new(),
-            calls: Vec::new(),
-            budget: 0.0,
-            seconds: 0.0,
-            summary: None,
-            change: None,
-            speedup: None,
-            diff: None,
-            confirmations: Vec::new(),
-            candidates: Vec::new(),
-            refusals: Vec::new(),
-            best: vec![(0.0, 1.0)],
-        };
-        if let Some(Entry::Begun(Begun { name, file, at, environment, calls, budget, .. })) = entries.first() {
-            (report.name, report.file, report.calls) = (name.clone(), file.clone(), calls.clone());
-            (report.environment, report.budget) = (environment.clone(), *budget);
-            report.date = day(u64::try_from(at / 1000).unwrap_or(0));
-        }
-        report
+    fn begun(&mut self, begun: &Begun) {
+        let Begun { name, file, subject, text, at, environment, calls, budget, .. } = begun;
+        (self.name, self.file, self.subject) = (name.clone(), file.clone(), subject.clone());
+        (self.text, self.environment, self.calls) = (text.clone(), environment.clone(), calls.clone());
+        self.budget = *budget;
+        self.date = day(u64::try_from(at / 1000).unwrap_or(0));
     }
 
-    fn gained(&mut self, came: &Came) {
+    /// Gives the place of the candidate, if it is known.
+    fn came(&mut self, came: &Came) -> Option<usize> {
+        self.seconds = self.seconds.max(came.seconds);
+        // It is one of the last.
+        let place = self.candidates.iter().rposition(|tried| tried.id == came.id)?;
+        self.candidates[place].came(came);
+        if let Some((reason, evidence)) = &came.refused {
+            self.refused(format!("{reason:?}"), evidence);
+        }
         let best = self.best.last().map_or(1.0, |(_, best)| *best);
         if let Fate::Right(speedup) = came.fate
             && speedup > best
         {
             self.best.push((came.seconds, speedup));
         }
+        Some(place)
     }
 
-    fn diff_to(&self, entries: &[Entry], text: &str) -> String {
-        let Some(Entry::Begun(begun)) = entries.first() else { return String::new() };
+    fn refused(&mut self, reason: String, example: &str) {
+        match self.refusals.iter_mut().find(|refusal| refusal.reason == reason) {
+            Some(known) => known.count += 1,
+            None => self.refusals.push(Refusal { reason, count: 1, example: example.to_owned() }),
+        }
+        self.refusals.sort_by(|one, other| other.count.cmp(&one.count).then_with(|| one.reason.cmp(&other.reason)));
+    }
+
+    fn ended(&mut self, ended: &Ended) {
+        self.seconds = ended.seconds;
+        self.summary = Some(ended.summary.clone());
+        (self.change, self.speedup) = (ended.change.clone(), ended.speedup.clone());
+        self.diff = ended.text.as_ref().map(|text| self.diff_to(text));
+    }
+
+    fn diff_to(&self, text: &str) -> String {
         let name = self.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        TextDiff::from_lines(&begun.text, text).unified_diff().header(&name, &name).to_string()
+        TextDiff::from_lines(self.text.as_str(), text).unified_diff().header(&name, &name).to_string()
     }
 
     /// How many candidates came so far: `right`, `wrong`, `uncompiled`, `open`.
@@ -200,6 +224,12 @@ impl Report {
     #[must_use]
     pub fn html(&self) -> String {
         html::page(self)
+    }
+
+    /// The parts of that page that are of measurements: calls, bounds, refusals, checks. For pages that draw the rest themselves.
+    #[must_use]
+    pub fn sections(&self) -> String {
+        html::sections(self)
     }
 
     /// The same in Markdown, without pictures.

@@ -1,7 +1,7 @@
 use super::*;
 use crate::evaluate::{Counted, Reason};
 use crate::explore::candidate::Change;
-use crate::explore::journal::Ended;
+use crate::explore::tree::Id;
 
 fn made(id: Id, parent: Id, step: Step) -> Entry {
     let changes = vec![Change::Number { name: "B<1>".to_owned(), from: 64, to: 128 }];
@@ -119,4 +119,40 @@ fn a_run_that_was_stopped_says_how_to_go_on() {
     assert!(report.html().contains("warpsmith optimize --resume k-1"));
     assert!(report.markdown().contains("--resume"));
     assert_eq!((report.seconds, report.count("open")), (2.0, 2));
+}
+
+/// Whoever draws a run while it goes on sees at its end what its journal says.
+#[test]
+fn a_report_that_grows_says_what_has_changed() {
+    let mut report = Report::new("k-1".to_owned());
+    let changed: Vec<_> = entries().iter().map(|entry| report.note(entry)).collect();
+    let candidate = |place| Some(Changed::Candidate(place));
+    let made = [candidate(0), candidate(1), candidate(2), candidate(3)];
+    let told = [candidate(0), candidate(1), candidate(2)];
+    let ends = [Some(Changed::Confirmed), Some(Changed::Ended)];
+    assert_eq!(changed, [&[Some(Changed::All)], &made[..], &told, &ends].concat());
+    assert_eq!(report, Report::from_entries("k-1".to_owned(), &entries()));
+    assert_eq!(report.note(&Entry::GivenUp { id: 5 }), None);
+    assert_eq!(report.note(&came(99, 1.0, Fate::Wrong, None)), None);
+}
+
+#[test]
+fn a_candidate_has_its_diff_and_its_times() {
+    let mut entries = entries();
+    let Entry::Made(made) = &mut entries[1] else { panic!() };
+    made.text = "a = 128\nb = 1\n".to_owned();
+    let Entry::Came(came) = &mut entries[5] else { panic!() };
+    (came.times, came.calls) = (Some((0.3, 0.25)), vec![(0.3, 1.2)]);
+    let detail = |id| Detail::from_entries("k-1".to_owned(), &entries, id);
+    let first = detail(2).unwrap();
+    assert_eq!((first.tried.fate, first.tried.speedup, first.times), ("right", Some(1.2), Some((0.3, 0.25))));
+    assert_eq!(first.calls, [CallTimes { call: "f(float32[8])".to_owned(), before_ms: 0.3, ratio: 1.2 }]);
+    assert!(first.diff.ends_with("-a = 64\n+a = 128\n b = 1\n"), "{}", first.diff);
+    assert_eq!(detail(5).unwrap().tried.fate, "open");
+    assert_eq!(detail(1), None);
+
+    let Entry::Made(made) = &mut entries[1] else { panic!() };
+    made.text = "é = 1\n".repeat(20_000);
+    let long = Detail::from_entries("k-1".to_owned(), &entries, 2).unwrap().diff;
+    assert!(long.len() < 70_000 && long.ends_with("+é = 1\n… the rest is not shown\n"));
 }

@@ -1,0 +1,236 @@
+//! `warpsmith/search`: a search while it goes on, for editors that draw it.
+//!
+//! As a notification it says what has changed since the last one, a few times a second and of bounded size; only clients that ask for
+//! it are told. As a request, with `{uri, run}`, it is answered with the report of a run, and with `{uri, run, candidate}` with all that
+//! is known of a candidate.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tower_lsp::gen_lsp_types as lsp;
+use tower_lsp::jsonrpc::Result;
+
+use super::event::Reply;
+use super::optimize::refused;
+use super::owner::{Owner, answer};
+use crate::explore::{Changed, Confirmation, Detail, OptimizeError, Outcome, Progress, Report, Subject, Tried};
+
+/// The name of the notification and of the request.
+pub(super) const METHOD: &str = "warpsmith/search";
+
+/// At most five notifications a second, with so many candidates each.
+const PERIOD: Duration = Duration::from_millis(200);
+const MOST: usize = 40;
+/// So many calls are named at the beginning.
+const CALLS: usize = 16;
+/// Characters of a text in a notification.
+const LONGEST: usize = 300;
+
+/// Tells the client what is new of a search.
+pub(super) struct SearchNotification;
+
+impl lsp::Notification for SearchNotification {
+    type Params = Value;
+    const METHOD: lsp::LspNotificationMethod<'static> = lsp::LspNotificationMethod::Custom(METHOD);
+    const MESSAGE_DIRECTION: lsp::MessageDirection = lsp::MessageDirection::ServerToClient;
+}
+
+/// What is asked of a run.
+#[derive(Debug, Deserialize)]
+pub(super) struct Question {
+    /// A file of its workspace.
+    uri: lsp::Uri,
+    run: String,
+    /// The number of a candidate; without one the whole run is meant.
+    candidate: Option<usize>,
+}
+
+/// What was not told yet. Newer news of a candidate takes the place of older.
+#[derive(Default)]
+struct News {
+    started: Option<Value>,
+    begun: Option<Value>,
+    candidates: BTreeMap<usize, Tried>,
+    confirmations: Vec<Value>,
+    progress: Option<Progress>,
+    ended: Option<Value>,
+}
+
+/// News of a search, on their way from its thread to the client.
+#[derive(Default)]
+pub(super) struct Feed {
+    news: Mutex<News>,
+    changed: Notify,
+}
+
+/// The end of a feed that the search has. What is told ends with it.
+pub(super) struct Teller(Arc<Feed>);
+
+impl Teller {
+    /// Both ends, for a search of something in a file.
+    pub(super) fn new(uri: &lsp::Uri, subject: &Subject, budget: f64) -> (Self, Arc<Feed>) {
+        let feed = Arc::new(Feed::default());
+        feed.add(|news| {
+            let name = cut(subject.name().unwrap_or("the file"));
+            news.started = Some(json!({ "uri": uri, "name": name, "subject": subject, "budget": budget }));
+        });
+        (Self(Arc::clone(&feed)), feed)
+    }
+
+    /// It is so far.
+    pub(super) fn progress(&self, progress: &Progress) {
+        self.0.add(|news| news.progress = Some(progress.clone()));
+    }
+
+    /// Its report has changed.
+    pub(super) fn noted(&self, report: &Report, changed: Changed) {
+        self.0.add(|news| match changed {
+            Changed::All => {
+                let calls: Vec<String> = report.calls.iter().take(CALLS).map(|call| cut(call)).collect();
+                let (run, environment) = (&report.run, cut(&report.environment));
+                news.begun =
+                    Some(json!({ "run": run, "date": report.date, "environment": environment, "calls": calls }));
+                report.candidates.iter().for_each(|tried| news.tried(tried));
+                news.confirmations = report.confirmations.iter().map(confirmation).collect();
+            }
+            Changed::Candidate(place) => {
+                report.candidates.iter().skip(place).take(1).for_each(|tried| news.tried(tried))
+            }
+            Changed::Confirmed => news.confirmations.extend(report.confirmations.last().map(confirmation)),
+            // Why it ended is known when it has.
+            Changed::Ended => {}
+        });
+    }
+
+    /// It has ended.
+    pub(super) fn end(&self, result: &std::result::Result<Outcome, OptimizeError>) {
+        let (how, summary) = match result {
+            Ok(outcome) => ("over", outcome.summary.clone()),
+            Err(OptimizeError::Cancelled) => ("stopped", "It was stopped.".to_owned()),
+            Err(OptimizeError::Declined(why)) => ("failed", format!("Nothing was run: {why}")),
+            Err(OptimizeError::Failed(why)) => ("failed", why.clone()),
+        };
+        let offer = matches!(result, Ok(Outcome { offer: Some(_), .. }));
+        let summary = cut(&summary);
+        self.0.add(|news| news.ended = Some(json!({ "how": how, "summary": summary, "offer": offer })));
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        let crashed = || json!({ "how": "failed", "summary": "It ended without a result.", "offer": false });
+        self.0.add(|news| {
+            news.ended.get_or_insert_with(crashed);
+        });
+    }
+}
+
+impl News {
+    fn tried(&mut self, tried: &Tried) {
+        self.candidates.insert(tried.id, short(tried.clone()));
+    }
+}
+
+impl Feed {
+    fn news(&self) -> MutexGuard<'_, News> {
+        self.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, add: impl FnOnce(&mut News)) {
+        add(&mut self.news());
+        self.changed.notify_one();
+    }
+
+    /// What is new, and whether nothing will follow.
+    fn take(&self, job: &str) -> (Value, bool) {
+        let mut news = self.news();
+        let mut told = json!({ "job": job });
+        let later = news.candidates.keys().nth(MOST).copied();
+        let later = later.map(|first| news.candidates.split_off(&first)).unwrap_or_default();
+        let candidates = std::mem::replace(&mut news.candidates, later);
+        if !candidates.is_empty() {
+            told["candidates"] = candidates.values().map(|tried| json!(tried)).collect();
+        }
+        let confirmations = std::mem::take(&mut news.confirmations);
+        if !confirmations.is_empty() {
+            told["confirmations"] = json!(confirmations);
+        }
+        if let Some(progress) = news.progress.take() {
+            told["message"] = json!(cut(&progress.message));
+            told["seconds"] = json!(progress.seconds.map(|(spent, _)| spent));
+        }
+        for (key, value) in [("started", news.started.take()), ("begun", news.begun.take())] {
+            told[key] = value.unwrap_or_default();
+        }
+        let is_all = news.candidates.is_empty();
+        told["ended"] = news.ended.take_if(|_| is_all).unwrap_or_default();
+        if !is_all {
+            self.changed.notify_one();
+        }
+        let is_last = !told["ended"].is_null();
+        told.as_object_mut().into_iter().for_each(|told| told.retain(|_, value| !value.is_null()));
+        (told, is_last)
+    }
+}
+
+/// Tells the client of a search until it has ended.
+pub(super) async fn tell(client: tower_lsp::Client, job: String, feed: Arc<Feed>) {
+    loop {
+        feed.changed.notified().await;
+        let (told, is_last) = feed.take(&job);
+        client.send_notification::<SearchNotification>(told).await;
+        if is_last {
+            return;
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+impl Owner {
+    /// Answers with what is known of a run. Reading it is not for this thread.
+    pub(super) fn answer_about_run(&self, question: Question, reply: Reply<Value>) {
+        let workspace = self.root_at(&question.uri, super::from_lsp::path(&question.uri).as_deref());
+        let work = move || answer(reply, || about_run(&workspace, &question));
+        // Without a thread the reply is dropped, which is an answer, too.
+        if let Err(error) = std::thread::Builder::new().name("run".to_owned()).spawn(work) {
+            tracing::warn!(%error, "a question is not answered");
+        }
+    }
+}
+
+fn about_run(workspace: &Path, question: &Question) -> Result<Value> {
+    let unreadable = |error: crate::explore::JournalError| refused(error.to_string());
+    if let Some(id) = question.candidate {
+        let detail = Detail::of(workspace, &question.run, id).map_err(unreadable)?;
+        return detail.map(|detail| json!(detail)).ok_or_else(|| refused(format!("there is no candidate {id}")));
+    }
+    let mut report = Report::of(workspace, &question.run).map_err(unreadable)?;
+    let (page, label) = (report.sections(), report.speedup.as_ref().map(|speedup| speedup.label()));
+    let confirmations: Vec<Value> = report.confirmations.drain(..).map(|one| confirmation(&one)).collect();
+    report.candidates = report.candidates.into_iter().map(short).collect();
+    Ok(json!({ "report": report, "confirmations": confirmations, "page": page, "label": label }))
+}
+
+/// A candidate without what is too long.
+fn short(tried: Tried) -> Tried {
+    let (kind, change, reason) = (cut(&tried.kind), cut(&tried.change), tried.reason.as_deref().map(cut));
+    Tried { kind, change, reason, ..tried }
+}
+
+/// The checks are for the end, when the whole report is asked for.
+fn confirmation(confirmation: &Confirmation) -> Value {
+    let (change, refused) = (cut(&confirmation.change), confirmation.refused.as_deref().map(cut));
+    json!({ "change": change, "refused": refused, "label": confirmation.speedup.as_ref().map(|speedup| speedup.label()) })
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,135 @@
+// What users do in the workbench, over and over until it has worked: a machine that does other work is slow, and a key that comes
+// before the editor is ready for it is lost.
+
+const began = Date.now();
+exports.say = (...words) => console.log(`${((Date.now() - began) / 1000).toFixed(1)} s`, ...words);
+
+const BOX = ".quick-input-widget:not([style*='display: none'])";
+const TEXT = ".editor-instance .view-lines .view-line";
+exports.TEXT = TEXT;
+
+const soon = (wait, timeout = 3000) => wait(timeout).then(() => true, () => false);
+
+/** Does something until `isDone`, which waits a little, says that it has worked. */
+async function until(what, page, act, isDone, tries = 20) {
+  for (let round = 0; round < tries; round += 1) {
+    await act(round).catch(() => undefined);
+    if (await isDone()) return;
+    // Whatever has opened in its place.
+    await page.keyboard.press("Escape");
+  }
+  throw new Error(`in vain: ${what}`);
+}
+exports.until = until;
+
+/** Has the keyboard go to the workbench and not to a page in it. */
+async function awake(page, round) {
+  if (round > 0) await page.click(".part.statusbar", { position: { x: 300, y: 10 }, timeout: 2000 });
+}
+
+/** Types into the box of the palette, and takes the entry once it is the one that Enter takes: before, the list is of an older text. */
+async function pick(page, keys, words, entry) {
+  await page.keyboard.press(keys);
+  await page.waitForSelector(`${BOX} input`, { timeout: 3000 });
+  await page.fill(`${BOX} input`, words);
+  await page.waitForSelector(`${BOX} .monaco-list-row.focused[aria-label*="${entry}"]`, { timeout: 5000 });
+  await page.keyboard.press("Enter");
+}
+
+/** Opens a file of the folder. */
+exports.openFile = (page, name) =>
+  until(
+    `opening ${name}`,
+    page,
+    async (round) => {
+      await awake(page, round);
+      await pick(page, "Control+P", name, name);
+    },
+    () => soon((timeout) => page.waitForSelector(`.tab.active[data-resource-name="${name}"]`, { timeout })),
+  );
+
+/** Runs a command of the palette until `isDone`; by default it is done when the palette has taken it. */
+exports.command = (page, title, isDone) => {
+  let isTaken = false;
+  const act = async (round) => {
+    await awake(page, round);
+    await pick(page, "F1", `>${title}`, title);
+    isTaken = true;
+  };
+  return until(title, page, act, isDone ?? (async () => isTaken));
+};
+
+/** Puts the cursor somewhere in the file that is open. */
+exports.goTo = (page, line, column) =>
+  until(
+    `going to ${line}:${column}`,
+    page,
+    async () => {
+      await page.keyboard.press("Control+G");
+      await page.waitForSelector(`${BOX} input`, { timeout: 3000 });
+      await page.fill(`${BOX} input`, `:${line}:${column}`);
+      await page.keyboard.press("Enter");
+      await page.waitForSelector(".quick-input-widget", { state: "hidden", timeout: 3000 });
+    },
+    () => soon((timeout) => page.waitForSelector(`.statusbar-item >> text="Ln ${line}, Col ${column}"`, { timeout })),
+  );
+
+/** Waits for a line with these words in an editor. */
+exports.lines = (page, words, timeout = 60_000) =>
+  page.waitForFunction(
+    // The editor writes spaces that do not break.
+    ([at, words]) => [...document.querySelectorAll(at)].some((line) => line.textContent.replace(/\u00a0/g, " ").includes(words)),
+    [TEXT, words],
+    { timeout },
+  );
+
+/** The line that launches the kernel of `scale.py`. */
+exports.launch = async (page) => {
+  const line = await page.waitForSelector(`${TEXT} >> text=/^\\s*scale\\[/`);
+  return (await line.textContent()).replace(/\u00a0/g, " ");
+};
+
+/** Clicks something until it has worked. */
+exports.click = (page, selector, isDone) => until(`click on ${selector}`, page, () => page.click(selector, { timeout: 5000 }), isDone);
+
+/** Takes back the last edit of the file that is open. */
+exports.undo = (page, words) =>
+  until(
+    `taking back to ${words}`,
+    page,
+    async () => {
+      await exports.goTo(page, 9, 20);
+      await page.keyboard.press("Control+Z");
+    },
+    () => soon((timeout) => exports.lines(page, words, timeout)),
+  );
+
+/** Has the kernel of `scale.py` optimized. The file is run for a call unless there is one. */
+exports.optimize = async (page, isFirst) => {
+  await exports.goTo(page, 9, 20);
+  const title = "Warpsmith: Optimize Kernel";
+  const isSearching = () => soon((timeout) => page.waitForSelector(".statusbar-item >> text=Optimizing scale", { timeout }), 10_000);
+  await exports.command(page, title, isSearching);
+  if (!isFirst) return;
+  const run = await page.waitForSelector(".notification-list-item .monaco-button >> text=Run it once", { timeout: 120_000 });
+  await run.click();
+};
+
+exports.soon = soon;
+
+/** Runs a session: what fails is said, with a picture. */
+exports.session = async (shots, folder, steps) => {
+  const { browser, page, shot } = await require("./browser").open(shots);
+  try {
+    await page.goto(`${process.env.BASE}/?folder=${folder}`);
+    await page.waitForSelector(".explorer-folders-view .monaco-list-row", { timeout: 120_000 });
+    exports.say("workbench");
+    for (const step of steps) await step(page, shot);
+    exports.say("done");
+  } catch (error) {
+    exports.say("FAILED", error.stack);
+    await shot("failed");
+    process.exitCode = 1;
+  }
+  await browser.close();
+};
