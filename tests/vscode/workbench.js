@@ -32,7 +32,11 @@ async function pick(page, keys, words, entry) {
   await page.keyboard.press(keys);
   await page.waitForSelector(`${BOX} input`, { timeout: 3000 });
   await page.fill(`${BOX} input`, words);
-  await page.waitForSelector(`${BOX} .monaco-list-row.focused[aria-label*="${entry}"]`, { timeout: 5000 });
+  await page.waitForSelector(`${BOX} .monaco-list-row[aria-label*="${entry}"]`, { timeout: 5000 });
+  const isFocused = () => soon((timeout) => page.waitForSelector(`${BOX} .monaco-list-row.focused[aria-label*="${entry}"]`, { timeout }), 500);
+  // What has the words somewhere else may stand above.
+  for (let row = 0; !(await isFocused()) && row < 6; row += 1) await page.keyboard.press("ArrowDown");
+  if (!(await isFocused())) throw new Error(`${entry} is not chosen`);
   await page.keyboard.press("Enter");
 }
 

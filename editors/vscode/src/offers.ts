@@ -16,7 +16,7 @@ export class Offers implements vscode.TextDocumentContentProvider, vscode.Dispos
   private count = 0;
 
   /** Fires when an offer is shown, and when it was answered. */
-  readonly onDidChange = this.changed.event;
+  readonly onAnswer = this.changed.event;
 
   constructor() {
     // Above the diff: a message can be overlooked, or closed.

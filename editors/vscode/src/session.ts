@@ -91,8 +91,9 @@ export class Session {
     }
   }
 
-  /** Asks the server something that is its own. */
+  /** Asks the server something that is its own. One that is being started is waited for. */
   async ask<T>(method: string, params: unknown): Promise<T> {
+    await this.turn;
     const client = this.running;
     if (!client) throw new Error("Warpsmith's server does not run.");
     return client.sendRequest<T>(method, params);

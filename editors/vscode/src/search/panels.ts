@@ -21,7 +21,7 @@ export class Panels implements vscode.WebviewPanelSerializer<Remembered>, vscode
     this.around = { extension, session, offers };
     this.subscriptions = [
       searches.onDidHear(({ search, news }) => this.panels.forEach((panel) => panel.hear(search, news))),
-      offers.onDidChange(() => this.panels.forEach((panel) => panel.offersChanged())),
+      offers.onAnswer(() => this.panels.forEach((panel) => panel.offersChanged())),
       vscode.window.registerWebviewPanelSerializer(VIEW, this),
       vscode.commands.registerCommand("warpsmith.showSearch", () => this.choose()),
     ];
