@@ -12,7 +12,7 @@ use std::path::PathBuf;
 
 use data::{program, snippets, verdicts};
 use serde_json::Value;
-use warpsmith::adapt::{Court, Evidence, Oracle, Parsed, Suspect, gather, judged, keep_refused, learn, merged};
+use warpsmith::adapt::{Court, Evidence, Oracle, Parsed, Suspect, gather, judged, keep_refused, learn, merged, sweep};
 use warpsmith::api::Target;
 use warpsmith::kernel::Module;
 use warpsmith::rules::Context;
@@ -67,6 +67,33 @@ fn the_shipped_memory_agrees_with_nine_releases() {
         let percent = if Memory::shipped().rules().next().is_none() { 0 } else { percent };
         assert!(newest_proven.1 * 100 >= newest_proven.0 * percent, "{set}: {newest_proven:?}");
     }
+}
+
+/// Whatever the shipped memory flags of a sweep over all that Triton offers, Triton refuses. `WARPSMITH_SWEEP` says how many programs of each
+/// kind there are, `WARPSMITH_SWEEP_SEED` which: not the seed that the memory was learned with.
+#[test]
+fn the_shipped_memory_is_right_about_a_sweep() {
+    let number = |name: &str, usual: u64| std::env::var(name).map_or(usual, |number| number.parse().unwrap());
+    let oracle = Oracle::start(python(), 2).unwrap();
+    let target = Target::of(oracle.release().parse().unwrap());
+    let programs = sweep(target.table, number("WARPSMITH_SWEEP", 6) as usize, number("WARPSMITH_SWEEP_SEED", 1001));
+    let verdicts = oracle.share(&programs, |asker, program| {
+        let codes = flagging(Memory::shipped(), &Source::parse(program.text.as_str()), target);
+        (!codes.is_empty()).then(|| (codes, asker.verdict(program)))
+    });
+    let flagged = verdicts.iter().flatten().count();
+    println!("{}: {flagged} of {} programs are flagged by learned rules", oracle.release(), programs.len());
+    assert!(flagged * 20 > programs.len() || Memory::shipped().rules().next().is_none(), "{flagged} are few");
+    let wrong: Vec<String> = programs
+        .iter()
+        .zip(&verdicts)
+        .filter_map(|(program, found)| {
+            let (codes, verdict) = found.as_ref()?;
+            let line = program.text.split("axis=0)\n    ").last().unwrap_or_default();
+            verdict.is_accepted().then(|| format!("{} by {codes:?}", line.trim_end()))
+        })
+        .collect();
+    assert_eq!(wrong, [""; 0], "{} of {flagged} compile", wrong.len());
 }
 
 /// What a few tasks teach: the same each time, and nothing that a kernel of theirs disproves.

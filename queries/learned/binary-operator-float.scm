@@ -1,5 +1,6 @@
 ((binary_operator
-  left: (_) @p1
-  operator: "^"
-  right: (_)) @here
-  (#kind? @p1 "float"))
+  left: (identifier) @p1
+  operator: "**"
+  right: (_) @p3) @here
+  (#kind? @p1 "float")
+  (#any-of? @p3 "0.5" "2.0"))

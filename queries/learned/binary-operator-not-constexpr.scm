@@ -1,5 +1,6 @@
 ((binary_operator
-  left: (identifier)
-  operator: "<<"
-  right: (identifier) @p3) @here
-  (#not-constexpr? @p3))
+  left: (_) @p1
+  operator: "//"
+  right: (_) @p3) @here
+  (#not-constexpr? @p1)
+  (#any-of? @p3 "127.0" "2.0"))

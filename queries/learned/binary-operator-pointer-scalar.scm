@@ -1,6 +1,6 @@
 ((binary_operator
   left: (_) @p1
-  operator: "%"
+  operator: "//"
   right: (_)) @here
   (#kind? @p1 "pointer")
   (#kind? @p1 "scalar"))

@@ -1,7 +1,8 @@
 ((call
   function: (_) @p1
   arguments: (argument_list
-    . (_) @p3
+    . (comparison_operator
+      operators: "<") @p3
     . (_) @p5
     . (_) @p6 .)) @here
   (#api? @p1 "tl.where")

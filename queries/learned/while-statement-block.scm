@@ -1,3 +1,4 @@
 ((while_statement
-  condition: (_) @p1) @here
+  condition: (comparison_operator
+    operators: ">") @p1) @here
   (#kind? @p1 "block"))

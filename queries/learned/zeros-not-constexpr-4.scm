@@ -2,8 +2,7 @@
   function: (_) @p1
   arguments: (argument_list
     . (tuple
-      . (_)
-      . (_) @p5 .)
+      . (_) @p4 .)
     (_))) @here
   (#api? @p1 "tl.zeros")
-  (#not-constexpr? @p5))
+  (#not-constexpr? @p4))

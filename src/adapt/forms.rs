@@ -9,9 +9,14 @@ const NAME: &str = "other_form";
 /// Types that values are turned into.
 const TYPES: &[&str] = &["float32", "int32", "float16", "int64"];
 
-/// The texts in which something else stands at a place: the same value in another type or of other axes, tiles, scalars, tuples, and
-/// numbers that are known.
-pub(super) fn forms(ground: &Ground<'_>, span: Span, tl: &str, sizes: &[String]) -> Vec<String> {
+/// The texts in which something else stands at a place: the same value in another type or of other axes, tiles, scalars, tuples,
+/// numbers that are known, and pointers that the kernel has.
+pub(super) fn forms(
+    ground: &Ground<'_>,
+    span: Span,
+    tl: &str,
+    (sizes, pointers): (&[String], &[String]),
+) -> Vec<String> {
     let source = &ground.parsed.source;
     let value = source.slice(span);
     let is_plain = !value.contains('\n') && value.len() < 60;
@@ -24,6 +29,10 @@ pub(super) fn forms(ground: &Ground<'_>, span: Span, tl: &str, sizes: &[String])
         values.push(format!("{tl}expand_dims({value}, 0)"));
         values.push(format!("{tl}sum({value}, 0)"));
         values.push(format!("({value}, {value})"));
+    }
+    for pointer in pointers {
+        values.push(format!("({pointer}).to({tl}pointer_type({tl}int64))"));
+        values.push(format!("({pointer}).to({tl}int64)"));
     }
     for size in sizes.iter().map(String::as_str).chain(["16"]).take(2) {
         values.push(format!("{tl}arange(0, {size})"));
@@ -72,7 +81,7 @@ mod tests {
         let (program, parsed) = (Program::new(TEXT, "k"), Parsed::new(TEXT));
         let at = TEXT.rfind("x)").unwrap_or_default();
         let ground = Ground::new(&program, &parsed);
-        (forms(&ground, Span::new(at, at + 1), "tl.", &["B".to_owned()]), at)
+        (forms(&ground, Span::new(at, at + 1), "tl.", (&["B".to_owned()], &["p + x".to_owned()])), at)
     }
 
     #[test]
@@ -85,6 +94,7 @@ mod tests {
             texts[0]
         );
         assert!(texts.iter().any(|text| text.contains("other_form = tl.zeros((B,), tl.float32)\n")));
+        assert!(texts.iter().any(|text| text.contains("other_form = (p + x).to(tl.pointer_type(tl.int64))\n")));
         assert!(texts.iter().all(|text| Parsed::new(text).module.kernel("k").is_some()));
     }
 

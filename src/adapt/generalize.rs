@@ -3,6 +3,7 @@
 
 use rustc_hash::FxHashSet as HashSet;
 
+use super::around::{alone, around};
 use super::cases::{Parsed, Sound, flags};
 use super::failure::{Failure, Signature};
 use super::forms::is_of_form;
@@ -10,7 +11,7 @@ use super::oracle::{Asker, Failing, Verdict};
 use super::program::Program;
 use super::shape::{Condition, Shape, Step};
 use super::unify::{Example, STRONG, unify};
-use super::vary::{Ground, shaken, variations};
+use super::vary::{Ground, formed, shaken, variations};
 use crate::api::{Lookup, Target};
 use crate::chance::Chance;
 use crate::rules::Context;
@@ -25,12 +26,19 @@ const ALIKE: usize = 2;
 const FORMS: usize = 3;
 /// So many programs are looked for that are flagged and compile, for each example.
 const SHAKES: usize = 6;
+/// So many programs that a pattern flags are asked at once.
+const MOST_SHOWN: usize = 24;
 /// What so many other texts do not violate is redundant.
 const REDUNDANT: usize = 6;
 /// So often it is begun anew with what was found.
 const ROUNDS: usize = 4;
 /// So many failures are looked at for their common shape.
 const EXAMPLES: usize = 40;
+
+/// So far around what Triton names a pattern may begin.
+const AROUND: usize = 3;
+/// So many failures are looked at by themselves, without what uses their values.
+const ALONE: usize = 3;
 
 /// A failure with the place that a pattern is to flag.
 #[derive(Clone, Debug)]
@@ -74,6 +82,8 @@ impl Generalizer<'_, '_, '_> {
             let index = spot.context.module.kernels.iter().rposition(holds)?;
             probes.push(Probe::new(spot.context, index));
         }
+        let grounds: Vec<Ground<'_>> =
+            spots.iter().map(|spot| Ground::new(&spot.failure.program, spot.parsed)).collect();
         let mut examples = Vec::new();
         for (probe, spot) in probes.iter().zip(spots) {
             let root = spot.parsed.source.root_at(spot.place.start)?;
@@ -85,18 +95,40 @@ impl Generalizer<'_, '_, '_> {
             }
             examples.push(Example { text: spot.parsed.source.text(), probe, node });
         }
-        let first = unify(&examples)?;
-        let ground = |spot: &'s Spot<'s>| Ground::new(&spot.failure.program, spot.parsed);
-        let grounds: Vec<Ground<'_>> = spots.iter().map(ground).collect();
+        for _ in 0..AROUND {
+            let first = unify(&examples)?;
+            if let Some(found) = self.unrefuted(&first, &grounds, spots) {
+                return Some(found);
+            }
+            // What compiles by itself is wrong for what is around it.
+            if !self.compiles_alone(&first, &grounds) {
+                return None;
+            }
+            for example in &mut examples {
+                example.node = around(example.node)?;
+            }
+        }
+        None
+    }
+
+    /// The most general pattern below a shape that no program was found for which it flags and which compiles.
+    fn unrefuted(&mut self, first: &Shape, grounds: &[Ground<'_>], spots: &[Spot<'_>]) -> Option<Found> {
         for round in 0..ROUNDS {
-            let found = self.narrowed(&first, &grounds, spots)?;
+            let found = self.narrowed(first, grounds, spots)?;
             let before = self.counter.len();
-            self.look_for_counter_examples(&found, &grounds, round);
+            self.look_for_counter_examples(&found, grounds, round);
             if self.counter.len() == before {
                 return Some(found);
             }
         }
         None
+    }
+
+    /// Whether what is flagged compiles where nothing uses it.
+    fn compiles_alone(&mut self, shape: &Shape, grounds: &[Ground<'_>]) -> bool {
+        let spans = &shape.parts[0].spans;
+        let mut alone = grounds.iter().zip(spans).take(ALONE).flat_map(|(ground, span)| alone(ground, *span));
+        alone.any(|program| self.asker.verdict(&program).is_accepted())
     }
 
     fn narrowed(&mut self, first: &Shape, grounds: &[Ground<'_>], spots: &[Spot<'_>]) -> Option<Found> {
@@ -192,17 +224,31 @@ impl Generalizer<'_, '_, '_> {
     fn look_for_counter_examples(&mut self, found: &Found, grounds: &[Ground<'_>], round: usize) {
         let Ok(pattern) = Pattern::compile(&found.query) else { return };
         let mut chance = Chance::new(self.seed ^ (round as u64 + 1));
-        for (number, ground) in grounds.iter().enumerate().take(3) {
-            for program in shaken(&found.shape, ground, number, SHAKES, &mut chance) {
-                let parsed = Parsed::new(&program.text);
-                if pattern.matches(&parsed.context(self.target)).is_empty() {
-                    continue;
-                }
-                match self.asker.verdict(&program) {
-                    Verdict::Accepted => self.counter.push(program),
-                    Verdict::Refused(_) => self.refused.push(program),
-                    Verdict::Unknown => {}
-                }
+        for (number, ground) in grounds.iter().enumerate().take(ALONE) {
+            let mut programs = shaken(&found.shape, ground, number, SHAKES, &mut chance);
+            if let Some(span) = found.shape.parts[0].spans.get(number) {
+                programs.extend(alone(ground, *span));
+            }
+            self.show(&pattern, programs);
+            // What no condition can say, such as what a pointer points to, is varied, too.
+            self.show(&pattern, formed(&found.shape, ground, number));
+        }
+    }
+
+    /// Asks what compiles of those programs that a pattern flags.
+    fn show(&mut self, pattern: &Pattern, programs: Vec<Program>) {
+        let mut asked = 0;
+        for program in programs {
+            let parsed = Parsed::new(&program.text);
+            if asked == MOST_SHOWN || pattern.matches(&parsed.context(self.target)).is_empty() {
+                continue;
+            }
+            asked += 1;
+            match self.asker.verdict(&program) {
+                Verdict::Accepted => self.counter.push(program),
+                Verdict::Refused(failing) if is_of_form(&program.text, failing.span) => {}
+                Verdict::Refused(_) => self.refused.push(program),
+                Verdict::Unknown => {}
             }
         }
     }

@@ -20,7 +20,7 @@ pub(super) const INDEPENDENT: usize = 3;
 /// Of one signature not more failures are looked at.
 const MEMBERS: usize = 240;
 /// So many programs that compile are asked at each step; all of them are when it comes to the proof.
-const KNOWN: usize = 4000;
+const KNOWN: usize = 8000;
 /// So many programs that were built to disprove a pattern are shown to other releases.
 const TRIALS: usize = 24;
 /// So often a group is divided.

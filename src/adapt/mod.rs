@@ -7,6 +7,7 @@
 //! - [`experiment`], [`refusal`]: what rules are good for beside the editor,
 //! - [`keep_refused`]: files that failed elsewhere are looked at.
 
+mod around;
 mod asked;
 mod cases;
 mod difference;
@@ -22,6 +23,7 @@ pub mod program;
 mod prove;
 mod reduce;
 mod shape;
+mod sweep;
 pub mod synthesize;
 mod trial;
 mod unify;
@@ -37,4 +39,5 @@ pub use learn::{Learned, Lessons, learn};
 pub use oracle::{Asker, Failing, Oracle, OracleError, Verdict};
 pub use program::Program;
 pub use prove::{Court, Proof, merged, programs, published};
+pub use sweep::sweep;
 pub use trial::{Evidence, Judgement, judged};

@@ -26,7 +26,7 @@ impl<'a> Ground<'a> {
     }
 
     /// As what the kernel knows the language, such as `tl.`.
-    fn language(&self) -> Option<String> {
+    pub(super) fn language(&self) -> Option<String> {
         let kernel = self.parsed.module.kernel(&self.program.kernel)?;
         self.parsed.module.language_name(kernel, "")
     }
@@ -96,7 +96,35 @@ fn other_forms(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec
         && !matches!(part.field.as_deref(), Some("attribute" | "name" | "function" | "left"))
         && !matches!(part.kind.as_deref(), Some("argument_list" | "keyword_argument"));
     let language = ground.language().filter(|_| is_value);
-    language.map(|tl| forms(ground, span, &tl, &sizes(ground))).unwrap_or_default()
+    let values = (sizes(ground), pointers(ground, span));
+    language.map(|tl| forms(ground, span, &tl, (&values.0, &values.1))).unwrap_or_default()
+}
+
+/// The programs in which a value that is flagged has another form, whatever the shape says of it.
+pub(crate) fn formed(shape: &Shape, ground: &Ground<'_>, number: usize) -> Vec<Program> {
+    let of_part = |at: usize| {
+        let span = shape.parts[at].spans.get(number).copied();
+        span.map(|span| spread(other_forms(shape, at, ground, span))).unwrap_or_default()
+    };
+    shape.present().flat_map(of_part).map(|text| ground.program.with(text)).collect()
+}
+
+/// What the kernel loads from and stores to before a place.
+fn pointers(ground: &Ground<'_>, span: Span) -> Vec<String> {
+    let Some(kernel) = ground.parsed.module.kernel(&ground.program.kernel) else { return Vec::new() };
+    let mut found = Vec::new();
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(call) = expr.as_call().filter(|_| expr.span.end <= span.start) else { return };
+        let source = &ground.parsed.source;
+        let function = source.slice(call.func.span);
+        let is_access = ["load", "store"].iter().any(|name| function.rsplit('.').next() == Some(name));
+        found.extend(call.args.first().filter(|_| is_access).map(|arg| source.slice(arg.value.span).to_owned()));
+    });
+    found.retain(|text| text.len() < 60 && !text.contains('\n'));
+    found.sort();
+    found.dedup();
+    found.truncate(2);
+    found
 }
 
 /// The compile-time parameters that may be sizes of tiles.

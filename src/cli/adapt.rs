@@ -7,12 +7,17 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use crate::adapt::{Court, Oracle, Outcome, Parsed, Proof, experiment, gather, learn, merged, programs, published};
+use crate::adapt::{
+    Court, Oracle, Outcome, Parsed, Proof, experiment, gather, learn, merged, programs, published, sweep,
+};
 use crate::api::Target;
 use crate::clock;
 use crate::python::state_folder;
 use crate::rules::learned::{LearnedRule, Origin, Patterns, write};
 use crate::store::Store;
+
+/// So many programs of each kind show what compiles of all that Triton offers.
+const SWEPT: usize = 40;
 
 /// Arguments of `adapt`.
 #[derive(Debug, clap::Args)]
@@ -74,14 +79,13 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let mut sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
     // What says with what it can be lowered is asked; the rest is taken to compile.
     let (programs, published) = programs(published(&args.sound));
-    let known = oracle.verdicts(&programs);
-    sound.extend(
-        programs
-            .iter()
-            .zip(&known)
-            .filter(|(_, said)| said.is_accepted())
-            .map(|(program, _)| Parsed::new(&program.text)),
-    );
+    let swept = sweep(target.table, SWEPT, args.seed);
+    for asked in [&programs, &swept] {
+        let known = oracle.verdicts(asked);
+        let accepted = asked.iter().zip(&known).filter(|(_, said)| said.is_accepted());
+        sound.extend(accepted.map(|(program, _)| Parsed::new(&program.text)));
+    }
+    said("swept");
     let lessons = learn(&oracle, &gathered.failures, &sound, target, args.seed);
     said("learned");
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));

@@ -1,7 +1,0 @@
-((binary_operator
-  left: (_) @p1
-  operator: "+"
-  right: (_) @p3) @here
-  (#kind? @p1 "float")
-  (#kind? @p1 "block")
-  (#kind? @p3 "tuple"))

@@ -1,0 +1,5 @@
+((binary_operator
+  left: (_) @p1
+  operator: "/"
+  right: (_)) @here
+  (#kind? @p1 "pointer"))

@@ -1,6 +1,0 @@
-((binary_operator
-  left: (_) @p1
-  operator: "/"
-  right: (_) @p3) @here
-  (#kind? @p1 "pointer")
-  (#kind? @p3 "int"))

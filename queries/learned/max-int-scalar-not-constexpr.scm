@@ -1,0 +1,8 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3 .)) @here
+  (#api? @p1 "tl.max")
+  (#kind? @p3 "int")
+  (#kind? @p3 "scalar")
+  (#not-constexpr? @p3))

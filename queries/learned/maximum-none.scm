@@ -1,7 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (_)
-    . (_) @p4 .)) @here
-  (#api? @p1 "tl.maximum")
-  (#kind? @p4 "none"))

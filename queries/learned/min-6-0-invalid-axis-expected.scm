@@ -1,7 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (identifier)
-    . (_) @p4 .)) @here
-  (#api? @p1 "tl.min")
-  (#eq? @p4 "6.0"))

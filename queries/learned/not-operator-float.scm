@@ -1,3 +1,0 @@
-((not_operator
-  argument: (_) @p1) @here
-  (#kind? @p1 "float"))

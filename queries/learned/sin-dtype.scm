@@ -1,6 +1,0 @@
-((call
-  function: (_) @p1
-  arguments: (argument_list
-    . (_) @p3)) @here
-  (#api? @p1 "tl.sin")
-  (#dtype? @p3 "bf16"))

@@ -1,0 +1,9 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3
+    . (_) @p4)) @here
+  (#api? @p1 "tl.store")
+  (#not-same-dtype? @p3 @p4)
+  (#kind? @p4 "pointer")
+  (#kind? @p4 "block"))

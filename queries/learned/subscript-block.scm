@@ -1,5 +1,0 @@
-((subscript
-  value: (_) @p1
-  subscript: (slice
-    . (_) .)) @here
-  (#kind? @p1 "block"))

@@ -1,4 +1,0 @@
-((subscript
-  value: (_)
-  subscript: (ellipsis)
-  . subscript: (_)) @here)

@@ -1,0 +1,11 @@
+((call
+  function: (_) @p1
+  arguments: (argument_list
+    . (_) @p3
+    (keyword_argument
+      name: (_) @p5
+      value: (_) @p6))) @here
+  (#api? @p1 "tl.sum")
+  (#kind? @p3 "float")
+  (#eq? @p5 "axis")
+  (#kind? @p6 "tuple"))

@@ -1,0 +1,199 @@
+//! All that Triton offers, with arguments of every form. Most of it fails; what does not disproves rules that say too much.
+
+use super::program::Program;
+use crate::api::{MemberKind, Table};
+use crate::chance::Chance;
+
+/// Values of each form that kernels have.
+const VALUES: &[&str] = &[
+    "x",
+    "h",
+    "i",
+    "j",
+    "m",
+    "t",
+    "u",
+    "n",
+    "s",
+    "C",
+    "p",
+    "q",
+    "w",
+    "p + o",
+    "q + o",
+    "w + o",
+    "o",
+    "pid",
+    "x > 0",
+    "n > 0",
+    "total",
+    "0",
+    "1",
+    "2",
+    "16",
+    "-1",
+    "1.0",
+    "0.5",
+    "True",
+    "None",
+    "\"add\"",
+    "(C,)",
+    "(C, C)",
+    "(1, 0)",
+    "[C]",
+    "tl.float32",
+    "tl.int32",
+    "tl.float16",
+    "(x, i)",
+    "C // 2",
+    "2 ** 40",
+    "p.dtype.element_ty",
+    "x.to(tl.int64)",
+    "x[:, None]",
+    "x[None, :]",
+    "(w + o).to(tl.pointer_type(tl.int64))",
+];
+
+const OPERATORS: &[&str] = &[
+    "+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>", "@", "==", "!=", "<", ">=", "is", "is not", "and",
+    "or",
+];
+
+/// What stands behind a value.
+const MEMBERS: &[&str] = &[
+    "T",
+    "shape",
+    "dtype",
+    "type",
+    "numel",
+    "value",
+    "element_ty",
+    "is_block()",
+    "shape[0]",
+    "dtype.primitive_bitwidth",
+];
+
+/// Statements around values; `{}` is one of them.
+const STATEMENTS: &[&str] = &[
+    "if {}:\n        x += 1",
+    "while {}:\n        n -= 1",
+    "for k in range({}):\n        x += k",
+    "for k in range({}, {}):\n        x += k",
+    "for k in tl.range({}, {}, num_stages=2):\n        x += k",
+    "for k in tl.static_range({}):\n        x += k",
+    "x += {}",
+    "x = {}",
+    "n = {}",
+    "r, r2 = {}",
+    "r = {} if {} else {}",
+    "r = not {}",
+    "r = {} and {}",
+    "r = -({})",
+    "r = ~({})",
+    "r = ({})[{}]",
+    "r = ({})[:, None]",
+    "r = ({})[None, :, None]",
+    "r = ({}, {})",
+    "return {}",
+    "assert {}",
+    "r: tl.constexpr = {}",
+    "tl.store(w + o, {}, mask={})",
+    "tl.store(w + o, {})",
+    "tl.store({}, {})",
+    "r = tl.load({})",
+];
+
+/// The head of each kernel.
+const HEAD: &str = "import triton
+import triton.language as tl
+
+
+# warpsmith: signature p=*fp32 q=*i32 w=*i64 n=i32 s=fp32 C=16
+@triton.jit
+def swept(p, q, w, n, s, C: tl.constexpr):
+    pid = tl.program_id(0)
+    o = tl.arange(0, C)
+    x = tl.load(p + o)
+    h = x.to(tl.float16)
+    i = tl.load(q + o)
+    j = tl.load(w + o)
+    m = o < n
+    t = tl.zeros((C, C), tl.float32)
+    u = t.to(tl.float16)
+    total = tl.sum(x, axis=0)
+    ";
+
+/// So many programs for each function, and for each other thing that can be written, of a release; equal seeds give equal ones.
+#[must_use]
+pub fn sweep(table: &Table, each: usize, seed: u64) -> Vec<Program> {
+    let mut chance = Chance::new(seed);
+    let mut lines: Vec<String> = Vec::new();
+    let members = table.modules.get("triton.language").into_iter().flatten();
+    for (name, member) in members {
+        if matches!(member.kind, MemberKind::Module | MemberKind::Dtype | MemberKind::Value) {
+            continue;
+        }
+        let named: Vec<&str> = member.params.iter().map(|param| param.name.trim_start_matches('*')).collect();
+        for _ in 0..each {
+            lines.push(format!("r = tl.{name}({})", arguments(&named, &mut chance)));
+            let rest = named.get(1..).unwrap_or_default();
+            lines.push(format!("r = ({}).{name}({})", value(&mut chance), arguments(rest, &mut chance)));
+        }
+    }
+    for operator in OPERATORS {
+        lines.extend((0..each).map(|_| format!("r = ({}) {operator} ({})", value(&mut chance), value(&mut chance))));
+    }
+    for member in MEMBERS {
+        lines.extend((0..each).map(|_| format!("r = ({}).{member}", value(&mut chance))));
+    }
+    for statement in STATEMENTS {
+        for _ in 0..each {
+            let line = statement.split("{}").map(str::to_owned).reduce(|line, rest| line + value(&mut chance) + &rest);
+            lines.extend(line);
+        }
+    }
+    lines.sort();
+    lines.dedup();
+    lines.into_iter().map(|line| Program::new(format!("{HEAD}{line}\n"), "swept")).collect()
+}
+
+fn value(chance: &mut Chance) -> &'static str {
+    VALUES[chance.below(VALUES.len() as u64) as usize]
+}
+
+/// Arguments of a function with such parameters: some by their place, some by their name, seldom one too many.
+fn arguments(named: &[&str], chance: &mut Chance) -> String {
+    let most = named.len().min(5) + usize::from(chance.below(8) == 0);
+    let placed = chance.below(most as u64 + 1) as usize;
+    let mut given: Vec<String> = (0..placed).map(|_| value(chance).to_owned()).collect();
+    for name in named.iter().skip(placed).filter(|name| !name.is_empty()) {
+        if chance.below(4) == 0 {
+            given.push(format!("{name}={}", value(chance)));
+        }
+    }
+    given.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::Module;
+    use crate::syntax::Source;
+
+    #[test]
+    fn a_sweep_is_the_same_each_time_and_has_all_functions() {
+        let (one, again) = (sweep(Table::newest(), 2, 7), sweep(Table::newest(), 2, 7));
+        assert!(one == again && one != sweep(Table::newest(), 2, 8));
+        for name in ["tl.dot(", "tl.make_tensor_descriptor(", "tl.where("] {
+            assert!(one.iter().any(|program| program.text.contains(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn programs_of_a_sweep_are_kernels_that_can_be_asked_about() {
+        for program in sweep(Table::newest(), 1, 3) {
+            let module = Module::build(&Source::parse(program.text.as_str()));
+            assert!(module.kernel("swept").is_some() && program.request(false).is_some(), "{}", program.text);
+        }
+    }
+}
