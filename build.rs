@@ -45,14 +45,22 @@ fn build_worker() -> PathBuf {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let target = out.join("worker");
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
+    let triple = env::var("TARGET").expect("cargo sets TARGET");
+    let linker = format!("CARGO_TARGET_{}_LINKER", triple.to_uppercase().replace(['-', '.'], "_"));
     // The inner build has features of its own: with this one's it would build itself for ever.
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
-        if name != "CARGO_HOME" {
+        if name != "CARGO_HOME" && name != linker.as_str() {
             cargo.env_remove(name);
         }
     }
+    // Linked as the rest is, so that the worker starts wherever the program does.
+    let mut built = target.clone();
+    cargo.args(["rustc", "--locked", "--release", "--lib", "--crate-type", "cdylib"]);
+    if env::var_os(&linker).is_some() || env::var_os("HOST") != env::var_os("TARGET") {
+        cargo.args(["--target", &triple]);
+        built.push(&triple);
+    }
     let status = cargo
-        .args(["rustc", "--locked", "--release", "--lib", "--crate-type", "cdylib"])
         .args(["--no-default-features", "--features", "worker", "--target-dir"])
         .arg(&target)
         .env("PYO3_BUILD_EXTENSION_MODULE", "1")
@@ -62,7 +70,7 @@ fn build_worker() -> PathBuf {
         .expect("cargo runs");
     assert!(status.success(), "the worker did not build; its errors are above");
     let module = out.join("_worker.abi3.so");
-    fs::copy(find_library(&target.join("release")), &module).expect("the worker can be copied");
+    fs::copy(find_library(&built.join("release")), &module).expect("the worker can be copied");
     module
 }
 

@@ -44,6 +44,14 @@ if __name__ == "__main__":
 /// Neovim of today, and the oldest that the plugin is for.
 const SUITES: [&str; 2] = ["forky", "trixie"];
 
+/// The server and the plugin: what is here, or what users get.
+fn tested() -> (PathBuf, PathBuf) {
+    let named = |name, here: PathBuf| std::env::var_os(name).map_or(here, PathBuf::from);
+    let plugin = Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/nvim");
+    let server = named("WARPSMITH_TEST_SERVER", env!("CARGO_BIN_EXE_warpsmith").into());
+    (server, named("WARPSMITH_TEST_PLUGIN", plugin))
+}
+
 fn said(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
@@ -86,11 +94,12 @@ fn run(neovim: &Path, script: &str, home: &Path, arguments: &[&Path]) -> String 
 
 fn run_with(neovim: &Path, script: &str, home: &Path, arguments: &[&Path], variables: &[(&str, &str)]) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (server, plugin) = tested();
     let output = Command::new(neovim)
         .args(["--headless", "--clean", "-l"])
         .arg(root.join("tests/neovim").join(script))
-        .arg(root.join("editors/nvim"))
-        .arg(env!("CARGO_BIN_EXE_warpsmith"))
+        .arg(plugin)
+        .arg(server)
         .args(arguments)
         // Nothing of the user's own Neovim.
         .env("XDG_CONFIG_HOME", home)
@@ -243,7 +252,7 @@ fn neovim_takes_the_plugin_as_a_package() {
         let file = folder.path().join("kernel.py");
         std::fs::write(&file, FILE).unwrap();
         let start = folder.path().join("packages/pack/all/start");
-        copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("editors/nvim"), &start.join("warpsmith"));
+        copy(&tested().1, &start.join("warpsmith"));
         run(&neovim, "package.lua", folder.path(), &[&file, &folder.path().join("packages")]);
     }
 }

@@ -13,6 +13,11 @@ use std::process::Command;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vscode");
 
+/// The server that the extension is to carry: the one that was built, or the one that users get.
+fn server() -> PathBuf {
+    std::env::var_os("WARPSMITH_TEST_SERVER").unwrap_or_else(|| env!("CARGO_BIN_EXE_warpsmith").into()).into()
+}
+
 /// Runs a command; returns what it said when it failed.
 fn problem(command: &mut Command) -> Option<String> {
     match command.output() {
@@ -58,7 +63,7 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
         }
     }
     let mut now = String::new();
-    let server = Path::new(env!("CARGO_BIN_EXE_warpsmith"));
+    let server = &*server();
     for source in [
         &Path::new(SCRIPTS).join("../../editors/vscode"),
         &Path::new(SCRIPTS).join("build.sh"),
@@ -206,7 +211,7 @@ fn vscode_finds_the_server_elsewhere() {
     for folder in ["environment/bin", "programs"] {
         let folder = project.0.path().join(folder);
         fs::create_dir_all(&folder).unwrap();
-        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_warpsmith"), folder.join("warpsmith")).unwrap();
+        std::os::unix::fs::symlink(server(), folder.join("warpsmith")).unwrap();
     }
     let python = project.0.path().join("environment/bin/python");
     fs::write(project.path("selected-python"), python.as_os_str().as_encoded_bytes()).unwrap();

@@ -2,8 +2,10 @@
 
 mod api;
 mod demo;
+mod dist;
 mod generate;
 mod gpu_test;
+mod installed;
 mod picture;
 mod process;
 mod python;
@@ -32,6 +34,12 @@ enum Chore {
     Test,
     /// Optimize on this machine's GPU, from the command line and from Neovim, and write what was measured
     GpuTest,
+    /// Build what users install, for Linux on x86-64, in `target/dist/`
+    Dist {
+        /// Install each in a clean place, and use it there
+        #[arg(long)]
+        r#try: bool,
+    },
     /// Build a release, make a Python environment and show Warpsmith at work on `examples/`
     Demo,
 }
@@ -44,6 +52,7 @@ fn main() -> anyhow::Result<()> {
         Chore::Api(args) => api::run(&args),
         Chore::Test => test::run(root),
         Chore::GpuTest => gpu_test::run(root),
+        Chore::Dist { r#try } => dist::run(root, r#try),
         Chore::Demo => demo::run(root),
     }
 }
