@@ -129,7 +129,14 @@ fn pack(root: &Path, archive: &Path, folder: &Path, files: &[PathBuf]) -> anyhow
     process::run(Command::new("cp").arg("-r").args(files).arg(folder))?;
     let time = output(Command::new("git").args(["log", "-1", "--format=@%ct"]).current_dir(root))?;
     let mut tar = Command::new("tar");
-    tar.args(["--create", "--use-compress-program=gzip -n", "--sort=name", "--owner=0", "--group=0", "--numeric-owner"]);
+    tar.args([
+        "--create",
+        "--use-compress-program=gzip -n",
+        "--sort=name",
+        "--owner=0",
+        "--group=0",
+        "--numeric-owner",
+    ]);
     tar.arg(format!("--mtime={}", time.trim())).arg("--file").arg(archive);
     let (parent, name) = (folder.parent(), folder.file_name());
     process::run(tar.arg("--directory").arg(parent.context("a folder has a place")?).args(name))

@@ -43,10 +43,12 @@ fn by_pip(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     user.checks(bin, &dist.version)?;
     let compiled = user.warpsmith(bin, &["check", "--compile", "--select", "C", "mistakes.py"])?;
     ensure!(said(&compiled).contains("C001"), "Triton's front end was not asked: {}", said(&compiled));
-    let recorded = user.warpsmith(bin, &["record", "--", "python", "-c", "print('ran')"])?;
-    ensure!(recorded.status.success() && said(&recorded).contains("ran"), "nothing ran: {}", said(&recorded));
+    fs::write(user.folder.join("ran.py"), "print('ran')\n")?;
+    let recorded = user.warpsmith(bin, &["record", "--", "python", "ran.py"])?;
+    // Recording takes torch, which is not there. That is known to the worker alone, which Python has loaded.
+    ensure!(said(&recorded).contains("No module named 'torch'"), "the worker does not answer: {}", said(&recorded));
     let workers = fs::read_dir(user.home.join(".cache/warpsmith/worker")).map_or(0, Iterator::count);
-    ensure!(workers == 1, "Python loaded no worker: {}", said(&recorded));
+    ensure!(workers == 1, "{workers} workers were unpacked");
     Ok(())
 }
 
