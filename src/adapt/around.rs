@@ -29,35 +29,38 @@ const VALUES: &[&str] = &[
 /// The program up to the statement of what is flagged, and instead of that only what is flagged, once as a value and once where what is
 /// known while compiling stays so; none where that is no value.
 pub(super) fn alone(ground: &Ground<'_>, span: Span) -> Vec<Program> {
+    let Some((before, after)) = parted(ground, span) else { return Vec::new() };
     let value = ground.parsed.source.slice(span);
     let known = ground.language().map(|tl| format!("{tl}static_assert(({value}) == ({value}))"));
     let lines = std::iter::once(format!("by_itself = {value}")).chain(known);
-    lines.filter_map(|line| ending(ground, span, &line)).collect()
+    lines.map(|line| ground.program.with(format!("{before}{line}{after}"))).collect()
 }
 
-/// The program that ends with a line in place of the statement that a place is in.
-fn ending(ground: &Ground<'_>, span: Span, line: &str) -> Option<Program> {
+/// What stands before the statement of a value, and what behind its kernel.
+fn parted<'g>(ground: &'g Ground<'_>, span: Span) -> Option<(&'g str, &'g str)> {
     let source = &ground.parsed.source;
     let flagged = source.node_at(span)?;
-    if !VALUES.contains(&flagged.kind()) || is_bound(flagged) {
+    let statement = statement_of(flagged)?;
+    // The names in these may be their own.
+    let is_own = |node: &Node<'_>| matches!(node.kind(), "lambda" | "list_comprehension" | "generator_expression");
+    let mut within = std::iter::successors(flagged.parent(), Node::parent).take_while(|node| node.kind() != "block");
+    if !VALUES.contains(&flagged.kind()) || is_bound(flagged) || within.any(|node| is_own(&node)) {
         return None;
     }
-    let mut statement = flagged;
-    while statement.parent()?.kind() != "block" {
-        statement = statement.parent()?;
-        // Its names may be its own.
-        if matches!(statement.kind(), "lambda" | "list_comprehension" | "generator_expression") {
-            return None;
-        }
-    }
     let kernel = ground.parsed.module.kernel(&ground.program.kernel)?;
-    let start = node_span(statement).start;
     if !kernel.def_span.contains(span) {
         return None;
     }
     let text = source.text();
-    let (before, after) = (text.get(..start)?, text.get(kernel.def_span.end..)?);
-    Some(ground.program.with(format!("{before}{line}{after}")))
+    Some((text.get(..node_span(statement).start)?, text.get(kernel.def_span.end..)?))
+}
+
+/// The statement of a block that a node is in.
+pub(super) fn statement_of(mut node: Node<'_>) -> Option<Node<'_>> {
+    while node.parent()?.kind() != "block" {
+        node = node.parent()?;
+    }
+    Some(node)
 }
 
 /// Whether a name is what is called, assigned, or given a value: no value by itself.

@@ -1,5 +1,6 @@
 //! Other values in place of one that a kernel has: written in a line of their own before, so that a name stands where a name is wanted.
 
+use super::around::statement_of;
 use super::vary::Ground;
 use crate::syntax::{Span, node_span};
 
@@ -58,11 +59,8 @@ pub(super) fn is_of_form(text: &str, failing: Option<Span>) -> bool {
 /// The text with a value in a line of its own, and its name at a place.
 fn before(ground: &Ground<'_>, span: Span, value: &str) -> Option<String> {
     let source = &ground.parsed.source;
-    let mut node = source.node_at(span)?;
-    while node.parent()?.kind() != "block" {
-        node = node.parent()?;
-    }
-    let (text, start) = (source.text(), node_span(node).start);
+    let statement = statement_of(source.node_at(span)?)?;
+    let (text, start) = (source.text(), node_span(statement).start);
     let line = text[..start].rfind('\n').map_or(0, |end| end + 1);
     let indent = text.get(line..start).filter(|indent| indent.trim().is_empty())?;
     let (between, after) = (text.get(start..span.start)?, text.get(span.end..)?);

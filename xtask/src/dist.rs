@@ -8,9 +8,9 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use crate::installed;
 use crate::process::{self, output, say};
 use crate::python;
+use crate::{generate, installed};
 
 /// What builds the wheel, and links for old systems.
 const TOOLS: [&str; 2] = ["maturin==1.16.0", "ziglang==0.15.2"];
@@ -49,7 +49,7 @@ fn build(root: &Path) -> anyhow::Result<Dist> {
         fs::remove_dir_all(&out)?;
     }
     fs::create_dir_all(&out)?;
-    let version = version(root)?;
+    let version = generate::version(root)?;
 
     say("The wheel");
     let wheel = wheel(root, &out, &work)?;
@@ -82,12 +82,6 @@ fn build(root: &Path) -> anyhow::Result<Dist> {
     Ok(Dist { version, wheel, archive, vsix, plugin })
 }
 
-fn version(root: &Path) -> anyhow::Result<String> {
-    let package = fs::read_to_string(root.join("Cargo.toml"))?;
-    let version = package.lines().find_map(|line| line.strip_prefix("version = "));
-    Ok(version.context("Cargo.toml has no version")?.trim_matches('"').to_owned())
-}
-
 /// The wheel, linked by zig for an old C library.
 fn wheel(root: &Path, out: &Path, work: &Path) -> anyhow::Result<PathBuf> {
     let python = python::environment(&root.join("target/dist-tools"), &TOOLS)?;
@@ -101,7 +95,7 @@ fn wheel(root: &Path, out: &Path, work: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// `PATH` with a folder before the others.
-pub(crate) fn path_with(folder: &Path) -> OsString {
+fn path_with(folder: &Path) -> OsString {
     let mut path = folder.as_os_str().to_owned();
     path.push(":");
     path.push(std::env::var_os("PATH").unwrap_or_default());

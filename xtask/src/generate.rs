@@ -80,10 +80,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     add("config/schema.json", format!("{:#}\n", settings::schema()));
     add("config/default.toml", settings::default_toml());
     let manifest = std::fs::read_to_string(root.join(MANIFEST)).context(MANIFEST)?;
-    let package = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
-    let version =
-        package.lines().find_map(|line| line.strip_prefix("version = ")).context("Cargo.toml has no version")?;
-    let version = version.trim_matches('"');
+    let version = &*version(root)?;
     add(MANIFEST, vscode::manifest(&manifest, &settings::schema(), version)?);
     add("editors/nvim/lua/warpsmith/version.lua", neovim_version(version));
     add(MASON, mason_package(&std::fs::read_to_string(root.join(MASON)).context(MASON)?, version));
@@ -110,6 +107,13 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let shown = picture::until_third_finding(&output).with_context(|| format!("{path} shows no finding"))?;
     add("docs/src/images/check.svg", picture::draw(&title, shown));
     Ok(files)
+}
+
+/// The version, which is that of everything here.
+pub(crate) fn version(root: &Path) -> anyhow::Result<String> {
+    let package = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
+    let version = package.lines().find_map(|line| line.strip_prefix("version = "));
+    Ok(version.context("Cargo.toml has no version")?.trim_matches('"').to_owned())
 }
 
 fn neovim_version(version: &str) -> String {

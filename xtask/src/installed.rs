@@ -55,8 +55,7 @@ fn by_pip(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
 /// The program by itself, which needs no Python to check.
 fn unpacked(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     say("Trying the program by itself");
-    fs::create_dir_all(place)?;
-    process::run(Command::new("tar").arg("-xzf").arg(&dist.archive).arg("-C").arg(place))?;
+    unpack(&dist.archive, place)?;
     User::new(root, place)?.checks(&place.join(format!("warpsmith-{}", dist.version)), &dist.version)
 }
 
@@ -72,9 +71,8 @@ fn by_cargo(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
 /// The tests of the editors with the packed plugin, and with the program that users have.
 fn in_editors(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     say("Trying the extension and the plugin in real editors");
-    fs::create_dir_all(place)?;
     for archive in [&dist.plugin, &dist.archive] {
-        process::run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(place))?;
+        unpack(archive, place)?;
     }
     fs::create_dir_all(place.join("vsix"))?;
     process::run(Command::new("unzip").arg("-q").arg(&dist.vsix).arg("-d").arg(place.join("vsix")))?;
@@ -88,6 +86,11 @@ fn in_editors(root: &Path, dist: &Dist, place: &Path) -> anyhow::Result<()> {
     tests.env("WARPSMITH_TEST_SERVER", &program).env("WARPSMITH_TEST_PLUGIN", place.join("warpsmith.nvim"));
     let python = root.join("target/test-venv/bin/python");
     process::run(tests.env("WARPSMITH_TEST_PYTHON", python).current_dir(root))
+}
+
+fn unpack(archive: &Path, place: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(place)?;
+    process::run(Command::new("tar").arg("-xzf").arg(archive).arg("-C").arg(place))
 }
 
 /// Somebody without variables, settings and caches, and with a file with mistakes.
