@@ -294,7 +294,7 @@ impl Case<'_> {
             let since = Instant::now();
             let mut measured = self.time(None)?;
             let asks_more = is_brief && is_contender(&measured.pairs, self.effort.contender);
-            if is_offer(&measured) {
+            if self.has_rivals(&measured) {
                 measured = self.rivals(measured)?;
             }
             let is_offer = is_offer(&measured);

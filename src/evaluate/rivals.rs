@@ -1,8 +1,8 @@
-//! An offer against the original with other choices of its own autotuners. Where several configurations are about as fast, which of
+//! What is faster against the original with other choices of its own autotuners. Where several configurations are about as fast, which of
 //! them a tuner chooses is luck; what is faster than an unlucky choice is not faster than the original.
 
 use super::bench::lock;
-use super::claim::Claim;
+use super::claim::{Claim, LEAST_SPEEDUP};
 use super::judge::Case;
 use super::original::how;
 use super::process::Runner;
@@ -14,8 +14,8 @@ use crate::protocol::runner::{Call, RunnerReply, RunnerRequest, Tuned};
 const MOST: usize = 3;
 
 impl Case<'_> {
-    /// Times what is an offer by `measured` against the original with what its autotuners nearly chose, and with what the candidate's
-    /// have chosen. The least of all claims is the one that counts.
+    /// Times what looks faster by `measured` against the original with what its autotuners nearly chose, and with what the candidate's
+    /// have chosen. The least of all claims is the one that counts; what was no offer does not become one.
     pub(super) fn rivals(&mut self, mut measured: Measured) -> Result<Measured, Stop> {
         let baseline = self.baseline.clone();
         let chosen = lock(&baseline.original.chosen).clone();
@@ -27,7 +27,7 @@ impl Case<'_> {
             let other = self.time(Some(&mut runner))?;
             self.checks.truncate(told);
             timed += 1;
-            if speedup(&other) < speedup(&measured) {
+            if claims_less(&other, &measured) {
                 let what = format!(
                     "timed against the original with {}, which its own autotuner may choose as well: it is faster with that",
                     names(rival)
@@ -35,7 +35,7 @@ impl Case<'_> {
                 self.notes.push(what);
                 measured = other;
             }
-            if !is_offer(&measured) {
+            if !self.has_rivals(&measured) {
                 break;
             }
         }
@@ -44,6 +44,11 @@ impl Case<'_> {
             self.passed("other choices", what);
         }
         Ok(measured)
+    }
+
+    /// Whether `measured` is to be held against other choices: it could be offered, or shown as faster to who asks thoroughly.
+    pub(super) fn has_rivals(&self, measured: &Measured) -> bool {
+        is_offer(measured) || self.effort.thorough && looks_faster(measured)
     }
 
     /// A process of the original that keeps to these choices; `None` if it does not take them.
@@ -70,8 +75,16 @@ pub(super) fn is_offer(measured: &Measured) -> bool {
     Claim::of(measured).is_some_and(|claim| claim.objection.is_none())
 }
 
-fn speedup(measured: &Measured) -> f64 {
-    Claim::of(measured).map_or(0.0, |claim| claim.ratio.low)
+fn looks_faster(measured: &Measured) -> bool {
+    Claim::of(measured).is_some_and(|claim| claim.ratio.median >= LEAST_SPEEDUP)
+}
+
+fn claims_less(other: &Measured, measured: &Measured) -> bool {
+    let of =
+        |measured: &Measured| Claim::of(measured).map_or((0.0, 0.0), |claim| (claim.ratio.low, claim.ratio.median));
+    let (other_low, other_median) = of(other);
+    let (low, median) = of(measured);
+    if is_offer(measured) { other_low < low } else { !is_offer(other) && other_median < median }
 }
 
 fn names(rival: &[Tuned]) -> String {

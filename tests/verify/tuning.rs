@@ -100,3 +100,13 @@ fn what_the_candidates_tuner_chose_is_no_improvement_of_the_original_either() {
     assert_eq!((report.said(), &report.0["offer"]), ("accepted", &false.into()), "{}", report.0);
     assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 16"), "{}", report.0);
 }
+
+#[test]
+fn what_is_no_offer_is_held_against_the_originals_other_choices_too() {
+    // So much faster than the original's choice that it is held back: nobody shall read that of a choice of the original's own.
+    let of = |text: &str| text.replace("(4, 8, 16)", "(4, 8, 512)");
+    let original = of(&TUNED.replace("x=f32[5,12]", "x=f32[1,512]")).replace(FAR, NEAR);
+    let report = judged(&original, &[("fixed", (&of(TUNER), &FIXED.replace("16", "512")))]).remove(0);
+    assert!(report.0["offer"] == false && report.0["speedup"].as_f64() < Some(1.02), "{}", report.0);
+    assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 512"), "{}", report.0);
+}
