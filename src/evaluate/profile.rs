@@ -11,7 +11,7 @@ use super::judge::Task;
 use super::original::last_line;
 use super::tools::{Tooled, installed, text};
 use crate::protocol::is_simulated;
-use crate::protocol::runner::End;
+use crate::protocol::runner::{Alone, End};
 
 /// For tests: what stands in for the profiler on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_PROFILER";
@@ -110,7 +110,8 @@ impl Bench {
     ) -> Result<Result<String, String>, Undecided> {
         let workload = task.workloads.first().ok_or_else(|| Undecided("there is no call".to_owned()))?;
         let baseline = self.baseline((&task.original, &task.folder), workload, true)?;
-        let job = baseline.alone(self, "profiled")?;
+        // Inside the program `ncu` locks a file of its own, and asks the driver for counters as who has started us may.
+        let job = Alone { unfenced: true, ..baseline.alone(self, "profiled")? };
         let options = [
             ("--csv", None),
             ("--page", Some("raw".to_owned())),

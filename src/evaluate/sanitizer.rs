@@ -193,6 +193,7 @@ impl<'a> Case<'a> {
             workload: self.workload(task),
             inputs: self.baseline.trials[0].inputs.clone(),
             is_candidate: true,
+            unfenced: false,
         };
         let (bench, baseline, is_over) = (self.bench, Arc::clone(&self.baseline), AtomicBool::new(false));
         Some(Checks { bench, baseline, checker, job: job.unasked(), limit, is_over })

@@ -108,6 +108,7 @@ impl Baseline {
             workload: self.original.workload.clone(),
             inputs: self.trials[0].inputs.clone(),
             is_candidate: false,
+            unfenced: false,
         };
         Ok(job.unasked())
     }

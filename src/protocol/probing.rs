@@ -74,6 +74,8 @@ pub struct Alone {
     pub inputs: Inputs,
     /// As in [`super::runner::RunnerRequest::Load`].
     pub is_candidate: bool,
+    /// What looks on needs more than a fence leaves: only for a file of the user's own.
+    pub unfenced: bool,
 }
 
 impl Alone {

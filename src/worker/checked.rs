@@ -18,7 +18,7 @@ pub(super) fn become_checker(watched: &Watched) -> PyErr {
     failed(format!("{program}: {error}"))
 }
 
-/// Makes the call that the file at `path` describes, once, behind the fence.
+/// Makes the call that the file at `path` describes, once, behind the fence if it is to be.
 #[pyfunction]
 pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
     let job: Alone = serde_json::from_slice(&std::fs::read(path)?).map_err(failed)?;
@@ -30,7 +30,12 @@ pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> 
     let readable = Readable::of(py)?;
     // What the checker needs of sockets, it has by then; the fence closes them as for everybody.
     warm(py, &job.fence)?;
-    enter(py, &job.fence, &readable)?;
+    if job.unfenced && !job.is_candidate {
+        std::fs::create_dir_all(&job.fence.scratch)?;
+        std::env::set_current_dir(&job.fence.scratch)?;
+    } else {
+        enter(py, &job.fence, &readable)?;
+    }
     let workload = &job.workload;
     let whose = (job.is_candidate, Weights::default());
     let runner = Runner::load(py, (&job.file, &job.folder), workload, whose, &job.fence, is_simulated())?;
