@@ -43,6 +43,7 @@ fn request(text: &str, signature: &Json, constexprs: &Json) -> Request {
         types: true,
         full: None,
         seconds: 30.0,
+        in_series: false,
     }
 }
 
@@ -71,9 +72,19 @@ fn verdict(answer: &Answer) -> (bool, Option<(u32, u32)>) {
 const GIVEN: &str = include_str!("data/frontend_snippets.json");
 const MORE: &str = include_str!("data/frontend_more.json");
 
-/// Asks about the programs of which the verdict of this session's Triton is in the table. Returns how many that are, and
+/// A request that others may have come before.
+fn in_series(request: Request) -> Request {
+    Request { types: false, in_series: true, ..request }
+}
+
+/// Asks about the programs of which the verdict of this session's Triton is in the table, in some way. Returns how many that are, and
 /// which are answered otherwise.
-fn compare(session: &mut Session, version: &str, sets: &[&str]) -> (usize, Vec<String>) {
+fn compare(
+    session: &mut Session,
+    version: &str,
+    sets: &[&str],
+    way: impl Fn(Request) -> Request,
+) -> (usize, Vec<String>) {
     let (mut asked, mut wrong) = (0, Vec::new());
     for data in sets {
         let data: Json = serde_json::from_str(data).unwrap();
@@ -81,11 +92,11 @@ fn compare(session: &mut Session, version: &str, sets: &[&str]) -> (usize, Vec<S
             let of_version = |(versions, _): &(&String, &Json)| versions.split(' ').any(|one| one == version);
             let results = snippet["results"].as_object().unwrap();
             let Some((_, expected)) = results.iter().find(of_version) else { continue };
+            let text = snippet["source"].as_str().unwrap();
+            let answer = session.answer(way(request(text, &snippet["signature"], &snippet["constexprs"]))).unwrap();
             if expected["error_type"] == "Crash" {
                 continue;
             }
-            let text = snippet["source"].as_str().unwrap();
-            let answer = session.answer(request(text, &snippet["signature"], &snippet["constexprs"])).unwrap();
             let number = |name: &str| expected[name].as_u64().map(|number| u32::try_from(number).unwrap());
             let place = number("line").zip(number("col"));
             asked += 1;
@@ -109,10 +120,48 @@ fn compare(session: &mut Session, version: &str, sets: &[&str]) -> (usize, Vec<S
 fn verdicts_are_those_of_the_table() {
     let mut session = Session::new(python());
     let version = version(&mut session);
-    let (asked, wrong) = compare(&mut session, &version, &[GIVEN, MORE]);
+    let (asked, wrong) = compare(&mut session, &version, &[GIVEN, MORE], |request| request);
     println!("{asked} programs, Triton {version}");
     assert!(asked > 1000, "{asked}");
     assert!(wrong.is_empty(), "{} of {asked}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+#[test]
+fn verdicts_in_series_are_those_of_the_table() {
+    let mut session = Session::new(python());
+    let version = version(&mut session);
+    let (asked, wrong) = compare(&mut session, &version, &[GIVEN, MORE], in_series);
+    assert!(asked > 1000 && wrong.is_empty(), "{} of {asked}\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// What a program leaves behind is not held against the next one.
+#[test]
+fn who_dies_in_a_series_is_asked_again_alone() {
+    let mut session = Session::new(python());
+    let mut with = |code: &str| {
+        let mut request = in_series(add(1));
+        request.files[0].text.insert_str(0, code);
+        session.answer(request).unwrap()
+    };
+    let dies_second = "import os\nimport sys\nif hasattr(sys, 'seen'):\n    os._exit(3)\nsys.seen = True\n";
+    assert!(with(dies_second).accepted);
+    assert!(with(dies_second).accepted, "by a new process");
+    let died = with("import os\nos._exit(3)\n");
+    assert!(died.crashed.is_some_and(|how| how.contains("status 3")));
+    let hangs = Request { seconds: 0.5, ..in_series(add(2)) };
+    let hung = Request {
+        files: vec![SourceFile { text: "while True:\n    pass\n".to_owned(), ..hangs.files[0].clone() }],
+        ..hangs
+    };
+    assert!(session.answer(hung).unwrap().unable.is_some_and(|why| why.contains("no answer within")));
+    for number in 0..200 {
+        let answer = session.answer(in_series(if number % 2 == 0 { add(number) } else { broken(number) })).unwrap();
+        assert_eq!(
+            (answer.accepted, answer.error.is_some()),
+            (number % 2 == 0, number % 2 == 1),
+            "{number}: {answer:?}"
+        );
+    }
 }
 
 /// Fresh environments with Triton and nothing else, one for each release that is there.
@@ -137,7 +186,8 @@ fn compare_release(packages: &Path) -> String {
     assert_eq!(packages.file_name().unwrap(), version.as_str());
     // The others take 40 s for each release: they are asked with `WARPSMITH_TEST_ALL=1`.
     let sets: &[&str] = if std::env::var_os("WARPSMITH_TEST_ALL").is_some() { &[GIVEN, MORE] } else { &[GIVEN] };
-    let (asked, wrong) = compare(&mut session, &version, sets);
+    let (asked, mut wrong) = compare(&mut session, &version, sets, |request| request);
+    wrong.extend(compare(&mut session, &version, &[GIVEN], in_series).1);
     eprintln!("{asked} programs, Triton {version}, {:.1} s", start.elapsed().as_secs_f64());
     assert!(asked > 300, "{asked}");
     assert!(wrong.is_empty(), "{} of {asked}\n{}", wrong.len(), wrong.join("\n"));

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap as HashMap;
 use super::cases::Parsed;
 use super::failure::Signature;
 use super::program::Program;
-use crate::compiler::protocol::{Answer, Refusal};
+use crate::compiler::protocol::{Answer, Refusal, Request};
 use crate::compiler::{Device, Question, Session, Status};
 use crate::syntax::{Source, Span};
 
@@ -208,7 +208,8 @@ impl Asker<'_> {
     fn answers(&mut self, file: &Parsed, place: Span) -> Option<(Question, Vec<Answer>)> {
         let kernel = file.module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(place))?;
         let question = Question::of(&file.source, &file.module, kernel, &Device::default()).ok()?;
-        let ask = |guess| self.session.answer(question.request(0, guess)).ok();
+        let request = |guess| Request { types: false, in_series: true, ..question.request(0, guess) };
+        let ask = |guess| self.session.answer(request(guess)).ok();
         let answers = question.guesses.iter().filter_map(ask).collect();
         Some((question, answers))
     }

@@ -55,6 +55,7 @@ impl Program {
             types,
             full: None,
             seconds: SECONDS,
+            in_series: !types,
         })
     }
 }

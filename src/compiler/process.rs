@@ -12,6 +12,7 @@ use crate::python::cache_folder;
 /// The program: its files and their texts, the one that is started first.
 const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_compiler.py", include_str!("worker.py")),
+    ("warpsmith_serving.py", include_str!("serving.py")),
     ("warpsmith_answers.py", include_str!("answers.py")),
     ("warpsmith_stages.py", include_str!("stages.py")),
 ];

@@ -32,6 +32,9 @@ pub struct Request {
     pub full: Option<Full>,
     /// How long it may take.
     pub seconds: f64,
+    /// Whether a process may serve it that has served others: only without types, without the whole compile, and without files that are
+    /// imported as they are.
+    pub in_series: bool,
 }
 
 /// The whole compile, down to the machine's code.

@@ -209,6 +209,7 @@ impl Question {
             types: true,
             full: None,
             seconds: if self.file.is_some() { SECONDS_WITH_IMPORT } else { SECONDS },
+            in_series: false,
         }
     }
 

@@ -1,30 +1,23 @@
 """Asks Triton's front end about kernels, for Warpsmith. Runs in the user's interpreter, which needs Triton and nothing else.
 
 Reads requests from standard input and writes answers to standard output, one JSON object a line (`protocol.rs` has their
-shapes). Each request is served by a forked child: some programs abort the process inside MLIR. What comes after the front
-end is in `stages.py`; `answers.py` puts what Triton says into the words of an answer.
+shapes). `serving.py` has the processes, `answers.py` puts what Triton says into the words of an answer, and what comes after the
+front end is in `stages.py`.
 """
 
+import gc
 import importlib.util
 import inspect
-import json
 import linecache
 import os
 import re
-import resource
-import select
-import signal
 import sys
-import tempfile
-import time
 
 # The other scripts are found, too, when Python is told not to look beside the first one (`PYTHONSAFEPATH`).
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
-from warpsmith_answers import load_place, placed, refusal, verifier_errors, watch
-
-MEMORY = 12 << 30
-OUTPUT = 64 << 20
+from warpsmith_answers import load_place, placed, refusal, watch
+from warpsmith_serving import Service, die_with_parent, stay_within
 
 
 # What is asked of Triton, release by release.
@@ -223,184 +216,12 @@ def served(request, folder):
     return answer, files, lowering
 
 
-# Processes.
-
-
-def in_child(request, writer, log, folder):
-    """Serves a request in a forked child."""
-    os.setpgid(0, 0)
-    die_with_parent()
-    resource.setrlimit(resource.RLIMIT_FSIZE, (OUTPUT, OUTPUT))
-    if not any(file.get("is_imported") for file in request["files"]):
-        # What torch and CUDA reserve has nothing to do with what they use.
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-    os.dup2(log.fileno(), 2)
-    answer, files, lowering = served(request, folder)
-    sys.stderr.flush()
-    if answer.get("error", {}).get("kind") == "verify":
-        log.seek(0)
-        answer["error"]["verifier"] = verifier_errors(log.read().decode(errors="replace"), files)
-    with os.fdopen(writer, "wb", buffering=0) as out:
-
-        def say(part):
-            whole = json.dumps(part).encode() + b"\n"
-            while whole:
-                whole = whole[out.write(whole):]
-
-        if lowering is None or not request.get("full"):
-            say(answer)
-        else:
-            say(answer | {"at": lowering["source"].ext})
-            from warpsmith_stages import compiled
-
-            say({"compiled": compiled(lowering, request["full"], say, log, folder)})
-
-
-def joined(data):
-    """The answer that a child has written so far, and the stage that it was last in. A part that it did not finish is lost."""
-    answer, texts = {}, {}
-    for line in data.split(b"\n")[:-1]:
-        part = json.loads(line)
-        texts.update([part.pop("text")] if "text" in part else [])
-        answer |= part
-    stage = answer.pop("at", None)
-    if "compiled" in answer:
-        stage = None
-    if "compiled" in answer or stage is not None:
-        answer["compiled"] = answer.get("compiled", {}) | {"stages": texts}
-    return answer, stage
-
-
-def how_it_ended(status, log):
-    """How a process died, and the best that it has written about it."""
-    log.seek(0)
-    lines = log.read()[-4000:].decode(errors="replace").strip().splitlines()
-    why = next((line for line in lines if "Assertion" in line or "error:" in line), lines[-1] if lines else "")
-    how = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"status {os.WEXITSTATUS(status)}"
-    return f"{how}: {why}"[:2000]
-
-
-def die_with_parent():
-    """A child whose parent is killed ends, too."""
-    try:
-        import ctypes
-
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    except Exception:
-        pass
-
-
-def stay_within(cores):
-    """Keeps this process and its children to so many of the cores that it may use; 0 means half of them."""
-    if hasattr(os, "sched_setaffinity"):
-        allowed = sorted(os.sched_getaffinity(0))
-        share = cores or max(1, len(allowed) // 2)
-        # Not the same ones for all processes.
-        first = os.getpid() % len(allowed)
-        os.sched_setaffinity(0, (allowed + allowed)[first:first + min(share, len(allowed))])
-
-
-class Service:
-    """Takes requests, serves the newest, and drops those that are cancelled."""
-
-    def __init__(self, answers):
-        self.answers, self.waiting, self.rest = answers, [], b""
-
-    def say(self, answer):
-        self.answers.write(json.dumps(answer).encode() + b"\n")
-
-    def take(self, data):
-        """Takes what was read. Returns the ids of requests that are cancelled."""
-        *lines, self.rest = (self.rest + data).split(b"\n")
-        cancelled = []
-        for line in lines:
-            message = json.loads(line)
-            if "cancel" in message:
-                cancelled.append(message["cancel"])
-            else:
-                self.waiting.append(message)
-        kept = []
-        for request in self.waiting:
-            if request["id"] in cancelled:
-                self.say({"id": request["id"], "cancelled": True})
-            else:
-                kept.append(request)
-        self.waiting = kept
-        return cancelled
-
-    def run(self):
-        """Serves until there is nobody to serve."""
-        while True:
-            while self.waiting:
-                if not self.serve(self.waiting.pop(0)):
-                    return
-            data = os.read(0, 1 << 16)
-            if not data:
-                return
-            self.take(data)
-
-    def serve(self, request):
-        """Serves one request. Returns whether there is still somebody to serve."""
-        with tempfile.TemporaryDirectory(prefix="warpsmith-") as folder, tempfile.TemporaryFile() as log:
-            reader, writer = os.pipe()
-            child = os.fork()
-            if child == 0:
-                try:
-                    os.close(reader)
-                    in_child(request, writer, log, folder)
-                finally:
-                    os._exit(0)
-            os.close(writer)
-            alive, answer = self.wait(request, child, reader, log)
-            os.close(reader)
-        self.say({"id": request["id"]} | answer)
-        return alive
-
-    def wait(self, request, child, reader, log):
-        """Waits for a child, its end or the end of the time that it has."""
-        data, end = b"", time.monotonic() + request["seconds"]
-        alive, answer = True, None
-        while answer is None:
-            ready = select.select([reader] + ([0] if alive else []), [], [], max(0, end - time.monotonic()))[0]
-            if not ready:
-                answer = {"unable": f"no answer within {request['seconds']} s"}
-            if 0 in ready:
-                more = os.read(0, 1 << 16)
-                if not more:
-                    alive, answer = False, {"cancelled": True}
-                elif request["id"] in self.take(more):
-                    answer = {"cancelled": True}
-            if reader in ready:
-                part = os.read(reader, 1 << 20)
-                data += part
-                if not part:
-                    break
-        if answer is not None:
-            try:
-                os.killpg(child, signal.SIGKILL)
-            except ProcessLookupError:
-                os.kill(child, signal.SIGKILL)
-        _, status = os.waitpid(child, 0)
-        said, stage = joined(data)
-        if answer is None and said and stage is None:
-            return alive, said
-        if answer is None:
-            answer = {"crashed": how_it_ended(status, log)}
-        if said and stage is not None and "cancelled" not in answer:
-            # What the front end has said stands, whatever happened afterwards.
-            said["compiled"]["failed"] = {"stage": stage, "message": answer.get("crashed") or answer["unable"]}
-            answer = said
-        return alive, answer
-
-
 def main():
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     stay_within(int(sys.argv[1]))
     # What the user's code or Triton prints is no answer.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    service = Service(answers)
+    service = Service(answers, served)
     try:
         import triton
         import triton.compiler.code_generator
@@ -414,6 +235,8 @@ def main():
     die_with_parent()
     # The editor and the user's own programs come first.
     os.nice(10)
+    # What is there by now is not looked through again by each child, which would copy it.
+    gc.freeze()
     service.say({"ready": triton.__version__, "python": sys.version.split()[0]})
     service.run()
 

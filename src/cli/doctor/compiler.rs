@@ -98,6 +98,7 @@ fn request() -> Request {
         types: false,
         full: None,
         seconds: PATIENCE.as_secs_f64(),
+        in_series: false,
     }
 }
 

@@ -11,7 +11,7 @@ use crate::syntax::Span;
 /// So many of the most frequent signatures are looked at.
 const SIGNATURES: usize = 500;
 /// Of each of them so many failures, the newest.
-const EACH: usize = 60;
+const EACH: usize = 20;
 /// At once so many signatures are learned from; the others have their turn once these are known.
 const AT_ONCE: usize = 40;
 /// So many kernels that compile are compared at each step, the newest; a rule must let all of them pass in the end.
