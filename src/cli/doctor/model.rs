@@ -118,7 +118,24 @@ fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError
     if reply.usage.estimated {
         detail.push_str("; it does not say how many tokens it takes, so they are estimated, rather too high");
     }
+    if is_readable(&settings) {
+        detail.push_str("; its address is `http`, so what is sent, and a key, crosses the network unencrypted");
+    }
     Ok(detail)
+}
+
+/// Whether others on the network can read what is sent.
+fn is_readable(settings: &ModelSettings) -> bool {
+    let Some(url) = settings.base_url.as_deref().and_then(|address| url::Url::parse(address).ok()) else {
+        return false;
+    };
+    let is_here = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => true,
+    };
+    url.scheme() == "http" && !is_here
 }
 
 /// What to do when it is not said which model.

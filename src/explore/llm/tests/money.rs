@@ -1,0 +1,143 @@
+//! What is spent, to the token.
+
+use std::sync::atomic::AtomicUsize;
+
+use super::*;
+use crate::clock;
+use crate::store::Store;
+
+/// What the store knows of today, and of yesterday where the day has just changed.
+fn stored(bench: &Bench) -> Vec<(String, crate::store::Spending)> {
+    let store = Store::of_user(bench.folder.path()).unwrap();
+    let now = clock::now().as_secs();
+    [now, now - 60]
+        .map(clock::day)
+        .iter()
+        .map(|day| store.spending(day).unwrap())
+        .find(|found| !found.is_empty())
+        .unwrap()
+}
+
+/// A thousand exchanges, in both protocols and with everything that goes wrong, from several threads at a time.
+#[test]
+fn a_thousand_exchanges_are_counted_to_the_token() {
+    const EACH: usize = 500;
+    for speech in BOTH {
+        // Of ten requests seven are answered, in one way or another.
+        let server = Server::start(move |number, received| {
+            let cost = 10 + number as u64 % 7;
+            let text = received.body["max_tokens"].to_string();
+            match number % 10 {
+                0 => answer(503, "text/plain", "busy"),
+                1 => answer(400, "application/json", r#"{"error":{"message":"no"}}"#),
+                2 => answer(200, "text/html", "<html>"),
+                3 => speech.whole(&text, cost, 3),
+                _ => speech.streamed(&["a ", &text], cost, 3),
+            }
+        });
+        let limits = crate::settings::ModelLimits { parallel: 16, ..Default::default() };
+        let bench = Bench::new(&ModelSettings { limits, retries: 0, max_tokens: 64, ..speech.settings(&server) });
+        let (next, good, garbage) = (AtomicUsize::new(0), std::sync::Mutex::new(Usage::default()), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    while next.fetch_add(1, Ordering::SeqCst) < EACH {
+                        match bench.ask() {
+                            Ok(reply) => *good.lock().unwrap() += reply.usage,
+                            Err(ModelError::Garbage(_)) => drop(garbage.fetch_add(1, Ordering::SeqCst)),
+                            Err(ModelError::Refused { status: 503 | 400, .. }) => {}
+                            Err(error) => panic!("{error}"),
+                        }
+                    }
+                });
+            }
+        });
+        let expected: u64 = (0..EACH as u64).filter(|number| number % 10 > 2).map(|number| 10 + number % 7).sum();
+        let good = good.into_inner().unwrap();
+        assert_eq!((good.input, good.output, good.estimated), (expected, 3 * 350, false), "{speech:?}");
+        let most = price::most_input(&question());
+        let (spent, garbage) = (bench.account.spent(), garbage.into_inner() as u64);
+        assert_eq!((spent.requests, garbage), (400, 50));
+        let usage =
+            Usage { input: expected + garbage * most, cached: 0, output: 3 * 350 + garbage * 64, estimated: true };
+        assert_eq!(spent.usage, usage);
+        assert_eq!(spent.cost.parts(), usage.input * 1_000_000 + usage.output * 10_000_000);
+        let (model, row) = &stored(&bench)[0];
+        assert_eq!((model.as_str(), row.requests, row.estimated), ("m", 400, garbage));
+        assert_eq!((row.input, row.output, row.cost), (usage.input, usage.output, spent.cost.parts()));
+    }
+}
+
+#[test]
+fn a_budget_ends_a_run_before_it_is_passed() {
+    let speech = BOTH[0];
+    let server = Server::start(move |_, _| speech.streamed(&["ok"], 90, 10));
+    let most = price::most_input(&question()) + 100;
+    let budget = |run_tokens, run_dollars| ModelBudget { run_tokens, run_dollars, day_tokens: 0, day_dollars: 0.0 };
+    // Room for three replies, and then not for what a fourth may cost.
+    let settings = ModelSettings { max_tokens: 100, budget: budget(200 + most, 0.0), ..speech.settings(&server) };
+    let bench = Bench::new(&settings);
+    for _ in 0..3 {
+        bench.ask().unwrap();
+    }
+    let error = bench.ask().unwrap_err().to_string();
+    let expected =
+        format!("the budget `model.budget.run-tokens` is used up: of {} tokens 300 tokens are spent", 200 + most);
+    assert!(error.starts_with(&expected) && error.contains(&format!("may cost {most} tokens")), "{error}");
+    assert_eq!((server.received().len(), bench.account.spent().usage.tokens()), (3, 300));
+    let bench = Bench::new(&ModelSettings { budget: budget(0, 0.000_001), ..settings });
+    let error = bench.ask().unwrap_err().to_string();
+    assert!(error.contains("`model.budget.run-dollars`"), "{error}");
+    assert_eq!(server.received().len(), 3, "nothing was sent");
+}
+
+/// Requests that are under way take room that they may give back: others wait for that.
+#[test]
+fn what_is_set_aside_is_waited_for() {
+    let speech = BOTH[0];
+    let server = Server::start(move |_, _| {
+        let mut acts = speech.streamed(&["ok"], 1, 1);
+        acts.insert(0, Act::Wait(Duration::from_millis(20)));
+        acts
+    });
+    let most = price::most_input(&question()) + 100;
+    let budget = ModelBudget { run_tokens: most + 20, run_dollars: 0.0, day_tokens: 0, day_dollars: 0.0 };
+    let bench = Bench::new(&ModelSettings { max_tokens: 100, budget, ..speech.settings(&server) });
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| bench.ask().unwrap());
+        }
+    });
+    assert_eq!(bench.account.spent().usage.tokens(), 16);
+}
+
+/// Two processes have a store in common; here they are accounts with connections of their own.
+#[test]
+fn the_day_has_one_budget_for_all_processes() {
+    let speech = BOTH[0];
+    let server = Server::start(move |_, _| speech.streamed(&["ok"], 50, 50));
+    let most = price::most_input(&question()) + 100;
+    let budget = ModelBudget { run_tokens: 0, run_dollars: 0.0, day_tokens: 1000 + most, day_dollars: 0.0 };
+    let settings = ModelSettings { max_tokens: 100, budget, ..speech.settings(&server) };
+    let bench = Bench::new(&settings);
+    let other = || {
+        let account = Arc::new(Account::open(&settings.budget, bench.folder.path()).unwrap());
+        let client = Client::open(&settings, Key::new(KEY.to_owned()), Arc::clone(&account)).unwrap();
+        (client, account)
+    };
+    let others = [other(), other(), other()];
+    std::thread::scope(|scope| {
+        for (client, _) in &others {
+            scope.spawn(move || while client.complete(&question(), &mut ()).is_ok() {});
+        }
+    });
+    let spent: u64 = others.iter().map(|(_, account)| account.spent().usage.tokens()).sum();
+    assert!(spent <= 1000 + most && spent > 0, "{spent}");
+    assert_eq!(stored(&bench)[0].1.input + stored(&bench)[0].1.output, spent);
+    // Whoever is alone takes the rest, down to what a request may cost.
+    while bench.ask().is_ok() {}
+    let error = bench.ask().unwrap_err().to_string();
+    assert!(error.contains("`model.budget.day-tokens`"), "{error}");
+    let row = stored(&bench)[0].1.clone();
+    assert!((1001..=1000 + most).contains(&(row.input + row.output)), "{row:?}");
+}
