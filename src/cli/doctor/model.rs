@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::explore::llm::{Account, Client, Model, ModelError, Request};
+use crate::explore::llm::{Account, Client, Model, ModelError, Request, is_here};
 use crate::settings::{ModelPrices, ModelSettings, ModelTimeouts, Provider};
 
 /// So long is waited, in seconds, unless the settings say less. A model that is loaded first takes its time.
@@ -126,16 +126,7 @@ fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError
 
 /// Whether others on the network can read what is sent.
 fn is_readable(settings: &ModelSettings) -> bool {
-    let Some(url) = settings.base_url.as_deref().and_then(|address| url::Url::parse(address).ok()) else {
-        return false;
-    };
-    let is_here = match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => true,
-    };
-    url.scheme() == "http" && !is_here
+    settings.base_url.as_deref().is_some_and(|address| address.starts_with("http://") && !is_here(address))
 }
 
 /// What to do when it is not said which model.

@@ -57,7 +57,9 @@ impl Account {
     /// # Errors
     /// When the store cannot be used: a budget that is not kept is none.
     pub fn open(budget: &ModelBudget, folder: &Path) -> Result<Self, ModelError> {
-        let limit = |tokens, dollars| Reserved { tokens, cost: Money::dollars(dollars).parts() };
+        // The least amount is one, since none means any.
+        let parts = |dollars: f64| Money::dollars(dollars).parts().max(u64::from(dollars > 0.0));
+        let limit = |tokens, dollars| Reserved { tokens, cost: parts(dollars) };
         Ok(Self {
             run_limit: limit(budget.run_tokens, budget.run_dollars),
             day_limit: limit(budget.day_tokens, budget.day_dollars),

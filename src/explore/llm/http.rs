@@ -11,7 +11,7 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Certificate, Response, redirect};
 use tokio::runtime::Runtime;
 
-use super::protocol::{Complaint, Dialect, Partial, Protocol, Trouble, plain, quoted};
+use super::protocol::{Complaint, Dialect, Partial, Protocol, Trouble, is_here, plain, quoted};
 use super::sse::{Event, Events};
 use super::{Answer, Exchange, Failure, Key, ModelError, Request, Watcher, retry};
 use crate::settings::{ModelSettings, ModelTimeouts, time};
@@ -20,8 +20,9 @@ use crate::settings::{ModelSettings, ModelTimeouts, time};
 const LONGEST_TEXT: usize = 4 << 20;
 /// The same with what is around the text: each token comes in an event of its own.
 const LONGEST_BODY: usize = 64 << 20;
-/// So much is read of what a provider says instead of a reply.
+/// So much is read of what a provider says instead of a reply, and of its list of models.
 const LONGEST_COMPLAINT: usize = 64 << 10;
+const LONGEST_LIST: usize = 4 << 20;
 /// So often whoever waits looks whether it is cancelled.
 const GLANCE: Duration = Duration::from_millis(50);
 /// So often a request is put otherwise after an error about one of its parts.
@@ -84,6 +85,10 @@ impl Http {
         if let Some(path) = &settings.ca_file {
             builder = builder.tls_certs_merge(certificates(path)?);
         }
+        if is_here(protocol.address()) {
+            // A proxy would look for the server on its own machine.
+            builder = builder.no_proxy();
+        }
         let failed = |error: String| ModelError::Settings(format!("no connections can be made: {error}"));
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
@@ -105,7 +110,7 @@ impl Http {
             if !response.status().is_success() {
                 return Err(self.refusal(response).await.0.error);
             }
-            let body = response.bytes().await.map_err(|error| self.lost(error).error)?;
+            let body = beginning(response, LONGEST_LIST).await;
             serde_json::from_slice::<serde_json::Value>(&body)
                 .map_err(|_| ModelError::Garbage(self.redacted(&quoted(&String::from_utf8_lossy(&body)))))
         };
@@ -190,20 +195,12 @@ impl Http {
     }
 
     /// An answer that is no reply.
-    async fn refusal(&self, mut response: Response) -> (Failure, Complaint) {
+    async fn refusal(&self, response: Response) -> (Failure, Complaint) {
         let status = response.status().as_u16();
         let after = retry::asked(response.headers(), SystemTime::now());
-        let mut body = Vec::new();
-        let read = async {
-            while let Ok(Some(piece)) = response.chunk().await {
-                body.extend_from_slice(&piece);
-                if body.len() > LONGEST_COMPLAINT {
-                    break;
-                }
-            }
-        };
         // What it says is worth a moment, no more.
-        let _ = tokio::time::timeout(Duration::from_millis(500), read).await;
+        let read = tokio::time::timeout(Duration::from_millis(500), beginning(response, LONGEST_COMPLAINT));
+        let body = read.await.unwrap_or_default();
         let complaint = Complaint::read(&String::from_utf8_lossy(&body));
         let message = self.redacted(&complaint.message);
         let hint = hint(status, complaint.is_quota());
@@ -336,6 +333,17 @@ fn failed(trouble: Trouble, partial: &Partial) -> Failure {
             Failure { again, ..Failure::midway(ModelError::Failed(complaint.message)) }
         }
     }
+}
+
+/// The body of an answer, as far as it is there and not too long.
+async fn beginning(mut response: Response, longest: usize) -> Vec<u8> {
+    let mut body = Vec::new();
+    while let Ok(Some(piece)) = response.chunk().await
+        && body.len() <= longest
+    {
+        body.extend_from_slice(&piece);
+    }
+    body
 }
 
 /// What `future` gives before `end`, unless nobody wants it any more.

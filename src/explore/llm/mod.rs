@@ -24,6 +24,7 @@ pub use client::Client;
 pub use error::ModelError;
 pub use key::Key;
 pub use price::{Money, Usage};
+pub use protocol::is_here;
 
 /// What a model is asked.
 #[derive(Clone, Debug, Default, PartialEq)]

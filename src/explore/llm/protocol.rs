@@ -146,6 +146,17 @@ pub(super) fn below(base: &str, path: &str) -> String {
     }
 }
 
+/// Whether an address leads to this machine.
+#[must_use]
+pub fn is_here(address: &str) -> bool {
+    match url::Url::parse(address).as_ref().map(url::Url::host) {
+        Ok(Some(url::Host::Domain(name))) => name == "localhost",
+        Ok(Some(url::Host::Ipv4(address))) => address.is_loopback(),
+        Ok(Some(url::Host::Ipv6(address))) => address.is_loopback(),
+        _ => false,
+    }
+}
+
 /// A value for a head that holds a key.
 pub(super) fn secret_header(text: &str) -> Result<reqwest::header::HeaderValue, ModelError> {
     let mut value = reqwest::header::HeaderValue::from_str(text)
@@ -185,6 +196,20 @@ mod tests {
         );
         assert!(first.after(&about).unwrap().other_limit);
         assert!(first.after(&complaint(r#"{"error":{"message":"no such model"}}"#)).is_none());
+    }
+
+    #[test]
+    fn this_machine_has_several_names() {
+        for (address, expected) in [
+            ("http://localhost:11434/v1", true),
+            ("http://127.0.0.2/v1", true),
+            ("http://[::1]:8000", true),
+            ("http://localhost.example.com/v1", false),
+            ("http://10.0.0.1/v1", false),
+            ("nowhere", false),
+        ] {
+            assert_eq!(is_here(address), expected, "{address}");
+        }
     }
 
     #[test]

@@ -85,9 +85,11 @@ fn a_budget_ends_a_run_before_it_is_passed() {
         format!("the budget `model.budget.run-tokens` is used up: of {} tokens 300 tokens are spent", 200 + most);
     assert!(error.starts_with(&expected) && error.contains(&format!("may cost {most} tokens")), "{error}");
     assert_eq!((server.received().len(), bench.account.spent().usage.tokens()), (3, 300));
-    let bench = Bench::new(&ModelSettings { budget: budget(0, 0.000_001), ..settings });
-    let error = bench.ask().unwrap_err().to_string();
-    assert!(error.contains("`model.budget.run-dollars`"), "{error}");
+    for dollars in [0.000_001, 1e-30] {
+        let bench = Bench::new(&ModelSettings { budget: budget(0, dollars), ..settings.clone() });
+        let error = bench.ask().unwrap_err().to_string();
+        assert!(error.contains("`model.budget.run-dollars`"), "{error}");
+    }
     assert_eq!(server.received().len(), 3, "nothing was sent");
 }
 
@@ -140,4 +142,23 @@ fn the_day_has_one_budget_for_all_processes() {
     assert!(error.contains("`model.budget.day-tokens`"), "{error}");
     let row = stored(&bench)[0].1.clone();
     assert!((1001..=1000 + most).contains(&(row.input + row.output)), "{row:?}");
+}
+
+/// What nobody settles is spent: a watcher that panics takes the reply with it.
+#[test]
+fn a_panic_costs_what_was_set_aside() {
+    struct Panics;
+    impl Watcher for Panics {
+        fn delta(&mut self, _: &str) {
+            panic!("as it was meant to");
+        }
+    }
+    let speech = BOTH[0];
+    let server = Server::start(move |_, _| speech.streamed(&["ok"], 1, 1));
+    let bench = Bench::new(&speech.settings(&server));
+    let ask = || bench.client.complete(&question(), &mut Panics);
+    assert!(std::panic::catch_unwind(std::panic::AssertUnwindSafe(ask)).is_err());
+    let spent = bench.account.spent();
+    assert_eq!((spent.requests, spent.usage.tokens()), (1, price::most_input(&question()) + 1000));
+    assert_eq!(bench.ask().unwrap().text, "ok");
 }
