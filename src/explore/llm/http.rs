@@ -11,15 +11,11 @@ use reqwest::header::CONTENT_TYPE;
 use reqwest::{Certificate, Response, redirect};
 use tokio::runtime::Runtime;
 
-use super::protocol::{Complaint, Dialect, Partial, Protocol, Trouble, is_here, plain, quoted};
-use super::sse::{Event, Events};
+use super::protocol::{Complaint, Dialect, Protocol, is_here, plain, quoted};
+use super::reading::Reading;
 use super::{Answer, Exchange, Failure, Key, ModelError, Request, Watcher, retry};
 use crate::settings::{ModelSettings, ModelTimeouts, time};
 
-/// The longest reply that is read, in bytes of its text; a kernel has some thousand.
-const LONGEST_TEXT: usize = 4 << 20;
-/// The same with what is around the text: each token comes in an event of its own.
-const LONGEST_BODY: usize = 64 << 20;
 /// So much is read of what a provider says instead of a reply, and of its list of models.
 const LONGEST_COMPLAINT: usize = 64 << 10;
 const LONGEST_LIST: usize = 4 << 20;
@@ -214,10 +210,10 @@ impl Http {
         if kind.starts_with("text/html") {
             return Err(Failure::midway(ModelError::Garbage("a web page".to_owned())));
         }
-        let mut reading = Reading { is_whole: kind.contains("json"), ..Reading::default() };
+        let mut reading = Reading::of(kind);
         let whole = start + self.waits.whole;
         loop {
-            let (limit, setting) = match reading.size {
+            let (limit, setting) = match reading.size() {
                 0 => (start + self.waits.connect + self.waits.first, "first"),
                 _ => (Instant::now() + self.waits.between, "between"),
             };
@@ -226,16 +222,16 @@ impl Http {
             let piece = match within(limit.min(whole), slow, watcher, response.chunk()).await {
                 Ok(Ok(piece)) => piece,
                 // What came is all there is, if it is a reply.
-                Ok(Err(_)) if reading.partial.finish.is_some() => None,
+                Ok(Err(_)) if reading.has_finish() => None,
                 Ok(Err(error)) => {
                     let failure = self.lost(error);
-                    return Err(Failure { again: reading.partial.text.is_empty(), ..failure });
+                    return Err(Failure { again: !reading.has_begun(), ..failure });
                 }
                 Err(error) => return Err(Failure::midway(error)),
             };
             let ended = piece.is_none();
             reading.take(&*self.protocol, piece.as_deref(), watcher).map_err(|failure| self.told(failure))?;
-            if ended || reading.partial.is_done {
+            if ended || reading.is_done() {
                 return reading.answer().map_err(|failure| self.told(failure));
             }
         }
@@ -264,73 +260,6 @@ impl Drop for Http {
         // Without waiting for connections, and also from a thread of another runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
-        }
-    }
-}
-
-/// A reply that is being read.
-#[derive(Debug, Default)]
-struct Reading {
-    /// Whether it comes at once, though it was asked for in pieces.
-    is_whole: bool,
-    events: Events,
-    body: Vec<u8>,
-    partial: Partial,
-    /// Bytes that came.
-    size: usize,
-}
-
-impl Reading {
-    /// Takes in a piece of the body, or its end.
-    fn take(
-        &mut self,
-        protocol: &dyn Protocol,
-        piece: Option<&[u8]>,
-        watcher: &mut dyn Watcher,
-    ) -> Result<(), Failure> {
-        let Self { is_whole, events, body, partial, size } = self;
-        *size += piece.map_or(0, <[u8]>::len);
-        if *size > LONGEST_BODY {
-            return Err(Failure::midway(ModelError::TooLong(LONGEST_BODY)));
-        }
-        let mut take = |event: Event| {
-            let before = partial.text.len();
-            protocol.take(&event, partial).map_err(|trouble| failed(trouble, partial))?;
-            if partial.text.len() > LONGEST_TEXT {
-                return Err(Failure::midway(ModelError::TooLong(LONGEST_TEXT)));
-            }
-            let fresh = &partial.text[before..];
-            if !fresh.is_empty() {
-                watcher.delta(fresh);
-            }
-            Ok(())
-        };
-        match (piece, *is_whole) {
-            (Some(piece), true) => body.extend_from_slice(piece),
-            (Some(piece), false) => events.feed(piece, take)?,
-            (None, true) => take(Event { name: String::new(), data: String::from_utf8_lossy(body).into_owned() })?,
-            (None, false) => {}
-        }
-        Ok(())
-    }
-
-    /// The reply, if that was all of it.
-    fn answer(self) -> Result<Answer, Failure> {
-        let Partial { text, finish, usage, is_done } = self.partial;
-        if finish.is_none() && !(is_done && !text.is_empty()) {
-            let error = ModelError::Broken("it ended early".to_owned());
-            return Err(Failure { again: text.is_empty(), ..Failure::midway(error) });
-        }
-        Ok(Answer { text, finish: finish.unwrap_or_default(), usage })
-    }
-}
-
-fn failed(trouble: Trouble, partial: &Partial) -> Failure {
-    match trouble {
-        Trouble::Garbage(what) => Failure::midway(ModelError::Garbage(what)),
-        Trouble::Reported(complaint) => {
-            let again = complaint.is_passing() && partial.text.is_empty();
-            Failure { again, ..Failure::midway(ModelError::Failed(complaint.message)) }
         }
     }
 }

@@ -15,6 +15,7 @@ mod openai;
 mod price;
 mod protocol;
 mod rate;
+mod reading;
 mod retry;
 mod scripted;
 mod sse;

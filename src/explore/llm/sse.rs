@@ -79,7 +79,10 @@ mod tests {
     fn events(pieces: &[&[u8]]) -> Vec<(String, String)> {
         let (mut events, mut found) = (Events::default(), Vec::new());
         for piece in pieces {
-            let take = |event: Event| Ok::<_, Infallible>(found.push((event.name, event.data)));
+            let take = |event: Event| {
+                found.push((event.name, event.data));
+                Ok::<_, Infallible>(())
+            };
             events.feed(piece, take).unwrap();
         }
         found

@@ -3,6 +3,9 @@
 use super::*;
 use server::answer_with;
 
+/// What a server does each time.
+type Case = Box<dyn Fn() -> Vec<Act> + Send + Sync>;
+
 /// One error after which it is still asked.
 fn overloaded(speech: Speech) -> Vec<Act> {
     let mut acts = vec![stream(), piece(&speech.start(3))];
@@ -106,7 +109,7 @@ fn nonsense_is_no_reply() {
     let html = || answer(200, "text/html; charset=utf-8", "<html>Please log in</html>");
     let stream_of = |text: &str| vec![stream(), piece(text), end()];
     for speech in BOTH {
-        let cases: Vec<Box<dyn Fn() -> Vec<Act> + Send + Sync>> = vec![
+        let cases: Vec<Case> = vec![
             Box::new(html),
             Box::new(move || stream_of("data: {\"choices\": [\n\n")),
             Box::new(move || stream_of("data: 7\n\n")),
@@ -156,7 +159,7 @@ fn whoever_says_nothing_is_not_waited_for() {
     let speech = BOTH[0];
     let quick = ModelTimeouts { connect: 0.1, first: 0.2, between: 0.2, whole: 0.6 };
     let hour = Duration::from_secs(3600);
-    let cases: [(&str, Box<dyn Fn() -> Vec<Act> + Send + Sync>); 4] = [
+    let cases: [(&str, Case); 4] = [
         ("first", Box::new(move || vec![Act::Wait(hour)])),
         ("first", Box::new(move || vec![stream(), Act::Wait(hour)])),
         ("between", Box::new(move || vec![stream(), piece(&speech.delta("a")), Act::Wait(hour)])),
