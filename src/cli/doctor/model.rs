@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::explore::llm::{Account, Client, Model, ModelError, Request, is_here};
+use crate::explore::llm::{Account, Client, Model, ModelError, Request, Watcher, is_here};
 use crate::settings::{ModelPrices, ModelSettings, ModelTimeouts, Provider};
 
 /// So long is waited, in seconds, unless the settings say less. A model that is loaded first takes its time.
@@ -108,8 +108,12 @@ fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError
     let account = Arc::new(Account::open(&settings.budget, folder)?);
     let client = Client::open(&settings, None, Arc::clone(&account))?;
     let start = Instant::now();
-    let reply = client.complete(&Request { max_tokens: TOKENS, ..Request::of("", QUESTION) }, &mut ())?;
+    let mut first = First(None);
+    let reply = client.complete(&Request { max_tokens: TOKENS, ..Request::of("", QUESTION) }, &mut first)?;
     let mut detail = format!("it answered in {} ms", start.elapsed().as_millis());
+    if let First(Some(first)) = first {
+        detail.push_str(&format!(", the first word after {} ms,", first.duration_since(start).as_millis()));
+    }
     let spent = account.spent();
     detail.push_str(&match (settings.prices == ModelPrices::default(), reply.usage.tokens()) {
         (true, tokens) => format!(" with {tokens} tokens; no `model.prices` are set, so dollars are not counted"),
@@ -122,6 +126,15 @@ fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError
         detail.push_str("; its address is `http`, so what is sent, and a key, crosses the network unencrypted");
     }
     Ok(detail)
+}
+
+/// When the reply began.
+struct First(Option<Instant>);
+
+impl Watcher for First {
+    fn delta(&mut self, _text: &str) {
+        self.0.get_or_insert_with(Instant::now);
+    }
 }
 
 /// Whether others on the network can read what is sent.
@@ -182,7 +195,7 @@ mod tests {
         let (address, thread) = server("200 OK", "application/json", body);
         let priced = ModelPrices { input: 1.0, output: 1000.0, cached: None };
         let answer = ask_safely(&ModelSettings { prices: priced, ..settings(address, Some("m")) });
-        assert!(answer.good && answer.detail.ends_with("ms with 10 tokens for $0.0010"), "{}", answer.detail);
+        assert!(answer.good && answer.detail.ends_with("ms, with 10 tokens for $0.0010"), "{}", answer.detail);
         let head = thread.join().unwrap().to_lowercase();
         assert!(head.starts_with("post /v1/chat/completions"), "{head}");
         assert!(

@@ -3,6 +3,8 @@
 //! Before a request the most that it may cost is set aside, in this process for the run and in the user's store for the day;
 //! afterwards what it did cost takes that place. So neither threads nor processes spend the same rest twice.
 
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -28,7 +30,8 @@ pub struct Account {
 
 #[derive(Debug, Default)]
 struct Run {
-    spent: Spent,
+    /// By the names of models.
+    spent: BTreeMap<String, Spent>,
     aside: Reserved,
     /// Requests for which something is set aside.
     flying: usize,
@@ -45,9 +48,25 @@ pub struct Spent {
     pub cost: Money,
 }
 
-impl Spent {
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.usage += other.usage;
+        self.cost += other.cost;
+    }
+}
+
+impl Run {
+    fn total(&self) -> Spent {
+        self.spent.values().fold(Spent::default(), |mut sum, spent| {
+            sum += *spent;
+            sum
+        })
+    }
+
     fn reserved(&self) -> Reserved {
-        Reserved { tokens: self.usage.tokens(), cost: self.cost.parts() }
+        let total = self.total();
+        Reserved { tokens: total.usage.tokens(), cost: total.cost.parts() }
     }
 }
 
@@ -72,7 +91,13 @@ impl Account {
     /// What the run has spent so far.
     #[must_use]
     pub fn spent(&self) -> Spent {
-        self.run().spent
+        self.run().total()
+    }
+
+    /// The same of each model by itself.
+    #[must_use]
+    pub fn spent_on(&self) -> BTreeMap<String, Spent> {
+        self.run().spent.clone()
     }
 
     fn run(&self) -> MutexGuard<'_, Run> {
@@ -99,7 +124,7 @@ impl Account {
                 Err(overrun) => overrun,
             };
             let run = self.run();
-            let is_hopeless = !run.spent.reserved().plus(most).is_within(self.run_limit);
+            let is_hopeless = !run.reserved().plus(most).is_within(self.run_limit);
             if run.flying == 0 || is_hopeless {
                 return Err(ModelError::Budget(overrun));
             }
@@ -113,7 +138,7 @@ impl Account {
         most: Reserved,
     ) -> Result<Result<Reservation<'a>, Overrun>, ModelError> {
         let mut run = self.run();
-        let taken = run.spent.reserved().plus(run.aside);
+        let taken = run.reserved().plus(run.aside);
         if !taken.plus(most).is_within(self.run_limit) {
             return Ok(Err(overrun(["run-tokens", "run-dollars"], self.run_limit, taken, most)));
         }
@@ -178,9 +203,7 @@ impl Reservation<'_> {
         run.aside = run.aside.minus(self.most);
         run.flying -= 1;
         if let Some((usage, cost)) = spent {
-            run.spent.requests += 1;
-            run.spent.usage += usage;
-            run.spent.cost += cost;
+            *run.spent.entry(self.model.to_owned()).or_default() += Spent { requests: 1, usage, cost };
         }
         let settled = self.account.store().settle(self.id, &self.day, self.model, row.as_ref());
         drop(run);

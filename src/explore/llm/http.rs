@@ -19,6 +19,8 @@ use crate::settings::{ModelSettings, ModelTimeouts, time};
 /// So much is read of what a provider says instead of a reply, and of its list of models.
 const LONGEST_COMPLAINT: usize = 64 << 10;
 const LONGEST_LIST: usize = 4 << 20;
+/// So long a connection is kept that nobody uses. Servers close them, some after 5 s, and a request that meets that counts as sent.
+const IDLE: Duration = Duration::from_secs(4);
 /// So often whoever waits looks whether it is cancelled.
 const GLANCE: Duration = Duration::from_millis(50);
 /// So often a request is put otherwise after an error about one of its parts.
@@ -75,6 +77,7 @@ impl Http {
         // Answers lead elsewhere at most by mistake, and heads with keys would go along.
         let mut builder = reqwest::Client::builder()
             .connect_timeout(waits.connect)
+            .pool_idle_timeout(IDLE)
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("warpsmith/", env!("CARGO_PKG_VERSION")));

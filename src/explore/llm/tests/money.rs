@@ -18,52 +18,113 @@ fn stored(bench: &Bench) -> Vec<(String, crate::store::Spending)> {
         .unwrap()
 }
 
+/// What happens to a request, and what that costs.
+#[derive(Clone, Copy, PartialEq)]
+enum Fate {
+    /// An error in the place of a reply, which costs nothing.
+    Refused(u16),
+    /// What ends badly costs what was set aside.
+    Lost(Loss),
+    Answered,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Loss {
+    Page,
+    Nonsense,
+    Cut,
+    Closed,
+    Endless,
+    Dripping,
+}
+
+impl Fate {
+    fn of(number: usize) -> Self {
+        match number % 20 {
+            0 => Self::Refused(503),
+            1 => Self::Refused(400),
+            2 => Self::Refused(429),
+            3 => Self::Lost(Loss::Page),
+            4 => Self::Lost(Loss::Nonsense),
+            5 => Self::Lost(Loss::Cut),
+            6 => Self::Lost(Loss::Closed),
+            _ if number % 100 == 7 => Self::Lost(Loss::Endless),
+            _ if number % 100 == 8 => Self::Lost(Loss::Dripping),
+            _ => Self::Answered,
+        }
+    }
+
+    fn acts(self, speech: Speech, number: usize) -> Vec<Act> {
+        let text = "x".repeat(number % 50);
+        match self {
+            Self::Refused(status) => server::answer_with(status, "text/plain", "retry-after: 0\r\n", "no"),
+            Self::Lost(Loss::Page) => answer(200, "text/html", "<html>"),
+            Self::Lost(Loss::Nonsense) => vec![stream(), piece("data: {\n\n"), end()],
+            Self::Lost(Loss::Cut) => vec![stream(), piece(&speech.start(3)), piece(&speech.delta("x")), Act::Close],
+            Self::Lost(Loss::Closed) => vec![Act::Close],
+            Self::Lost(Loss::Endless) => speech.streamed(&[&"x".repeat(10 << 20)], 1, 1),
+            // In the end it leaves off.
+            Self::Lost(Loss::Dripping) => {
+                let drip = || [piece(": \n"), Act::Wait(Duration::from_millis(10))];
+                [stream()].into_iter().chain((0..50).flat_map(|_| drip())).chain([end()]).collect()
+            }
+            Self::Answered if number.is_multiple_of(2) => speech.whole(&text, input(number), 3),
+            Self::Answered => speech.streamed(&["a ", &text], input(number), 3),
+        }
+    }
+}
+
+fn input(number: usize) -> u64 {
+    10 + number as u64 % 7
+}
+
 /// A thousand exchanges, in both protocols and with everything that goes wrong, from several threads at a time.
 #[test]
 fn a_thousand_exchanges_are_counted_to_the_token() {
     const EACH: usize = 500;
     for speech in BOTH {
-        // Of ten requests seven are answered, in one way or another.
-        let server = Server::start(move |number, received| {
-            let cost = 10 + number as u64 % 7;
-            let text = received.body["max_tokens"].to_string();
-            match number % 10 {
-                0 => answer(503, "text/plain", "busy"),
-                1 => answer(400, "application/json", r#"{"error":{"message":"no"}}"#),
-                2 => answer(200, "text/html", "<html>"),
-                3 => speech.whole(&text, cost, 3),
-                _ => speech.streamed(&["a ", &text], cost, 3),
-            }
-        });
+        let server = Server::start(move |number, _| Fate::of(number).acts(speech, number));
         let limits = crate::settings::ModelLimits { parallel: 16, ..Default::default() };
-        let bench = Bench::new(&ModelSettings { limits, retries: 0, max_tokens: 64, ..speech.settings(&server) });
-        let (next, good, garbage) = (AtomicUsize::new(0), std::sync::Mutex::new(Usage::default()), AtomicUsize::new(0));
+        // None of them is what this is about, on however busy a machine.
+        let timeouts = ModelTimeouts { connect: 30.0, first: 30.0, between: 30.0, whole: 60.0 };
+        let settings = ModelSettings { limits, timeouts, retries: 0, max_tokens: 64, ..speech.settings(&server) };
+        let bench = Bench::new(&settings);
+        let (next, ends) = (AtomicUsize::new(0), std::sync::Mutex::new((0, 0, Usage::default())));
         std::thread::scope(|scope| {
-            for _ in 0..8 {
+            for _ in 0..16 {
                 scope.spawn(|| {
                     while next.fetch_add(1, Ordering::SeqCst) < EACH {
-                        match bench.ask() {
-                            Ok(reply) => *good.lock().unwrap() += reply.usage,
-                            Err(ModelError::Garbage(_)) => drop(garbage.fetch_add(1, Ordering::SeqCst)),
-                            Err(ModelError::Refused { status: 503 | 400, .. }) => {}
-                            Err(error) => panic!("{error}"),
+                        let result = bench.ask();
+                        let (refused, lost, good) = &mut *ends.lock().unwrap();
+                        match result {
+                            Ok(reply) => *good += reply.usage,
+                            Err(ModelError::Refused { .. }) => *refused += 1,
+                            Err(ModelError::Cancelled | ModelError::Budget(_) | ModelError::Unreachable(_)) => panic!(),
+                            Err(_) => *lost += 1,
                         }
                     }
                 });
             }
         });
-        let expected: u64 = (0..EACH as u64).filter(|number| number % 10 > 2).map(|number| 10 + number % 7).sum();
-        let good = good.into_inner().unwrap();
-        assert_eq!((good.input, good.output, good.estimated), (expected, 3 * 350, false), "{speech:?}");
-        let most = price::most_input(&question());
-        let (spent, garbage) = (bench.account.spent(), garbage.into_inner() as u64);
-        assert_eq!((spent.requests, garbage), (400, 50));
-        let usage =
-            Usage { input: expected + garbage * most, cached: 0, output: 3 * 350 + garbage * 64, estimated: true };
-        assert_eq!(spent.usage, usage);
+        let (refused, lost, good) = ends.into_inner().unwrap();
+        assert_eq!(server.received().len(), EACH);
+        assert_eq!((refused, lost), (75, 110), "{speech:?}");
+        let answered: Vec<usize> = (0..EACH).filter(|number| Fate::of(*number) == Fate::Answered).collect();
+        let expected: u64 = answered.iter().copied().map(input).sum();
+        let output = 3 * answered.len() as u64;
+        assert_eq!((good.input, good.output, good.estimated), (expected, output, false));
+        let spent = bench.account.spent();
+        let usage = Usage {
+            input: expected + lost * price::most_input(&question()),
+            cached: 0,
+            output: output + lost * 64,
+            estimated: true,
+        };
+        assert_eq!((spent.requests, spent.usage), (answered.len() as u64 + lost, usage));
         assert_eq!(spent.cost.parts(), usage.input * 1_000_000 + usage.output * 10_000_000);
+        assert_eq!(bench.account.spent_on()["m"], spent);
         let (model, row) = &stored(&bench)[0];
-        assert_eq!((model.as_str(), row.requests, row.estimated), ("m", 400, garbage));
+        assert_eq!((model.as_str(), row.requests, row.estimated), ("m", spent.requests, lost));
         assert_eq!((row.input, row.output, row.cost), (usage.input, usage.output, spent.cost.parts()));
     }
 }
