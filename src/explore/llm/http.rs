@@ -56,6 +56,13 @@ impl Waits {
         }
     }
 
+    /// Until when the next piece must be there, and the key of that time. The connection has a limit of its own.
+    fn limit(&self, start: Instant, is_first: bool) -> (Instant, &'static str) {
+        let next = if is_first { (start + self.first, "first") } else { (Instant::now() + self.between, "between") };
+        let whole = start + self.whole;
+        if whole < next.0 { (whole, "whole") } else { next }
+    }
+
     fn slow(&self, setting: &'static str) -> ModelError {
         let (stage, limit) = match setting {
             "connect" => ("could not be connected to", self.connect),
@@ -162,9 +169,8 @@ impl Http {
         let headers = self.protocol.headers(self.key.as_ref()).map_err(Failure::lasting)?;
         let body = self.protocol.body(request, dialect);
         let sent = self.client.post(self.protocol.address()).headers(headers).json(&body).send();
-        // The connection has its own limit, which comes earlier.
-        let limit = start + (self.waits.connect + self.waits.first).min(self.waits.whole);
-        match within(limit, || self.waits.slow("first"), watcher, sent).await {
+        let (limit, setting) = self.waits.limit(start, true);
+        match within(limit, || self.waits.slow(setting), watcher, sent).await {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => Err(self.lost(error)),
             Err(error) => Err(Failure::midway(error)),
@@ -214,15 +220,10 @@ impl Http {
             return Err(Failure::midway(ModelError::Garbage("a web page".to_owned())));
         }
         let mut reading = Reading::of(kind);
-        let whole = start + self.waits.whole;
         loop {
-            let (limit, setting) = match reading.size() {
-                0 => (start + self.waits.connect + self.waits.first, "first"),
-                _ => (Instant::now() + self.waits.between, "between"),
-            };
-            let setting = if whole < limit { "whole" } else { setting };
+            let (limit, setting) = self.waits.limit(start, reading.size() == 0);
             let slow = || self.waits.slow(setting);
-            let piece = match within(limit.min(whole), slow, watcher, response.chunk()).await {
+            let piece = match within(limit, slow, watcher, response.chunk()).await {
                 Ok(Ok(piece)) => piece,
                 // What came is all there is, if it is a reply.
                 Ok(Err(_)) if reading.has_finish() => None,

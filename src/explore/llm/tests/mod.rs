@@ -96,7 +96,7 @@ impl Speech {
             name: Some("m".to_owned()),
             base_url: Some(server.address.clone()),
             max_tokens: 1000,
-            timeouts: ModelTimeouts { connect: 2.0, first: 0.5, between: 0.5, whole: 5.0 },
+            timeouts: ModelTimeouts { connect: 20.0, first: 30.0, between: 30.0, whole: 60.0 },
             prices: ModelPrices { input: 1.0, output: 10.0, cached: None },
             budget: ModelBudget { run_tokens: 0, run_dollars: 0.0, day_tokens: 0, day_dollars: 0.0 },
             ..ModelSettings::default()

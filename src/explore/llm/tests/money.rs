@@ -85,9 +85,7 @@ fn a_thousand_exchanges_are_counted_to_the_token() {
     for speech in BOTH {
         let server = Server::start(move |number, _| Fate::of(number).acts(speech, number));
         let limits = crate::settings::ModelLimits { parallel: 16, ..Default::default() };
-        // None of them is what this is about, on however busy a machine.
-        let timeouts = ModelTimeouts { connect: 30.0, first: 30.0, between: 30.0, whole: 60.0 };
-        let settings = ModelSettings { limits, timeouts, retries: 0, max_tokens: 64, ..speech.settings(&server) };
+        let settings = ModelSettings { limits, retries: 0, max_tokens: 64, ..speech.settings(&server) };
         let bench = Bench::new(&settings);
         let (next, ends) = (AtomicUsize::new(0), std::sync::Mutex::new((0, 0, Usage::default())));
         std::thread::scope(|scope| {

@@ -157,7 +157,7 @@ fn a_reply_without_end_is_not_read_to_the_end() {
 #[test]
 fn whoever_says_nothing_is_not_waited_for() {
     let speech = BOTH[0];
-    let quick = ModelTimeouts { connect: 0.1, first: 0.2, between: 0.2, whole: 0.6 };
+    let quick = ModelTimeouts { connect: 5.0, first: 0.3, between: 0.3, whole: 0.9 };
     let hour = Duration::from_secs(3600);
     let cases: [(&str, Case); 4] = [
         ("first", Box::new(move || vec![Act::Wait(hour)])),
@@ -171,7 +171,7 @@ fn whoever_says_nothing_is_not_waited_for() {
         let start = Instant::now();
         let error = bench.ask().unwrap_err().to_string();
         assert!(error.contains(&format!("`model.timeouts.{expected}`")), "{error}");
-        assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+        assert!(start.elapsed() < Duration::from_secs(4), "{:?}", start.elapsed());
         assert_eq!(server.received().len(), 1, "it is not asked again");
     }
 }
