@@ -70,6 +70,7 @@ fn the_doctor_asks_through_the_proxy_of_the_environment() {
     )]);
     let ran = folder.run_with(&["doctor", "--model"], |command| {
         command.env("http_proxy", format!("http://127.0.0.1:{port}")).env("PLANTED_KEY", KEY).env_remove("no_proxy");
+        command.env("SSL_CERT_FILE", "/gone").env("SSL_CERT_DIR", "/gone");
     });
     assert_eq!(ran.code, 0, "{}\n{}", ran.out, ran.err);
     assert!(ran.out.contains("Language model  works: m at http://models.invalid/v1: it answered in "), "{}", ran.out);
@@ -100,6 +101,15 @@ fn the_key_is_nowhere_after_a_refusal() {
     let mut all = (ran.out + &ran.err).into_bytes();
     contents(folder.path(), &mut all);
     assert!(!String::from_utf8_lossy(&all).contains(&KEY[3..]));
+}
+
+#[test]
+fn a_machine_without_certificates_is_told_so() {
+    let folder = Folder::new(&[("warpsmith.toml", "[model]\nname = 'm'\nbase-url = 'https://models.invalid/v1'\n")]);
+    let ran = folder.run_with(&["doctor", "--model"], |command| {
+        command.env("SSL_CERT_FILE", "/gone").env("SSL_CERT_DIR", "/gone");
+    });
+    assert!(ran.code == 1 && ran.out.contains("`ca-certificates`"), "{}", ran.out);
 }
 
 #[test]

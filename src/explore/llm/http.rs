@@ -88,9 +88,12 @@ impl Http {
             .redirect(redirect::Policy::none())
             .referer(false)
             .user_agent(concat!("warpsmith/", env!("CARGO_PKG_VERSION")));
-        if let Some(path) = &settings.ca_file {
-            builder = builder.tls_certs_merge(certificates(path)?);
-        }
+        let named = settings.ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default();
+        builder = match protocol.address().starts_with("http://") {
+            // Machines without any certificates can do without.
+            true => builder.tls_certs_only(named),
+            false => builder.tls_certs_merge(named),
+        };
         if is_here(protocol.address()) {
             // A proxy would look for the server on its own machine.
             builder = builder.no_proxy();
@@ -102,7 +105,11 @@ impl Http {
             .enable_all()
             .build()
             .map_err(|error| failed(error.to_string()))?;
-        let client = builder.build().map_err(|error| failed(cause(&error.without_url())))?;
+        let client = builder.build().map_err(|error| {
+            let why = cause(&error.without_url());
+            let hint = "; install the system's (`ca-certificates`), or name a file of them in `model.ca-file`";
+            failed(format!("{why}{}", if why.contains("certificates") { hint } else { "" }))
+        })?;
         Ok(Self { protocol, dialect: Mutex::default(), client, key, waits, runtime: Some(runtime) })
     }
 
