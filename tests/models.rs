@@ -8,6 +8,7 @@ mod folder;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
+use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
 
 use folder::Folder;
@@ -110,6 +111,24 @@ fn a_machine_without_certificates_is_told_so() {
         command.env("SSL_CERT_FILE", "/gone").env("SSL_CERT_DIR", "/gone");
     });
     assert!(ran.code == 1 && ran.out.contains("`ca-certificates`"), "{}", ran.out);
+}
+
+/// Each sets aside some 400 tokens and takes ten; there is room for one at a time, and for three in all.
+#[test]
+fn processes_share_the_budget_of_a_day() {
+    let settings = "[model]\nprovider = 'scripted'\nscript = 'replies.toml'\n[model.budget]\nday-tokens = 410\n";
+    let reply = "[[reply]]\ntext = 'ready'\ninput = 7\noutput = 3\ndelay = 0.3\n";
+    let folder = Folder::new(&[("warpsmith.toml", settings), ("replies.toml", reply)]);
+    let start =
+        |_| folder.command(&["doctor", "--model"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let children: Vec<Child> = (0..6).map(start).collect();
+    let outputs =
+        children.into_iter().map(|child| String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap());
+    let (answered, refused): (Vec<String>, _) = outputs.partition(|output| output.contains("it answered in "));
+    assert!(
+        !refused.is_empty() && refused.iter().all(|output| output.contains("`model.budget.day-tokens` is used up"))
+    );
+    assert!((1..=3).contains(&answered.len()), "{answered:?}");
 }
 
 #[test]

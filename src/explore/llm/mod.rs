@@ -1,8 +1,8 @@
 //! Language models: what is asked, what comes back, and what it may cost.
 //!
 //! A [`Model`] answers one request after the other, on the thread that asks. [`Client`] is the one that the settings describe:
-//! it keeps to rate limits ([`rate`]) and to the budget ([`account`]), and sends again what failed for a while. Below it an
-//! [`Exchange`] carries one request to a provider and its reply back, once; over the network ([`http`]) that is the only code
+//! it keeps to rate limits (`rate.rs`) and to the budget (`account.rs`), and sends again what failed for a while. Below it an
+//! `Exchange` carries one request to a provider and its reply back, once; over the network (`http.rs`) that is the only code
 //! that knows the async runtime.
 
 mod account;

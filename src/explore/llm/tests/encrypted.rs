@@ -57,6 +57,7 @@ async fn answer_over(
 fn whoever_signed_for_a_provider_can_be_named() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let speech = BOTH[0];
+    let log = secrets::Log::start();
     let (address, authority) = encrypted(speech);
     let plain = Server::start(|_, _| Vec::new());
     let unknown = ModelSettings { base_url: Some(address), ..speech.settings(&plain) };
@@ -69,4 +70,5 @@ fn whoever_signed_for_a_provider_can_be_named() {
     for _ in 0..2 {
         assert_eq!(bench.ask().unwrap().text, "over HTTP/2");
     }
+    assert!(!log.text().contains(&KEY[3..]), "{}", log.text());
 }

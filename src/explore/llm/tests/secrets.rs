@@ -8,7 +8,7 @@ use super::*;
 
 /// Whatever is logged.
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(super) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -21,6 +21,21 @@ impl Write for Log {
     }
 }
 
+impl Log {
+    /// One that takes down everything from now on, of all threads: a connection has some of its own.
+    pub(super) fn start() -> Self {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE);
+        let _ = subscriber.with_writer(move || writer.clone()).try_init();
+        log
+    }
+
+    pub(super) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.0.lock().unwrap()).into_owned()
+    }
+}
+
 fn contents(folder: &Path) -> String {
     let files = std::fs::read_dir(folder).unwrap().map(|entry| std::fs::read(entry.unwrap().path()).unwrap());
     files.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).collect()
@@ -28,12 +43,7 @@ fn contents(folder: &Path) -> String {
 
 #[test]
 fn the_key_gets_nowhere() {
-    let log = Log::default();
-    let writer = log.clone();
-    // The network's own thread logs as well: this is for the whole process.
-    let subscriber =
-        tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(move || writer.clone());
-    let _ = subscriber.try_init();
+    let log = Log::start();
     let mut shown = String::new();
     for speech in BOTH {
         // A server that repeats the key wherever it can.
@@ -67,7 +77,7 @@ fn the_key_gets_nowhere() {
         assert!(server.received().iter().all(|received| received.head.contains(KEY)), "it was sent");
         shown.push_str(&contents(bench.folder.path()));
     }
-    let logged = String::from_utf8(log.0.lock().unwrap().clone()).unwrap();
+    let logged = log.text();
     assert!(logged.contains("a request to a model is sent again"), "{logged}");
     shown.push_str(&logged);
     // Not in part either.
