@@ -20,11 +20,11 @@ const TOO_LONG: usize = 500;
 /// What may be named where: a word, and the places below the root that may contain it.
 const ONLY_IN: &[(&str, &[&str])] = &[
     ("tower_lsp", &["src/server/"]),
-    ("tokio", &["src/server/"]),
+    ("tokio", &["src/server/", "src/explore/llm/http.rs"]),
     ("pyo3", &["src/worker/"]),
     ("cudarc", &["src/evaluate/devices.rs", "src/worker/"]),
     ("nvml_wrapper", &["src/evaluate/devices.rs"]),
-    ("reqwest", &["src/cli/doctor/model.rs"]),
+    ("reqwest", &["src/explore/llm/"]),
     ("clap", &["src/cli/"]),
     ("crate::cli", &["src/cli/", "src/main.rs"]),
     ("crate::server", &["src/server/", "src/cli/mod.rs"]),

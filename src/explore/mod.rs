@@ -8,6 +8,7 @@ mod ends;
 mod gains;
 mod history;
 mod journal;
+pub mod llm;
 mod memory;
 mod pause;
 mod pool;

@@ -16,7 +16,7 @@ use crate::syntax::{Encoding, LineIndex};
 /// Settings and the file they come from.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Loaded {
-    /// The settings. A relative path to an interpreter was made absolute from the file's folder.
+    /// The settings. Relative paths to an interpreter and to files were made absolute from the settings file's folder.
     pub settings: Settings,
     /// The file; absent when none was found and all is default.
     pub path: Option<PathBuf>,
@@ -142,6 +142,10 @@ fn read(path: &Path, text: &str, below: &[&str]) -> Result<Option<Settings>, Set
         && python.components().count() > 1
     {
         settings.python = Some(folder.join(python));
+    }
+    if let Some(folder) = path.parent() {
+        let files = [&mut settings.model.script, &mut settings.model.ca_file];
+        files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
     }
     Ok(Some(settings))
 }

@@ -6,6 +6,7 @@
 mod exclude;
 mod load;
 mod merge;
+mod model;
 mod reference;
 mod search;
 mod suggest;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use exclude::Excludes;
 pub use load::{Loaded, SettingsError, absolute, load};
 pub use merge::merge;
+pub use model::{ModelBudget, ModelLimits, ModelPrices, ModelSettings, ModelTimeouts, Provider};
 pub use reference::{default_toml, schema};
 pub use search::SearchSettings;
 pub use suggest::nearest;
@@ -301,22 +303,11 @@ impl LimitSettings {
     }
 }
 
-fn time(seconds: f64) -> Duration {
+/// So many seconds.
+pub(crate) fn time(seconds: f64) -> Duration {
     // Nobody waits longer, and a longer time overflows deadlines.
     const DAY: Duration = Duration::from_secs(86_400);
     Duration::try_from_secs_f64(seconds).map_or(DAY, |time| time.min(DAY))
-}
-
-/// A language model behind an OpenAI-compatible address.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct ModelSettings {
-    /// Base address, such as `http://localhost:11434/v1`. Nothing is sent anywhere unless it is set.
-    #[schemars(example = &"http://localhost:11434/v1")]
-    pub base_url: Option<String>,
-    /// Name of the environment variable that holds the key.
-    #[schemars(example = &"OPENAI_API_KEY")]
-    pub api_key_env: Option<String>,
 }
 
 /// What is learned from kernels that Triton refuses.

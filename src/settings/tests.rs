@@ -64,7 +64,9 @@ fn unknown_keys_name_the_place_and_the_nearest_key() {
     error(
         "warpsmith.toml",
         "[model]\nbanana = 1",
-        &expect!["warpsmith.toml:2:1: unknown key `model.banana`; known here: `base-url`, `api-key-env`"],
+        &expect![
+            "warpsmith.toml:2:1: unknown key `model.banana`; known here: `provider`, `name`, `base-url`, `api-key-env`, `key-command`, `api-version`, `script`, `ca-file`, `max-tokens`, `retries`, `timeouts`, `limits`, `prices`, `budget`"
+        ],
     );
     error(
         "pyproject.toml",
@@ -170,7 +172,7 @@ fn excludes_are_relative_to_the_file() {
 fn the_default_file_spells_out_the_defaults() {
     let folder = folder(&[("warpsmith.toml", &default_toml())]);
     assert_eq!(load(folder.path()).unwrap().settings, Settings::default());
-    for key in ["triton-version", "python", "base-url", "api-key-env"] {
+    for key in ["triton-version", "python", "name", "base-url", "api-key-env", "script", "ca-file"] {
         assert!(default_toml().contains(&format!("\n# {key} = \"")), "{key}");
     }
     let with_optional = default_toml().replace("\n# triton-version", "\ntriton-version");

@@ -97,6 +97,17 @@ fn matches_schema(value: &Value, schema: &'static Value, path: &mut Vec<String>)
     {
         return Err(Problem::value(path, format!("`{}` must be at least {minimum}", path.join("."))));
     }
+    if let Some(maximum) =
+        schema["maximum"].as_f64().filter(|maximum| value.as_f64().is_some_and(|number| number > *maximum))
+    {
+        return Err(Problem::value(path, format!("`{}` must be at most {maximum}", path.join("."))));
+    }
+    if let (Some(known), Some(word)) = (schema["enum"].as_array(), value.as_str())
+        && !known.iter().any(|known| known == word)
+    {
+        let known: Vec<String> = known.iter().filter_map(|known| Some(format!("`{}`", known.as_str()?))).collect();
+        return Err(Problem::value(path, format!("`{}` must be one of {}", path.join("."), known.join(", "))));
+    }
     match value {
         Value::Object(entries) => {
             for (key, value) in entries {

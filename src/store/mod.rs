@@ -10,6 +10,7 @@ mod learned;
 mod lessons;
 mod recordings;
 mod short;
+mod spending;
 mod texts;
 
 use std::fs::{self, File, OpenOptions};
@@ -27,6 +28,7 @@ pub use learned::Objection;
 pub use lessons::Lesson;
 pub use recordings::{Fate, Limits, Recording, Row, Run};
 pub use short::{shapes, short};
+pub use spending::{Reserved, Spending};
 
 /// The steps from an empty file to the present schema; a step that was published never changes.
 const MIGRATIONS: &[&str] = &[
@@ -138,6 +140,28 @@ const MIGRATIONS: &[&str] = &[
         triton TEXT,
         made INTEGER NOT NULL
     ) WITHOUT ROWID;
+",
+    "
+    -- What language models have cost this user.
+    CREATE TABLE spending (
+        day TEXT NOT NULL, -- UTC
+        model TEXT NOT NULL,
+        requests INTEGER NOT NULL,
+        estimated INTEGER NOT NULL, -- requests whose tokens are not known
+        input INTEGER NOT NULL,
+        cached INTEGER NOT NULL,
+        output INTEGER NOT NULL,
+        cost INTEGER NOT NULL, -- 10^-12 dollars
+        PRIMARY KEY (day, model)
+    ) WITHOUT ROWID;
+    -- What requests that are under way may cost at most; one of a process that died counts for its day.
+    CREATE TABLE reservations (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        day TEXT NOT NULL,
+        tokens INTEGER NOT NULL,
+        cost INTEGER NOT NULL
+    );
+    CREATE INDEX reservations_of_day ON reservations (day);
 ",
 ];
 
@@ -336,7 +360,7 @@ mod tests {
         drop(connection);
         let before = fs::read(&path).unwrap();
         let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 4)"), "{error}");
+        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 5)"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
     }
 

@@ -33,7 +33,7 @@ fn add(schema: &Value, table: &Value, prefix: &str, to: &mut Map<String, Value>)
 /// One setting, with what the editor understands of its schema.
 fn setting(property: &Value) -> Value {
     let mut setting = Map::new();
-    for key in ["type", "items", "minimum", "maximum", "default"] {
+    for key in ["type", "items", "enum", "minimum", "maximum", "default"] {
         if let Some(value) = property.get(key) {
             setting.insert(key.to_owned(), value.clone());
         }

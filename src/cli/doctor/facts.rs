@@ -151,7 +151,7 @@ impl Facts {
             if *count == 0 { "none".to_owned() } else { format!("{count}, in {}; please report them", path(file)) };
         lines.push(("False alarms", kept));
         lines.push(("Fence", self.fence()));
-        lines.push(("Model", self.model.base_url.clone().unwrap_or_else(|| "none set".to_owned())));
+        lines.push(("Model", self.model.place().unwrap_or_else(|| "none set".to_owned())));
         lines
     }
 }

@@ -10,6 +10,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::FOUND;
+use crate::python::state_folder;
 use crate::settings::Loaded;
 use facts::Facts;
 use promises::{Promise, State};
@@ -19,7 +20,7 @@ pub(super) struct Args {
     /// Write JSON
     #[arg(long)]
     json: bool,
-    /// Ask the language model of the settings whether it answers
+    /// Make one small call to the language model of the settings
     #[arg(long)]
     model: bool,
     /// Start `evaluator.command` of the settings and ask what it leads to
@@ -43,7 +44,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let mut facts = Facts::gather(&loaded, &folder);
     facts.broken_settings = broken;
     if args.model {
-        facts.model.answer = Some(model::ask(&loaded.settings.model));
+        facts.model.answer = Some(model::ask(&loaded.settings.model, &state_folder()));
     }
     if let (true, Some(found)) = (args.evaluator, &mut facts.evaluator) {
         found.answer = Some(evaluator::ask(&loaded.settings.evaluator.elsewhere()));

@@ -1,24 +1,38 @@
 //! Whether the language model of the settings answers.
 
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
 
 use serde::Serialize;
 
-use crate::settings::ModelSettings;
+use crate::explore::llm::{Account, Client, Model, ModelError, Request, Watcher, is_here};
+use crate::settings::{ModelPrices, ModelSettings, ModelTimeouts, Provider};
 
-const PATIENCE: Duration = Duration::from_secs(5);
+/// So long is waited, in seconds, unless the settings say less. A model that is loaded first takes its time.
+const CONNECT: f64 = 5.0;
+const WHOLE: f64 = 60.0;
 /// So many models are named; a gateway may offer hundreds.
 const NAMED: usize = 5;
+/// Enough for the answer, and for a model that thinks to begin with that.
+const TOKENS: u64 = 64;
+const QUESTION: &str = "Reply with the single word: ready";
 
 /// What the settings say about a language model, and what it said.
 #[derive(Debug, Serialize)]
 pub(super) struct ModelFacts {
+    pub(super) provider: Provider,
+    pub(super) name: Option<String>,
     /// The address, without a user name or password that it may carry.
     pub(super) base_url: Option<String>,
+    /// The file with the replies of a scripted one.
+    pub(super) script: Option<PathBuf>,
     /// The variable that holds the key.
     pub(super) api_key_env: Option<String>,
     /// Whether that variable is set. The key itself is never shown.
     pub(super) key_is_set: bool,
+    /// Whether a command may print it, which is run when the model is asked.
+    pub(super) has_key_command: bool,
     /// The answer, when it was asked.
     pub(super) answer: Option<Answer>,
 }
@@ -32,17 +46,30 @@ pub(super) struct Answer {
 
 impl ModelFacts {
     pub(super) fn of(settings: &ModelSettings) -> Self {
+        let is_set = |name: &String| std::env::var_os(name).is_some_and(|key| !key.is_empty());
         Self {
+            provider: settings.provider,
+            name: settings.name.clone(),
             base_url: settings.base_url.as_deref().map(without_credentials),
+            script: settings.script.clone().filter(|_| settings.provider == Provider::Scripted),
             api_key_env: settings.api_key_env.clone(),
-            key_is_set: key(settings).is_some(),
+            key_is_set: settings.api_key_env.as_ref().is_some_and(is_set),
+            has_key_command: !settings.key_command.is_empty(),
             answer: None,
         }
     }
-}
 
-fn key(settings: &ModelSettings) -> Option<String> {
-    std::env::var(settings.api_key_env.as_ref()?).ok().filter(|key| !key.is_empty())
+    /// The model and where it is, if one is set.
+    pub(super) fn place(&self) -> Option<String> {
+        let file = self.script.as_ref().map(|file| file.display().to_string());
+        let place = file.or_else(|| self.base_url.clone())?;
+        Some(self.name.as_ref().map_or_else(|| place.clone(), |name| format!("{name} at {place}")))
+    }
+
+    /// The variable that should hold the key, and is nowhere.
+    pub(super) fn unset_key(&self) -> Option<&str> {
+        self.api_key_env.as_deref().filter(|_| !self.key_is_set && !self.has_key_command)
+    }
 }
 
 fn without_credentials(address: &str) -> String {
@@ -53,57 +80,76 @@ fn without_credentials(address: &str) -> String {
     url.into()
 }
 
-/// Asks for the list of models: the cheapest call that shows that address and key are right.
-pub(super) fn ask(settings: &ModelSettings) -> Answer {
-    match try_ask(settings) {
+/// Makes one small call. `folder` has the user's store, whose budget for the day it counts against.
+pub(super) fn ask(settings: &ModelSettings, folder: &Path) -> Answer {
+    match try_ask(settings, folder) {
         Ok(detail) => Answer { good: true, detail },
-        Err(detail) => Answer { good: false, detail },
+        Err(error) => Answer { good: false, detail: error.to_string() },
     }
 }
 
-fn try_ask(settings: &ModelSettings) -> Result<String, String> {
-    let base =
-        settings.base_url.as_deref().ok_or("no language model is set: put `model.base-url` into the settings")?;
-    // The address may hold a password, and errors would repeat it.
-    let plain = |error: reqwest::Error| describe(&error.without_url());
-    let client = reqwest::blocking::Client::builder().timeout(PATIENCE).build().map_err(plain)?;
-    let mut request = client.get(format!("{}/models", base.trim_end_matches('/')));
-    if let Some(key) = key(settings) {
-        request = request.bearer_auth(key);
+fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError> {
+    let is_scripted = settings.provider == Provider::Scripted;
+    if settings.base_url.is_none() && !is_scripted {
+        let message = "no language model is set: put `model.base-url` into the settings";
+        return Err(ModelError::Settings(message.to_owned()));
     }
+    let times = &settings.timeouts;
+    let timeouts = ModelTimeouts {
+        connect: times.connect.min(CONNECT),
+        first: times.first.min(WHOLE),
+        between: times.between.min(WHOLE),
+        whole: times.whole.min(WHOLE),
+    };
+    let settings = ModelSettings { retries: 0, timeouts, ..settings.clone() };
+    if settings.name.is_none() && !is_scripted {
+        return Err(ModelError::Settings(choice(&Client::offered(&settings, None)?)));
+    }
+    let account = Arc::new(Account::open(&settings.budget, folder)?);
+    let client = Client::open(&settings, None, Arc::clone(&account))?;
     let start = Instant::now();
-    let response = request.send().map_err(plain)?;
-    let status = response.status();
-    if !status.is_success() {
-        let hint = match (status.as_u16(), &settings.api_key_env) {
-            (401 | 403, Some(name)) => format!("; is the key in `{name}` right?"),
-            (401 | 403, None) => "; it wants a key: name its environment variable in `model.api-key-env`".to_owned(),
-            (404, _) => "; is the address right? It usually ends in `/v1`".to_owned(),
-            _ => String::new(),
-        };
-        return Err(format!("it answered {status}{hint}"));
+    let mut first = First(None);
+    let reply = client.complete(&Request { max_tokens: TOKENS, ..Request::of("", QUESTION) }, &mut first)?;
+    let mut detail = format!("it answered in {} ms", start.elapsed().as_millis());
+    if let First(Some(first)) = first {
+        detail.push_str(&format!(", the first word after {} ms,", first.duration_since(start).as_millis()));
     }
-    let body: serde_json::Value =
-        response.json().map_err(|_| "it answered, but not with a list of models: is the address right?".to_owned())?;
-    let models: Vec<&str> =
-        body["data"].as_array().into_iter().flatten().filter_map(|model| model["id"].as_str()).collect();
-    let more = if models.len() > NAMED { ", …" } else { "" };
-    let names = models.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
-    Ok(format!("it answered in {} ms with {} models: {names}{more}", start.elapsed().as_millis(), models.len()))
+    let spent = account.spent();
+    detail.push_str(&match (settings.prices == ModelPrices::default(), reply.usage.tokens()) {
+        (true, tokens) => format!(" with {tokens} tokens; no `model.prices` are set, so dollars are not counted"),
+        (false, tokens) => format!(" with {tokens} tokens for {}", spent.cost),
+    });
+    if reply.usage.estimated {
+        detail.push_str("; it does not say how many tokens it takes, so they are estimated, rather too high");
+    }
+    if is_readable(&settings) {
+        detail.push_str("; its address is `http`, so what is sent, and a key, crosses the network unencrypted");
+    }
+    Ok(detail)
 }
 
-/// An error with its causes, which say what happened.
-fn describe(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return format!("it did not answer within {} s", PATIENCE.as_secs());
+/// When the reply began.
+struct First(Option<Instant>);
+
+impl Watcher for First {
+    fn delta(&mut self, _text: &str) {
+        self.0.get_or_insert_with(Instant::now);
     }
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = inner.to_string();
-        cause = inner.source();
+}
+
+/// Whether others on the network can read what is sent.
+fn is_readable(settings: &ModelSettings) -> bool {
+    settings.base_url.as_deref().is_some_and(|address| address.starts_with("http://") && !is_here(address))
+}
+
+/// What to do when it is not said which model.
+fn choice(models: &[String]) -> String {
+    if models.is_empty() {
+        return "it answers; `model.name` must say which model (or deployment) is meant".to_owned();
     }
-    format!("it cannot be reached ({text})")
+    let more = if models.len() > NAMED { ", …" } else { "" };
+    let names = models.iter().take(NAMED).map(String::as_str).collect::<Vec<_>>().join(", ");
+    format!("it answers; set `model.name` to one of its {} models: {names}{more}", models.len())
 }
 
 #[cfg(test)]
@@ -113,9 +159,11 @@ mod tests {
     use super::*;
 
     /// Answers one request with `response`; gives the address and, in the end, the request's head.
-    fn server(response: &'static str) -> (String, std::thread::JoinHandle<String>) {
+    fn server(status: &str, kind: &str, body: &str) -> (String, std::thread::JoinHandle<String>) {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
+        let head = format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\nconnection: close\r\n");
+        let response = format!("{head}content-length: {}\r\n\r\n{body}", body.len());
         let thread = std::thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
             let lines = BufReader::new(stream.try_clone().unwrap()).lines();
@@ -126,25 +174,30 @@ mod tests {
         (address, thread)
     }
 
-    fn settings(base_url: String) -> ModelSettings {
-        // A variable that every test process has.
-        ModelSettings { base_url: Some(base_url), api_key_env: Some("CARGO_MANIFEST_DIR".to_owned()) }
+    fn settings(base_url: String, name: Option<&str>) -> ModelSettings {
+        ModelSettings {
+            base_url: Some(base_url),
+            name: name.map(str::to_owned),
+            // A variable that every test process has.
+            api_key_env: Some("CARGO_MANIFEST_DIR".to_owned()),
+            ..ModelSettings::default()
+        }
     }
 
     fn ask_safely(settings: &ModelSettings) -> Answer {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        ask(settings)
+        ask(settings, tempfile::tempdir().unwrap().path())
     }
 
     #[test]
-    fn lists_the_models_and_sends_the_key() {
-        let (address, thread) = server(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 34\r\n\r\n{\"data\":[{\"id\":\"a\"},{\"id\":\"b 7\"}]}",
-        );
-        let answer = ask_safely(&settings(address));
-        assert!(answer.good && answer.detail.ends_with("with 2 models: a, b 7"), "{}", answer.detail);
+    fn asks_once_and_says_what_that_took() {
+        let body = r#"{"choices":[{"message":{"content":"ready"},"finish_reason":"stop"}],"usage":{"prompt_tokens":9,"completion_tokens":1}}"#;
+        let (address, thread) = server("200 OK", "application/json", body);
+        let priced = ModelPrices { input: 1.0, output: 1000.0, cached: None };
+        let answer = ask_safely(&ModelSettings { prices: priced, ..settings(address, Some("m")) });
+        assert!(answer.good && answer.detail.ends_with("ms, with 10 tokens for $0.0010"), "{}", answer.detail);
         let head = thread.join().unwrap().to_lowercase();
-        assert!(head.starts_with("get /v1/models"), "{head}");
+        assert!(head.starts_with("post /v1/chat/completions"), "{head}");
         assert!(
             head.contains(&format!("authorization: bearer {}", env!("CARGO_MANIFEST_DIR")).to_lowercase()),
             "{head}"
@@ -152,19 +205,31 @@ mod tests {
     }
 
     #[test]
+    fn without_a_name_it_lists_the_models() {
+        let (address, thread) = server("200 OK", "application/json", r#"{"data":[{"id":"a"},{"id":"b 7"}]}"#);
+        let answer = ask_safely(&settings(address, None));
+        assert_eq!(answer.detail, "it answers; set `model.name` to one of its 2 models: a, b 7");
+        assert!(!answer.good && thread.join().unwrap().to_lowercase().starts_with("get /v1/models"));
+    }
+
+    #[test]
     fn says_what_a_refusal_means_and_never_the_key() {
-        let (address, thread) = server("HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\n\r\n");
-        let answer = ask_safely(&settings(address));
+        let echo = format!(r#"{{"error":{{"message":"no such key: {}"}}}}"#, env!("CARGO_MANIFEST_DIR"));
+        let (address, thread) = server("401 Unauthorized", "application/json", &echo);
+        let answer = ask_safely(&settings(address, Some("m")));
         thread.join().unwrap();
         assert!(!answer.good);
-        assert_eq!(answer.detail, "it answered 401 Unauthorized; is the key in `CARGO_MANIFEST_DIR` right?");
+        let expected = "the model's provider answered 401: no such key: [key]; is the key of `model.api-key-env` or `model.key-command` right?";
+        assert_eq!(answer.detail, expected);
     }
 
     #[test]
     fn passwords_in_addresses_are_not_shown() {
         // Port 9 of this machine: nobody listens there.
-        let settings = settings("http://me:secret@127.0.0.1:9/v1".to_owned());
-        let shown = format!("{:?} {:?}", ModelFacts::of(&settings), ask_safely(&settings));
+        let settings = settings("http://me:secret@127.0.0.1:9/v1".to_owned(), Some("m"));
+        let answer = ask_safely(&settings);
+        assert!(answer.detail.contains("cannot be reached"), "{}", answer.detail);
+        let shown = format!("{:?} {answer:?}", ModelFacts::of(&settings));
         assert!(!shown.contains("secret"), "{shown}");
     }
 }

@@ -135,18 +135,18 @@ fn profiler(facts: &Facts) -> String {
 
 fn model(facts: &Facts) -> Promise {
     let model = &facts.model;
-    let unset_key = model.api_key_env.as_ref().filter(|_| !model.key_is_set);
-    let (state, detail, remedies) = match (&model.base_url, &model.answer) {
+    let unset_key = model.unset_key();
+    let (state, detail, remedies) = match (model.place(), &model.answer) {
         (None, answer) => (
             if answer.is_some() { State::Missing } else { State::Off },
             "none is set; everything else works without, and nothing is sent anywhere".to_owned(),
-            vec!["to use one, set `model.base-url` (and `model.api-key-env`)".to_owned()],
+            vec!["to use one, set `model.base-url` and `model.name` (and `model.api-key-env`)".to_owned()],
         ),
-        (Some(address), Some(answer)) if answer.good => (State::Works, format!("{address}: {}", answer.detail), vec![]),
-        (Some(address), Some(answer)) => (State::Missing, format!("{address}: {}", answer.detail), vec![]),
-        (Some(address), None) => (
+        (Some(place), Some(answer)) if answer.good => (State::Works, format!("{place}: {}", answer.detail), vec![]),
+        (Some(place), Some(answer)) => (State::Missing, format!("{place}: {}", answer.detail), vec![]),
+        (Some(place), None) => (
             if unset_key.is_some() { State::Missing } else { State::Set },
-            address.clone(),
+            place,
             vec!["`warpsmith doctor --model` asks whether it answers".to_owned()],
         ),
     };

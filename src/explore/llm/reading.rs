@@ -1,0 +1,103 @@
+//! A reply while it comes.
+
+use super::protocol::{Partial, Protocol, Trouble};
+use super::sse::{Event, Events};
+use super::{Answer, Failure, ModelError, Watcher};
+
+/// The longest reply that is read, in bytes of its text; a kernel has some thousand.
+const LONGEST_TEXT: usize = 4 << 20;
+/// The same with what is around the text: each token comes in an event of its own.
+const LONGEST_BODY: usize = 64 << 20;
+
+/// A reply that is being read.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    /// Whether it comes at once, though it was asked for in pieces.
+    is_whole: bool,
+    events: Events,
+    body: Vec<u8>,
+    partial: Partial,
+    /// Bytes that came.
+    size: usize,
+}
+
+impl Reading {
+    /// One of this content type.
+    pub(super) fn of(kind: &str) -> Self {
+        Self { is_whole: kind.contains("json"), ..Self::default() }
+    }
+
+    /// The bytes that came.
+    pub(super) fn size(&self) -> usize {
+        self.size
+    }
+
+    /// Whether some of the text has come.
+    pub(super) fn has_begun(&self) -> bool {
+        !self.partial.text.is_empty()
+    }
+
+    /// Whether it is known why it ends.
+    pub(super) fn has_finish(&self) -> bool {
+        self.partial.finish.is_some()
+    }
+
+    /// Whether nothing more is to come.
+    pub(super) fn is_done(&self) -> bool {
+        self.partial.is_done
+    }
+
+    /// Takes in a piece of the body, or its end.
+    pub(super) fn take(
+        &mut self,
+        protocol: &dyn Protocol,
+        piece: Option<&[u8]>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), Failure> {
+        let Self { is_whole, events, body, partial, size } = self;
+        *size += piece.map_or(0, <[u8]>::len);
+        if *size > LONGEST_BODY {
+            return Err(Failure::midway(ModelError::TooLong(LONGEST_BODY)));
+        }
+        let mut take = |event: Event| {
+            let before = partial.text.len();
+            protocol.take(&event, partial).map_err(|trouble| failed(trouble, partial))?;
+            if partial.text.len() > LONGEST_TEXT {
+                return Err(Failure::midway(ModelError::TooLong(LONGEST_TEXT)));
+            }
+            let fresh = &partial.text[before..];
+            if !fresh.is_empty() {
+                watcher.delta(fresh);
+            }
+            Ok(())
+        };
+        match (piece, *is_whole) {
+            (Some(piece), true) => body.extend_from_slice(piece),
+            (Some(piece), false) => events.feed(piece, take)?,
+            (None, true) => take(Event { name: String::new(), data: String::from_utf8_lossy(body).into_owned() })?,
+            (None, false) => {}
+        }
+        Ok(())
+    }
+
+    /// The reply, if that was all of it.
+    pub(super) fn answer(self) -> Result<Answer, Failure> {
+        let Partial { text, finish, usage, is_done } = self.partial;
+        let is_reply = finish.is_some() || (is_done && !text.is_empty());
+        if !is_reply {
+            let error = ModelError::Broken("it ended early".to_owned());
+            return Err(Failure { again: text.is_empty(), ..Failure::midway(error) });
+        }
+        Ok(Answer { text, finish: finish.unwrap_or_default(), usage })
+    }
+}
+
+fn failed(trouble: Trouble, partial: &Partial) -> Failure {
+    match trouble {
+        Trouble::Garbage(what) => Failure::midway(ModelError::Garbage(what)),
+        Trouble::Reported(complaint) => {
+            let again = complaint.is_passing() && partial.text.is_empty();
+            Failure { again, ..Failure::midway(ModelError::Failed(complaint.message)) }
+        }
+    }
+}

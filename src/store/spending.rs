@@ -1,0 +1,201 @@
+//! What language models have cost on a day, over all processes of a user.
+
+use rusqlite::{Transaction, params};
+
+use super::{Store, StoreError};
+
+/// Sums stay below what a column holds.
+const MOST: u64 = (1 << 62) - 1;
+
+/// What requests have cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Spending {
+    /// How many.
+    pub requests: u64,
+    /// Of how many the tokens are an estimate.
+    pub estimated: u64,
+    /// Tokens that were sent.
+    pub input: u64,
+    /// Those of them that the provider had kept.
+    pub cached: u64,
+    /// Tokens that came back.
+    pub output: u64,
+    /// The cost, in parts of 10⁻¹² dollars.
+    pub cost: u64,
+}
+
+/// Tokens, and their cost in parts of 10⁻¹² dollars.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Reserved {
+    /// Tokens.
+    pub tokens: u64,
+    /// The cost.
+    pub cost: u64,
+}
+
+impl Reserved {
+    /// The sum, or the greatest there is.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { tokens: self.tokens.saturating_add(other.tokens), cost: self.cost.saturating_add(other.cost) }
+    }
+
+    /// What is left without `other`.
+    #[must_use]
+    pub fn minus(self, other: Self) -> Self {
+        Self { tokens: self.tokens.saturating_sub(other.tokens), cost: self.cost.saturating_sub(other.cost) }
+    }
+
+    /// Whether it is within `limit`, where 0 means any amount.
+    #[must_use]
+    pub fn is_within(self, limit: Self) -> bool {
+        let is_within = |amount, limit| limit == 0 || amount <= limit;
+        is_within(self.tokens, limit.tokens) && is_within(self.cost, limit.cost)
+    }
+}
+
+impl Store {
+    /// Sets aside what a request may cost at most, unless the day then has more than `limit`. Gives the number under which that
+    /// stands, or what is spent and set aside so far. No two processes set the same rest aside.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn set_aside(
+        &mut self,
+        day: &str,
+        most: Reserved,
+        limit: Reserved,
+    ) -> Result<Result<i64, Reserved>, StoreError> {
+        self.transaction(|transaction| {
+            transaction.execute("DELETE FROM reservations WHERE day < date(?1, '-2 days')", [day])?;
+            let taken = taken(transaction, day)?;
+            if !taken.plus(most).is_within(limit) {
+                return Ok(Err(taken));
+            }
+            transaction
+                .prepare_cached("INSERT INTO reservations (day, tokens, cost) VALUES (?1, ?2, ?3)")?
+                .execute(params![day, most.tokens.min(MOST), most.cost.min(MOST)])?;
+            Ok(Ok(transaction.last_insert_rowid()))
+        })
+    }
+
+    /// Puts what a request has cost in the place of what was set aside for it. `None` when it has cost nothing.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn settle(
+        &mut self,
+        reservation: i64,
+        day: &str,
+        model: &str,
+        spent: Option<&Spending>,
+    ) -> Result<(), StoreError> {
+        self.transaction(|transaction| {
+            transaction.prepare_cached("DELETE FROM reservations WHERE id = ?1")?.execute([reservation])?;
+            let Some(spent) = spent else { return Ok(()) };
+            let [requests, estimated, input, cached, output, cost] =
+                [spent.requests, spent.estimated, spent.input, spent.cached, spent.output, spent.cost]
+                    .map(|amount| amount.min(MOST));
+            transaction
+                .prepare_cached(
+                    "INSERT INTO spending (day, model, requests, estimated, input, cached, output, cost)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                     ON CONFLICT DO UPDATE SET requests = requests + excluded.requests,
+                     estimated = estimated + excluded.estimated, input = min(input + excluded.input, ?9),
+                     cached = min(cached + excluded.cached, ?9), output = min(output + excluded.output, ?9),
+                     cost = min(cost + excluded.cost, ?9)",
+                )?
+                .execute(params![day, model, requests, estimated, input, cached, output, cost, MOST])?;
+            Ok(())
+        })
+    }
+
+    /// What each model has cost on a day.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn spending(&self, day: &str) -> Result<Vec<(String, Spending)>, StoreError> {
+        let query = || -> rusqlite::Result<Vec<(String, Spending)>> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT model, requests, estimated, input, cached, output, cost FROM spending WHERE day = ?1 ORDER BY model",
+            )?;
+            let rows = statement.query_map([day], |row| {
+                let spending = Spending {
+                    requests: row.get(1)?,
+                    estimated: row.get(2)?,
+                    input: row.get(3)?,
+                    cached: row.get(4)?,
+                    output: row.get(5)?,
+                    cost: row.get(6)?,
+                };
+                Ok((row.get(0)?, spending))
+            })?;
+            rows.collect()
+        };
+        query().map_err(|error| self.error(error))
+    }
+}
+
+/// What is spent on a day and set aside for it.
+fn taken(transaction: &Transaction<'_>, day: &str) -> rusqlite::Result<Reserved> {
+    let mut statement = transaction.prepare_cached(
+        "SELECT input + output, cost FROM spending WHERE day = ?1
+         UNION ALL SELECT tokens, cost FROM reservations WHERE day = ?1",
+    )?;
+    let rows = statement.query_map([day], |row| Ok(Reserved { tokens: row.get(0)?, cost: row.get(1)? }))?;
+    rows.into_iter().try_fold(Reserved::default(), |sum, row| Ok(sum.plus(row?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DAY: &str = "2026-11-26";
+
+    fn spent(input: u64, output: u64, cost: u64) -> Spending {
+        Spending { requests: 1, estimated: 0, input, cached: 0, output, cost }
+    }
+
+    #[test]
+    fn what_is_set_aside_counts_until_it_is_settled() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let (mut one, mut other) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
+        let limit = Reserved { tokens: 100, cost: 0 };
+        let aside = |store: &mut Store, tokens| store.set_aside(DAY, Reserved { tokens, cost: 7 }, limit).unwrap();
+        let first = aside(&mut one, 60).unwrap();
+        assert_eq!(aside(&mut other, 41), Err(Reserved { tokens: 60, cost: 7 }));
+        one.settle(first, DAY, "m", Some(&spent(20, 5, 3))).unwrap();
+        let second = aside(&mut other, 75).unwrap();
+        assert_eq!(aside(&mut one, 1), Err(Reserved { tokens: 100, cost: 10 }));
+        other.settle(second, DAY, "m", None).unwrap();
+        assert_eq!(one.spending(DAY).unwrap(), [("m".to_owned(), spent(20, 5, 3))]);
+        // Another day begins with nothing.
+        assert!(one.set_aside("2026-11-27", Reserved { tokens: 100, cost: 0 }, limit).unwrap().is_ok());
+    }
+
+    #[test]
+    fn reservations_of_the_dead_go_after_their_day() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        let limit = Reserved { tokens: 10, cost: 0 };
+        store.set_aside(DAY, limit, limit).unwrap().unwrap();
+        store.set_aside("2026-12-01", limit, limit).unwrap().unwrap();
+        let left: u64 = store.connection.query_row("SELECT count(*) FROM reservations", [], |row| row.get(0)).unwrap();
+        assert_eq!(left, 1);
+    }
+
+    #[test]
+    fn sums_end_at_what_a_column_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        for _ in 0..3 {
+            let limit = Reserved::default();
+            let id = store.set_aside(DAY, Reserved { tokens: u64::MAX, cost: u64::MAX }, limit).unwrap().unwrap();
+            store.settle(id, DAY, "m", Some(&spent(u64::MAX, 0, u64::MAX))).unwrap();
+        }
+        assert_eq!(store.spending(DAY).unwrap()[0].1.cost, MOST);
+        let limit = Reserved { tokens: 0, cost: 1 };
+        assert!(store.set_aside(DAY, Reserved::default(), limit).unwrap().is_err());
+    }
+}
