@@ -12,7 +12,9 @@ use std::path::PathBuf;
 
 use data::{program, snippets, verdicts};
 use serde_json::Value;
-use warpsmith::adapt::{Court, Evidence, Oracle, Parsed, Suspect, gather, judged, keep_refused, learn, merged, sweep};
+use warpsmith::adapt::{
+    Court, Evidence, Oracle, Parsed, Suspect, gather, judged, keep_refused, learn, merged, spelled, sweep,
+};
 use warpsmith::api::Target;
 use warpsmith::kernel::Module;
 use warpsmith::rules::Context;
@@ -94,6 +96,23 @@ fn the_shipped_memory_is_right_about_a_sweep() {
         })
         .collect();
     assert_eq!(wrong, [""; 0], "{} of {flagged} compile", wrong.len());
+}
+
+/// The words that functions take in strings: few of the kernels that are made up have any.
+#[test]
+fn the_shipped_memory_knows_the_words_that_functions_take() {
+    let oracle = Oracle::start(python(), 2).unwrap();
+    let target = Target::of(oracle.release().parse().unwrap());
+    let programs = spelled();
+    let verdicts = oracle.verdicts(&programs);
+    let mut wrong = Vec::new();
+    for (program, verdict) in programs.iter().zip(&verdicts) {
+        let codes = flagging(Memory::shipped(), &Source::parse(program.text.as_str()), target);
+        if !verdict.is_accepted() || !codes.is_empty() {
+            wrong.push((program.text.lines().last(), codes, verdict));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 /// What a few tasks teach: the same each time, and nothing that a kernel of theirs disproves.

@@ -39,5 +39,5 @@ pub use learn::{Learned, Lessons, learn};
 pub use oracle::{Asker, Failing, Oracle, OracleError, Verdict};
 pub use program::Program;
 pub use prove::{Court, Proof, merged, programs, published};
-pub use sweep::sweep;
+pub use sweep::{spelled, sweep};
 pub use trial::{Evidence, Judgement, judged};

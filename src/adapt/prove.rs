@@ -57,7 +57,10 @@ pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], targ
         one.failures = flagged[at].iter().copied().collect();
         let all: BTreeSet<&str> = one.failures.iter().map(|at| failures[*at].origin.as_str()).collect();
         one.independent = all.len();
-        kept.push(one);
+        // Triton may say different things about the same; those of which it says most are enough.
+        if kept.iter().all(|other| other.query != one.query) {
+            kept.push(one);
+        }
     }
     kept.sort_by(|a, b| (&a.signature.template, &a.query).cmp(&(&b.signature.template, &b.query)));
     kept

@@ -103,6 +103,31 @@ const STATEMENTS: &[&str] = &[
     "r = tl.load({})",
 ];
 
+/// Calls with each of the words that they take.
+const SPELLED: &[(&str, &[&str])] = &[
+    ("r = tl.load(p + o, cache_modifier=\"{}\")", &[".ca", ".cg", ".cv"]),
+    ("r = tl.load(p + o, mask=m, other=0.0, cache_modifier=\"{}\")", &[".ca", ".cg", ".cv"]),
+    ("r = tl.load(p + o, eviction_policy=\"{}\")", &["evict_first", "evict_last"]),
+    ("r = tl.load(p + o, mask=m, eviction_policy=\"{}\")", &["evict_first", "evict_last"]),
+    (
+        "r = tl.load(tl.make_block_ptr(p, (n,), (1,), (0,), (C,), (0,)), boundary_check=(0,), padding_option=\"{}\")",
+        &["zero", "nan"],
+    ),
+    ("tl.store(p + o, x, cache_modifier=\"{}\")", &[".wb", ".cg", ".cs", ".wt"]),
+    ("tl.store(p + o, 1.0, cache_modifier=\"{}\")", &[".wb", ".cg", ".cs", ".wt"]),
+    ("tl.store(p + o, x, mask=m, eviction_policy=\"{}\")", &["evict_first", "evict_last"]),
+    ("r = tl.atomic_add(p + o, x, sem=\"{}\")", &["relaxed", "acquire", "release", "acq_rel"]),
+    ("r = tl.atomic_add(p + o, 1, sem=\"{}\")", &["relaxed", "acquire", "release", "acq_rel"]),
+    ("r = tl.atomic_add(p + o, x, mask=m, scope=\"{}\")", &["gpu", "cta", "sys"]),
+    ("r = tl.atomic_add(p + o, 1, scope=\"{}\")", &["gpu", "cta", "sys"]),
+    ("r = tl.atomic_max(q + o, i, mask=m, sem=\"{}\")", &["relaxed", "acquire", "release", "acq_rel"]),
+    ("r = tl.atomic_xchg(q + o, i, scope=\"{}\")", &["gpu", "cta", "sys"]),
+    ("r = tl.atomic_cas(q, 0, 1, sem=\"{}\")", &["relaxed", "acquire", "release", "acq_rel"]),
+    ("r = tl.dot(t, t, input_precision=\"{}\")", &["ieee", "tf32", "tf32x3"]),
+    ("r = tl.dot(u, u, input_precision=\"{}\")", &["ieee", "tf32", "tf32x3"]),
+    ("r = x.to(tl.float16, fp_downcast_rounding=\"{}\")", &["rtne", "rtz"]),
+];
+
 /// The head of each kernel.
 const HEAD: &str = "import triton
 import triton.language as tl
@@ -123,7 +148,8 @@ def swept(p, q, w, n, s, C: tl.constexpr):
     total = tl.sum(x, axis=0)
     ";
 
-/// So many programs for each function, and for each other thing that can be written, of a release; equal seeds give equal ones.
+/// So many programs for each function, and for each other thing that can be written, of a release; of statements around one value
+/// there is one with each. Equal seeds give equal ones.
 #[must_use]
 pub fn sweep(table: &Table, each: usize, seed: u64) -> Vec<Program> {
     let mut chance = Chance::new(seed);
@@ -143,18 +169,36 @@ pub fn sweep(table: &Table, each: usize, seed: u64) -> Vec<Program> {
     for operator in OPERATORS {
         lines.extend((0..each).map(|_| format!("r = ({}) {operator} ({})", value(&mut chance), value(&mut chance))));
     }
-    for member in MEMBERS {
-        lines.extend((0..each).map(|_| format!("r = ({}).{member}", value(&mut chance))));
-    }
-    for statement in STATEMENTS {
+    let members: Vec<String> = MEMBERS.iter().map(|member| format!("r = ({{}}).{member}")).collect();
+    for statement in STATEMENTS.iter().copied().chain(members.iter().map(String::as_str)) {
+        let parts: Vec<&str> = statement.split("{}").collect();
+        if let [before, after] = parts[..] {
+            // So few that chance has nothing to choose.
+            lines.extend(VALUES.iter().map(|value| format!("{before}{value}{after}")));
+            continue;
+        }
         for _ in 0..each {
-            let line = statement.split("{}").map(str::to_owned).reduce(|line, rest| line + value(&mut chance) + &rest);
+            let line =
+                parts.iter().map(|part| (*part).to_owned()).reduce(|line, rest| line + value(&mut chance) + &rest);
             lines.extend(line);
         }
     }
     lines.sort();
     lines.dedup();
-    lines.into_iter().map(|line| Program::new(format!("{HEAD}{line}\n"), "swept")).collect()
+    lines.iter().map(|line| swept(line)).collect()
+}
+
+/// Programs with each word that a function takes in a string.
+#[must_use]
+pub fn spelled() -> Vec<Program> {
+    let with = |(line, words): &(&str, &[&str])| -> Vec<Program> {
+        words.iter().map(|word| swept(&line.replace("{}", word))).collect()
+    };
+    SPELLED.iter().flat_map(with).collect()
+}
+
+fn swept(line: &str) -> Program {
+    Program::new(format!("{HEAD}{line}\n"), "swept")
 }
 
 fn value(chance: &mut Chance) -> &'static str {
@@ -191,7 +235,7 @@ mod tests {
 
     #[test]
     fn programs_of_a_sweep_are_kernels_that_can_be_asked_about() {
-        for program in sweep(Table::newest(), 1, 3) {
+        for program in sweep(Table::newest(), 1, 3).into_iter().chain(spelled()) {
             let module = Module::build(&Source::parse(program.text.as_str()));
             assert!(module.kernel("swept").is_some() && program.request(false).is_some(), "{}", program.text);
         }

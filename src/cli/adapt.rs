@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::adapt::{
-    Court, Oracle, Outcome, Parsed, Proof, experiment, gather, learn, merged, programs, published, sweep,
+    Court, Oracle, Outcome, Parsed, Proof, experiment, gather, learn, merged, programs, published, spelled, sweep,
 };
 use crate::api::Target;
 use crate::clock;
@@ -79,7 +79,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let mut sound: Vec<Parsed> = gathered.passing.iter().map(|program| Parsed::new(&program.text)).collect();
     // What says with what it can be lowered is asked; the rest is taken to compile.
     let (programs, published) = programs(published(&args.sound));
-    let swept = sweep(target.table, SWEPT, args.seed);
+    let mut swept = sweep(target.table, SWEPT, args.seed);
+    swept.extend(spelled());
     for asked in [&programs, &swept] {
         let known = oracle.verdicts(asked);
         let accepted = asked.iter().zip(&known).filter(|(_, said)| said.is_accepted());

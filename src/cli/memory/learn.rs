@@ -1,12 +1,13 @@
 //! `warpsmith memory learn`: kernels of a folder are shown to Triton, and what it refuses is learned from.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use super::stored;
 use crate::adapt::synthesize::tasks;
-use crate::adapt::{self, Court, Oracle, Parsed, Program, Said, learn, merged};
+use crate::adapt::{self, Court, Oracle, Parsed, Program, Said, learn, merged, spelled, sweep};
 use crate::api::Target;
 use crate::clock;
 use crate::rules::learned::{LearnedRule, Origin};
@@ -14,6 +15,8 @@ use crate::store::{Accepted, Failure, Store};
 
 /// So many kernels are made up that learned rules must let pass.
 const TASKS: usize = 200;
+/// So often each function is called with values by chance: what compiles of that, too.
+const SWEPT: usize = 3;
 
 /// Arguments of `memory learn`.
 #[derive(Debug, clap::Args)]
@@ -49,7 +52,7 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let (failures, mut sound) = (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
     let count = failures.len();
     let (failures, known) = stored::unexplained(&oracle, &store.memory()?, failures, target);
-    sound.extend(compiling(&oracle, &failures, args.seed));
+    sound.extend(compiling(&oracle, &failures, target, args.seed));
     let lessons = learn(&oracle, &failures, &sound, target, args.seed);
     let mut found = merged(&oracle, lessons.learned, &failures, target);
     found.retain(adapt::Learned::stands_alone);
@@ -66,8 +69,11 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
     let rules = stored::undisproved(store, oracle.release(), target, rules)?;
     let codes = store.add_rules(&rules)?;
+    let mut told = BTreeSet::new();
     for (rule, code) in rules.iter().zip(&codes) {
-        writeln!(out, "{code}  {}", rule.plain_sentence())?;
+        if told.insert(code) {
+            writeln!(out, "{code}  {}", rule.plain_sentence())?;
+        }
     }
     if codes.is_empty() {
         writeln!(
@@ -79,11 +85,14 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     Ok(ExitCode::SUCCESS)
 }
 
-/// Further programs that compile: the relatives of the failures, and kernels that are made up. Without them what a store with few kernels does
-/// not know would pass for wrong.
-fn compiling(oracle: &Oracle, failures: &[adapt::Failure], seed: u64) -> Vec<Parsed> {
+/// Further programs that compile: the relatives of the failures, kernels that are made up, and all that Triton offers. Without them what a
+/// store with few kernels does not know would pass for wrong.
+fn compiling(oracle: &Oracle, failures: &[adapt::Failure], target: Target, seed: u64) -> Vec<Parsed> {
     let relatives = failures.iter().filter_map(|failure| failure.passing.clone());
-    let mut programs: Vec<Program> = relatives.chain(tasks(TASKS, seed).into_iter().map(|task| task.program)).collect();
+    let made = tasks(TASKS, seed).into_iter().map(|task| task.program);
+    let mut programs: Vec<Program> = relatives.chain(made).collect();
+    programs.extend(sweep(target.table, SWEPT, seed));
+    programs.extend(spelled());
     programs.sort();
     programs.dedup();
     let verdicts = oracle.verdicts(&programs);

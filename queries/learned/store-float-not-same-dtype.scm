@@ -4,6 +4,5 @@
     . (_) @p3
     . (_) @p4)) @here
   (#api? @p1 "tl.store")
-  (#not-same-dtype? @p3 @p4)
-  (#kind? @p4 "pointer")
-  (#kind? @p4 "block"))
+  (#kind? @p3 "float")
+  (#not-same-dtype? @p3 @p4))

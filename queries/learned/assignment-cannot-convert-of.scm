@@ -1,2 +1,0 @@
-((assignment
-  right: (string)) @here)

@@ -1,3 +1,0 @@
-((assignment
-  right: (_) @p2) @here
-  (#kind? @p2 "string"))
