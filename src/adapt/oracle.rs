@@ -161,6 +161,13 @@ impl Oracle {
     pub fn verdicts(&self, programs: &[Program]) -> Vec<Verdict> {
         self.share(programs, |asker, program| asker.verdict(program))
     }
+
+    /// Those programs that compile, parsed.
+    pub fn accepted(&self, programs: &[Program]) -> Vec<Parsed> {
+        let verdicts = self.verdicts(programs);
+        let accepted = programs.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_accepted());
+        accepted.map(|(program, _)| Parsed::new(&program.text)).collect()
+    }
 }
 
 /// One who may ask, alone with a process.

@@ -200,13 +200,7 @@ impl Court<'_> {
             programs.extend(self.programs.iter().cloned());
             // On the release of the failures all is known already.
             let is_other = oracle.release() != self.oracle.release();
-            let verdicts = if is_other { oracle.verdicts(&programs) } else { Vec::new() };
-            let accepted: Vec<Parsed> = programs
-                .iter()
-                .zip(&verdicts)
-                .filter(|(_, verdict)| verdict.is_accepted())
-                .map(|(program, _)| Parsed::new(&program.text))
-                .collect();
+            let accepted = if is_other { oracle.accepted(&programs) } else { Vec::new() };
             let work: Vec<(&Proof, &Learned)> = proofs.iter().zip(learned).collect();
             let holds = oracle.share_with(
                 &work,

@@ -82,9 +82,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let mut swept = sweep(target.table, SWEPT, args.seed);
     swept.extend(spelled());
     for asked in [&programs, &swept] {
-        let known = oracle.verdicts(asked);
-        let accepted = asked.iter().zip(&known).filter(|(_, said)| said.is_accepted());
-        sound.extend(accepted.map(|(program, _)| Parsed::new(&program.text)));
+        sound.extend(oracle.accepted(asked));
     }
     said("swept");
     let lessons = learn(&oracle, &gathered.failures, &sound, target, args.seed);

@@ -1,6 +1,5 @@
 //! `warpsmith memory learn`: kernels of a folder are shown to Triton, and what it refuses is learned from.
 
-use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -69,11 +68,8 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
     let rules = stored::undisproved(store, oracle.release(), target, rules)?;
     let codes = store.add_rules(&rules)?;
-    let mut told = BTreeSet::new();
     for (rule, code) in rules.iter().zip(&codes) {
-        if told.insert(code) {
-            writeln!(out, "{code}  {}", rule.plain_sentence())?;
-        }
+        writeln!(out, "{code}  {}", rule.plain_sentence())?;
     }
     if codes.is_empty() {
         writeln!(
@@ -95,9 +91,7 @@ fn compiling(oracle: &Oracle, failures: &[adapt::Failure], target: Target, seed:
     programs.extend(spelled());
     programs.sort();
     programs.dedup();
-    let verdicts = oracle.verdicts(&programs);
-    let taken = programs.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_accepted());
-    taken.map(|(program, _)| Parsed::new(&program.text)).collect()
+    oracle.accepted(&programs)
 }
 
 fn short(path: &str) -> String {

@@ -7,16 +7,12 @@ use std::collections::BTreeMap;
 use std::ops::AddAssign;
 use std::path::Path;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use super::error::{Amount, Overrun};
-use super::{ModelError, Money, Usage, Watcher};
+use super::{GLANCE, ModelError, Money, Usage, Watcher};
 use crate::clock;
 use crate::settings::ModelBudget;
 use crate::store::{Reserved, Spending, Store};
-
-/// So often whoever waits looks whether it is cancelled.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// The budget of a run and of its day. Several models may share one.
 #[derive(Debug)]

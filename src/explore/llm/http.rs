@@ -13,7 +13,7 @@ use tokio::runtime::Runtime;
 
 use super::protocol::{Complaint, Dialect, Protocol, is_here, plain, quoted};
 use super::reading::Reading;
-use super::{Answer, Exchange, Failure, Key, ModelError, Request, Watcher, retry};
+use super::{Answer, Exchange, Failure, GLANCE, Key, ModelError, Request, Watcher, retry};
 use crate::settings::{ModelSettings, ModelTimeouts, time};
 
 /// So much is read of what a provider says instead of a reply, and of its list of models.
@@ -21,8 +21,6 @@ const LONGEST_COMPLAINT: usize = 64 << 10;
 const LONGEST_LIST: usize = 4 << 20;
 /// So long a connection is kept that nobody uses. Servers close them, some after 5 s, and a request that meets that counts as sent.
 const IDLE: Duration = Duration::from_secs(4);
-/// So often whoever waits looks whether it is cancelled.
-const GLANCE: Duration = Duration::from_millis(50);
 /// So often a request is put otherwise after an error about one of its parts.
 const DIALECTS: usize = 4;
 

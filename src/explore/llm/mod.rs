@@ -20,12 +20,17 @@ mod retry;
 mod scripted;
 mod sse;
 
+use std::time::Duration;
+
 pub use account::{Account, Spent};
 pub use client::Client;
 pub use error::ModelError;
 pub use key::Key;
 pub use price::{Money, Usage};
 pub use protocol::is_here;
+
+/// So often whoever waits looks whether it is cancelled.
+const GLANCE: Duration = Duration::from_millis(50);
 
 /// What a model is asked.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,7 +156,7 @@ struct Failure {
     /// Whether it may go better the next time.
     again: bool,
     /// How long the provider wants to be left alone.
-    after: Option<std::time::Duration>,
+    after: Option<Duration>,
     /// Whether the provider may have worked, and count it.
     billed: bool,
 }

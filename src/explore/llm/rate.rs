@@ -4,13 +4,11 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::{ModelError, Watcher};
+use super::{GLANCE, ModelError, Watcher};
 use crate::settings::ModelLimits;
 
 /// The time in which requests and tokens are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// So often whoever waits looks whether it is cancelled.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// Lets requests go as the limits allow.
 #[derive(Debug)]

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-use super::{ModelError, Watcher};
+use super::{GLANCE, ModelError, Watcher};
 use crate::chance::Chance;
 
 /// The pause before the first new attempt; each further one is twice as long.
@@ -13,8 +13,6 @@ const FIRST: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(30);
 /// A provider that wants to be left alone for longer is not waited for.
 pub(super) const LONGEST_ASKED: Duration = Duration::from_secs(90);
-/// So often whoever waits looks whether it is cancelled.
-const GLANCE: Duration = Duration::from_millis(50);
 
 /// Whether an answer with this status may be another one the next time.
 pub(super) fn is_passing(status: u16) -> bool {
