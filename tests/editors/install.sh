@@ -5,6 +5,7 @@
 set -euo pipefail
 prefix=$(realpath -m "$1")
 here=$(dirname "$0")
+. "$here/../again.sh"
 
 # start NAME PROGRAM LINES: a script that starts a program with the C library beside it, after these lines.
 start() {
@@ -19,7 +20,7 @@ START
 
 case $2 in
   helix)
-    bash "$here/debian.sh" "$prefix" forky hx tmux
+    again bash "$here/debian.sh" "$prefix" forky hx tmux
     runtime=$(cd "$prefix" && find usr -type d -name runtime -path '*helix*' | head -n 1)
     start hx usr/bin/hx "export HELIX_RUNTIME=\"\$prefix/$runtime\""
     start tmux usr/bin/tmux ""
@@ -27,7 +28,7 @@ case $2 in
     "$prefix/tmux" -V
     ;;
   emacs)
-    bash "$here/debian.sh" "$prefix" trixie emacs-nox
+    again bash "$here/debian.sh" "$prefix" trixie emacs-nox
     version=$(ls "$prefix/usr/share/emacs" | grep -E '^[0-9.]+$')
     programs="\$prefix/usr/libexec/emacs/$version/x86_64-linux-gnu"
     start emacs usr/bin/emacs-nox "export EMACSLOADPATH=\$(find \"\$prefix/usr/share/emacs/$version/lisp\" -type d | paste -sd:)
@@ -39,7 +40,7 @@ set -- --dump-file=\"\$(ls $programs/*.pdmp)\" \"\$@\""
   pytest)
     rm -rf "$prefix"
     python3 -m venv "$prefix"
-    "$prefix/bin/pip" install --quiet --disable-pip-version-check pytest-lsp==1.0.1
+    again "$prefix/bin/pip" install --quiet --disable-pip-version-check pytest-lsp==1.0.1
     "$prefix/bin/pytest" --version
     ;;
 esac

@@ -4,7 +4,8 @@
 # Start it as PREFIX/nvim. PREFIX cannot be moved afterwards.
 set -euo pipefail
 prefix=$(realpath -m "$1")
-bash "$(dirname "$0")/../editors/debian.sh" "$prefix" "$2" neovim patchelf
+. "$(dirname "$0")/../again.sh"
+again bash "$(dirname "$0")/../editors/debian.sh" "$prefix" "$2" neovim patchelf
 
 # The base system's C library is older than these programs need: they use the one beside them.
 loader=$prefix/usr/lib64/ld-linux-x86-64.so.2

@@ -6,6 +6,7 @@ set -euo pipefail
 build=$(realpath -m "$1")
 server=$(realpath "$2")
 root=$(realpath "$(dirname "$0")/../..")
+. "$root/tests/again.sh"
 source=$root/editors/vscode
 mkdir -p "$build/source"
 cd "$build/source"
@@ -15,7 +16,7 @@ cp -r "$source"/{src,webview,test,media,package.json,package-lock.json,tsconfig.
 cp "$source"/{README.md,CHANGELOG.md,LICENSE.txt} "$root"/LICENSE-* .
 # Installed again only when other packages are wanted.
 if ! cmp -s package-lock.json node_modules/.installed; then
-  npm ci --no-audit --no-fund --loglevel=error
+  again npm ci --no-audit --no-fund --loglevel=error
   cp package-lock.json node_modules/.installed
 fi
 npm run --silent check

