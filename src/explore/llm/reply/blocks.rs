@@ -1,0 +1,131 @@
+//! The edits of a reply as they are written: between markers of a merge, as is asked for, or as models write them besides:
+//! between tags, or in fences that are called `old` and `new`.
+
+use super::fences;
+use super::{Replacement, ReplyError};
+
+/// More edits are no small step.
+const MOST_EDITS: usize = 64;
+
+/// What a line is for whoever looks for edits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marker {
+    Old,
+    Between,
+    New,
+}
+
+/// The edits of a reply, none twice, in the order in which they stand there.
+pub(super) fn replacements(reply: &str) -> Result<Vec<Replacement>, ReplyError> {
+    let mut found = merges(reply)?;
+    if found.is_empty() {
+        found = tags(reply);
+    }
+    if found.is_empty() {
+        found = named_fences(reply);
+    }
+    let mut once: Vec<Replacement> = Vec::new();
+    let count = found.len();
+    if count > MOST_EDITS {
+        return Err(ReplyError::Many { count, most: MOST_EDITS });
+    }
+    // Models repeat at the end what they thought of first.
+    for edit in found {
+        if !once.contains(&edit) {
+            once.push(edit);
+        }
+    }
+    if once.is_empty() { Err(ReplyError::NoBlock) } else { Ok(once) }
+}
+
+/// Whether a line begins or ends a part of an edit.
+pub(super) fn is_marker(line: &str) -> bool {
+    matches!(marker(line), Some(Marker::Old | Marker::New)) || matches!(line.trim(), "<old>" | "<new>")
+}
+
+/// `<<<<<<< OLD`, `=======`, `>>>>>>> NEW`, and the names that other tools give them. Only at the beginning of a line.
+fn marker(line: &str) -> Option<Marker> {
+    let line = line.trim_end();
+    let word = |rest: &str| rest.trim().trim_end_matches(':').to_ascii_uppercase();
+    if let Some(rest) = line.strip_prefix("<<<<<<<") {
+        return matches!(word(rest).as_str(), "OLD" | "SEARCH" | "ORIGINAL" | "HEAD" | "").then_some(Marker::Old);
+    }
+    if let Some(rest) = line.strip_prefix(">>>>>>>") {
+        return matches!(word(rest).as_str(), "NEW" | "REPLACE" | "UPDATED" | "").then_some(Marker::New);
+    }
+    (line == "=======").then_some(Marker::Between)
+}
+
+fn merges(reply: &str) -> Result<Vec<Replacement>, ReplyError> {
+    let mut found = Vec::new();
+    // Where the edit begins, its first part, and its second once that has begun.
+    let mut open: Option<(usize, Vec<&str>, Option<Vec<&str>>)> = None;
+    for (at, line) in reply.lines().enumerate() {
+        open = match (marker(line), open) {
+            (Some(Marker::Old), None) => Some((at + 1, Vec::new(), None)),
+            // One that was begun anew does not end.
+            (Some(Marker::Old), Some((begin, ..))) => return Err(ReplyError::Unfinished { line: begin }),
+            (Some(Marker::Between), Some((begin, old, None))) => Some((begin, old, Some(Vec::new()))),
+            (Some(Marker::New), Some((_, old, Some(new)))) => {
+                found.push(Replacement { old: unfenced(&old.join("\n")), new: unfenced(&new.join("\n")) });
+                None
+            }
+            (_, Some((begin, old, Some(mut new)))) => {
+                new.push(line);
+                Some((begin, old, Some(new)))
+            }
+            (_, Some((begin, mut old, None))) => {
+                old.push(line);
+                Some((begin, old, None))
+            }
+            (_, None) => None,
+        };
+    }
+    match open {
+        Some((begin, ..)) => Err(ReplyError::Unfinished { line: begin }),
+        None => Ok(found),
+    }
+}
+
+/// `<old>…</old>` followed by `<new>…</new>`.
+fn tags(reply: &str) -> Vec<Replacement> {
+    let mut found = Vec::new();
+    let mut rest = reply;
+    while let Some((old, behind)) = tagged(rest, "<old>", "</old>") {
+        let Some((new, behind)) = tagged(behind, "<new>", "</new>") else { break };
+        found.push(Replacement { old: inside(old), new: inside(new) });
+        rest = behind;
+    }
+    found
+}
+
+fn tagged<'r>(text: &'r str, open: &str, close: &str) -> Option<(&'r str, &'r str)> {
+    let (_, behind) = text.split_once(open)?;
+    behind.split_once(close)
+}
+
+/// What stands in a tag, without the ends of lines beside the tags.
+fn inside(text: &str) -> String {
+    let text = text.strip_prefix('\n').unwrap_or(text).trim_end_matches([' ', '\t']);
+    unfenced(text.strip_suffix('\n').unwrap_or(text))
+}
+
+/// A part of an edit without a fence around all of it.
+fn unfenced(part: &str) -> String {
+    if part.lines().next().and_then(fences::opens).is_none() {
+        return part.to_owned();
+    }
+    match fences::blocks(part).as_slice() {
+        [only] => only.text.strip_suffix('\n').unwrap_or(&only.text).to_owned(),
+        _ => part.to_owned(),
+    }
+}
+
+/// A fence that is called `old`, followed by one that is called `new`.
+fn named_fences(reply: &str) -> Vec<Replacement> {
+    let blocks = fences::blocks(reply);
+    let is = |name: &str, info: &str| info.split_whitespace().any(|word| word.eq_ignore_ascii_case(name));
+    let pairs = blocks.windows(2).filter(|pair| is("old", &pair[0].info) && is("new", &pair[1].info));
+    let text = |text: &str| text.strip_suffix('\n').unwrap_or(text).to_owned();
+    pairs.map(|pair| Replacement { old: text(&pair[0].text), new: text(&pair[1].text) }).collect()
+}

@@ -1,0 +1,95 @@
+//! Code between fences, and what of it may be the file that was asked for.
+
+/// So many blocks are looked at.
+const MOST_BLOCKS: usize = 64;
+
+/// Code between fences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// What stands behind the fence that opens it.
+    pub(super) info: String,
+    /// What stands in it, with the end of its last line.
+    pub(super) text: String,
+}
+
+impl Block {
+    /// Whether it may be Python, by its name.
+    fn is_python(&self) -> bool {
+        let name = self.info.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+        matches!(name.as_str(), "" | "python" | "python3" | "py" | "triton")
+    }
+}
+
+/// The mark and length of a fence, and what stands behind it, if the line is one.
+pub(super) fn opens(line: &str) -> Option<(char, usize, &str)> {
+    let line = line.trim();
+    let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
+    let rest = line.trim_start_matches(mark);
+    let length = line.len() - rest.len();
+    let is_fence = length >= 3 && !rest.contains('`');
+    is_fence.then(|| (mark, length, rest.trim()))
+}
+
+/// The blocks of a reply. One that does not end goes to the end of the reply.
+pub(super) fn blocks(reply: &str) -> Vec<Block> {
+    let mut found: Vec<Block> = Vec::new();
+    let mut open: Option<(char, usize)> = None;
+    for line in reply.split_inclusive('\n') {
+        match (opens(line), open) {
+            (Some((mark, length, info)), None) => {
+                if found.len() == MOST_BLOCKS {
+                    break;
+                }
+                open = Some((mark, length));
+                found.push(Block { info: info.to_owned(), text: String::new() });
+            }
+            (Some((mark, length, "")), Some((own, least))) if mark == own && length >= least => open = None,
+            (_, Some(_)) => {
+                if let Some(last) = found.last_mut() {
+                    last.text.push_str(line);
+                }
+            }
+            (_, None) => {}
+        }
+    }
+    found
+}
+
+/// What may be the file of a reply, the likeliest first.
+pub(super) fn files(reply: &str) -> Vec<String> {
+    let python: Vec<Block> = blocks(reply).into_iter().filter(Block::is_python).collect();
+    // The last one is what a model came to in the end.
+    let mut files: Vec<String> = python.iter().rev().map(|block| block.text.clone()).collect();
+    if python.len() > 1 {
+        files.push(python.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n\n"));
+    }
+    // A fence in a docstring ends the block too early.
+    files.extend(from_first_to_last(reply).filter(|file| !files.contains(file)));
+    if python.is_empty() {
+        files.extend(bare(reply));
+    }
+    files.iter_mut().for_each(|file| *file = file.trim_start_matches('\n').trim_end().to_owned() + "\n");
+    files.retain(|file| file.len() > 1);
+    files
+}
+
+/// What stands between the first fence and the last one.
+fn from_first_to_last(reply: &str) -> Option<String> {
+    let lines: Vec<&str> = reply.split_inclusive('\n').collect();
+    let first = lines.iter().position(|line| opens(line).is_some())?;
+    let last = lines.iter().rposition(|line| opens(line).is_some_and(|(.., info)| info.is_empty()))?;
+    (first < last).then(|| lines[first + 1..last].concat())
+}
+
+/// Code without a fence: from the first line that looks like the begin of a file.
+fn bare(reply: &str) -> Option<String> {
+    let begins = ["import ", "from ", "\"\"\"", "@triton.", "def ", "# "];
+    let mut at = 0;
+    for line in reply.split_inclusive('\n') {
+        if begins.iter().any(|begin| line.starts_with(begin)) {
+            return Some(reply[at..].to_owned());
+        }
+        at += line.len();
+    }
+    None
+}
