@@ -52,6 +52,16 @@ impl Choice {
     }
 }
 
+/// A part takes so many bytes at least.
+pub(super) fn least(part: Part, context: &Context<'_>) -> usize {
+    match part {
+        Part::Pooled(at) => context.pool[at].text.trim_end_matches('\n').len(),
+        Part::Attempt(at) => context.branch[at].change.trim_end_matches('\n').len(),
+        Part::Skill(at) => line(&context.skills[at]).len(),
+        Part::Rule(at) => line(&context.rules[at]).len(),
+    }
+}
+
 /// A part in words.
 pub(super) fn told(part: Part, context: &Context<'_>) -> String {
     let short = |text: &str| one_line(&line(text), TOLD);

@@ -6,9 +6,9 @@ use std::path::Path;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::{Environment, UndefinedBehavior, Value};
 
-use super::budget::{Part, all, parts, told};
+use super::budget::{Part, all, least, parts, told};
 use super::shown::{Choice, shown};
-use super::{Context, Operator, Prompt, PromptError, tokens};
+use super::{BYTES_OF_TOKEN, Context, Operator, Prompt, PromptError, tokens};
 
 /// What templates may refer to. It grows by one when something is taken away or means something else.
 const VERSION: u32 = 1;
@@ -135,12 +135,13 @@ impl Templates {
             if attempt(&without(middle))?.1 <= budget { enough = middle } else { few = middle }
         }
         let mut choice = without(enough);
-        let (mut best, _) = attempt(&choice)?;
+        let (mut best, mut used) = attempt(&choice)?;
         let mut gone: Vec<Part> = Vec::new();
         for part in order[..enough].iter().rev() {
             choice.set(*part, true);
-            match attempt(&choice)? {
-                (prompt, needed) if needed <= budget => best = prompt,
+            let fits = used + least(*part, context) / BYTES_OF_TOKEN <= budget;
+            match if fits { Some(attempt(&choice)?) } else { None } {
+                Some((prompt, needed)) if needed <= budget => (best, used) = (prompt, needed),
                 _ => {
                     choice.set(*part, false);
                     gone.push(*part);

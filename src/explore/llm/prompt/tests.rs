@@ -99,7 +99,10 @@ fn the_budget_is_held_and_used() {
             let prompt = templates.render(operator, &context, budget).unwrap();
             let used = tokens(&prompt.system) + tokens(&prompt.user);
             assert!(used <= budget, "{operator:?}: {used} of {budget}");
-            assert!(used * 100 >= budget * 98 || prompt.left_out.is_empty(), "{operator:?}: {used} of {budget}");
+            // Only a whole version does not fit into the rest.
+            let has_room = |told: &String| !told.starts_with("a version") || budget - used > tokens(KERNEL) + 60;
+            let is_full = used * 100 >= budget * 98 || !prompt.left_out.iter().any(has_room);
+            assert!(is_full, "{operator:?}: {used} of {budget}, {:?}", prompt.left_out);
             assert!(prompt.left_out.len() <= last);
             last = prompt.left_out.len();
         }

@@ -12,12 +12,10 @@ pub(super) struct Block {
     pub(super) text: String,
 }
 
-impl Block {
-    /// Whether it may be Python, by its name.
-    fn is_python(&self) -> bool {
-        let name = self.info.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
-        matches!(name.as_str(), "" | "python" | "python3" | "py" | "triton")
-    }
+/// Whether a block may be Python, by what it is called.
+fn is_python(info: &str) -> bool {
+    let name = info.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
+    matches!(name.as_str(), "" | "python" | "python3" | "py" | "triton")
 }
 
 /// The mark and length of a fence, and what stands behind it, if the line is one.
@@ -57,7 +55,8 @@ pub(super) fn blocks(reply: &str) -> Vec<Block> {
 
 /// What may be the file of a reply, the likeliest first.
 pub(super) fn files(reply: &str) -> Vec<String> {
-    let python: Vec<Block> = blocks(reply).into_iter().filter(Block::is_python).collect();
+    let all = blocks(reply);
+    let python: Vec<&Block> = all.iter().filter(|block| is_python(&block.info)).collect();
     // The last one is what a model came to in the end.
     let mut files: Vec<String> = python.iter().rev().map(|block| block.text.clone()).collect();
     if python.len() > 1 {
@@ -65,7 +64,7 @@ pub(super) fn files(reply: &str) -> Vec<String> {
     }
     // A fence in a docstring ends the block too early.
     files.extend(from_first_to_last(reply).filter(|file| !files.contains(file)));
-    if python.is_empty() {
+    if all.is_empty() {
         files.extend(bare(reply));
     }
     files.iter_mut().for_each(|file| *file = file.trim_start_matches('\n').trim_end().to_owned() + "\n");
@@ -73,10 +72,10 @@ pub(super) fn files(reply: &str) -> Vec<String> {
     files
 }
 
-/// What stands between the first fence and the last one.
+/// What stands between the first fence of Python and the last one.
 fn from_first_to_last(reply: &str) -> Option<String> {
     let lines: Vec<&str> = reply.split_inclusive('\n').collect();
-    let first = lines.iter().position(|line| opens(line).is_some())?;
+    let first = lines.iter().position(|line| opens(line).is_some_and(|(.., info)| is_python(info)))?;
     let last = lines.iter().rposition(|line| opens(line).is_some_and(|(.., info)| info.is_empty()))?;
     (first < last).then(|| lines[first + 1..last].concat())
 }

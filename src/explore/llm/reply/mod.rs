@@ -50,9 +50,13 @@ pub(crate) fn small_step(reply: &str, source: &str) -> Result<String, ReplyError
 /// [`ReplyError`]; its text tells the model what to do otherwise.
 pub(crate) fn whole_file(reply: &str, must_define: &[&str]) -> Result<String, ReplyError> {
     let reply = answer(reply)?;
-    let texts = fences::files(&reply);
     let mut problem = None;
-    for text in texts {
+    for text in fences::files(&reply) {
+        if text.len() > LONGEST_FILE {
+            let error = ReplyError::TooLong { bytes: text.len(), most: LONGEST_FILE };
+            problem.get_or_insert((usize::MAX, error));
+            continue;
+        }
         let missing = defined::missing(&text, must_define);
         match check(&text, "") {
             Ok(()) if missing.is_empty() => return Ok(text),

@@ -142,8 +142,8 @@ fn name(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)
     let Some(parent) = node.parent() else { return };
     let is_label = match parent.kind() {
         "attribute" => field(parent, "attribute") == Some(node),
-        "keyword_argument" => field(parent, "name") == Some(node),
-        "dotted_name" => true,
+        "keyword_argument" | "default_parameter" | "typed_default_parameter" => field(parent, "name") == Some(node),
+        "dotted_name" | "parameters" | "lambda_parameters" | "typed_parameter" => true,
         _ => false,
     };
     if is_label {

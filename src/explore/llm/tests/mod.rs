@@ -1,8 +1,10 @@
 //! Models at the other end of a real connection, with everything that goes wrong there.
 
 mod encrypted;
+mod injections;
 mod money;
 mod providers;
+mod recorded;
 mod secrets;
 mod server;
 mod trouble;

@@ -1,0 +1,41 @@
+//! Replies of both operators to kernels of the tests, as models write them.
+
+use std::path::Path;
+
+use super::super::reply::{diagnosis, small_step, whole_file};
+use super::super::screen::{Objection, screen};
+use crate::syntax::Source;
+
+/// The kernels, and what is called of each.
+const KERNELS: [(&str, &str); 10] = [
+    ("add_rms_norm", "add_rms_norm"),
+    ("column_sum", "column_sum"),
+    ("dequant_matmul", "int8_linear"),
+    ("gated_mlp_activation", "swiglu"),
+    ("gelu_bias", "gelu_bias"),
+    ("layer_norm", "layer_norm"),
+    ("matmul", "matmul"),
+    ("rotary", "apply_rotary"),
+    ("softmax_wide", "wide_softmax"),
+    ("vector_add_relu", "add_relu"),
+];
+
+#[test]
+fn replies_to_ten_kernels_make_candidates() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let read =
+        |path: String| std::fs::read_to_string(root.join(&path)).unwrap_or_else(|error| panic!("{path}: {error}"));
+    for (name, entry) in KERNELS {
+        let source = read(format!("gpu/optimize/{name}.py"));
+        let (small, large) = (read(format!("replies/{name}.small.txt")), read(format!("replies/{name}.large.txt")));
+        let edited = small_step(&small, &source).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let written = whole_file(&large, &[entry]).unwrap_or_else(|error| panic!("{name}: {error}"));
+        for (reply, made) in [(&small, &edited), (&large, &written)] {
+            assert_ne!(made, &source, "{name}");
+            assert!(!Source::parse(made.as_str()).has_error(), "{name}");
+            let refusing: Vec<Objection> = screen(&source, made).into_iter().filter(|one| one.refuses).collect();
+            assert_eq!(refusing, [], "{name}");
+            assert!(diagnosis(reply).is_some_and(|said| said.len() > 20), "{name}");
+        }
+    }
+}
