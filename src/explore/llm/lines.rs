@@ -14,11 +14,17 @@ impl Numbered for str {
 
 /// Whether a character is not seen, or makes others stand elsewhere than they are.
 pub(super) fn hidden(letter: char) -> bool {
-    let is_blank = matches!(letter, '\n' | '\r' | '\t' | '\u{c}');
+    let is_blank = matches!(letter, '\n' | '\r' | '\t');
     (letter.is_control() && !is_blank)
         || matches!(letter,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
             | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// Where a line ends for Python and not for most others: at a CR without an LF.
+pub(super) fn bare_return(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    memchr::memchr_iter(b'\r', bytes).find(|at| bytes.get(at + 1) != Some(&b'\n'))
 }
 
 /// A text on one line of at most `most` characters, without what is not seen.

@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 
 pub(crate) use error::ReplyError;
 
-use super::lines::{Numbered, hidden, one_line};
+use super::lines::{Numbered, bare_return, hidden, one_line};
 use crate::syntax::{Source, each_node, node_span};
 
 /// A longer reply is not read, in bytes.
@@ -117,6 +117,9 @@ fn check(text: &str, source: &str) -> Result<(), ReplyError> {
     let usual: BTreeSet<char> = source.chars().filter(|c| hidden(*c)).collect();
     if let Some((at, letter)) = text.char_indices().find(|(_, c)| hidden(*c) && !usual.contains(c)) {
         return Err(ReplyError::Hidden { line: text.line_of(at), code: u32::from(letter) });
+    }
+    if let Some(at) = bare_return(text).filter(|_| bare_return(source).is_none()) {
+        return Err(ReplyError::Hidden { line: text.line_of(at), code: u32::from('\r') });
     }
     let parsed = Source::parse(text);
     if parsed.has_error() && !Source::parse(source).has_error() {

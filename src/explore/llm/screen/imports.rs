@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::paths::power_of;
+use super::paths::{in_class, power_of};
 use super::{Screened, What};
 use crate::syntax::field;
 
@@ -112,6 +112,10 @@ const GROUPS: &[(What, &[&str])] = &[
 ];
 
 pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
+    if matches!(node.kind(), "import_statement" | "import_from_statement") && in_class(node) {
+        // What is an attribute now, is not followed.
+        add(What::Dynamic, screened.text(node));
+    }
     match node.kind() {
         "import_statement" => {
             let mut cursor = node.walk();

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::scopes::scope_of;
+use super::scopes::{parameter, scope_of};
 use super::{Screened, What};
 use crate::syntax::{each_node, field};
 
@@ -19,6 +19,7 @@ const CHANGING: &[&str] = &[
     "pop",
     "popitem",
     "resize_",
+    "send",
     "set_",
     "setdefault",
     "update",
@@ -49,6 +50,7 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
     match node.kind() {
         "global_statement" | "nonlocal_statement" => add(What::Keeps, screened.text(node)),
         "decorator" => decorator(screened, node, add),
+        "identifier" | "attribute" if is_cache_itself(screened, node) => add(What::Keeps, screened.text(node)),
         "class_definition" => class(screened, node, add),
         "call" => call(screened, node, add),
         "assignment" => {
@@ -57,7 +59,7 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
             }
             targets(screened, node, "left", add);
         }
-        "augmented_assignment" | "for_statement" => targets(screened, node, "left", add),
+        "augmented_assignment" | "for_statement" | "for_in_clause" => targets(screened, node, "left", add),
         "as_pattern" => targets(screened, node, "alias", add),
         "delete_statement" => {
             let mut cursor = node.walk();
@@ -96,12 +98,13 @@ fn changed(screened: &Screened<'_>, node: Node<'_>) -> Option<What> {
     let root = root_of(node)?;
     let (name, scope) = (screened.text(root), scope_of(node));
     let (names, scopes) = (&screened.names, &screened.scopes);
-    if scopes.is_own(root, name) {
-        let is_of_object = matches!(name, "self" | "cls") && !in_setting_up(screened, node);
-        return (is_of_object || has_kept_default(screened, node, name)).then_some(What::Keeps);
-    }
     if names.is_imported(name) {
         return Some(What::Patch);
+    }
+    if scopes.is_own(root, name) {
+        let is_of_object = matches!(name, "self" | "cls") && !in_setting_up(screened, node);
+        let is_kept = is_of_object || has_kept_default(screened, node, name) || marks_argument(screened, node, name);
+        return is_kept.then_some(What::Keeps);
     }
     // Outside of functions nothing is done while it is measured.
     scope?;
@@ -125,6 +128,21 @@ fn root_of(node: Node<'_>) -> Option<Node<'_>> {
 
 fn in_setting_up(screened: &Screened<'_>, node: Node<'_>) -> bool {
     scope_of(node).and_then(|scope| screened.named(scope, "name")).is_some_and(|name| SETTING_UP.contains(&name))
+}
+
+/// `x.last = y` of a parameter: the next call finds it there if it is given the same.
+fn marks_argument(screened: &Screened<'_>, node: Node<'_>, name: &str) -> bool {
+    let is_plain = field(node, "object").is_some_and(|object| object.kind() == "identifier");
+    let attribute = screened.named(node, "attribute").unwrap_or_default();
+    let is_usual = matches!(name, "ctx" | "self" | "cls" | "config" | "meta" | "nargs")
+        || matches!(attribute, "grad" | "requires_grad" | "data" | "block_shape")
+        || CHANGING.contains(&attribute);
+    let Some(parameters) = scope_of(node).and_then(|scope| field(scope, "parameters")) else { return false };
+    let mut cursor = parameters.walk();
+    let is_parameter = parameters
+        .named_children(&mut cursor)
+        .any(|one| parameter(one).is_some_and(|parameter| screened.text(parameter) == name));
+    is_plain && !is_usual && is_parameter
 }
 
 /// Whether a parameter has a default that is the same object in every call, and can be changed.
@@ -154,15 +172,26 @@ fn call(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)
     }
 }
 
+/// `functools.lru_cache` where it is no decorator.
+fn is_cache_itself(screened: &Screened<'_>, node: Node<'_>) -> bool {
+    let caches = ["functools.cache", "functools.lru_cache", "functools.cached_property"];
+    let parent = node.parent();
+    let around = parent.filter(|parent| parent.kind() == "call").and_then(|call| call.parent()).or(parent);
+    let is = |node: Option<Node<'_>>, kinds: &[&str]| node.is_some_and(|node| kinds.contains(&node.kind()));
+    let is_elsewhere = is(parent, &["dotted_name", "aliased_import", "attribute"]) || is(around, &["decorator"]);
+    !is_elsewhere && screened.paths(node).iter().any(|path| caches.contains(&path.as_str()))
+}
+
 fn decorator(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
     let Some(mut value) = node.named_child(0) else { return };
     if value.kind() == "call" {
         let Some(function) = field(value, "function") else { return };
         value = function;
     }
-    let path = screened.path(value).unwrap_or_else(|| screened.text(value).to_owned());
+    let named = |path: &str| path.contains("cache");
+    let is_cache = named(screened.text(value)) || screened.paths(value).iter().any(|path| named(path));
     let function = node.parent().and_then(|parent| field(parent, "definition"));
-    if path.contains("cache") && !function.is_some_and(|function| keeps_numbers(screened, function)) {
+    if is_cache && !function.is_some_and(|function| keeps_numbers(screened, function)) {
         let name = function.and_then(|function| screened.named(function, "name"));
         add(What::Keeps, &format!("{} of {}", screened.text(node), name.unwrap_or("a function")));
     }
@@ -181,9 +210,8 @@ fn makes(screened: &Screened<'_>, node: Node<'_>) -> bool {
     let mut found = false;
     each_node(node, &mut |node| {
         let function = (node.kind() == "call").then(|| field(node, "function")).flatten();
-        let path = function.and_then(|function| screened.path(function));
-        found |=
-            path.as_deref().and_then(|path| path.strip_prefix("torch.")).is_some_and(|name| MAKING.contains(&name));
+        let paths = function.map(|function| screened.paths(function)).unwrap_or_default();
+        found |= paths.iter().filter_map(|path| path.strip_prefix("torch.")).any(|name| MAKING.contains(&name));
     });
     found
 }
@@ -207,8 +235,10 @@ fn lives_on(screened: &Screened<'_>, node: Node<'_>) -> bool {
 fn class(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
     let Some(bases) = field(node, "superclasses") else { return };
     let mut cursor = bases.walk();
+    // What a call returns may be one, too.
     let is_tensor = |base: Node<'_>| {
-        screened.path(base).is_some_and(|path| path == "torch.Tensor" || path.starts_with("torch.cuda."))
+        let paths = screened.paths(base);
+        base.kind() == "call" || paths.iter().any(|path| path == "torch.Tensor" || path.starts_with("torch.cuda."))
     };
     if bases.named_children(&mut cursor).any(is_tensor) {
         add(

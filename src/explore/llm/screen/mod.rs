@@ -11,6 +11,7 @@ mod numbers;
 mod paths;
 mod powers;
 mod scopes;
+mod unread;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -150,9 +151,9 @@ impl Screened<'_> {
         field(node, name).map(|child| self.text(child))
     }
 
-    /// `torch.cuda.Event` of whatever stands for it here, where it begins at something imported.
-    fn path(&self, node: Node<'_>) -> Option<String> {
-        self.names.path(node, self.source)
+    /// `torch.cuda.Event` of whatever stands for it here, where it begins at something imported. A name may stand for several things.
+    fn paths(&self, node: Node<'_>) -> Vec<String> {
+        self.names.paths(node, self.source)
     }
 }
 
@@ -182,8 +183,8 @@ fn found(text: &str) -> Vec<Found> {
         return vec![Found { what: What::Dynamic, at, key: "expressions inside of each other without end".to_owned() }];
     }
     let (names, scopes) = (Names::of(&source), Scopes::of(&source));
+    let mut found = unread::look(&source, &names);
     let screened = Screened { source: &source, names, scopes };
-    let mut found = Vec::new();
     for root in source.roots() {
         each_node(root, &mut |node| {
             let mut add = |what: What, key: &str| {
@@ -198,6 +199,7 @@ fn found(text: &str) -> Vec<Found> {
             numbers::look(&screened, node, &mut add);
         });
     }
+    found.sort_by_key(|one| one.at);
     found
 }
 

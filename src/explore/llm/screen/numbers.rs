@@ -2,6 +2,7 @@
 
 use tree_sitter::Node;
 
+use super::paths::power_of;
 use super::{Screened, What};
 use crate::syntax::field;
 
@@ -113,14 +114,19 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
 
 /// What is computed by calling this, if torch computes it.
 fn work(screened: &Screened<'_>, function: Node<'_>) -> Option<String> {
-    if let Some(path) = screened.path(function) {
+    let paths = screened.paths(function);
+    if let Some(path) = paths.iter().find(|path| path.starts_with("torch.")) {
         let name = path.strip_prefix("torch.")?;
         let is_op =
             !name.contains('.') && !PREPARING.contains(&name) && name.starts_with(|c: char| c.is_ascii_lowercase());
         let is_of_module =
             OF_MODULES.iter().any(|module| path.starts_with(module)) && !NO_WORK.contains(&path.as_str());
         let is_setting = name.starts_with("is_") || name.starts_with("get_") || name.starts_with("set_");
-        return ((is_op && !is_setting) || is_of_module).then_some(path);
+        let is_work = ((is_op && !is_setting) || is_of_module) && power_of(path).is_none();
+        return is_work.then(|| path.clone());
+    }
+    if !paths.is_empty() {
+        return None;
     }
     let name = (function.kind() == "attribute").then(|| screened.named(function, "attribute")).flatten()?;
     COMPUTING.contains(&name).then(|| format!(".{name}"))

@@ -7,6 +7,14 @@ use crate::syntax::field;
 
 /// What begins so is more than arithmetic on a device.
 const POWERS: &[(&str, What)] = &[
+    ("contextlib.redirect_stderr", What::Patch),
+    ("contextlib.redirect_stdout", What::Patch),
+    ("functools.update_wrapper", What::Patch),
+    ("numpy.ctypeslib", What::Outside),
+    ("numpy.fromfile", What::Outside),
+    ("numpy.load", What::Outside),
+    ("numpy.memmap", What::Outside),
+    ("numpy.save", What::Outside),
     ("torch.UntypedStorage", What::Outside),
     ("torch._C", What::Inspection),
     ("torch._dynamo", What::Dynamic),
@@ -62,7 +70,11 @@ const POWERS: &[(&str, What)] = &[
     ("torch.utils.data", What::Outside),
     ("torch.utils.hooks", What::Concurrency),
     ("torch.utils.model_zoo", What::Outside),
+    ("torch.default_generator", What::Patch),
+    ("torch.random", What::Patch),
+    ("torch.utils.swap_tensors", What::Patch),
     ("triton._C", What::Inspection),
+    ("triton.backends", What::Outside),
     ("triton.knobs", What::Environment),
     ("triton.runtime.build", What::Outside),
     ("triton.runtime.cache", What::Outside),
@@ -121,24 +133,30 @@ pub(super) fn power_of(path: &str) -> Option<What> {
     if let Some((_, what)) = POWERS.iter().find(|(power, _)| begins(power)) {
         return Some(*what);
     }
-    HELD.iter().find(|(module, _)| parts.iter().skip(1).any(|part| part == module)).map(|(_, what)| *what)
+    parts.iter().skip(1).find_map(|part| is_held(part))
+}
+
+/// What a module is for that something happens to hold, by its name alone. Tensors have no attributes that are called so.
+pub(super) fn is_held(name: &str) -> Option<What> {
+    HELD.iter().find(|(module, _)| *module == name).map(|(_, what)| *what)
 }
 
 /// What is used of modules that are an objection themselves.
 fn power_of_module(path: &str) -> Option<What> {
     let first = path.split('.').next().unwrap_or_default();
-    power_of(path).or_else(|| HELD.iter().find(|(module, _)| *module == first).map(|(_, what)| *what))
+    power_of(path).or_else(|| is_held(first))
 }
 
 pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
     if !is_read(node) {
         return;
     }
-    let Some(path) = screened.path(node) else { return };
-    if let Some(what) = power_of_module(&path) {
-        add(what, &called(screened, node, &path));
-    } else if is_module(screened, &path) && is_handed_on(screened, node) {
-        add(What::Dynamic, &path);
+    for path in screened.paths(node) {
+        if let Some(what) = power_of_module(&path) {
+            add(what, &called(screened, node, &path));
+        } else if is_module(screened, &path) && is_handed_on(screened, node) {
+            add(What::Dynamic, &path);
+        }
     }
 }
 
@@ -170,6 +188,19 @@ fn called(screened: &Screened<'_>, node: Node<'_>, path: &str) -> String {
     format!("{path}{}", args.unwrap_or_default())
 }
 
+/// Whether something stands in a class, and not in one of its functions: it is an attribute.
+pub(super) fn in_class(node: Node<'_>) -> bool {
+    let mut at = node.parent();
+    while let Some(around) = at {
+        match around.kind() {
+            "class_definition" => return true,
+            "function_definition" | "lambda" => return false,
+            _ => at = around.parent(),
+        }
+    }
+    false
+}
+
 fn is_module(screened: &Screened<'_>, path: &str) -> bool {
     screened.names.is_module(path) || INNER.contains(&path)
 }
@@ -181,10 +212,10 @@ fn is_handed_on(screened: &Screened<'_>, node: Node<'_>) -> bool {
     }
     let Some(parent) = node.parent() else { return false };
     match parent.kind() {
-        "assignment" | "named_expression" | "parenthesized_expression" | "comparison_operator" | "not_operator" => {
-            false
-        }
-        "if_statement" | "boolean_operator" | "expression_statement" => false,
+        "parenthesized_expression" => is_handed_on(screened, parent),
+        "comparison_operator" | "not_operator" | "if_statement" | "expression_statement" | "attribute" => false,
+        // Another name is followed, if it is one.
+        "assignment" => field(parent, "left").is_none_or(|name| name.kind() != "identifier") || in_class(parent),
         "argument_list" => {
             let function = parent.parent().and_then(|call| screened.named(call, "function"));
             !matches!(function, Some("getattr" | "hasattr" | "setattr"))

@@ -2,7 +2,7 @@
 
 use tree_sitter::Node;
 
-use super::paths::power_of;
+use super::paths::{is_held, power_of};
 use super::{Screened, What};
 use crate::syntax::field;
 
@@ -41,7 +41,11 @@ const ATTRIBUTES: &[(&str, What)] = &[
     ("f_code", What::Inspection),
     ("f_globals", What::Inspection),
     ("f_locals", What::Inspection),
+    ("cpp_extension", What::Outside),
+    ("CUDAGraph", What::Concurrency),
     ("gi_code", What::Inspection),
+    ("hub", What::Outside),
+    ("load_binary", What::Outside),
     ("gi_frame", What::Inspection),
     ("load_inline", What::Outside),
     ("load_library", What::Outside),
@@ -122,8 +126,9 @@ fn attribute_is(name: &str) -> Option<What> {
     if name == "data_ptr" {
         return Some(What::Address);
     }
+    let held = || is_held(name);
     let dunder = || (is_dunder(name) && !HARMLESS.contains(&name)).then_some(What::Dynamic);
-    find(ATTRIBUTES, name).or_else(dunder)
+    find(ATTRIBUTES, name).or_else(held).or_else(dunder)
 }
 
 fn is_dunder(name: &str) -> bool {
@@ -155,6 +160,7 @@ fn name(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)
         return add(what, shown);
     }
     match name {
+        "type" if argument_count(parent) > 1 => add(What::Dynamic, shown),
         "getattr" | "hasattr" | "setattr" => named_attribute(screened, node, name, add),
         _ if screened.scopes.is_local(node, name) || screened.scopes.is_of_file(name) => {}
         _ => {
@@ -167,6 +173,12 @@ fn name(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)
     }
 }
 
+/// How many arguments a call has; none where it is no call.
+fn argument_count(node: Node<'_>) -> usize {
+    let args = (node.kind() == "call").then(|| field(node, "arguments")).flatten();
+    args.map_or(0, |args| args.named_child_count())
+}
+
 /// `getattr(tl, "name", None)` is as good as `tl.name`; what else is asked for, nobody knows.
 fn named_attribute(screened: &Screened<'_>, node: Node<'_>, function: &str, add: &mut dyn FnMut(What, &str)) {
     let call = node.parent().filter(|parent| parent.kind() == "call" && field(*parent, "function") == Some(node));
@@ -177,17 +189,18 @@ fn named_attribute(screened: &Screened<'_>, node: Node<'_>, function: &str, add:
         return add(What::Dynamic, shown);
     };
     let Some(attribute) = plain_string(screened, named) else { return add(What::Dynamic, shown) };
-    let path = screened.path(object);
-    let full = path.as_ref().map(|path| format!("{path}.{attribute}"));
-    if let Some(what) = full.and_then(|full| power_of(&full)).or_else(|| attribute_is(attribute)) {
+    let paths = screened.paths(object);
+    let power = paths.iter().find_map(|path| power_of(&format!("{path}.{attribute}")));
+    if let Some(what) = power.or_else(|| attribute_is(attribute)) {
         add(what, shown);
     }
     if function == "setattr" {
         let root = screened.text(object);
-        match path {
-            Some(_) => add(What::Patch, shown),
-            None if root != "self" && screened.scopes.is_own(node, root) => {}
-            None => add(What::Keeps, shown),
+        let is_own = root != "self" && screened.scopes.is_own(node, root);
+        match paths.is_empty() {
+            false => add(What::Patch, shown),
+            true if is_own => {}
+            true => add(What::Keeps, shown),
         }
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn scope_of(node: Node<'_>) -> Option<Node<'_>> {
 }
 
 /// The name of a parameter.
-fn parameter(node: Node<'_>) -> Option<Node<'_>> {
+pub(super) fn parameter(node: Node<'_>) -> Option<Node<'_>> {
     match node.kind() {
         "identifier" => Some(node),
         "default_parameter" | "typed_default_parameter" => field(node, "name"),

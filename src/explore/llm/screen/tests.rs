@@ -70,6 +70,20 @@ fn what_no_kernel_needs_is_named() {
         ("def make():\n    last = [0]\n    def f(x):\n        last[0] = x\n    return f", Keeps),
         ("import functools\n@functools.lru_cache(maxsize=None)\ndef f(x):\n    return x", Keeps),
         ("from functools import cache as c\n@c\ndef f(n: int):\n    return torch.empty(n)", Keeps),
+        ("def f(x):\n    x.last = x", Keeps),
+        ("import functools\ng = functools.lru_cache(run)", Keeps),
+        ("(t := torch).load('x')", Dynamic),
+        ("(torch or 1).load('x')", Dynamic),
+        ("class A:\n    t = torch", Dynamic),
+        ("class A:\n    import torch", Dynamic),
+        ("class A:\n    pass\na = A()\na.t = (torch)", Dynamic),
+        ("import math as t\nt = torch\nt.load('x')", Outside),
+        ("\u{ff45}\u{ff56}\u{ff41}\u{ff4c}('1')", Dynamic),
+        ("# a comment\rimport os", Dynamic),
+        ("x = (", Dynamic),
+        ("T = type('T', (torch.Tensor,), {})", Dynamic),
+        ("def f(a):\n    return a.b.os.system('ls')", Outside),
+        ("def f():\n    e = torch.cuda\n    e.Event = 1", Patch),
         ("torch.cuda.Event = run", Patch),
         ("torch.allclose = lambda *a: True", Patch),
         ("def f():\n    triton.testing.do_bench = run", Patch),
@@ -118,6 +132,19 @@ fn ordinary_rewrites_are_let_pass() {
         let found = screen(ORIGINAL, &format!("{ORIGINAL}\n\n{added}\n"));
         assert_eq!(found, [], "{added}");
     }
+}
+
+#[test]
+fn what_python_reads_otherwise_is_not_let_pass() {
+    for encoding in ["# -*- coding: utf-7 -*-", "#!python\n# vim: set fileencoding=utf_7 :"] {
+        assert_eq!(screen(ORIGINAL, &format!("{encoding}\n{ORIGINAL}"))[0].what, What::Dynamic, "{encoding}");
+    }
+    assert_eq!(screen(ORIGINAL, &format!("# -*- coding: utf-8 -*-\n{ORIGINAL}")), []);
+    // Names given from the last to the first, and without end.
+    let chain: String = (0..40).map(|at| format!("a{at} = a{}\n", at + 1)).collect();
+    let chained = format!("{ORIGINAL}\n{chain}a40 = torch\na0.load('x')\n");
+    assert_eq!(screen(ORIGINAL, &chained)[0].what, What::Outside);
+    assert_eq!(screen(ORIGINAL, &format!("{ORIGINAL}\na = torch\na = a.b\n"))[0].what, What::Dynamic);
 }
 
 #[test]
