@@ -4,6 +4,9 @@
 //! it keeps to rate limits (`rate.rs`) and to the budget (`account.rs`), and sends again what failed for a while. Below it an
 //! `Exchange` carries one request to a provider and its reply back, once; over the network (`http.rs`) that is the only code
 //! that knows the async runtime.
+//!
+//! What is asked comes from `prompt/`, what comes back is read by `reply/`, and what it proposes is looked at by `screen/` before any of it
+//! runs. All three are functions of texts.
 
 mod account;
 mod anthropic;

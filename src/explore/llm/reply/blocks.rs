@@ -56,35 +56,38 @@ fn marker(line: &str) -> Option<Marker> {
     (line == "=======").then_some(Marker::Between)
 }
 
+/// An edit that has no end yet.
+struct Open<'r> {
+    /// Where it begins in the reply, from 1.
+    line: usize,
+    old: Vec<&'r str>,
+    /// Once that has begun.
+    new: Option<Vec<&'r str>>,
+}
+
 fn merges(reply: &str) -> Result<Vec<Replacement>, ReplyError> {
     let mut found = Vec::new();
-    // Where the edit begins, its first part, and its second once that has begun.
-    let mut open: Option<(usize, Vec<&str>, Option<Vec<&str>>)> = None;
+    let mut open: Option<Open<'_>> = None;
     for (at, line) in reply.lines().enumerate() {
-        open = match (marker(line), open) {
-            (Some(Marker::Old), None) => Some((at + 1, Vec::new(), None)),
-            // One that was begun anew does not end.
-            (Some(Marker::Old), Some((begin, ..))) => return Err(ReplyError::Unfinished { line: begin }),
-            (Some(Marker::Between), Some((begin, old, None))) => Some((begin, old, Some(Vec::new()))),
-            (Some(Marker::New), Some((_, old, Some(new)))) => {
-                found.push(Replacement { old: unfenced(&old.join("\n")), new: unfenced(&new.join("\n")) });
-                None
+        let Some(edit) = &mut open else {
+            if marker(line) == Some(Marker::Old) {
+                open = Some(Open { line: at + 1, old: Vec::new(), new: None });
             }
-            (_, Some((begin, old, Some(mut new)))) => {
-                new.push(line);
-                Some((begin, old, Some(new)))
-            }
-            (_, Some((begin, mut old, None))) => {
-                old.push(line);
-                Some((begin, old, None))
-            }
-            (_, None) => None,
+            continue;
         };
+        match (marker(line), &mut edit.new) {
+            // One that was begun anew does not end.
+            (Some(Marker::Old), _) => return Err(ReplyError::Unfinished { line: edit.line }),
+            (Some(Marker::Between), None) => edit.new = Some(Vec::new()),
+            (Some(Marker::New), Some(new)) => {
+                found.push(Replacement { old: unfenced(&edit.old.join("\n")), new: unfenced(&new.join("\n")) });
+                open = None;
+            }
+            (_, Some(new)) => new.push(line),
+            (_, None) => edit.old.push(line),
+        }
     }
-    match open {
-        Some((begin, ..)) => Err(ReplyError::Unfinished { line: begin }),
-        None => Ok(found),
-    }
+    open.map_or(Ok(found), |edit| Err(ReplyError::Unfinished { line: edit.line }))
 }
 
 /// `<old>…</old>` followed by `<new>…</new>`.

@@ -65,10 +65,10 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
             let mut cursor = node.walk();
             node.named_children(&mut cursor).for_each(|target| each_target(screened, target, add));
         }
-        "default_parameter" | "typed_default_parameter" => {
-            if field(node, "value").is_some_and(|value| makes(screened, value)) {
-                add(What::Keeps, screened.text(node));
-            }
+        "default_parameter" | "typed_default_parameter"
+            if field(node, "value").is_some_and(|value| makes(screened, value)) =>
+        {
+            add(What::Keeps, screened.text(node));
         }
         _ => {}
     }

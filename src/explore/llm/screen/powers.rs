@@ -60,7 +60,6 @@ const ATTRIBUTES: &[(&str, What)] = &[
     ("share_memory_", What::Concurrency),
     ("tb_frame", What::Inspection),
     ("tofile", What::Outside),
-    ("untyped_storage", What::Address),
     ("wait_event", What::Concurrency),
     ("wait_stream", What::Concurrency),
     ("write_bytes", What::Outside),

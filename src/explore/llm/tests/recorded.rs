@@ -1,10 +1,15 @@
-//! Replies of both operators to kernels of the tests, as models write them.
+//! Replies of both operators to kernels of the tests, as models write them; and what skills make of these kernels.
 
 use std::path::Path;
 
 use super::super::reply::{diagnosis, small_step, whole_file};
 use super::super::screen::{Objection, screen};
+use crate::chance::Chance;
+use crate::explore::candidate::Candidate;
+use crate::explore::rewrite::{SKILLS, Subject};
+use crate::rules::apply_edits;
 use crate::syntax::Source;
+use crate::workload::workloads_of_comments;
 
 /// The kernels, and what is called of each.
 const KERNELS: [(&str, &str); 10] = [
@@ -38,4 +43,25 @@ fn replies_to_ten_kernels_make_candidates() {
             assert!(diagnosis(reply).is_some_and(|said| said.len() > 20), "{name}");
         }
     }
+}
+
+#[test]
+fn what_skills_make_is_not_refused() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/optimize");
+    let mut made = 0;
+    for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let text = std::fs::read_to_string(&path).unwrap();
+        let original = Candidate::original(&text);
+        let workload = workloads_of_comments(&path, &text).unwrap().remove(0);
+        for kernel in &original.module.kernels {
+            let Some(subject) = Subject::new(&original, &text, &kernel.name, &workload) else { continue };
+            for turn in SKILLS.iter().flat_map(|skill| skill.turns(&subject, &mut Chance::new(1))) {
+                let objections = screen(&text, &apply_edits(&text, &turn.edits));
+                let refusing: Vec<&Objection> = objections.iter().filter(|one| one.refuses).collect();
+                assert!(refusing.is_empty(), "{}, {}: {refusing:?}", path.display(), turn.kind);
+                made += 1;
+            }
+        }
+    }
+    assert!(made > 100, "{made}");
 }
