@@ -7,7 +7,7 @@ use super::program::Program;
 use crate::api::Target;
 use crate::rules::Context;
 use crate::rules::learned::{LearnedRule, Memory};
-use crate::syntax::Source;
+use crate::syntax::{Source, Span};
 
 /// How many of some programs compile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,14 +81,19 @@ impl Parsed {
     }
 }
 
-fn flagging<'m>(memory: &'m Memory, context: &Context<'_>) -> Vec<&'m LearnedRule> {
+fn flagging<'m>(memory: &'m Memory, context: &Context<'_>) -> Vec<(&'m LearnedRule, Span)> {
     let kernels = 0..context.module.kernels.len();
-    kernels.flat_map(|at| memory.proven_in(context, at)).map(|(rule, _)| rule).collect()
+    kernels.flat_map(|at| memory.proven_in(context, at)).map(|(rule, found)| (rule, found.span)).collect()
 }
 
-/// The first proven rule that flags a candidate and not the text that it was made of: Triton would refuse it.
+/// The first proven rule that flags a candidate and not the text that it was made of, and where: Triton would refuse it.
 #[must_use]
-pub fn refusal<'m>(memory: &'m Memory, original: &str, candidate: &str, target: Target) -> Option<&'m LearnedRule> {
+pub fn refusal<'m>(
+    memory: &'m Memory,
+    original: &str,
+    candidate: &str,
+    target: Target,
+) -> Option<(&'m LearnedRule, Span)> {
     let of = |text: &str| {
         let source = Source::parse(text);
         let module = crate::kernel::Module::build(&source);
@@ -100,5 +105,5 @@ pub fn refusal<'m>(memory: &'m Memory, original: &str, candidate: &str, target: 
     }
     // What the original has, too, compiles there, whatever a rule says.
     let before = of(original);
-    found.into_iter().find(|rule| before.iter().all(|other| other.code != rule.code))
+    found.into_iter().find(|(rule, _)| before.iter().all(|(other, _)| other.code != rule.code))
 }

@@ -3,6 +3,7 @@
 //! Exit status: 0 all is well, 1 something was found (or what was asked for failed), 2 it could not run.
 
 mod adapt;
+mod bench;
 mod check;
 mod compiling;
 mod doctor;
@@ -54,6 +55,8 @@ enum Command {
     Workloads(workloads::Args),
     /// Search for a faster version of a kernel, on the local GPU
     Optimize(optimize::Args),
+    /// Search through the tasks of a benchmark, and tell its figures
+    Bench(bench::Args),
     /// Learn rules from kernels that fail: made up, changed, and shown to Triton
     Adapt(adapt::Args),
     /// Show what a search did: what was tried, what was measured, and why
@@ -148,6 +151,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Rules(args) => rules::run(&args, out),
         Command::Resources(args) => resources::run(&args, out),
         Command::Doctor(args) => doctor::run(&args, out),
+        Command::Bench(args) => bench::run(&args, out),
         Command::Record(args) => record::run(&args, out),
         Command::Workloads(args) => workloads::run(&args, out),
         Command::Optimize(args) => optimize::run(&args, out),

@@ -1,7 +1,7 @@
 //! `warpsmith optimize FILE`: search for a faster kernel and show or apply it.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -49,6 +49,9 @@ pub(super) struct Args {
     /// Write the faster version to the file
     #[arg(long, group = "form")]
     apply: bool,
+    /// Agree, without being asked, to what would be sent to the language model of the settings
+    #[arg(long)]
+    send: bool,
     /// Print the result as JSON
     #[arg(long, group = "form")]
     json: bool,
@@ -56,7 +59,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let request = request(args)?;
-    let outcome = explore::optimize(&request, &Terminal::new()?)?;
+    let outcome = explore::optimize(&request, &Terminal::new(args.send)?)?;
     report(args, &request, &outcome, out)?;
     let is_found = outcome.offer.is_some() || args.measure.is_some();
     Ok(if is_found { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
@@ -139,7 +142,7 @@ fn name(args: &Args, request: &Request) -> String {
 }
 
 /// `90`, `90s`, `1.5m`
-fn seconds(text: &str) -> Result<f64, String> {
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     let (number, unit) = match text.strip_suffix('m') {
         Some(number) => (number, 60.0),
         None => (text.strip_suffix('s').unwrap_or(text), 1.0),
@@ -149,15 +152,17 @@ fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// Shows progress on standard error and stops at Ctrl-C.
-struct Terminal {
+pub(super) struct Terminal {
     bar: ProgressBar,
     stopped: Arc<AtomicBool>,
+    /// Whether the user has agreed already to what is sent to a model.
+    sends: bool,
 }
 
 impl Terminal {
-    fn new() -> anyhow::Result<Self> {
+    pub(super) fn new(sends: bool) -> anyhow::Result<Self> {
         let bar = ProgressBar::new(100).with_style(ProgressStyle::with_template("{bar:20} {elapsed} {msg}")?);
-        Ok(Self { bar, stopped: stopping() })
+        Ok(Self { bar, stopped: stopping(), sends })
     }
 }
 
@@ -174,6 +179,23 @@ impl Observer for Terminal {
     /// Whoever types the command wants their code to run.
     fn confirm(&self, _: &str) -> bool {
         true
+    }
+
+    fn may_send(&self, question: &str) -> bool {
+        if self.sends {
+            return true;
+        }
+        if !io::stdin().is_terminal() {
+            self.bar
+                .suspend(|| eprintln!("{question}\nNothing is sent: to agree, run it in a terminal, or with --send."));
+            return false;
+        }
+        self.bar.suspend(|| {
+            eprint!("{question} [y/N] ");
+            let mut answer = String::new();
+            let _ = io::stdin().read_line(&mut answer);
+            matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::explore::{Report, runs};
+use crate::explore::{Report, delete_transcripts, runs};
 use crate::settings;
 
 /// Arguments of `report`.
@@ -26,6 +26,9 @@ pub(super) struct Args {
     /// List the runs of this workspace, the latest first
     #[arg(long)]
     list: bool,
+    /// Delete what language models were asked and answered in the runs of this workspace
+    #[arg(long, conflicts_with_all = ["list", "output"])]
+    delete_transcripts: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -46,6 +49,11 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         for run in runs(&workspace) {
             writeln!(out, "{run}")?;
         }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if args.delete_transcripts {
+        let count = delete_transcripts(&workspace).context("a transcript cannot be deleted")?;
+        writeln!(out, "{count} transcript{} deleted", if count == 1 { "" } else { "s" })?;
         return Ok(ExitCode::SUCCESS);
     }
     let report = Report::of(&workspace, &args.run)?;

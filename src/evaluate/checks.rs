@@ -162,6 +162,9 @@ impl Case<'_> {
                 "no kernel of Triton's is launched; the original launches some".to_owned(),
             );
         }
+        if candidate.launches.is_empty() && self.effort.kernel {
+            return refused(Reason::NoKernel, "no kernel of Triton's is launched".to_owned());
+        }
         if self.bench.environment().torch.is_empty() {
             self.passed(
                 "kernels",
@@ -226,7 +229,7 @@ impl Case<'_> {
     /// With the kernels replaced by nothing the results must be others than those in `slot`, which are forgotten.
     fn ghost(&mut self, habits: &Habits, call: &Call, slot: u32) -> Result<(), Stop> {
         let _shared = self.shared();
-        if !habits.needs_kernels {
+        if !habits.needs_kernels && !self.effort.kernel {
             return Ok(self.bench.drop_slots(vec![slot])?);
         }
         let other = match self.run(&Call { ghost: true, ..call.clone() }) {

@@ -27,6 +27,9 @@ pub struct Effort {
     /// Ask only of what comes near [`Self::contender`] that it neither races nor deceives. That is enough to search by, not to offer.
     #[serde(default)]
     pub brief: bool,
+    /// Refuse what launches no kernel of Triton's, also where the original launches none.
+    #[serde(default)]
+    pub kernel: bool,
 }
 
 impl Effort {
@@ -48,6 +51,7 @@ impl Default for Effort {
             contender: 0.9,
             twins: false,
             brief: false,
+            kernel: false,
         }
     }
 }

@@ -126,6 +126,8 @@ pub enum Reason {
     SideStream,
     /// It is faster than the device can be.
     TooFast,
+    /// It was not run: its text does what no kernel needs.
+    Screen,
 }
 
 impl Reason {
@@ -157,6 +159,8 @@ impl Reason {
             Self::Load | Self::Run | Self::Race | Self::Threads | Self::Processes => false,
             Self::Time | Self::Memory | Self::DeviceMemory | Self::Writing | Self::Died | Self::Pipe => false,
             Self::SideStream | Self::TooFast => false,
+            // It is looked at each time, which takes no time.
+            Self::Screen => false,
         }
     }
 }

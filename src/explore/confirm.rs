@@ -98,6 +98,7 @@ impl Run<'_> {
             contender: 0.0,
             twins: false,
             brief: false,
+            kernel: self.target.is_new(),
         };
         let mut verdict = self.judge(original, &candidate.text, effort)?;
         if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {
@@ -153,6 +154,7 @@ impl Run<'_> {
         for (kernel, who) in &self.target.shared {
             summary += &format!(" {who} uses `{kernel}`, too, which was not built otherwise for that.");
         }
+        summary += &self.of_models();
         Outcome {
             kernel: self.target.name.clone(),
             evaluated: self.evaluated,
@@ -174,7 +176,12 @@ impl Run<'_> {
             1 => "; 1 more was refused before".to_owned(),
             more => format!("; {more} more were refused before"),
         };
-        twins + &before
+        let screened = match self.screened {
+            0 => String::new(),
+            1 => "; 1 of a model's was not run for what it does".to_owned(),
+            more => format!("; {more} of models' were not run for what they do"),
+        };
+        twins + &before + &screened
     }
 
     fn no_offer(&self, search: &Search<'_>) -> String {

@@ -71,6 +71,7 @@ impl Run<'_> {
     /// Nothing that is right is much faster than what the memory needs for its bytes.
     pub(super) fn look_at_floor(&mut self, measured: &[Measured]) {
         let Some((before, after)) = floor_share(measured) else { return };
+        self.floor_of_original = Some(before);
         let share = before.max(after);
         if share >= AT_FLOOR && !is_stand_in(&self.bench.environment().device) {
             self.at_floor = Some(share.max(self.at_floor.unwrap_or(0.0)));

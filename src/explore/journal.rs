@@ -11,6 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::Subject;
 use super::candidate::Change;
 use super::choice::Calls;
+use super::operators::transcript_path;
+use super::report::ModelCosts;
 use super::speedup::Speedup;
 use super::tree::{Fate, Id, Step};
 use crate::evaluate::Reason;
@@ -95,6 +97,24 @@ pub(super) struct Confirmed {
     pub(super) checks: Vec<(String, String)>,
 }
 
+/// What a model was asked, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    pub(super) seconds: f64,
+    /// `small`, `large`, `repair` or `write`.
+    pub(super) operator: String,
+    pub(super) model: String,
+    /// How many replies it took.
+    pub(super) replies: u32,
+    pub(super) outcome: String,
+    /// What the model said of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) said: Option<String>,
+    /// The candidate that it became.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<Id>,
+}
+
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Ended {
@@ -118,6 +138,11 @@ pub(super) enum Entry {
         id: Id,
     },
     Confirmed(Confirmed),
+    Asked(Asked),
+    /// What models have cost since it began or went on.
+    Costs {
+        models: Vec<ModelCosts>,
+    },
     /// It went on, after so many seconds of the budget.
     Resumed {
         at: i64,
@@ -255,6 +280,7 @@ fn folder(workspace: &Path) -> io::Result<PathBuf> {
     fs::create_dir_all(&folder)?;
     for old in runs(workspace).into_iter().skip(KEPT - 1) {
         fs::remove_file(path(workspace, &old))?;
+        let _ = fs::remove_file(transcript_path(workspace, &old));
     }
     Ok(folder)
 }

@@ -3,7 +3,7 @@
 //! It decides only what is tried first. One kernel in another file with other names is like one of the same class whose time is bounded
 //! by the same, so that is what lessons are kept under, with turns of tile sizes called after what the tile is and not after their name.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::Request;
 use super::speedup::floor_share;
@@ -89,6 +89,32 @@ impl Memory {
     pub(super) fn counted(&mut self, profiles: &Profiles) {
         self.bound = Some(counted_bound(profiles));
         self.expected.clear();
+    }
+
+    /// What is known of the kernels, in sentences.
+    pub(super) fn facts(&self) -> Vec<String> {
+        let class = self.classes.iter().map(|(kernel, class)| format!("Class of `{kernel}`: {class}."));
+        class.chain(self.bound.map(|bound| format!("What bounds the original's time: {bound}."))).collect()
+    }
+
+    /// What has helped kernels like these, in sentences, the best first.
+    pub(super) fn told(&self) -> Vec<String> {
+        let classes: HashSet<&str> = self.classes.values().copied().collect();
+        let mut sums: BTreeMap<&str, (f64, u32)> = BTreeMap::new();
+        let is_near = |lesson: &&Lesson| {
+            classes.contains(lesson.class.as_str()) && self.bound.is_none_or(|bound| bound == lesson.bound)
+        };
+        for lesson in self.lessons.iter().filter(is_near) {
+            let sum = sums.entry(&lesson.kind).or_default();
+            (sum.0, sum.1) = (sum.0 + lesson.gain, sum.1 + lesson.count);
+        }
+        let mut means: Vec<(&str, f64, u32)> =
+            sums.into_iter().map(|(kind, (gain, count))| (kind, gain / f64::from(count.max(1)), count)).collect();
+        means.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(other.0)));
+        let told = means.into_iter().map(|(kind, mean, count)| {
+            format!("{kind}: {:.2}× on average, tried {count} times on kernels of this class.", mean.exp())
+        });
+        told.collect()
     }
 
     /// What a turn has brought, as a logarithm, and whether what it made was refused.
@@ -268,6 +294,21 @@ mod tests {
             "loop num_stages up",
         ];
         assert_eq!(common, expected);
+    }
+
+    #[test]
+    fn what_has_helped_is_told_the_best_first() {
+        let mut memory = memory(vec![
+            lesson("H200", "memory", "exp2", 2, -0.2),
+            lesson("H200", "memory", "looped", 2, 0.4),
+            lesson("A100", "memory", "looped", 2, 0.4),
+            lesson("A100", "compute", "descriptors", 2, 2.0),
+        ]);
+        memory.bound = Some("memory");
+        let told = memory.told();
+        assert!(told[0].starts_with("looped: 1.22× on average, tried 4 times"), "{told:?}");
+        assert!(told[1].starts_with("exp2: 0.90×") && told.len() == 2, "{told:?}");
+        assert_eq!(memory.facts(), ["Class of `softmax`: reduction.", "What bounds the original's time: memory."]);
     }
 
     #[test]

@@ -8,8 +8,10 @@ mod ends;
 mod gains;
 mod history;
 mod journal;
+mod judged;
 pub mod llm;
 mod memory;
+mod operators;
 mod pause;
 mod pool;
 mod prepare;
@@ -32,7 +34,8 @@ use serde::{Deserialize, Serialize};
 
 pub use history::{Past, State, history};
 pub use journal::{JournalError, runs};
-pub use report::{CallTimes, Changed, Confirmation, Detail, Refusal, Report, Tried};
+pub use operators::{delete_transcripts, transcript_path};
+pub use report::{AskedOf, CallTimes, Changed, Confirmation, Detail, ModelCosts, Refusal, Report, Tried};
 pub use resume::resumable;
 pub use speedup::{CallSpeedup, Speedup};
 
@@ -167,6 +170,10 @@ pub trait Observer: Sync {
     fn cancelled(&self) -> bool;
     /// Whether the user's program may be run once to record a workload; the question is for them.
     fn confirm(&self, question: &str) -> bool;
+    /// Whether something may be sent to a language model; the question says what and to whom. Nobody agrees for the user.
+    fn may_send(&self, _question: &str) -> bool {
+        false
+    }
 }
 
 /// How a search ended.

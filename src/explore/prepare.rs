@@ -13,9 +13,9 @@ use crate::workload::{NoCall, Of, Running, Sought, reaches, workloads_of_comment
 
 /// What is optimized.
 pub(super) struct Target {
-    /// The kernel; of several the function that launches them.
+    /// The kernel; of several the function that launches them, and of none the function that a model is to write some for.
     pub(super) name: String,
-    /// In the order in which the file defines them.
+    /// In the order in which the file defines them; none where they are to be written.
     pub(super) kernels: Vec<String>,
     /// Calls of one function, the one that counts most first.
     pub(super) workloads: Vec<Workload>,
@@ -23,7 +23,21 @@ pub(super) struct Target {
     pub(super) shared: BTreeMap<String, String>,
 }
 
-/// The kernel asked for, or those that the file launches.
+impl Target {
+    /// What of the file says what is optimized, beside the function that is called.
+    pub(super) fn needed(&self) -> Vec<String> {
+        let is_bench = self.workloads.iter().any(|workload| workload.source == Source::KernelBench);
+        let inputs = ["get_inputs", "get_init_inputs"].into_iter().filter(|_| is_bench).map(str::to_owned);
+        self.kernels.iter().cloned().chain(inputs).collect()
+    }
+
+    /// Whether the function launches no kernel yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.kernels.is_empty()
+    }
+}
+
+/// The kernel asked for, or those that the file launches; none where a model is to write them.
 pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<String>, OptimizeError> {
     if let Subject::Kernel(name) = &request.subject {
         let known = module.kernels.iter().any(|kernel| kernel.name == *name);
@@ -40,15 +54,24 @@ pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<S
     launched.retain(|name| module.launches_of(name).next().is_some() || is_said(name));
     if let Subject::Function(function) = &request.subject {
         launched.retain(|kernel| reaches(&request.text, function, kernel));
-        if launched.is_empty() {
-            return Err(failed(format!("`{function}` launches no kernel of {}", request.file.display())));
+        if launched.is_empty() && !writes(request) {
+            let file = request.file.display();
+            return Err(failed(format!("`{function}` launches no kernel of {file}; {WRITE}")));
         }
     }
-    if launched.is_empty() {
+    if launched.is_empty() && !writes(request) {
         let what = format!("{} launches no kernel of its own{}", request.file.display(), unread(request));
         return Err(failed(what));
     }
     Ok(launched)
+}
+
+/// What it takes to have a kernel written.
+const WRITE: &str = "a language model can write one: set `model.base-url` and `model.name`";
+
+/// Whether a model may write kernels for a function, or for the `Model` of a file, that launches none.
+fn writes(request: &Request) -> bool {
+    request.settings.model.is_asked() && request.settings.optimize.rewrites
 }
 
 /// What is wrong with a comment that might have launched one, or that one might.
@@ -64,7 +87,9 @@ pub(super) fn target(
     observer: &dyn Observer,
     kernels: Vec<String>,
 ) -> Result<Target, OptimizeError> {
+    let called = request.subject.name().map(|name| called(&request.text, name)).unwrap_or_default();
     let of = match (kernels.as_slice(), &request.subject) {
+        ([], Subject::Function(_)) => Of::Entry(&called),
         ([only], Subject::File | Subject::Kernel(_)) => Of::Kernel(only),
         _ => Of::File,
     };
@@ -89,15 +114,27 @@ pub(super) fn target(
     chosen(request, kernels, found)
 }
 
+/// A module of torch's is called through its method: `Net.forward` of `Net`.
+fn called(text: &str, name: &str) -> String {
+    let is_class = |line: &str| {
+        line.strip_prefix("class ")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with(['(', ':']))
+    };
+    if text.lines().any(is_class) { format!("{name}.forward") } else { name.to_owned() }
+}
+
 /// Of one function: of a kernel asked for the one that is called oftenest. Kernels of several functions are asked for by name.
 fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> Result<Target, OptimizeError> {
     let is_one = kernels.len() == 1;
     let reached = |entry: &str| -> Vec<String> {
         kernels.iter().filter(|kernel| is_one || reaches(&request.text, entry, kernel)).cloned().collect()
     };
-    found.retain(|workload| !reached(&workload.entry).is_empty());
+    let is_new = kernels.is_empty();
+    found.retain(|workload| is_new || !reached(&workload.entry).is_empty());
     if let Subject::Function(function) = &request.subject {
-        found.retain(|workload| workload.entry == *function);
+        let called = called(&request.text, function);
+        found.retain(|workload| workload.entry == called);
         if found.is_empty() {
             return Err(failed(format!(
                 "no call of `{function}` is known: `warpsmith record -- COMMAND` records those of a program"
@@ -105,9 +142,15 @@ fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> 
         }
     }
     let Some(first) = found.first() else {
+        if is_new {
+            return Err(failed(format!("no call of {} is known", request.file.display())));
+        }
         return Err(failed(format!("no call launches `{}`", kernels.join("` or `"))));
     };
     let (entry, source) = (first.entry.clone(), first.source);
+    if is_new && found.iter().any(|workload| workload.entry != entry) {
+        return Err(failed("several functions are called; name one with --function".to_owned()));
+    }
     if !is_one && found.iter().any(|workload| workload.entry != entry) {
         let several = kernels.join(", ");
         return Err(failed(format!(

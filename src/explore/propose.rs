@@ -1,5 +1,7 @@
 //! What to try next: a turn of a skill that nobody has tried.
 
+mod by_model;
+
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::candidate::{Candidate, Change, describe};
@@ -11,7 +13,7 @@ use super::pool::pool;
 use super::rewrite::knobs::Knob;
 use super::rewrite::{SKILLS, Skill, Subject, Turn, has_word};
 use super::surrogate::{Point, Surrogate};
-use super::tree::{Fate, Id, ROOT, Step, Tree};
+use super::tree::{By, Fate, Id, ROOT, Step, Tree};
 use crate::api::Target;
 use crate::chance::Chance;
 use crate::evaluate::Profiles;
@@ -80,8 +82,8 @@ impl<'a> Search<'a> {
     /// The node of the file as it is.
     pub(super) const FIRST: Id = 1;
 
-    /// Begins with the file as it is, which is as fast as itself. `None` where no skill knows what to do with it.
-    pub(super) fn new(field: Field<'a>, seed: u64) -> Option<Self> {
+    /// Begins with the file as it is, which is as fast as itself. `None` where no skill knows what to do with it, and no model is asked.
+    pub(super) fn new(field: Field<'a>, seed: u64, asks_models: bool) -> Option<Self> {
         let mut tree = Tree::new(field.settings);
         let first = tree.begin(ROOT, Step::Large);
         tree.finish(first, Fate::Right(1.0));
@@ -107,7 +109,8 @@ impl<'a> Search<'a> {
         };
         search.points.insert(first, search.point(first));
         search.surrogate.finish(search.points[&first].clone(), Some(0.0));
-        let is_open = [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
+        let is_open =
+            asks_models || [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
         is_open.then_some(search)
     }
 
@@ -119,7 +122,7 @@ impl<'a> Search<'a> {
             return Some(proposal);
         }
         loop {
-            let (at, step) = self.tree.select(&mut self.chance)?;
+            let (at, step) = self.tree.select(By::Skills, &mut self.chance)?;
             let bases = if step == Step::Small { vec![at] } else { self.bases(at) };
             let Some((base, kind, candidate)) = self.turn(&bases, step) else {
                 self.tree.spend(at, step);
@@ -384,7 +387,7 @@ fn launched<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<&'a str> {
     let Some(call) = field.calls.first().filter(|_| !new.is_empty()) else { return kernels };
     let is_reached = |kernel: &str| reaches(&candidate.text, &call.entry, kernel);
     kernels.retain(|kernel| is_reached(kernel));
-    if kernels.len() < field.kernels.len() {
+    if kernels.len() < field.kernels.len() || field.kernels.is_empty() {
         kernels.extend(new.into_iter().filter(|kernel| is_reached(kernel)));
     }
     kernels

@@ -69,8 +69,17 @@ impl Refusals {
     /// Why Triton will refuse a candidate that was made of `original`, if a proven rule says so. It is not even compiled then.
     pub(super) fn foresee(&self, evaluator: &Evaluator, original: &str, text: &str) -> Option<(Reason, String)> {
         let target = Target::of(evaluator.environment().triton.parse().ok()?);
-        let rule = adapt::refusal(&self.memory, original, text, target)?;
-        Some((Reason::Compile, format!("{}: {}", rule.code, rule.plain_sentence())))
+        let (rule, at) = adapt::refusal(&self.memory, original, text, target)?;
+        let line = text[..at.start].matches('\n').count() + 1;
+        let what = text[at.start..at.end].lines().next().unwrap_or_default();
+        Some((Reason::Compile, format!("line {line}, `{what}`: {} ({})", rule.plain_sentence(), rule.code)))
+    }
+
+    /// What a proposer should know for a text, in sentences, within so many tokens.
+    pub(super) fn advice(&self, text: &str, target: Target, tokens: usize) -> Vec<String> {
+        let sentences = self.memory.advice(text, target, tokens).into_iter().map(|rule| rule.plain_sentence());
+        // Where one of several names stands for all, or for anything, the sentence tells who has not seen the pattern nothing.
+        sentences.filter(|sentence| !sentence.contains(" it is ") && !sentence.contains("….…")).collect()
     }
 
     /// Why a candidate was refused, if it was.

@@ -52,6 +52,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         contender: 0.0,
         twins: false,
         brief: false,
+        kernel: false,
     };
     let task = Task {
         original: write("original.py", &begun.text)?,

@@ -12,18 +12,18 @@ use std::time::{Duration, Instant};
 
 use super::journal::{Entry, Journal};
 use super::memory::Memory;
+use super::operators::{Answer, Asking, Operators};
 use super::pause::Pause;
 use super::prepare::{Target, select_kernels, target};
 use super::propose::{Field, Proposal, Search};
 use super::queue::Ticket;
 use super::refusals::Refusals;
 use super::resume::Earlier;
-use super::speedup::{on_calls, rough};
 use super::tree::{Fate, Id};
 use super::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request};
 use crate::adapt;
 use crate::api;
-use crate::evaluate::{Effort, Evaluator, Outcome as Judged, Profiles, Reason, SetAtEnd, Task, Verdict, can_judge};
+use crate::evaluate::{Effort, Evaluator, Profiles, Reason, SetAtEnd, Task, Verdict, can_judge};
 use crate::kernel::Module;
 use crate::protocol::Source;
 use crate::python::state_folder;
@@ -37,8 +37,6 @@ pub(super) const ROUGH_PAIRS: usize = 10;
 const FULL_PAIRS: usize = 16;
 /// So many of the calls are measured while it is searched, the most frequent ones; all of them are when the best is confirmed.
 const SEARCHED: usize = 4;
-/// The processes that judge are started again so many times.
-const RESTARTS: usize = 3;
 /// How often a wait looks whether it goes on.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -80,11 +78,25 @@ pub(super) struct Run<'a> {
     /// Candidates of a run that goes on, which were being judged when it ended, and those whose judge died.
     pub(super) again: VecDeque<Proposal>,
     /// Who was judged twice.
-    retried: HashSet<Id>,
-    restarts: usize,
+    pub(super) retried: HashSet<Id>,
+    pub(super) restarts: usize,
     pub(super) pause: Pause,
     /// Candidates judged since the best became faster.
     pub(super) in_vain: usize,
+    /// The language models that are asked beside the skills.
+    pub(super) asking: Option<Asking>,
+    /// Why none is asked although one is set.
+    pub(super) unasked: Option<String>,
+    /// Candidates of models that were not run, for what they do.
+    pub(super) screened: usize,
+    /// The least time that the memory lets the original have, over what it takes.
+    pub(super) floor_of_original: Option<f64>,
+}
+
+/// What the search waits for.
+enum News {
+    Judged(Id, Verdict),
+    Answered(Answer),
 }
 
 pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
@@ -134,6 +146,10 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         restarts: 0,
         pause: Pause::new(request.settings.optimize.pause && evaluator.is_here()),
         in_vain: 0,
+        asking: None,
+        unasked: None,
+        screened: 0,
+        floor_of_original: None,
     };
     run.go(earlier)
 }
@@ -166,6 +182,9 @@ pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Opti
 /// Whether there is something to be done with the kernels; why not.
 fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), OptimizeError> {
     let (name, workload) = (&target.name, &target.workloads[0]);
+    if target.is_new() {
+        return Ok(());
+    }
     if target.kernels.iter().all(|kernel| module.kernel(kernel).is_none()) {
         return Err(failed("the kernel is defined twice or under a condition"));
     }
@@ -187,9 +206,13 @@ fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<
     let settings = &request.settings.optimize;
     let (kernels, calls) = (target.kernels.as_slice(), &target.workloads[..target.workloads.len().min(SEARCHED)]);
     let (search, rewrites, shared) = (&settings.search, settings.rewrites, &target.shared);
-    let original = request.text.as_str();
+    let (original, asks_models) = (request.text.as_str(), request.settings.model.is_asked() && rewrites);
     let target = triton.parse().map_or_else(|_| api::Target::newest(), api::Target::of);
-    Search::new(Field { original, kernels, calls, settings: search, rewrites, target, shared }, settings.seed)
+    Search::new(
+        Field { original, kernels, calls, settings: search, rewrites, target, shared },
+        settings.seed,
+        asks_models,
+    )
 }
 
 /// Whoever waits for a verdict gets one, whatever becomes of the thread.
@@ -199,9 +222,9 @@ fn judged_or_not(judge: impl FnOnce() -> Verdict) -> Verdict {
 }
 
 /// How far a candidate came that is refused for this.
-fn fate(reason: Reason) -> Fate {
+pub(super) fn fate(reason: Reason) -> Fate {
     match reason {
-        Reason::Load | Reason::Compile => Fate::Uncompiled,
+        Reason::Load | Reason::Compile | Reason::Screen => Fate::Uncompiled,
         _ => Fate::Wrong,
     }
 }
@@ -224,7 +247,10 @@ impl Run<'_> {
             self.restore(earlier, &mut search)?;
         }
         self.observer.noted(&self.report, Changed::All);
-        self.search(&original, &mut search)?;
+        self.find_models();
+        let searched = self.search(&original, &mut search);
+        self.note_costs();
+        searched?;
         let offer = self.confirm_best(&original, &search)?;
         let outcome = self.outcome(offer, &search);
         self.end(&outcome);
@@ -262,7 +288,7 @@ impl Run<'_> {
             0 => self.bench.at_once(),
             set => set,
         };
-        let (sender, verdicts) = channel();
+        let (sender, news) = channel();
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
             let _ends = SetAtEnd(is_over);
@@ -284,29 +310,48 @@ impl Run<'_> {
                     let bench = Arc::clone(&self.bench);
                     scope.spawn(move || bench.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed)));
                 }
+                let asked = self.asking.as_ref().map_or(0, |asking| asking.flying);
+                if self.is_late || !self.goes_on(0) {
+                    self.stop_asking();
+                } else if !waits
+                    && self.goes_on(flying + asked)
+                    && let Some((operators, question)) = self.question(search)
+                {
+                    let sender = sender.clone();
+                    scope.spawn(move || sender.send(Box::new(News::Answered(operators.ask(&question)))));
+                    continue;
+                }
                 while flying < parallel && !waits && self.goes_on(flying) {
                     let Some(Proposal { id, text }) = self.next(search) else { break };
                     if let Some((fate, refused)) = self.was_refused(&text) {
+                        if let Some((Reason::Compile, evidence)) = &refused {
+                            self.may_be_mended(search, id, evidence);
+                        }
                         self.came(id, fate, refused, &[], true);
                         search.finish(id, fate);
                         continue;
                     }
                     let contender = self.best.unwrap_or(1.0) * 0.95;
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
-                    let (thorough, sanitizer, beyond, twins, brief) = (false, None, false, true, true);
-                    let effort = Effort { thorough, sanitizer, beyond, rough, full, contender, twins, brief };
+                    let (thorough, sanitizer, beyond, twins) = (false, None, false, true);
+                    // Of what is written for a function without kernels it matters at once whether the kernels do the work.
+                    let (kernel, brief) = (self.target.is_new(), !self.target.is_new());
+                    let effort = Effort { thorough, sanitizer, beyond, rough, full, contender, twins, brief, kernel };
                     let task = self.task(original, &text, effort, SEARCHED)?;
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
-                    scope.spawn(move || sender.send(Box::new((id, judged_or_not(|| bench.judge(&task))))));
+                    scope.spawn(move || sender.send(Box::new(News::Judged(id, judged_or_not(|| bench.judge(&task))))));
                     flying += 1;
                 }
-                if flying == 0 && !(waits && self.goes_on(0)) {
+                if flying + asked == 0 && !(waits && self.goes_on(0)) {
                     break;
                 }
-                if let Ok(judged) = verdicts.recv_timeout(GLANCE) {
-                    let (id, verdict) = *judged;
-                    flying -= 1;
-                    self.judged(search, id, verdict);
+                match news.recv_timeout(GLANCE).map(|news| *news) {
+                    Ok(News::Judged(id, verdict)) => {
+                        flying -= 1;
+                        self.judged(search, id, verdict);
+                    }
+                    Ok(News::Answered(answer)) => self.answered(search, answer),
+                    Err(_) => {}
                 }
                 if self.spent() > ABANDON_SHARE || self.at_floor.is_some() {
                     // What still compiles would keep the cores and the device from the measurement that counts.
@@ -344,21 +389,27 @@ impl Run<'_> {
         if let Some(again) = self.again.pop_front() {
             return Some(again);
         }
+        if self.asking.as_ref().is_some_and(|asking| !asking.lets_skills()) {
+            return None;
+        }
         let choice = if self.chooses() { search.choose() } else { None };
         // Where nobody knows anything else, a choice may still be made of what there is.
         let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose())?;
         self.note(&Entry::Made(search.made(proposal.id)));
+        if let Some(asking) = &mut self.asking {
+            asking.skilled(&proposal.text);
+        }
         Some(proposal)
     }
 
-    /// What came of a candidate that an earlier search has seen refused, for a reason that still holds, or that a learned rule flags.
-    fn was_refused(&mut self, text: &str) -> Option<(Fate, Option<(Reason, String)>)> {
-        let known = self.refusals.find(&self.bench, text);
-        let known = known.or_else(|| self.refusals.foresee(&self.bench, &self.request.text, text));
-        let (reason, evidence) = known?;
-        self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
-        self.remembered += 1;
-        Some((fate(reason), Some((reason, evidence))))
+    /// Opens the language models of the settings, if there are any; a search goes on without them.
+    fn find_models(&mut self) {
+        let needed = self.target.needed();
+        let of = (self.target.workloads[0].entry.as_str(), needed.as_slice());
+        match Operators::open(self.request, of, &self.journal.run, self.observer) {
+            Ok(operators) => self.asking = operators.map(|operators| Asking::new(operators, &self.request.text)),
+            Err(why) => self.unasked = Some(why),
+        }
     }
 
     /// Judging a candidate on so many of the calls.
@@ -380,79 +431,12 @@ impl Run<'_> {
             effort,
         })
     }
-
-    fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
-        self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
-        let (fate, refused, measured) = match verdict.outcome {
-            Judged::Accepted | Judged::Predicted => {
-                let speedup = rough(&verdict.measured);
-                search.memory.measured(&verdict.measured);
-                self.look_at_floor(&verdict.measured);
-                self.better(speedup);
-                (Fate::Right(speedup), None, verdict.measured)
-            }
-            Judged::Refused { reason, evidence, .. } => {
-                self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
-                if reason == Reason::Compile {
-                    self.refusals.note_uncompiled(&search.candidate(id).text, search.base(id));
-                }
-                (fate(reason), Some((reason, evidence)), Vec::new())
-            }
-            Judged::Undecided { why } => return self.undecided(search, id, why),
-        };
-        if !matches!(fate, Fate::Right(_)) {
-            self.in_vain += 1;
-        }
-        search.finish(id, fate);
-        search.learn(id);
-        search.measured(id, on_calls(&measured));
-        self.came(id, fate, refused, &measured, false);
-        self.evaluated += 1;
-        self.tell("exploring".to_owned());
-    }
-
-    /// One of which nothing can be said: through no fault of its own it is judged once more.
-    fn undecided(&mut self, search: &mut Search<'_>, id: Id, why: String) {
-        if self.is_late {
-            // What was given up is judged when the run goes on, if it does not end.
-            self.left_over.push(id);
-            return search.forget(id);
-        }
-        self.restart_what_died();
-        if self.retried.insert(id) {
-            let text = search.candidate(id).text.clone();
-            return self.again.push_back(Proposal { id, text });
-        }
-        search.forget(id);
-        self.note(&Entry::GivenUp { id });
-        self.undecided.get_or_insert(why);
-    }
-
-    /// Whoever ends the processes that judge ends no search.
-    pub(super) fn restart_what_died(&mut self) -> bool {
-        if !self.bench.is_gone() || self.restarts >= RESTARTS {
-            return false;
-        }
-        self.restarts += 1;
-        let evaluator = &self.request.settings.evaluator;
-        let waiting = || !self.observer.cancelled();
-        let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
-        match Evaluator::start(&self.request.python, within.0, within.1, &waiting) {
-            Ok(bench) => {
-                self.bench = Arc::new(bench);
-                true
-            }
-            Err(error) => {
-                tracing::warn!(%error, "what judges has ended and does not start again");
-                false
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::evaluate::Outcome as Judged;
 
     /// The search counts what is under way by what comes back: it waited for ever for a thread that had panicked.
     #[test]

@@ -51,8 +51,19 @@ pub(super) struct Node {
     greatest: f64,
     /// How many below it, and itself, are being judged.
     pending: usize,
-    /// Steps of which nobody knows another one.
+    /// Steps of which no skill knows another one.
     spent: Vec<Step>,
+    /// Steps that models are asked for.
+    asked: Vec<Step>,
+}
+
+/// Who makes a step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum By {
+    /// The built-in skills, which may know no other one.
+    Skills,
+    /// A language model.
+    Model,
 }
 
 /// All candidates of a search.
@@ -77,8 +88,8 @@ pub(super) fn reward(fate: Fate, settings: &SearchSettings) -> f64 {
 
 impl Node {
     fn new(parent: Id, step: Step) -> Self {
-        let (children, spent) = Default::default();
-        Self { parent, step, children, fate: None, visits: 0, total: 0.0, greatest: 0.0, pending: 0, spent }
+        let (children, spent, asked) = Default::default();
+        Self { parent, step, children, fate: None, visits: 0, total: 0.0, greatest: 0.0, pending: 0, spent, asked }
     }
 
     /// How fast it is, if it is right.
@@ -109,24 +120,24 @@ impl Tree {
         right
     }
 
-    /// From where to go on next, and how; `None` when nobody knows another step from anywhere.
-    pub(super) fn select(&self, chance: &mut Chance) -> Option<(Id, Step)> {
+    /// From where to go on next, and how; `None` when they know no other step from anywhere.
+    pub(super) fn select(&self, by: By, chance: &mut Chance) -> Option<(Id, Step)> {
         let mut at = ROOT;
         loop {
-            let below = self.best_child(at);
-            let own = self.expansion(at);
+            let below = self.best_child(at, by);
+            let own = self.expansion(at, by);
             match (own, below) {
                 (Some(own), Some((score, child))) if own <= score => at = child,
                 (None, Some((_, child))) => at = child,
-                (Some(_), _) => return Some((at, self.step(at, chance)?)),
+                (Some(_), _) => return Some((at, self.step(at, by, chance)?)),
                 (None, None) => return None,
             }
         }
     }
 
     /// The step that is made from a node that can be expanded.
-    fn step(&self, at: Id, chance: &mut Chance) -> Option<Step> {
-        let is_open = |step: Step| self.is_open(at, step);
+    fn step(&self, at: Id, by: By, chance: &mut Chance) -> Option<Step> {
+        let is_open = |step: Step| self.is_open(at, step, by);
         let wants_large = chance.share() < self.settings.large;
         match (is_open(Step::Small), is_open(Step::Large)) {
             (true, true) => Some(if wants_large { Step::Large } else { Step::Small }),
@@ -137,28 +148,28 @@ impl Tree {
     }
 
     /// Whether such a step may be made from a node.
-    fn is_open(&self, at: Id, step: Step) -> bool {
+    fn is_open(&self, at: Id, step: Step, by: By) -> bool {
         let node = &self.nodes[at];
-        if node.spent.contains(&step) || at != ROOT && node.fate.is_none() {
+        if by == By::Skills && node.spent.contains(&step) || at != ROOT && node.fate.is_none() {
             return false;
         }
         match step {
             Step::Large => true,
             // Small steps that were made with others meanwhile count as well.
             Step::Small => {
-                let small = node.children.iter().filter(|&&child| self.nodes[child].step == Step::Small).count();
-                at != ROOT && small < self.settings.small_steps
+                let steps = node.children.iter().map(|&child| self.nodes[child].step).chain(node.asked.iter().copied());
+                at != ROOT && steps.filter(|step| *step == Step::Small).count() < self.settings.small_steps
             }
         }
     }
 
-    fn can_expand(&self, at: Id) -> bool {
-        self.is_open(at, Step::Small) || self.is_open(at, Step::Large)
+    fn can_expand(&self, at: Id, by: By) -> bool {
+        self.is_open(at, Step::Small, by) || self.is_open(at, Step::Large, by)
     }
 
     /// Whether there is something to be expanded at a node or below it.
-    fn is_alive(&self, at: Id) -> bool {
-        self.can_expand(at) || self.nodes[at].children.iter().any(|&child| self.is_alive(child))
+    fn is_alive(&self, at: Id, by: By) -> bool {
+        self.can_expand(at, by) || self.nodes[at].children.iter().any(|&child| self.is_alive(child, by))
     }
 
     /// What is known of a node: between the greatest and the mean reward, of which pending ones bring none.
@@ -173,10 +184,10 @@ impl Tree {
     }
 
     /// The child that is best to go on below, with its score; none that is still being judged.
-    fn best_child(&self, at: Id) -> Option<(f64, Id)> {
+    fn best_child(&self, at: Id, by: By) -> Option<(f64, Id)> {
         let around = self.visits(at).ln();
-        let open =
-            self.nodes[at].children.iter().filter(|&&child| self.nodes[child].fate.is_some() && self.is_alive(child));
+        let is_open = |child: Id| self.nodes[child].fate.is_some() && self.is_alive(child, by);
+        let open = self.nodes[at].children.iter().filter(|&&child| is_open(child));
         let scored = open.map(|&child| {
             (self.value(child) + self.settings.exploration * (around / self.visits(child)).sqrt(), child)
         });
@@ -188,20 +199,36 @@ impl Tree {
     }
 
     /// The score of expanding a node; `None` where that cannot be done.
-    fn expansion(&self, at: Id) -> Option<f64> {
-        if !self.can_expand(at) {
+    fn expansion(&self, at: Id, by: By) -> Option<f64> {
+        if !self.can_expand(at, by) {
             return None;
         }
         let children = &self.nodes[at].children;
-        if children.is_empty() {
+        let count = children.len() + self.nodes[at].asked.len();
+        if count == 0 {
             return Some(f64::INFINITY);
         }
         let best = children.iter().map(|&child| self.value(child)).fold(0.0, f64::max);
         let weight = self.settings.exploration * self.settings.expansion;
-        Some(best + weight * (self.visits(at).ln() / (children.len() * children.len()) as f64).sqrt())
+        Some(best + weight * (self.visits(at).ln() / (count * count) as f64).sqrt())
     }
 
-    /// Takes note of a step that nobody knows another one of.
+    /// Takes note that a model is asked for a step: as long as it thinks, the place counts like one that is being judged.
+    pub(super) fn ask(&mut self, at: Id, step: Step) {
+        self.nodes[at].asked.push(step);
+        self.path(at).into_iter().for_each(|above| self.nodes[above].pending += 1);
+    }
+
+    /// The model has answered, or will not.
+    pub(super) fn answered(&mut self, at: Id, step: Step) {
+        let asked = &mut self.nodes[at].asked;
+        if let Some(place) = asked.iter().position(|one| *one == step) {
+            asked.swap_remove(place);
+        }
+        self.path(at).into_iter().for_each(|above| self.nodes[above].pending -= 1);
+    }
+
+    /// Takes note of a step that no skill knows another one of.
     pub(super) fn spend(&mut self, at: Id, step: Step) {
         self.nodes[at].spent.push(step);
     }
@@ -306,16 +333,16 @@ mod tests {
     #[test]
     fn the_root_begins_anew_and_others_take_small_steps_until_they_are_spent() {
         let (mut tree, mut chance) = (tree(), Chance::new(1));
-        assert_eq!(tree.select(&mut chance), Some((ROOT, Step::Large)));
+        assert_eq!(tree.select(By::Skills, &mut chance), Some((ROOT, Step::Large)));
         let first = add(&mut tree, ROOT, Step::Large, Fate::Right(1.0));
-        let large = (0..1000).filter(|_| tree.step(first, &mut chance) == Some(Step::Large)).count();
+        let large = (0..1000).filter(|_| tree.step(first, By::Skills, &mut chance) == Some(Step::Large)).count();
         assert!((150..250).contains(&large), "a fifth: {large}");
         for _ in 0..2 {
-            assert!(tree.is_open(first, Step::Small));
+            assert!(tree.is_open(first, Step::Small, By::Skills));
             tree.begin(first, Step::Small);
         }
-        assert!(!tree.is_open(first, Step::Small), "pending ones count");
-        assert_eq!(tree.step(first, &mut chance), Some(Step::Large));
+        assert!(!tree.is_open(first, Step::Small, By::Skills), "pending ones count");
+        assert_eq!(tree.step(first, By::Skills, &mut chance), Some(Step::Large));
     }
 
     #[test]
@@ -324,20 +351,22 @@ mod tests {
         let good = add(&mut tree, ROOT, Step::Large, Fate::Right(8.0));
         let wrong = add(&mut tree, ROOT, Step::Large, Fate::Wrong);
         // Expanding the root: 1.36 + 0.3 sqrt(ln 2 / 4); the better child: 1.36 + 0.3 sqrt(ln 2 / 1).
-        let (score, child) = tree.best_child(ROOT).unwrap();
+        let (score, child) = tree.best_child(ROOT, By::Skills).unwrap();
         let value = 0.4 + 1.2 * 7.9 / 9.9;
         assert_eq!(child, good);
         assert!((score - (value + 0.3 * 2.0_f64.ln().sqrt())).abs() < 1e-12);
-        assert!((tree.expansion(ROOT).unwrap() - (value + 0.3 * (2.0_f64.ln() / 4.0).sqrt())).abs() < 1e-12);
-        assert_eq!(tree.select(&mut chance).unwrap().0, good, "which has no child: it is expanded");
+        assert!(
+            (tree.expansion(ROOT, By::Skills).unwrap() - (value + 0.3 * (2.0_f64.ln() / 4.0).sqrt())).abs() < 1e-12
+        );
+        assert_eq!(tree.select(By::Skills, &mut chance).unwrap().0, good, "which has no child: it is expanded");
         // Its children are worse, and pull down its mean: another beginning is worth more then, where the other one is spent.
         for _ in 0..6 {
             add(&mut tree, good, Step::Small, Fate::Wrong);
         }
-        assert_eq!(tree.select(&mut chance).unwrap().0, wrong, "it was seldom visited");
+        assert_eq!(tree.select(By::Skills, &mut chance).unwrap().0, wrong, "it was seldom visited");
         tree.spend(wrong, Step::Small);
         tree.spend(wrong, Step::Large);
-        assert_eq!(tree.select(&mut chance), Some((ROOT, Step::Large)));
+        assert_eq!(tree.select(By::Skills, &mut chance), Some((ROOT, Step::Large)));
     }
 
     #[test]
@@ -347,7 +376,7 @@ mod tests {
         tree.spend(ROOT, Step::Large);
         let mut chosen = Vec::new();
         for _ in 0..4 {
-            let (at, step) = tree.select(&mut chance).unwrap();
+            let (at, step) = tree.select(By::Skills, &mut chance).unwrap();
             chosen.push(at);
             tree.begin(at, step);
         }
@@ -365,15 +394,35 @@ mod tests {
         tree.forget(id);
         assert!((tree.value(ROOT) - before).abs() < 1e-12 && tree.node(first).children.is_empty());
         for (at, step) in [(ROOT, Step::Large), (first, Step::Small), (first, Step::Large)] {
-            assert!(tree.select(&mut chance).is_some());
+            assert!(tree.select(By::Skills, &mut chance).is_some());
             tree.spend(at, step);
         }
-        assert_eq!(tree.select(&mut chance), None);
+        assert_eq!(tree.select(By::Skills, &mut chance), None);
         // What is below a node that is spent may be alive.
         let child = tree.begin(first, Step::Small);
-        assert_eq!(tree.select(&mut chance), None, "nobody goes on from what is still judged");
+        assert_eq!(tree.select(By::Skills, &mut chance), None, "nobody goes on from what is still judged");
         tree.finish(child, Fate::Right(2.0));
-        assert_eq!(tree.select(&mut chance).unwrap().0, child);
+        assert_eq!(tree.select(By::Skills, &mut chance).unwrap().0, child);
+    }
+
+    #[test]
+    fn models_are_never_out_of_ideas_and_the_place_that_they_think_of_is_taken() {
+        let (mut tree, mut chance) = (tree(), Chance::new(1));
+        let first = add(&mut tree, ROOT, Step::Large, Fate::Right(1.0));
+        for (at, step) in [(ROOT, Step::Large), (first, Step::Small), (first, Step::Large)] {
+            tree.spend(at, step);
+        }
+        assert_eq!(tree.select(By::Skills, &mut chance), None);
+        assert!(tree.select(By::Model, &mut chance).is_some());
+        let before = tree.value(first);
+        tree.ask(first, Step::Small);
+        tree.ask(first, Step::Small);
+        assert!(tree.value(first) < before, "it may bring nothing");
+        assert!(!tree.is_open(first, Step::Small, By::Model), "two small steps are asked for");
+        assert!(tree.is_open(first, Step::Large, By::Model));
+        tree.answered(first, Step::Small);
+        tree.answered(first, Step::Small);
+        assert!((tree.value(first) - before).abs() < 1e-12 && tree.is_open(first, Step::Small, By::Model));
     }
 
     #[test]

@@ -20,9 +20,6 @@ const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(2);
 /// What the button that takes an offer says.
 const APPLY: &str = "Apply";
 const DISCARD: &str = "Discard";
-/// What the buttons say before the user's program is run.
-const RUN: &str = "Run it once";
-const DO_NOT_RUN: &str = "Cancel";
 
 /// Something to ask or tell the client.
 pub(super) enum Call {
@@ -50,8 +47,8 @@ pub(super) enum Call {
     Progress { job: String, title: String, states: watch::Receiver<State> },
     /// Tell of a search until it has ended.
     Search { job: String, feed: Arc<Feed> },
-    /// Ask before the user's program is run; the answer goes to the search that waits for it.
-    Confirm { text: String, answer: std::sync::mpsc::Sender<bool> },
+    /// Ask before the user's program is run, or something is sent; the answer goes to the search that waits for it.
+    Confirm { text: String, actions: [&'static str; 2], answer: std::sync::mpsc::Sender<bool> },
     /// Ask how a search is to be made.
     AskSettings { text: String, choices: Vec<String>, asked: Box<Asked> },
     /// Ask whether a job's offer is to be applied.
@@ -167,9 +164,9 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             }
         }
         Call::AskOffer { job, text } => Event::OfferAnswered(job, choose(&client, text, [APPLY, DISCARD]).await),
-        Call::Confirm { text, answer } => {
+        Call::Confirm { text, actions, answer } => {
             // The search may have been stopped meanwhile.
-            let _ = answer.send(choose(&client, text, [RUN, DO_NOT_RUN]).await);
+            let _ = answer.send(choose(&client, text, actions).await);
             return;
         }
         Call::ApplyOffer { job, label, edit } => {

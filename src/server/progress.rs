@@ -51,6 +51,13 @@ impl Watcher {
     }
 }
 
+/// What a user may answer when their program is to be run.
+const RUN: &str = "Run it once";
+const DO_NOT_RUN: &str = "Cancel";
+/// The same when something is to be sent to a language model.
+const SEND: &str = "Send";
+const DO_NOT_SEND: &str = "Search without it";
+
 impl Observer for Watcher {
     fn progress(&self, progress: &Progress) {
         self.states.send_replace(State::Running(progress.clone()));
@@ -70,8 +77,19 @@ impl Observer for Watcher {
     }
 
     fn confirm(&self, question: &str) -> bool {
+        self.ask(question, [RUN, DO_NOT_RUN])
+    }
+
+    fn may_send(&self, question: &str) -> bool {
+        self.ask(question, [SEND, DO_NOT_SEND])
+    }
+}
+
+impl Watcher {
+    /// Asks the user, and waits for the answer.
+    fn ask(&self, question: &str, actions: [&'static str; 2]) -> bool {
         let (answer, answered) = mpsc::channel();
-        self.client.send(Call::Confirm { text: question.to_owned(), answer });
+        self.client.send(Call::Confirm { text: question.to_owned(), actions, answer });
         while !self.cancelled() {
             match answered.recv_timeout(PERIOD) {
                 Ok(yes) => return yes,

@@ -144,7 +144,8 @@ fn read(path: &Path, text: &str, below: &[&str]) -> Result<Option<Settings>, Set
         settings.python = Some(folder.join(python));
     }
     if let Some(folder) = path.parent() {
-        let files = [&mut settings.model.script, &mut settings.model.ca_file];
+        let model = &mut settings.model;
+        let files = [&mut model.script, &mut model.ca_file, &mut model.prompts];
         files.into_iter().flatten().for_each(|file| *file = folder.join(&*file));
     }
     Ok(Some(settings))

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 pub use exclude::Excludes;
 pub use load::{Loaded, SettingsError, absolute, load};
 pub use merge::merge;
-pub use model::{ModelBudget, ModelLimits, ModelPrices, ModelSettings, ModelTimeouts, Provider};
+pub use model::{ModelBudget, ModelLimits, ModelPrices, ModelSettings, ModelTimeouts, Provider, Sent};
 pub use reference::{default_toml, schema};
 pub use search::SearchSettings;
 pub use suggest::nearest;

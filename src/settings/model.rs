@@ -20,6 +20,17 @@ pub enum Provider {
     Scripted,
 }
 
+/// How much of a file a model is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Sent {
+    /// The kernels that are optimized, and what of the file they and the function that launches them need.
+    #[default]
+    Kernel,
+    /// The whole file.
+    File,
+}
+
 /// The language model to use, if any.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -31,6 +42,32 @@ pub struct ModelSettings {
     /// The model, as its provider calls it; for Azure the deployment.
     #[schemars(example = &"qwen3-coder:30b")]
     pub name: Option<String>,
+    /// Further models of the same provider, which are asked in turns with the first.
+    #[schemars(example = &["qwen3-coder:7b"])]
+    pub also: Vec<String>,
+    /// What share of a search's candidates may come from models; the rest come from built-in skills. 0 means none, 1 all.
+    #[schemars(range(min = 0, max = 1))]
+    pub share: f64,
+    /// What is sent of a file: `kernel` (the kernels, the function that launches them, and what of the file these need) or `file`.
+    #[schemars(with = "String", extend("enum" = ["kernel", "file"]))]
+    pub send: Sent,
+    /// How much chance there is in replies, taken in turns; empty for the provider's own.
+    #[schemars(example = &[0.3, 1.0])]
+    pub temperatures: Vec<f64>,
+    /// How many tokens a prompt may have, by estimate.
+    #[schemars(range(min = 1000))]
+    pub prompt_tokens: usize,
+    /// A folder with prompts of your own, `small.md`, `large.md`, `repair.md`, `system.md` or `write.md`, relative to the settings file.
+    #[schemars(example = &"prompts")]
+    pub prompts: Option<PathBuf>,
+    /// How often a model is asked again when its reply cannot be used, with what is wrong with it.
+    #[schemars(range(max = 10))]
+    pub corrections: u32,
+    /// How often a model may mend a candidate of its own that does not compile.
+    #[schemars(range(max = 10))]
+    pub repairs: u32,
+    /// Whether all that models were asked and answered is kept beside the run in `.warpsmith/runs`.
+    pub transcripts: bool,
     /// Base address, such as `http://localhost:11434/v1`. Nothing is sent anywhere unless it is set.
     #[schemars(example = &"http://localhost:11434/v1")]
     pub base_url: Option<String>,
@@ -65,11 +102,34 @@ pub struct ModelSettings {
     pub budget: ModelBudget,
 }
 
+impl ModelSettings {
+    /// Whether a model is set that a search may ask.
+    #[must_use]
+    pub fn is_asked(&self) -> bool {
+        self.share > 0.0
+            && match self.provider {
+                Provider::Scripted => self.script.is_some(),
+                Provider::Openai | Provider::Azure | Provider::Anthropic => {
+                    self.name.is_some() && self.base_url.is_some()
+                }
+            }
+    }
+}
+
 impl Default for ModelSettings {
     fn default() -> Self {
         Self {
             provider: Provider::default(),
             name: None,
+            also: Vec::new(),
+            share: 0.5,
+            send: Sent::default(),
+            temperatures: vec![0.3, 0.8],
+            prompt_tokens: 24_000,
+            prompts: None,
+            corrections: 2,
+            repairs: 1,
+            transcripts: true,
             base_url: None,
             api_key_env: None,
             key_command: Vec::new(),

@@ -65,7 +65,7 @@ fn unknown_keys_name_the_place_and_the_nearest_key() {
         "warpsmith.toml",
         "[model]\nbanana = 1",
         &expect![
-            "warpsmith.toml:2:1: unknown key `model.banana`; known here: `provider`, `name`, `base-url`, `api-key-env`, `key-command`, `api-version`, `script`, `ca-file`, `max-tokens`, `retries`, `timeouts`, `limits`, `prices`, `budget`"
+            "warpsmith.toml:2:1: unknown key `model.banana`; known here: `provider`, `name`, `also`, `share`, `send`, `temperatures`, `prompt-tokens`, `prompts`, `corrections`, `repairs`, `transcripts`, `base-url`, `api-key-env`, `key-command`, `api-version`, `script`, `ca-file`, `max-tokens`, `retries`, `timeouts`, `limits`, `prices`, `budget`"
         ],
     );
     error(

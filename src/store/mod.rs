@@ -3,6 +3,7 @@
 //! SQLite with a write-ahead log, so that several servers and commands may use one at a time. Both files have the same
 //! tables: a schema is told by its version, and one that is newer than this program is left alone.
 
+mod consents;
 mod evaluations;
 mod failures;
 mod false_alarms;
@@ -162,6 +163,13 @@ const MIGRATIONS: &[&str] = &[
         cost INTEGER NOT NULL
     );
     CREATE INDEX reservations_of_day ON reservations (day);
+",
+    "
+    -- What this user has agreed to send to whom, by a hash of both.
+    CREATE TABLE consents (
+        key BLOB PRIMARY KEY,
+        given INTEGER NOT NULL -- milliseconds since 1970
+    ) WITHOUT ROWID;
 ",
 ];
 
@@ -360,7 +368,7 @@ mod tests {
         drop(connection);
         let before = fs::read(&path).unwrap();
         let error = Store::open(&path).unwrap_err().to_string();
-        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 5)"), "{error}");
+        assert!(error.contains("newer warpsmith (its schema is 99, this one knows 6)"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
     }
 

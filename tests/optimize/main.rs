@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
 mod checked;
+mod models;
 mod predicted;
 mod runs;
 mod shapes;

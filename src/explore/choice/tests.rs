@@ -105,7 +105,7 @@ fn a_choice_is_made_once_of_what_was_measured() {
         target: Target::newest(),
         shared: &shared,
     };
-    let mut search = Search::new(field(&calls), 1).unwrap();
+    let mut search = Search::new(field(&calls), 1, false).unwrap();
     assert!(search.choose().is_none());
     add(&mut search, 128, vec![(1.0, 2.0), (3.0, 0.5)]);
     add(&mut search, 1024, vec![(1.0, 0.5), (3.0, 2.0)]);
@@ -126,7 +126,7 @@ fn a_choice_is_made_once_of_what_was_measured() {
 
     // Of calls of one size there is nothing to choose by.
     let calls = [call(100), call(100)];
-    let mut search = Search::new(field(&calls), 1).unwrap();
+    let mut search = Search::new(field(&calls), 1, false).unwrap();
     add(&mut search, 128, vec![(1.0, 2.0), (3.0, 0.5)]);
     add(&mut search, 1024, vec![(1.0, 0.5), (3.0, 2.0)]);
     assert!(search.choose().is_none());

@@ -17,18 +17,12 @@ mod key;
 mod lines;
 mod openai;
 mod price;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, unused_imports, reason = "the search asks models from the next part of issue 9 on")
-)]
 pub(crate) mod prompt;
 mod protocol;
 mod rate;
 mod reading;
-#[cfg_attr(not(test), expect(dead_code, reason = "the search asks models from the next part of issue 9 on"))]
 pub(crate) mod reply;
 mod retry;
-#[cfg_attr(not(test), expect(dead_code, reason = "the search asks models from the next part of issue 9 on"))]
 pub(crate) mod screen;
 mod scripted;
 mod sse;
@@ -89,7 +83,7 @@ pub enum Role {
 
 impl Role {
     /// As both protocols call it.
-    fn name(self) -> &'static str {
+    pub(super) fn name(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Assistant => "assistant",

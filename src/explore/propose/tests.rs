@@ -52,7 +52,7 @@ fn fate(candidate: &Candidate) -> Fate {
 /// Judges so many candidates, `beside` each other; the best so far after each, and all texts.
 fn run(seed: u64, count: usize, beside: usize) -> (Vec<f64>, Vec<String>) {
     let setting = Setting::new(TEXT, &["k"]);
-    let mut search = Search::new(setting.field(), seed).unwrap();
+    let mut search = Search::new(setting.field(), seed, false).unwrap();
     let (mut flying, mut best, mut texts) = (VecDeque::new(), vec![1.0_f64], Vec::new());
     while best.len() <= count {
         while flying.len() < beside
@@ -95,7 +95,7 @@ fn several_kernels_are_turned_under_names_of_their_own() {
     let text =
         TEXT.replace("def run():\n", "@triton.jit\ndef l(B: tl.constexpr):\n    pass\ndef run():\n    l[(1,)](B=32)\n");
     let setting = Setting::new(&text, &["k", "l"]);
-    let mut search = Search::new(setting.field(), 1).unwrap();
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
     let mut described = HashSet::new();
     while described.len() < 40
         && let Some(Proposal { id, .. }) = search.propose()
@@ -111,7 +111,7 @@ fn several_kernels_are_turned_under_names_of_their_own() {
 #[test]
 fn a_file_without_numbers_is_not_searched() {
     let text = TEXT.replace("B=64, C=64, num_warps=4", "**args");
-    let known = |text: &str| Search::new(Setting::new(text, &["k"]).field(), 1).is_some();
+    let known = |text: &str| Search::new(Setting::new(text, &["k"]).field(), 1, false).is_some();
     assert!(!known(&text) && known(TEXT));
 }
 
@@ -126,7 +126,7 @@ fn a_kernel_that_others_use_keeps_what_it_promises() {
     let kinds = |shared: &[&str]| -> Vec<String> {
         let mut setting = Setting::new(text, &["k"]);
         setting.shared = shared.iter().map(|&name| (name.to_owned(), "bench.py".to_owned())).collect();
-        let mut search = Search::new(setting.field(), 1).unwrap();
+        let mut search = Search::new(setting.field(), 1, false).unwrap();
         let mut kinds: Vec<String> = [Step::Small, Step::Large]
             .into_iter()
             .flat_map(|step| search.turns(Search::FIRST, step))
@@ -161,7 +161,7 @@ fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
                 z = torch.empty_like(x)\n    second[(triton.cdiv(n, 64),)](y, z, n, B=64)\n    return z\n";
     let text = format!("{head}{}{}{host}", kernel("first", "x + 1"), kernel("second", "x * 2"));
     let setting = Setting::new(&text, &["first", "second"]);
-    let mut search = Search::new(setting.field(), 1).unwrap();
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
     let kinds = |turns: Vec<Turn>| -> Vec<String> { turns.into_iter().map(|turn| turn.kind).collect() };
     let before = kinds(search.turns(Search::FIRST, Step::Small));
     assert!(before.contains(&"first: B up".to_owned()) && before.contains(&"second: B up".to_owned()), "{before:?}");
@@ -179,7 +179,7 @@ fn what_has_taken_the_place_of_two_kernels_is_turned_instead_of_them() {
 fn hints_to_the_caches_wait_for_the_rest() {
     let text = TEXT.replace("        pass\n", "        tl.store(C + i, tl.load(B + i))\n");
     let setting = Setting::new(&text, &["k"]);
-    let mut search = Search::new(setting.field(), 1).unwrap();
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
     let turns = search.turns(Search::FIRST, Step::Small);
     let (fine, usual): (Vec<Turn>, Vec<Turn>) = turns.into_iter().partition(|turn| search.fine.contains(&turn.kind));
     assert!(fine.len() > 4 && usual.iter().any(|turn| turn.kind == "num_warps up"), "{fine:?}");
@@ -197,7 +197,7 @@ fn hints_to_the_caches_wait_for_the_rest() {
 fn the_fastest_is_polished_however_many_small_steps_it_has_made() {
     let mut setting = Setting::new(TEXT, &["k"]);
     setting.settings.polish = 1.0;
-    let mut search = Search::new(setting.field(), 1).unwrap();
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
     assert!(search.polish().is_none(), "nothing is faster than the file as it is yet");
     let Proposal { id: first, .. } = search.propose().unwrap();
     search.finish(first, Fate::Right(1.5));

@@ -2,6 +2,7 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::markdown::money;
 use super::{Report, pictures, roofline};
 
 const STYLE: &str = include_str!("page.css");
@@ -21,6 +22,7 @@ pub(super) fn page(report: &Report) -> String {
                 h2 { "Best speedup over time" } (PreEscaped(pictures::progress(report)))
                 (tried(report))
                 (refusals(report))
+                (models(report))
                 (evidence(report))
                 (again(report))
             }
@@ -31,7 +33,7 @@ pub(super) fn page(report: &Report) -> String {
 
 /// What of the page is no picture of the search itself.
 pub(super) fn sections(report: &Report) -> String {
-    html! { (calls(report)) (refusals(report)) (evidence(report)) (again(report)) }.into_string()
+    html! { (calls(report)) (refusals(report)) (models(report)) (evidence(report)) (again(report)) }.into_string()
 }
 
 fn again(report: &Report) -> Markup {
@@ -121,6 +123,34 @@ fn refusals(report: &Report) -> Markup {
                 tr { th { "refused for" } th { "candidates" } th { "for example" } }
                 @for refusal in &report.refusals {
                     tr { td { (refusal.reason) } td.number { (refusal.count) } td { pre { (refusal.example) } } }
+                }
+            }
+        }
+    }
+}
+
+/// What models were asked, and what that has cost.
+fn models(report: &Report) -> Markup {
+    if report.asked.is_empty() && report.models.is_empty() {
+        return html! {};
+    }
+    html! {
+        h2 { "Language models" }
+        table {
+            tr { th { "step" } th { "questions" } th { "replies" } th { "candidates" } th { "right" } th { "nothing came of" } th { "for example" } }
+            @for (operator, asked) in &report.asked {
+                tr {
+                    td { (operator) } td.number { (asked.questions) } td.number { (asked.replies) } td.number { (asked.candidates) }
+                    td.number { (asked.right) } td.number { (asked.failed) } td { (asked.why.as_deref().unwrap_or_default()) }
+                }
+            }
+        }
+        table {
+            tr { th { "model" } th { "requests" } th { "tokens sent" } th { "kept of these" } th { "tokens back" } th { "cost" } }
+            @for cost in &report.models {
+                tr {
+                    td { (cost.model) } td.number { (cost.requests) } td.number { (cost.input) } td.number { (cost.cached) }
+                    td.number { (cost.output) } td.number { (money(cost)) }
                 }
             }
         }

@@ -2,7 +2,13 @@
 
 use std::fmt::Write;
 
-use super::Report;
+use super::{ModelCosts, Report};
+
+/// What a model has cost: `$0.0123`, with a `≤` where tokens are an estimate, which is rather too high.
+pub(super) fn money(cost: &ModelCosts) -> String {
+    let most = if cost.estimated { "≤ " } else { "" };
+    if cost.dollars > 0.0 { format!("{most}${:.4}", cost.dollars) } else { String::new() }
+}
 
 /// The whole text.
 pub(super) fn text(report: &Report) -> String {
@@ -35,6 +41,20 @@ pub(super) fn text(report: &Report) -> String {
     for refusal in &report.refusals {
         let first = refusal.example.lines().next().unwrap_or_default();
         let _ = writeln!(out, "- {} ({}): {first}", refusal.reason, refusal.count);
+    }
+    for (operator, asked) in &report.asked {
+        let (questions, candidates, right) = (asked.questions, asked.candidates, asked.right);
+        let _ = writeln!(
+            out,
+            "- Model, {operator} steps: {questions} questions, {candidates} candidates, {right} of them right."
+        );
+    }
+    if !report.models.is_empty() {
+        out += "\n| model | requests | tokens sent | tokens back | cost |\n|---|---:|---:|---:|---:|\n";
+        for cost in &report.models {
+            let ModelCosts { model, requests, input, output, .. } = cost;
+            let _ = writeln!(out, "| {model} | {requests} | {input} | {output} | {} |", money(cost));
+        }
     }
     let [optimize, show] = report.again();
     let _ = writeln!(out, "\nTo run it again: `{optimize}`; to see it: `{show}`.");

@@ -6,14 +6,15 @@ mod markdown;
 mod pictures;
 mod roofline;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
 use super::Subject;
 use super::candidate::describe;
-use super::journal::{Begun, Came, Confirmed, Ended, Entry, JournalError, Made, read};
+use super::journal::{Asked, Begun, Came, Confirmed, Ended, Entry, JournalError, Made, read};
 use super::speedup::Speedup;
 use super::tree::{Fate, Step};
 use crate::clock::day;
@@ -55,11 +56,18 @@ pub struct Report {
     pub candidates: Vec<Tried>,
     /// Why candidates were refused, the most frequent reason first.
     pub refusals: Vec<Refusal>,
+    /// What models were asked, by the name of the operator.
+    pub asked: BTreeMap<String, AskedOf>,
+    /// What models have cost.
+    pub models: Vec<ModelCosts>,
     /// Best speedup so far, by a few timings, after so many seconds.
     pub best: Vec<(f64, f64)>,
     /// The file's text as it was.
     #[serde(skip)]
     text: String,
+    /// What a model has said of the candidate that comes next.
+    #[serde(skip)]
+    said: Option<(usize, String)>,
 }
 
 /// What of a report has changed.
@@ -96,6 +104,45 @@ pub struct Tried {
     pub seconds: Option<f64>,
     /// Why it was refused.
     pub reason: Option<String>,
+    /// What the model said of it that made it; nobody has looked whether that is true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub said: Option<String>,
+}
+
+/// What came of one operator of models.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct AskedOf {
+    /// Questions.
+    pub questions: usize,
+    /// Replies to them.
+    pub replies: u32,
+    /// Candidates that nobody had tried.
+    pub candidates: usize,
+    /// Those of them that were right.
+    pub right: usize,
+    /// Questions of which nothing came; the last reason.
+    pub failed: usize,
+    /// Why the last of those failed.
+    pub why: Option<String>,
+}
+
+/// What a model has cost in a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ModelCosts {
+    /// Its name.
+    pub model: String,
+    /// Requests.
+    pub requests: u64,
+    /// Tokens that were sent.
+    pub input: u64,
+    /// Those of them that the provider had kept.
+    pub cached: u64,
+    /// Tokens that came back.
+    pub output: u64,
+    /// Dollars, where `model.prices` are set.
+    pub dollars: f64,
+    /// Whether some tokens are an estimate.
+    pub estimated: bool,
 }
 
 /// A measurement of one of the best.
@@ -152,13 +199,22 @@ impl Report {
                 Some(Changed::All)
             }
             Entry::Made(made) => {
-                self.candidates.push(Tried::of(made));
+                let said = self.said.take().filter(|(id, _)| *id == made.id).map(|(_, said)| said);
+                self.candidates.push(Tried { said, ..Tried::of(made) });
                 Some(Changed::Candidate(self.candidates.len() - 1))
             }
             Entry::Came(came) => self.came(came).map(Changed::Candidate),
             Entry::Confirmed(confirmed) => {
                 self.confirmations.push(Confirmation::of(confirmed));
                 Some(Changed::Confirmed)
+            }
+            Entry::Asked(asked) => {
+                self.asked(asked);
+                None
+            }
+            Entry::Costs { models } => {
+                models.iter().for_each(|costs| self.cost(costs));
+                None
             }
             Entry::Ended(ended) => {
                 self.ended(ended);
@@ -185,6 +241,10 @@ impl Report {
         if let Some((reason, evidence)) = &came.refused {
             self.refused(format!("{reason:?}"), evidence);
         }
+        let operator = self.candidates[place].kind.strip_prefix("model ").map(str::to_owned);
+        if let (Some(asked), Fate::Right(_)) = (operator.and_then(|name| self.asked.get_mut(&name)), came.fate) {
+            asked.right += 1;
+        }
         let best = self.best.last().map_or(1.0, |(_, best)| *best);
         if let Fate::Right(speedup) = came.fate
             && speedup > best
@@ -192,6 +252,36 @@ impl Report {
             self.best.push((came.seconds, speedup));
         }
         Some(place)
+    }
+
+    fn asked(&mut self, asked: &Asked) {
+        let Asked { operator, replies, outcome, said, id, .. } = asked;
+        let sum = self.asked.entry(operator.clone()).or_default();
+        (sum.questions, sum.replies) = (sum.questions + 1, sum.replies + replies);
+        match id {
+            Some(id) => {
+                sum.candidates += 1;
+                self.said = said.clone().map(|said| (*id, said));
+            }
+            None => {
+                sum.failed += 1;
+                sum.why = Some(outcome.clone());
+            }
+        }
+    }
+
+    fn cost(&mut self, costs: &ModelCosts) {
+        match self.models.iter_mut().find(|known| known.model == costs.model) {
+            Some(known) => {
+                known.requests += costs.requests;
+                known.input += costs.input;
+                known.cached += costs.cached;
+                known.output += costs.output;
+                known.dollars += costs.dollars;
+                known.estimated |= costs.estimated;
+            }
+            None => self.models.push(costs.clone()),
+        }
     }
 
     fn refused(&mut self, reason: String, example: &str) {
@@ -257,6 +347,7 @@ impl Tried {
             speedup: None,
             seconds: None,
             reason: None,
+            said: None,
         }
     }
 

@@ -1,0 +1,97 @@
+//! What becomes of a candidate once its verdict is there, or once it is known without one.
+
+use std::sync::Arc;
+
+use super::journal::Entry;
+use super::propose::{Proposal, Search};
+use super::run::{Run, fate};
+use super::speedup::{on_calls, rough};
+use super::tree::{Fate, Id};
+use crate::evaluate::{Evaluator, Outcome as Judged, Reason, Verdict};
+
+/// The processes that judge are started again so many times.
+const RESTARTS: usize = 3;
+
+impl Run<'_> {
+    /// What came of a candidate that an earlier search has seen refused, for a reason that still holds, or that a learned rule flags.
+    pub(super) fn was_refused(&mut self, text: &str) -> Option<(Fate, Option<(Reason, String)>)> {
+        let known = self.refusals.find(&self.bench, text);
+        let known = known.or_else(|| self.refusals.foresee(&self.bench, &self.request.text, text));
+        let (reason, evidence) = known?;
+        self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
+        self.remembered += 1;
+        Some((fate(reason), Some((reason, evidence))))
+    }
+
+    /// Takes in a verdict.
+    pub(super) fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
+        self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
+        let (fate, refused, measured) = match verdict.outcome {
+            Judged::Accepted | Judged::Predicted => {
+                let speedup = rough(&verdict.measured);
+                search.memory.measured(&verdict.measured);
+                self.look_at_floor(&verdict.measured);
+                self.better(speedup);
+                (Fate::Right(speedup), None, verdict.measured)
+            }
+            Judged::Refused { reason, evidence, .. } => {
+                self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
+                if matches!(reason, Reason::Load | Reason::Compile) {
+                    self.may_be_mended(search, id, &evidence);
+                }
+                if reason == Reason::Compile {
+                    self.refusals.note_uncompiled(&search.candidate(id).text, search.base(id));
+                }
+                (fate(reason), Some((reason, evidence)), Vec::new())
+            }
+            Judged::Undecided { why } => return self.undecided(search, id, why),
+        };
+        if !matches!(fate, Fate::Right(_)) {
+            self.in_vain += 1;
+        }
+        search.finish(id, fate);
+        search.learn(id);
+        search.measured(id, on_calls(&measured));
+        self.came(id, fate, refused, &measured, false);
+        self.evaluated += 1;
+        self.tell("exploring".to_owned());
+    }
+
+    /// One of which nothing can be said: through no fault of its own it is judged once more.
+    fn undecided(&mut self, search: &mut Search<'_>, id: Id, why: String) {
+        if self.is_late {
+            // What was given up is judged when the run goes on, if it does not end.
+            self.left_over.push(id);
+            return search.forget(id);
+        }
+        self.restart_what_died();
+        if self.retried.insert(id) {
+            let text = search.candidate(id).text.clone();
+            return self.again.push_back(Proposal { id, text });
+        }
+        search.forget(id);
+        self.note(&Entry::GivenUp { id });
+        self.undecided.get_or_insert(why);
+    }
+
+    /// Whoever ends the processes that judge ends no search.
+    pub(super) fn restart_what_died(&mut self) -> bool {
+        if !self.bench.is_gone() || self.restarts >= RESTARTS {
+            return false;
+        }
+        self.restarts += 1;
+        let evaluator = &self.request.settings.evaluator;
+        let waiting = || !self.observer.cancelled();
+        let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
+        match Evaluator::start(&self.request.python, within.0, within.1, &waiting) {
+            Ok(bench) => {
+                self.bench = Arc::new(bench);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what judges has ended and does not start again");
+                false
+            }
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Candidates that differ in nothing but names, comments and layout.
+
+use std::collections::HashMap;
+
+use tree_sitter::Node;
+
+use crate::syntax::{Source, each_node, field};
+
+/// A form that two files share when one is the other with local names changed; comments, docstrings and layout do not count. A
+/// file that cannot be parsed is its own.
+pub(super) fn skeleton(text: &str) -> String {
+    let source = Source::parse(text);
+    if source.has_error() {
+        return text.to_owned();
+    }
+    let mut out = String::with_capacity(text.len());
+    for root in source.roots() {
+        let mut cursor = root.walk();
+        for node in root.named_children(&mut cursor) {
+            let locals = locals(node, text);
+            write(node, text, &locals, &mut HashMap::new(), &mut out);
+        }
+    }
+    out
+}
+
+/// What a definition binds within itself. Its parameters keep their names: callers may use them.
+fn locals<'t>(statement: Node<'_>, text: &'t str) -> Vec<&'t str> {
+    let mut bound = Vec::new();
+    let mut parameters = Vec::new();
+    each_node(statement, &mut |node| {
+        let target = match node.kind() {
+            "assignment" | "augmented_assignment" | "for_statement" | "for_in_clause" => field(node, "left"),
+            "parameters" | "lambda_parameters" => {
+                each_node(node, &mut |inner| {
+                    if inner.kind() == "identifier" {
+                        parameters.push(&text[inner.byte_range()]);
+                    }
+                });
+                None
+            }
+            _ => None,
+        };
+        let Some(target) = target.filter(|_| is_within_function(node)) else { return };
+        if target.kind() == "identifier" {
+            bound.push(&text[target.byte_range()]);
+        } else if matches!(target.kind(), "pattern_list" | "tuple_pattern") {
+            let mut cursor = target.walk();
+            let names = target.named_children(&mut cursor).filter(|node| node.kind() == "identifier");
+            bound.extend(names.map(|node| &text[node.byte_range()]));
+        }
+    });
+    bound.retain(|name| !parameters.contains(name));
+    bound
+}
+
+fn is_within_function(node: Node<'_>) -> bool {
+    std::iter::successors(node.parent(), Node::parent).any(|above| above.kind() == "function_definition")
+}
+
+fn write<'t>(node: Node<'_>, text: &'t str, locals: &[&'t str], names: &mut HashMap<&'t str, usize>, out: &mut String) {
+    // Not recursive: trees of hostile files are deeper than the stack.
+    let mut cursor = node.walk();
+    let mut depth = 0_usize;
+    loop {
+        let node = cursor.node();
+        if !is_nothing(node) {
+            if node.kind() != "string" && cursor.goto_first_child() {
+                out.push('(');
+                depth += 1;
+                continue;
+            }
+            let word = &text[node.byte_range()];
+            let is_name = node.kind() == "identifier" && locals.contains(&word) && !is_fixed(node);
+            if is_name {
+                let count = names.len();
+                out.push_str(&format!("\u{1}{}", names.entry(word).or_insert(count)));
+            } else {
+                out.push_str(word);
+            }
+            out.push('\0');
+        }
+        while depth > 0 && !cursor.goto_next_sibling() {
+            cursor.goto_parent();
+            depth -= 1;
+            out.push(')');
+        }
+        if depth == 0 {
+            return;
+        }
+    }
+}
+
+/// A name that is an attribute or a keyword of a call is not local.
+fn is_fixed(node: Node<'_>) -> bool {
+    let Some(parent) = node.parent() else { return false };
+    let is = |name| field(parent, name) == Some(node);
+    parent.kind() == "attribute" && is("attribute") || parent.kind() == "keyword_argument" && is("name")
+}
+
+fn is_nothing(node: Node<'_>) -> bool {
+    let is_docstring = || {
+        node.kind() == "expression_statement"
+            && node.named_child_count() == 1
+            && node.named_child(0).is_some_and(|inner| inner.kind() == "string")
+    };
+    matches!(node.kind(), "comment" | "line_continuation") || node.start_byte() == node.end_byte() || is_docstring()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "def k(x, n, BLOCK):\n    pid = tl.program_id(0)\n    offs = pid * BLOCK + tl.arange(0, BLOCK)\n    \
+                        tl.store(x + offs, n, mask=offs < n)\n\ndef f(x):\n    n = x.numel()\n    k[(1,)](x, n, BLOCK=16)\n";
+
+    #[test]
+    fn other_names_comments_and_layout_are_no_other_candidate() {
+        for same in [
+            TEXT.replace("offs", "offsets"),
+            TEXT.replace("pid", "program"),
+            TEXT.replace("BLOCK):\n", "BLOCK):\n    \"\"\"Stores.\"\"\"\n    # fast\n"),
+            TEXT.replace("pid * BLOCK + tl", "pid*BLOCK+tl"),
+        ] {
+            assert_eq!(skeleton(&same), skeleton(TEXT), "{same}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is() {
+        for other in [
+            TEXT.replace("BLOCK=16", "BLOCK=32"),
+            TEXT.replace("BLOCK", "SIZE"),
+            TEXT.replace("mask=offs < n", "mask=offs <= n"),
+            TEXT.replace("tl.store(x + offs", "tl.store(x + pid"),
+            TEXT.replace("def f(", "def g("),
+            TEXT.replace("x.numel()", "x.n()"),
+        ] {
+            assert_ne!(skeleton(&other), skeleton(TEXT), "{other}");
+        }
+        let broken = "def f(:\n";
+        assert_eq!(skeleton(broken), broken);
+    }
+}

@@ -1,0 +1,302 @@
+//! What a model sees of a file: the kernels, the function that launches them, and what of the file these need; and how what the
+//! model makes of it comes back into the file.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use tree_sitter::Node;
+
+use crate::settings::Sent;
+use crate::syntax::{Source, each_node, field};
+
+/// What a model is shown of a file.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Excerpt {
+    /// What it is shown.
+    pub(super) text: String,
+    /// The statements that it consists of; `None` where it is the whole file.
+    parts: Option<Vec<Part>>,
+}
+
+/// A statement of the top level, with the comments that stand right above it.
+#[derive(Clone, Debug, PartialEq)]
+struct Part {
+    span: Range<usize>,
+    /// What tells it from others: what it defines, or its text.
+    key: String,
+    is_import: bool,
+}
+
+/// A statement, and what it has to do with others.
+struct Statement<'t> {
+    part: Part,
+    binds: HashSet<&'t str>,
+    names: HashSet<&'t str>,
+}
+
+impl Excerpt {
+    /// What may be sent of `text`, where `entry` and `kernels` are optimized.
+    pub(super) fn of(text: &str, entry: &str, kernels: &[String], sent: Sent) -> Self {
+        if sent == Sent::File {
+            return Self { text: text.to_owned(), parts: None };
+        }
+        let statements = statements(text);
+        let start = entry.split('.').next().unwrap_or(entry);
+        let mut reached: HashSet<&str> = kernels.iter().map(String::as_str).chain([start]).collect();
+        let mut open: Vec<&str> = reached.iter().copied().collect();
+        while let Some(name) = open.pop() {
+            for statement in statements.iter().filter(|statement| statement.binds.contains(name)) {
+                open.extend(statement.names.iter().filter(|name| reached.insert(name)));
+            }
+        }
+        // How a kernel is launched may be said in a comment.
+        let is_of_launch =
+            |part: &Part| part.key.starts_with('#') && kernels.iter().any(|name| part.key.contains(name));
+        let is_needed =
+            |one: &Statement<'_>| one.binds.iter().any(|name| reached.contains(name)) || is_of_launch(&one.part);
+        let parts: Vec<Part> = statements.into_iter().filter(is_needed).map(|statement| statement.part).collect();
+        let mut shown = String::new();
+        for (part, before) in parts.iter().zip([None].into_iter().chain(parts.iter().map(Some))) {
+            if let Some(before) = before {
+                let lines = text[before.span.end..part.span.start].matches('\n').count();
+                shown.push_str(if part.is_import && before.is_import { "\n" } else { &"\n\n\n"[..lines.clamp(1, 3)] });
+            }
+            shown.push_str(&text[part.span.clone()]);
+        }
+        shown.push('\n');
+        Self { text: shown, parts: Some(parts) }
+    }
+
+    /// The file, of which this is the excerpt, with what a model has made of the excerpt. What the model left out goes, unless
+    /// something that it was not shown needs it.
+    pub(super) fn put_back(&self, file: &str, made: &str) -> String {
+        let Some(parts) = &self.parts else { return made.to_owned() };
+        let new = statements(made);
+        let has = |key: &str| new.iter().any(|one| one.part.key == key);
+        let elsewhere = names_beside(file, parts);
+        let mut out = String::with_capacity(file.len() + made.len());
+        let mut written: HashSet<usize> = HashSet::new();
+        let mut at = 0;
+        for part in parts {
+            out.push_str(&file[at..part.span.start]);
+            at = part.span.end;
+            let place = new.iter().position(|one| one.part.key == part.key);
+            let Some(place) = place else {
+                if part.is_import || part.key.starts_with('#') || elsewhere.contains(part.key.as_str()) {
+                    out.push_str(&file[part.span.clone()]);
+                }
+                continue;
+            };
+            // What is new stands before what it stood before.
+            for (index, one) in new.iter().enumerate().take(place) {
+                if !parts.iter().any(|part| part.key == one.part.key) && written.insert(index) {
+                    out.push_str(&made[one.part.span.clone()]);
+                    out.push_str(if one.part.is_import { "\n" } else { "\n\n\n" });
+                }
+            }
+            written.insert(place);
+            out.push_str(&made[new[place].part.span.clone()]);
+        }
+        let rest = new.iter().enumerate().filter(|(index, one)| {
+            !written.contains(index) && !parts.iter().any(|part| part.key == one.part.key && has(&part.key))
+        });
+        for (_, one) in rest {
+            out.push_str("\n\n\n");
+            out.push_str(&made[one.part.span.clone()]);
+        }
+        out.push_str(&file[at..]);
+        out
+    }
+}
+
+/// The names that the rest of a file uses.
+fn names_beside<'t>(file: &'t str, parts: &[Part]) -> HashSet<&'t str> {
+    let source = Source::parse(file);
+    let mut names = HashSet::new();
+    let is_shown = |node: Node<'_>| parts.iter().any(|part| part.span.contains(&node.start_byte()));
+    for root in source.roots() {
+        each_node(root, &mut |node| {
+            if node.kind() == "identifier" && !is_shown(node) {
+                names.insert(&file[node.byte_range()]);
+            }
+        });
+    }
+    names
+}
+
+/// The statements of the top level, without what runs only when the file is the program.
+fn statements(text: &str) -> Vec<Statement<'_>> {
+    let source = Source::parse(text);
+    let mut found: Vec<Statement<'_>> = Vec::new();
+    // The start of comments that stand right above what follows.
+    let mut above: Option<Range<usize>> = None;
+    for root in source.roots() {
+        let mut cursor = root.walk();
+        for node in root.named_children(&mut cursor) {
+            let span = node.byte_range();
+            let is_close = |above: &Range<usize>| text[above.end..span.start].matches('\n').count() <= 1;
+            let is_beside = |last: &Statement<'_>| !text[last.part.span.end..span.start].contains('\n');
+            if node.kind() == "comment" {
+                if text[span.clone()].contains("warpsmith: workload") {
+                    let same =
+                        found.iter().filter(|one| one.part.key.starts_with(&launch_key(&text[span.clone()]))).count();
+                    let key = format!("{}{same}", launch_key(&text[span.clone()]));
+                    let part = Part { span, key, is_import: false };
+                    found.push(Statement { part, binds: HashSet::new(), names: HashSet::new() });
+                    above = None;
+                } else if let Some(last) = found.last_mut().filter(|last| is_beside(last)) {
+                    last.part.span.end = span.end;
+                } else {
+                    let start = above.take().filter(is_close).map_or(span.start, |above| above.start);
+                    above = Some(start..span.end);
+                }
+                continue;
+            }
+            let start = above.take().filter(is_close).map_or(span.start, |above| above.start);
+            if let Some(mut statement) = statement(node, text) {
+                statement.part.span.start = start;
+                found.push(statement);
+            }
+        }
+    }
+    found
+}
+
+/// `#k#` of `# warpsmith: workload entry=k[2] x=f16[16]`: the rest may be changed.
+fn launch_key(comment: &str) -> String {
+    let entry = comment.split_once("entry=").map_or("", |(_, rest)| rest);
+    format!("#{}#", entry.split(['[', ' ']).next().unwrap_or_default())
+}
+
+fn statement<'t>(node: Node<'_>, text: &'t str) -> Option<Statement<'t>> {
+    if node.kind() == "if_statement" && text[node.byte_range()].contains("__name__") {
+        return None;
+    }
+    let definition = if node.kind() == "decorated_definition" { field(node, "definition")? } else { node };
+    let names = identifiers(node, text);
+    let own = |node: Node<'_>| identifiers(node, text);
+    let (binds, key) = match definition.kind() {
+        "function_definition" | "class_definition" => {
+            let name = field(definition, "name")?;
+            (own(name), text[name.byte_range()].to_owned())
+        }
+        // `x = 1`, `x: int = 1`
+        "expression_statement" => match definition.named_child(0).and_then(|inner| field(inner, "left")) {
+            Some(left) if left.kind() == "identifier" => (own(left), text[left.byte_range()].to_owned()),
+            _ => (names.clone(), text[node.byte_range()].to_owned()),
+        },
+        // Of what is tested and called there too much is bound, never too little.
+        _ => (names.clone(), text[node.byte_range()].to_owned()),
+    };
+    let is_import =
+        matches!(definition.kind(), "import_statement" | "import_from_statement" | "future_import_statement");
+    let part = Part { span: node.byte_range(), key, is_import };
+    Some(Statement { part, binds, names })
+}
+
+fn identifiers<'t>(node: Node<'_>, text: &'t str) -> HashSet<&'t str> {
+    let mut found = HashSet::new();
+    each_node(node, &mut |node| {
+        if node.kind() == "identifier" {
+            found.insert(&text[node.byte_range()]);
+        }
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FILE: &str = r#"import os
+import torch
+import triton
+import triton.language as tl
+
+SECRET_PLACE = os.environ.get("PLACE")
+ROWS = 4  # at a time
+
+
+# Adds one.
+@triton.jit
+def add(x, n, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), ROWS)
+
+
+def upload(x):
+    return SECRET_PLACE, add_one(x)
+
+
+def add_one(x):
+    add[(1,)](x, x.numel(), BLOCK=16)
+    return x
+
+
+if __name__ == "__main__":
+    add_one(torch.ones(16))
+"#;
+
+    fn excerpt(sent: Sent) -> Excerpt {
+        Excerpt::of(FILE, "add_one", &["add".to_owned()], sent)
+    }
+
+    #[test]
+    fn only_what_the_kernel_and_its_launch_need_is_shown() {
+        let shown = excerpt(Sent::Kernel).text;
+        for part in
+            ["import triton\n", "ROWS = 4  # at a time", "# Adds one.\n@triton.jit\ndef add(", "def add_one(x):"]
+        {
+            assert!(shown.contains(part), "{part} in {shown}");
+        }
+        for part in ["SECRET_PLACE", "upload", "__main__", "import os"] {
+            assert!(!shown.contains(part), "{part} in {shown}");
+        }
+        assert_eq!(excerpt(Sent::File).text, FILE);
+    }
+
+    #[test]
+    fn what_is_not_changed_comes_back_as_it_was() {
+        let excerpt = excerpt(Sent::Kernel);
+        assert_eq!(excerpt.put_back(FILE, &excerpt.text), FILE);
+    }
+
+    #[test]
+    fn what_is_changed_new_or_gone_comes_back_in_its_place() {
+        let excerpt = excerpt(Sent::Kernel);
+        let made = "import math\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef helper(x):\n    return x\n\n\
+                    @triton.jit\ndef add(x, n, BLOCK: tl.constexpr):\n    tl.store(x, helper(4))\n\n\
+                    def add_one(x):\n    add[(2,)](x, x.numel(), BLOCK=8)\n    return x\n";
+        let file = excerpt.put_back(FILE, made);
+        for part in [
+            "import os\n",
+            "import math\nimport triton\n",
+            "add[(2,)]",
+            "tl.store(x, helper(4))",
+            "def upload(x):",
+            "__main__",
+        ] {
+            assert!(file.contains(part), "{part} in\n{file}");
+        }
+        assert!(!file.contains("ROWS"), "nothing needs it any more:\n{file}");
+        assert!(file.find("def helper") < file.find("def add("), "{file}");
+        assert_eq!(file.matches("def add(").count(), 1);
+    }
+
+    #[test]
+    fn what_others_need_stays() {
+        let file = FILE.replace("return SECRET_PLACE, add_one(x)", "return SECRET_PLACE, ROWS");
+        let excerpt = Excerpt::of(&file, "add_one", &["add".to_owned()], Sent::Kernel);
+        let made = excerpt.text.replace("ROWS = 4  # at a time\n", "").replace(", ROWS)", ", 4)");
+        assert!(excerpt.put_back(&file, &made).contains("ROWS = 4  # at a time"));
+    }
+
+    #[test]
+    fn a_comment_that_launches_the_kernel_is_shown() {
+        let file = "import triton\n# warpsmith: workload entry=k[2] x=f16[16] BLOCK=8\n@triton.jit\ndef k(x, BLOCK):\n    pass\n";
+        let shown = Excerpt::of(file, "k", &["k".to_owned()], Sent::Kernel);
+        assert!(shown.text.contains("entry=k[2]") && shown.text.contains("def k"), "{}", shown.text);
+        let made = shown.text.replace("BLOCK=8", "BLOCK=16");
+        let back = shown.put_back(file, &made);
+        assert!(back.contains("BLOCK=16") && !back.contains("BLOCK=8"), "{back}");
+    }
+}
