@@ -81,6 +81,8 @@ impl Owner {
             let last = self.last_run(&unit, &subject);
             actions.extend(place.optimize(&subject, readiness, last.as_ref()));
             actions.extend(last.map(|last| place.report(&last.run)));
+        } else if wanted(&lsp::CodeActionKind::RefactorRewrite, only) {
+            actions.extend(self.write_action(&place));
         }
         if wanted(&inspect::kind(), only) {
             actions.extend(self.inspect_actions(&place));
@@ -253,7 +255,7 @@ impl Place<'_> {
 }
 
 /// An action that runs a command.
-fn action(title: String, command: &str, argument: serde_json::Value) -> lsp::CodeAction {
+pub(super) fn action(title: String, command: &str, argument: serde_json::Value) -> lsp::CodeAction {
     let (command, arguments) = (command.to_owned(), Some(vec![argument]));
     lsp::CodeAction {
         title: title.clone(),

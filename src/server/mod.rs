@@ -53,6 +53,7 @@ mod target;
 mod to_lsp;
 mod tools;
 mod unit;
+mod write;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -26,7 +26,7 @@ use super::report::REPORT;
 use super::search::Teller;
 use super::survey::RESOURCES;
 use super::unit::Unit;
-use super::{offer, to_lsp};
+use super::{offer, to_lsp, write};
 use crate::evaluate::Devices;
 use crate::explore::{Offer, OptimizeError, Outcome, Request, Subject, Work, resumable};
 use crate::python::cache_folder;
@@ -351,7 +351,7 @@ impl Asked {
                 found.ok_or_else(|| missing("kernel", name))
             }
             (None, Some(name)) => {
-                let is_there = module.hosts.iter().any(|host| host.qualname == *name);
+                let is_there = module.hosts.iter().any(|host| host.qualname == *name) || write::is_writable(unit, name);
                 is_there.then(|| Subject::Function(name.clone())).ok_or_else(|| missing("function", name))
             }
             (None, None) => match module.kernels.as_slice() {

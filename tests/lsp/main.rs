@@ -17,6 +17,7 @@ mod interpreter;
 mod lifecycle;
 mod malformed;
 mod memory;
+mod models;
 mod names;
 mod notebooks;
 mod optimize;

@@ -23,6 +23,7 @@ fn tried(id: usize, speedup: Option<f64>) -> Tried {
         speedup,
         seconds: speedup.map(|_| 1.0),
         reason: None,
+        said: None,
     }
 }
 
