@@ -69,7 +69,7 @@ fn the_doctor_asks_through_the_proxy_of_the_environment() {
         "warpsmith.toml",
         "[model]\nname = 'm'\nbase-url = 'http://models.invalid/v1'\napi-key-env = 'PLANTED_KEY'\n",
     )]);
-    let ran = folder.run_with(&["doctor", "--model"], |command| {
+    let ran = folder.run_with(&["doctor", "--model", "--send"], |command| {
         command.env("http_proxy", format!("http://127.0.0.1:{port}")).env("PLANTED_KEY", KEY).env_remove("no_proxy");
         command.env("SSL_CERT_FILE", "/gone").env("SSL_CERT_DIR", "/gone");
     });
@@ -91,7 +91,7 @@ fn the_key_is_nowhere_after_a_refusal() {
             "[model]\nname = 'm'\nprovider = 'anthropic'\nbase-url = 'http://127.0.0.1:{port}'\nkey-command = ['/bin/sh', '-c', 'echo $PLANTED_KEY']\n"
         ),
     )]);
-    let ran = folder.run_with(&["doctor", "--model"], |command| {
+    let ran = folder.run_with(&["doctor", "--model", "--send"], |command| {
         command.env("PLANTED_KEY", KEY).env("WARPSMITH_LOG", "trace").env("no_proxy", "*");
     });
     let (first, rest) = thread.join().unwrap();
@@ -104,10 +104,26 @@ fn the_key_is_nowhere_after_a_refusal() {
     assert!(!String::from_utf8_lossy(&all).contains(&KEY[3..]));
 }
 
+/// Neither is a command of the settings run, nor anything sent, before somebody has agreed.
+#[test]
+fn the_doctor_asks_nobody_unless_the_user_agrees() {
+    let folder = Folder::new(&[(
+        "warpsmith.toml",
+        "[model]\nname = 'm\\u001b[2K'\nbase-url = 'http://127.0.0.1:9'\nkey-command = ['/bin/sh', '-c', 'touch ran']\n"
+            .replace('\'', "\"")
+            .as_str(),
+    )]);
+    let ran = folder.run(&["doctor", "--model"]);
+    assert!(ran.code == 1 && ran.out.contains("nothing was sent, since you did not agree"), "{}", ran.out);
+    assert!(ran.err.contains("http://127.0.0.1:9") && ran.err.contains("touch ran"), "{}", ran.err);
+    assert!(!ran.err.contains('\u{1b}'), "{:?}", ran.err);
+    assert!(!folder.path().join("ran").exists());
+}
+
 #[test]
 fn a_machine_without_certificates_is_told_so() {
     let folder = Folder::new(&[("warpsmith.toml", "[model]\nname = 'm'\nbase-url = 'https://models.invalid/v1'\n")]);
-    let ran = folder.run_with(&["doctor", "--model"], |command| {
+    let ran = folder.run_with(&["doctor", "--model", "--send"], |command| {
         command.env("SSL_CERT_FILE", "/gone").env("SSL_CERT_DIR", "/gone");
     });
     assert!(ran.code == 1 && ran.out.contains("`ca-certificates`"), "{}", ran.out);
@@ -119,8 +135,9 @@ fn processes_share_the_budget_of_a_day() {
     let settings = "[model]\nprovider = 'scripted'\nscript = 'replies.toml'\n[model.budget]\nday-tokens = 410\n";
     let reply = "[[reply]]\ntext = 'ready'\ninput = 7\noutput = 3\ndelay = 0.3\n";
     let folder = Folder::new(&[("warpsmith.toml", settings), ("replies.toml", reply)]);
-    let start =
-        |_| folder.command(&["doctor", "--model"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let start = |_| {
+        folder.command(&["doctor", "--model", "--send"]).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+    };
     let children: Vec<Child> = (0..6).map(start).collect();
     let outputs =
         children.into_iter().map(|child| String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap());
@@ -137,10 +154,10 @@ fn a_scripted_model_needs_no_network() {
         ("warpsmith.toml", "[model]\nprovider = 'scripted'\nscript = 'replies.toml'\n[model.prices]\noutput = 1000\n"),
         ("replies.toml", "[[reply]]\ntext = 'ready'\ninput = 7\noutput = 3\n"),
     ]);
-    let ran = folder.run(&["doctor", "--model"]);
+    let ran = folder.run(&["doctor", "--model", "--send"]);
     assert!(ran.code == 0 && ran.out.contains("with 10 tokens for $0.0030"), "{}", ran.out);
     folder.write("warpsmith.toml", b"[model]\nprovider = 'scripted'\nscript = 'gone.toml'\n");
-    let ran = folder.run(&["doctor", "--model"]);
+    let ran = folder.run(&["doctor", "--model", "--send"]);
     assert!(ran.code == 1 && ran.out.contains("gone.toml, the `model.script`, cannot be read"), "{}", ran.out);
     folder.write("warpsmith.toml", b"[model]\nprovider = 'gemini'\n");
     let ran = folder.run(&["doctor"]);

@@ -11,7 +11,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::optimize::{Terminal, seconds};
-use crate::explore::{self, Report, Request, Subject, Work};
+use crate::explore::{self, Report, Request, Subject, Tried, Work};
 use crate::python::environment::Environment;
 use crate::settings;
 
@@ -99,14 +99,14 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let mut tasks = Vec::new();
     for file in &files {
         let task = one(file, args, &terminal)?;
+        if explore::Observer::cancelled(&terminal) {
+            break;
+        }
         if !args.json {
             writeln!(out, "{}", line(&task))?;
             out.flush()?;
         }
         tasks.push(task);
-        if explore::Observer::cancelled(&terminal) {
-            break;
-        }
     }
     let summary = summary(&tasks);
     if args.json {
@@ -170,8 +170,15 @@ fn one(file: &Path, args: &KernelBench, terminal: &Terminal) -> anyhow::Result<T
         Ok(outcome) => outcome,
         Err(error) => return Ok(Task { name, failed: Some(error.to_string()), ..Task::default() }),
     };
-    let report = Report::of(&request.workspace, &outcome.run)?;
-    let right = report.candidates.iter().filter_map(|tried| tried.speedup);
+    let report = match Report::of(&request.workspace, &outcome.run) {
+        Ok(report) => report,
+        Err(error) => return Ok(Task { name, failed: Some(error.to_string()), ..Task::default() }),
+    };
+    // What was found wrong when it was looked at closely is not right.
+    let is_refused = |tried: &&Tried| {
+        report.confirmations.iter().any(|confirmed| confirmed.refused.is_some() && confirmed.change == tried.change)
+    };
+    let right = report.candidates.iter().filter(|tried| !is_refused(tried)).filter_map(|tried| tried.speedup);
     let fastest = right.fold(None, |best: Option<f64>, one| Some(best.map_or(one, |best| best.max(one))));
     let offered = outcome.offer.as_ref().map(|offer| &offer.speedup);
     Ok(Task {

@@ -15,6 +15,7 @@ mod record;
 mod report;
 mod resources;
 mod rules;
+mod sending;
 mod skills;
 mod stopping;
 mod verify;

@@ -1,7 +1,7 @@
 //! `warpsmith optimize FILE`: search for a faster kernel and show or apply it.
 
 use std::fs;
-use std::io::{self, IsTerminal, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use serde_json::json;
 use similar::TextDiff;
 
 use super::FOUND;
+use super::sending::agreed;
 use super::stopping::stopping;
 use crate::explore::{self, Observer, Offer, Outcome, Progress, Request, Speedup, Subject, Work};
 use crate::python::environment::Environment;
@@ -182,20 +183,7 @@ impl Observer for Terminal {
     }
 
     fn may_send(&self, question: &str) -> bool {
-        if self.sends {
-            return true;
-        }
-        if !io::stdin().is_terminal() {
-            self.bar
-                .suspend(|| eprintln!("{question}\nNothing is sent: to agree, run it in a terminal, or with --send."));
-            return false;
-        }
-        self.bar.suspend(|| {
-            eprint!("{question} [y/N] ");
-            let mut answer = String::new();
-            let _ = io::stdin().read_line(&mut answer);
-            matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
-        })
+        self.bar.suspend(|| agreed(question, self.sends))
     }
 }
 

@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use history::{Past, State, history};
 pub use journal::{JournalError, runs};
-pub use operators::{delete_transcripts, transcript_path};
+pub use operators::{delete_transcripts, recipient, transcript_path, way_to_key};
 pub use report::{AskedOf, CallTimes, Changed, Confirmation, Detail, ModelCosts, Refusal, Report, Tried};
 pub use resume::resumable;
 pub use speedup::{CallSpeedup, Speedup};

@@ -120,6 +120,9 @@ impl Run<'_> {
                 Entry::Came(came) if open.remove(&came.id) => {
                     self.remember(&came);
                     search.finish(came.id, came.fate);
+                    if matches!(came.refused, Some((Reason::Screen, _))) {
+                        search.tree.close(came.id);
+                    }
                     search.measured(came.id, came.calls);
                 }
                 Entry::GivenUp { id } if open.remove(&id) => search.forget(id),

@@ -154,6 +154,15 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
     run.go(earlier)
 }
 
+/// Stops whoever is asked, however a search ends.
+struct StopAtEnd(Arc<Operators>);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
 /// Waits until no earlier search measures on the same devices. Without a queue nobody waits.
 pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
     let command = &request.settings.evaluator.command;
@@ -291,7 +300,7 @@ impl Run<'_> {
         let (sender, news) = channel();
         let is_over = &AtomicBool::new(false);
         std::thread::scope(|scope| {
-            let _ends = SetAtEnd(is_over);
+            let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| StopAtEnd(asking.operators())));
             self.tell("exploring".to_owned());
             let (mut flying, mut is_ahead) = (0, false);
             let counted = self.count(scope, original, is_over)?;
@@ -311,7 +320,7 @@ impl Run<'_> {
                     scope.spawn(move || bench.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed)));
                 }
                 let asked = self.asking.as_ref().map_or(0, |asking| asking.flying);
-                if self.is_late || !self.goes_on(0) {
+                if self.is_late || flying == 0 && !self.goes_on(0) {
                     self.stop_asking();
                 } else if !waits
                     && self.goes_on(flying + asked)
@@ -394,11 +403,12 @@ impl Run<'_> {
         }
         let choice = if self.chooses() { search.choose() } else { None };
         // Where nobody knows anything else, a choice may still be made of what there is.
-        let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose())?;
-        self.note(&Entry::Made(search.made(proposal.id)));
+        let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose());
         if let Some(asking) = &mut self.asking {
-            asking.skilled(&proposal.text);
+            asking.skilled(proposal.as_ref().map(|proposal| proposal.text.as_str()));
         }
+        let proposal = proposal?;
+        self.note(&Entry::Made(search.made(proposal.id)));
         Some(proposal)
     }
 

@@ -55,6 +55,8 @@ pub(super) struct Node {
     spent: Vec<Step>,
     /// Steps that models are asked for.
     asked: Vec<Step>,
+    /// Whether nobody goes on from it.
+    closed: bool,
 }
 
 /// Who makes a step.
@@ -89,7 +91,8 @@ pub(super) fn reward(fate: Fate, settings: &SearchSettings) -> f64 {
 impl Node {
     fn new(parent: Id, step: Step) -> Self {
         let (children, spent, asked) = Default::default();
-        Self { parent, step, children, fate: None, visits: 0, total: 0.0, greatest: 0.0, pending: 0, spent, asked }
+        let (visits, pending, total, greatest, fate, closed) = Default::default();
+        Self { parent, step, children, fate, visits, total, greatest, pending, spent, asked, closed }
     }
 
     /// How fast it is, if it is right.
@@ -150,7 +153,7 @@ impl Tree {
     /// Whether such a step may be made from a node.
     fn is_open(&self, at: Id, step: Step, by: By) -> bool {
         let node = &self.nodes[at];
-        if by == By::Skills && node.spent.contains(&step) || at != ROOT && node.fate.is_none() {
+        if node.closed || by == By::Skills && node.spent.contains(&step) || at != ROOT && node.fate.is_none() {
             return false;
         }
         match step {
@@ -211,6 +214,11 @@ impl Tree {
         let best = children.iter().map(|&child| self.value(child)).fold(0.0, f64::max);
         let weight = self.settings.exploration * self.settings.expansion;
         Some(best + weight * (self.visits(at).ln() / (count * count) as f64).sqrt())
+    }
+
+    /// Nobody goes on from a node: its text is nothing to build upon.
+    pub(super) fn close(&mut self, id: Id) {
+        self.nodes[id].closed = true;
     }
 
     /// Takes note that a model is asked for a step: as long as it thinks, the place counts like one that is being judged.
@@ -423,6 +431,10 @@ mod tests {
         tree.answered(first, Step::Small);
         tree.answered(first, Step::Small);
         assert!((tree.value(first) - before).abs() < 1e-12 && tree.is_open(first, Step::Small, By::Model));
+        let screened = add(&mut tree, first, Step::Small, Fate::Uncompiled);
+        assert!(tree.is_alive(screened, By::Model));
+        tree.close(screened);
+        assert!(!tree.is_alive(screened, By::Model), "nobody builds upon what was screened out");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Kernels that Triton refused, and kernels that it took: what rules are learned from, and what they must not flag.
 
+use std::collections::HashMap;
+
 use rusqlite::{Connection, Row, params};
 
 use super::texts::{self, LONGEST};
@@ -124,6 +126,35 @@ impl Store {
         query().map_err(|error| self.error(error))
     }
 
+    /// How many failures of each kind there were when rules were looked for in them, for a release.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn looked_at(&self, triton: &str) -> Result<HashMap<String, u64>, StoreError> {
+        let query = || {
+            let columns = "SELECT signature, failures FROM looked_at WHERE triton = ?1";
+            let mut statement = self.connection.prepare(columns)?;
+            let rows = statement.query_map([triton], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect::<rusqlite::Result<HashMap<String, u64>>>()
+        };
+        query().map_err(|error| self.error(error))
+    }
+
+    /// Keeps that rules were looked for in these kinds of failures.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn look_at(&mut self, triton: &str, signatures: &[(String, u64)]) -> Result<(), StoreError> {
+        self.transaction(|transaction| {
+            let keep = "INSERT OR REPLACE INTO looked_at (triton, signature, failures) VALUES (?1, ?2, ?3)";
+            let mut statement = transaction.prepare(keep)?;
+            for (signature, failures) in signatures {
+                statement.execute(params![triton, signature, failures])?;
+            }
+            Ok(())
+        })
+    }
+
     /// Forgets all kernels, refused and taken. Returns how many that were.
     ///
     /// # Errors
@@ -132,6 +163,7 @@ impl Store {
         let count = self.transaction(|transaction| {
             let count =
                 transaction.execute("DELETE FROM failures", [])? + transaction.execute("DELETE FROM accepted", [])?;
+            transaction.execute("DELETE FROM looked_at", [])?;
             texts::sweep(transaction)?;
             Ok(count)
         })?;
@@ -289,6 +321,11 @@ mod tests {
         store.each_failure(Some("NameError: name … is not defined"), &mut |_| of_signature += 1).unwrap();
         store.each_failure(Some("TypeError"), &mut |_| of_signature += 100).unwrap();
         assert_eq!(of_signature, 3);
+        let kind = "NameError: name … is not defined".to_owned();
+        store.look_at("3.6.0", &[(kind.clone(), 2)]).unwrap();
+        store.look_at("3.6.0", &[(kind.clone(), 3)]).unwrap();
+        assert_eq!(store.looked_at("3.6.0").unwrap(), HashMap::from([(kind, 3)]));
+        assert!(store.looked_at("3.9.0").unwrap().is_empty());
         let long = Failure { text: "x".repeat(LONGEST + 1), ..failure(4) };
         assert_eq!(store.keep_failures(&[long]).unwrap(), 0);
     }

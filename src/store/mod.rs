@@ -170,6 +170,13 @@ const MIGRATIONS: &[&str] = &[
         key BLOB PRIMARY KEY,
         given INTEGER NOT NULL -- milliseconds since 1970
     ) WITHOUT ROWID;
+    -- Kinds of failures that rules were looked for in, and how many there were then.
+    CREATE TABLE looked_at (
+        triton TEXT NOT NULL,
+        signature TEXT NOT NULL,
+        failures INTEGER NOT NULL,
+        PRIMARY KEY (triton, signature)
+    ) WITHOUT ROWID;
 ",
 ];
 

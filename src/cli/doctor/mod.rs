@@ -23,6 +23,9 @@ pub(super) struct Args {
     /// Make one small call to the language model of the settings
     #[arg(long)]
     model: bool,
+    /// Agree, without being asked, to that call
+    #[arg(long, requires = "model")]
+    send: bool,
     /// Start `evaluator.command` of the settings and ask what it leads to
     #[arg(long)]
     evaluator: bool,
@@ -44,7 +47,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let mut facts = Facts::gather(&loaded, &folder);
     facts.broken_settings = broken;
     if args.model {
-        facts.model.answer = Some(model::ask(&loaded.settings.model, &state_folder()));
+        facts.model.answer = Some(model::ask(&loaded.settings.model, args.send, &state_folder()));
     }
     if let (true, Some(found)) = (args.evaluator, &mut facts.evaluator) {
         found.answer = Some(evaluator::ask(&loaded.settings.evaluator.elsewhere()));

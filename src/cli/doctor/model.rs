@@ -6,7 +6,9 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use super::super::sending::agreed;
 use crate::explore::llm::{Account, Client, Model, ModelError, Request, Watcher, is_here};
+use crate::explore::{recipient, way_to_key};
 use crate::settings::{ModelPrices, ModelSettings, ModelTimeouts, Provider};
 
 /// So long is waited, in seconds, unless the settings say less. A model that is loaded first takes its time.
@@ -81,7 +83,13 @@ fn without_credentials(address: &str) -> String {
 }
 
 /// Makes one small call. `folder` has the user's store, whose budget for the day it counts against.
-pub(super) fn ask(settings: &ModelSettings, folder: &Path) -> Answer {
+///
+/// A repository's own settings may name a command, or lead a key elsewhere: the user is asked first.
+pub(super) fn ask(settings: &ModelSettings, sends: bool, folder: &Path) -> Answer {
+    let is_sent = settings.provider != Provider::Scripted && settings.base_url.is_some();
+    if is_sent && !agreed(&format!("Ask {}?{}", recipient(settings), way_to_key(settings)), sends) {
+        return Answer { good: false, detail: "nothing was sent, since you did not agree to it".to_owned() };
+    }
     match try_ask(settings, folder) {
         Ok(detail) => Answer { good: true, detail },
         Err(error) => Answer { good: false, detail: error.to_string() },
@@ -186,7 +194,7 @@ mod tests {
 
     fn ask_safely(settings: &ModelSettings) -> Answer {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        ask(settings, tempfile::tempdir().unwrap().path())
+        ask(settings, true, tempfile::tempdir().unwrap().path())
     }
 
     #[test]

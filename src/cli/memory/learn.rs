@@ -50,7 +50,9 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let target = Target::of(oracle.release().parse()?);
     let (failures, mut sound) = (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
     let count = failures.len();
-    let (failures, known) = stored::unexplained(&oracle, &store.memory()?, failures, target);
+    let looked_at = store.looked_at(oracle.release())?;
+    let found = stored::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
+    let stored::Unexplained { failures, signatures, left, known } = found;
     sound.extend(compiling(&oracle, &failures, target, args.seed));
     let lessons = learn(&oracle, &failures, &sound, target, args.seed);
     let mut found = merged(&oracle, lessons.learned, &failures, target);
@@ -68,6 +70,7 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
     let rules = stored::undisproved(store, oracle.release(), target, rules)?;
     let codes = store.add_rules(&rules)?;
+    store.look_at(oracle.release(), &signatures)?;
     for (rule, code) in rules.iter().zip(&codes) {
         writeln!(out, "{code}  {}", rule.plain_sentence())?;
     }
@@ -77,6 +80,9 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
             "Nothing new was learned from {count} kernels that Triton refused. Of {known} it is known why; a rule takes three \
              others that are alike."
         )?;
+    }
+    if left > 0 {
+        writeln!(out, "Kernels that fail in {left} other ways have their turn when it is run again.")?;
     }
     Ok(ExitCode::SUCCESS)
 }

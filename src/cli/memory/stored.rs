@@ -1,6 +1,6 @@
 //! What the store holds for learning: so much of it as is compared, however much there is.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use crate::adapt::{self, Oracle, Parsed, Program, Signature};
 use crate::api::Target;
@@ -12,8 +12,8 @@ use crate::syntax::Span;
 const SIGNATURES: usize = 500;
 /// Of each of them so many failures, the newest.
 const EACH: usize = 20;
-/// At once so many signatures are learned from; the others have their turn once these are known.
-const AT_ONCE: usize = 40;
+/// At once so many signatures are learned from; the others have their turn the next time.
+const AT_ONCE: usize = 20;
 /// So many kernels that compile are compared at each step, the newest; a rule must let all of them pass in the end.
 const SOUND: usize = 2_000;
 
@@ -52,23 +52,57 @@ pub(super) fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreEr
     Ok(found)
 }
 
-/// The failures that no proven rule flags, of the signatures of which there are most, and how many some rule flags.
+/// What there is to learn from.
+pub(super) struct Unexplained {
+    /// The failures, of some signatures.
+    pub(super) failures: Vec<adapt::Failure>,
+    /// These signatures, with how many failures are compared of each.
+    pub(super) signatures: Vec<(String, u64)>,
+    /// How many signatures have their turn the next time.
+    pub(super) left: usize,
+    /// How many failures a proven rule flags.
+    pub(super) known: usize,
+}
+
+/// The failures that no proven rule flags, of the signatures of which there are most; those that were looked at before, when there were as
+/// many, come last.
 pub(super) fn unexplained(
     oracle: &Oracle,
     memory: &Memory,
     failures: Vec<adapt::Failure>,
     target: Target,
-) -> (Vec<adapt::Failure>, usize) {
+    looked_at: &HashMap<String, u64>,
+) -> Unexplained {
     let explained =
         oracle.share(&failures, |_, failure| Parsed::new(&failure.program.text).is_refused_by(memory, target));
-    let count = explained.iter().filter(|is_explained| **is_explained).count();
+    let known = explained.iter().filter(|is_explained| **is_explained).count();
     let mut by_signature: BTreeMap<Signature, Vec<adapt::Failure>> = BTreeMap::new();
     for (failure, _) in failures.into_iter().zip(explained).filter(|(_, is_explained)| !is_explained) {
         by_signature.entry(Signature::of(&failure.failing)).or_default().push(failure);
     }
-    let mut groups: Vec<Vec<adapt::Failure>> = by_signature.into_values().collect();
-    groups.sort_by_key(|group| std::cmp::Reverse(group.len()));
-    (groups.into_iter().take(AT_ONCE).flatten().collect(), count)
+    let named = |signature: &Signature| format!("{}: {}", signature.kind, signature.template);
+    let groups = by_signature.into_iter().map(|(signature, group)| (named(&signature), group)).collect();
+    let (taken, left) = turns(groups, looked_at, |group| group.len() as u64, AT_ONCE);
+    let signatures = taken.iter().map(|(name, group)| (name.clone(), group.len() as u64)).collect();
+    let failures = taken.into_iter().flat_map(|(_, group)| group).collect();
+    Unexplained { failures, signatures, left, known }
+}
+
+/// Whose turn it is, the largest first, and how many new ones have theirs the next time: those of which there are no more than when they
+/// were looked at come last.
+fn turns<T>(
+    groups: Vec<(String, T)>,
+    looked_at: &HashMap<String, u64>,
+    size: impl Fn(&T) -> u64,
+    count: usize,
+) -> (Vec<(String, T)>, usize) {
+    let is_new = |(name, group): &(String, T)| looked_at.get(name).is_none_or(|then| *then < size(group));
+    let (mut new, mut old): (Vec<_>, Vec<_>) = groups.into_iter().partition(is_new);
+    let left = new.len().saturating_sub(count);
+    for groups in [&mut new, &mut old] {
+        groups.sort_by_key(|(_, group)| std::cmp::Reverse(size(group)));
+    }
+    (new.into_iter().chain(old).take(count).collect(), left)
 }
 
 /// The rules that flag none of all the kernels that compile.
@@ -132,5 +166,19 @@ mod tests {
         assert_eq!(texts.len(), EACH + 1);
         let newest = format!("# {}\n", 4 * EACH - 2);
         assert!(texts.contains(&newest.as_str()) && texts.contains(&"# 1000\n") && !texts.contains(&"# 0\n"));
+    }
+
+    #[test]
+    fn what_was_looked_at_comes_last_unless_there_is_more_of_it() {
+        let groups = |counts: &[(&str, u64)]| -> Vec<(String, u64)> {
+            counts.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect()
+        };
+        let all = groups(&[("a", 9), ("b", 7), ("c", 5), ("d", 3)]);
+        let none = HashMap::new();
+        assert_eq!(turns(all.clone(), &none, |count| *count, 2), (groups(&[("a", 9), ("b", 7)]), 2));
+        let before = HashMap::from([("a".to_owned(), 9), ("b".to_owned(), 7)]);
+        assert_eq!(turns(all.clone(), &before, |count| *count, 3), (groups(&[("c", 5), ("d", 3), ("a", 9)]), 0));
+        let fewer = HashMap::from([("a".to_owned(), 8), ("b".to_owned(), 7)]);
+        assert_eq!(turns(all, &fewer, |count| *count, 1), (groups(&[("a", 9)]), 2));
     }
 }

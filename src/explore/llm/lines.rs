@@ -28,7 +28,7 @@ pub(super) fn bare_return(text: &str) -> Option<usize> {
 }
 
 /// A text on one line of at most `most` characters, without what is not seen.
-pub(super) fn one_line(text: &str, most: usize) -> String {
+pub(in crate::explore) fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut left = most;
     for word in text.split_whitespace() {

@@ -14,7 +14,7 @@ mod client;
 mod error;
 mod http;
 mod key;
-mod lines;
+pub(in crate::explore) mod lines;
 mod openai;
 mod price;
 pub(crate) mod prompt;

@@ -28,6 +28,10 @@ pub(super) fn skeleton(text: &str) -> String {
 fn locals<'t>(statement: Node<'_>, text: &'t str) -> Vec<&'t str> {
     let mut bound = Vec::new();
     let mut parameters = Vec::new();
+    let definition = field(statement, "definition").unwrap_or(statement);
+    if !matches!(definition.kind(), "function_definition" | "class_definition") {
+        return bound;
+    }
     each_node(statement, &mut |node| {
         let target = match node.kind() {
             "assignment" | "augmented_assignment" | "for_statement" | "for_in_clause" => field(node, "left"),
@@ -41,7 +45,7 @@ fn locals<'t>(statement: Node<'_>, text: &'t str) -> Vec<&'t str> {
             }
             _ => None,
         };
-        let Some(target) = target.filter(|_| is_within_function(node)) else { return };
+        let Some(target) = target else { return };
         if target.kind() == "identifier" {
             bound.push(&text[target.byte_range()]);
         } else if matches!(target.kind(), "pattern_list" | "tuple_pattern") {
@@ -52,10 +56,6 @@ fn locals<'t>(statement: Node<'_>, text: &'t str) -> Vec<&'t str> {
     });
     bound.retain(|name| !parameters.contains(name));
     bound
-}
-
-fn is_within_function(node: Node<'_>) -> bool {
-    std::iter::successors(node.parent(), Node::parent).any(|above| above.kind() == "function_definition")
 }
 
 fn write<'t>(node: Node<'_>, text: &'t str, locals: &[&'t str], names: &mut HashMap<&'t str, usize>, out: &mut String) {

@@ -1,7 +1,10 @@
 //! One question to a model, until it is answered by a candidate.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
+use super::excerpt::definition;
+use super::secrets::secret;
 use super::{Answer, Came, Operators, Question, name};
 use crate::explore::llm::prompt::{Context, Operator};
 use crate::explore::llm::reply::{ReplyError, diagnosis, small_step, whole_file};
@@ -24,6 +27,8 @@ impl Watcher for Wanted<'_> {
 
 impl Operators {
     /// Asks, and asks again with what is wrong with a reply that cannot be used. Blocks for as long as the model takes.
+    ///
+    /// Whoever waits for an answer gets one, whatever becomes of the thread.
     pub(in crate::explore) fn ask(&self, question: &Question) -> Answer {
         // Models and temperatures in turns, each model at each temperature.
         let turn = self.asked.fetch_add(1, Ordering::Relaxed);
@@ -31,7 +36,9 @@ impl Operators {
         let temperatures = &self.settings.temperatures;
         let temperature = temperatures.get((turn / self.models.len()) % temperatures.len().max(1)).copied();
         let mut replies = 0;
-        let came = self.converse(question, model, temperature, &mut replies);
+        let came = catch_unwind(AssertUnwindSafe(|| self.converse(question, model, temperature, &mut replies)));
+        let fault = || Came::Failed("asking broke off: this is a fault of warpsmith's".to_owned(), true);
+        let came = came.unwrap_or_else(|_| fault());
         let Question { operator, at, step, base, .. } = *question;
         Answer { operator, at, step, base, model: model.name().to_owned(), replies, came }
     }
@@ -41,6 +48,9 @@ impl Operators {
             Ok(prompt) => prompt,
             Err(error) => return Came::Failed(error.to_string(), true),
         };
+        if let Some((_, what)) = secret(&prompt.user) {
+            return Came::Failed(format!("what would be sent has what looks like {what}"), true);
+        }
         let first = Request::of(prompt.system, prompt.user);
         let mut request = Request { temperature, ..first };
         let version = self.templates.version();
@@ -59,7 +69,8 @@ impl Operators {
             self.transcript.note(about, &request, Ok(&reply));
             let why = match question.candidate(&reply) {
                 Ok(text) => {
-                    let objections = screen(&question.text, &text);
+                    // Against what the user has: what an earlier candidate was refused for is no habit.
+                    let objections = screen(&question.users, &text);
                     return Came::Candidate { text, said: diagnosis(&reply.text), objections };
                 }
                 Err(why) => why,
@@ -128,6 +139,12 @@ impl Question {
         let text = self.excerpt.put_back(&self.text, &made);
         if normal_form(&text) == normal_form(&self.text) {
             return Err("it changes nothing".to_owned());
+        }
+        for (kernel, who) in &self.shared {
+            let form = |text: &str| definition(text, kernel).map(normal_form);
+            if form(&text) != form(&self.users) {
+                return Err(format!("`{kernel}` must stay as it is, since {who} uses it, too; write another kernel"));
+            }
         }
         Ok(text)
     }

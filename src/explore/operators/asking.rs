@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::excerpt::Excerpt;
+use super::secrets::without_folders;
 use super::{Answer, Came, Operators, Question, file_name, name, skeleton};
 use crate::api::Target as Triton;
 use crate::evaluate::{Reason, title};
@@ -34,6 +34,8 @@ pub(in crate::explore) struct Asking {
     failed: usize,
     /// Replies in a row of which nothing came.
     fruitless: u32,
+    /// Whether no skill knows what to try.
+    alone: bool,
     /// Candidates to be mended, with what is wrong with them.
     broken: VecDeque<(Id, String)>,
     /// What candidates look like without their names.
@@ -45,9 +47,9 @@ pub(in crate::explore) struct Asking {
 impl Asking {
     pub(in crate::explore) fn new(operators: Operators, original: &str) -> Self {
         let seen = HashSet::from([skeleton(original)]);
-        let (broken, over) = Default::default();
+        let (broken, over, alone) = Default::default();
         let (flying, asked, skilled, failed, fruitless) = Default::default();
-        Self { operators: Arc::new(operators), flying, asked, skilled, failed, fruitless, broken, seen, over }
+        Self { operators: Arc::new(operators), flying, asked, skilled, failed, fruitless, alone, broken, seen, over }
     }
 
     pub(in crate::explore) fn operators(&self) -> Arc<Operators> {
@@ -59,10 +61,13 @@ impl Asking {
         self.operators.settings.share < 1.0 || self.over.is_some()
     }
 
-    /// Takes note of a candidate of a skill.
-    pub(in crate::explore) fn skilled(&mut self, text: &str) {
-        self.skilled += 1;
-        self.seen.insert(skeleton(text));
+    /// Takes note of a candidate of a skill, or that none knows one.
+    pub(in crate::explore) fn skilled(&mut self, text: Option<&str>) {
+        self.alone = text.is_none();
+        if let Some(text) = text {
+            self.skilled += 1;
+            self.seen.insert(skeleton(text));
+        }
     }
 
     /// Whether a question may be asked now.
@@ -70,7 +75,8 @@ impl Asking {
         let Self { operators, flying, asked, skilled, over, .. } = self;
         let settings = &operators.settings;
         let is_within_share = *asked as f64 <= settings.share * (asked + skilled) as f64;
-        over.is_none() && *flying < settings.limits.parallel && (!self.broken.is_empty() || is_within_share)
+        let is_due = !self.broken.is_empty() || self.alone || is_within_share;
+        over.is_none() && *flying < settings.limits.parallel && is_due
     }
 
     /// Where a candidate is mended, or a step taken.
@@ -106,7 +112,7 @@ impl Run<'_> {
         let environment = self.bench.environment();
         let (entry, kernels) = (self.target.workloads[0].entry.clone(), self.target.kernels.clone());
         let needed = self.target.needed();
-        let shown = |text: &str| Excerpt::of(text, &entry, &needed, operators.settings.send);
+        let shown = |text: &str| operators.shown(text, &entry, &needed);
         let excerpt = shown(&text);
         let (pool, branch) = match step {
             Step::Large => (search.pooled(at, |text| shown(text).text), Vec::new()),
@@ -124,7 +130,9 @@ impl Run<'_> {
             step,
             base,
             excerpt,
+            users: self.request.text.clone(),
             original: shown(&self.request.text).text,
+            shared: self.target.shared.clone().into_iter().collect(),
             file_name: file_name(&self.request.file),
             workload: self
                 .target
@@ -160,7 +168,7 @@ impl Run<'_> {
     fn outcome_of(&self, search: &Search<'_>, id: Id) -> String {
         let seen = self.report.candidates.iter().rev().find(|tried| tried.id == id);
         let evidence = seen.and_then(|tried| tried.reason.as_deref()).unwrap_or_default();
-        let evidence: String = evidence.chars().take(EVIDENCE).collect();
+        let evidence: String = without_folders(evidence).chars().take(EVIDENCE).collect();
         match search.tree.node(id).fate {
             Some(Fate::Right(speedup)) => format!("right, {speedup:.2}× as fast as the original"),
             Some(Fate::Wrong) => format!("wrong. {evidence}"),
@@ -193,9 +201,20 @@ impl Run<'_> {
         search.answered(at, step);
         let Some(asking) = &mut self.asking else { return };
         asking.flying -= 1;
+        let refusing: Vec<String> = match &came {
+            Came::Candidate { objections, .. } => {
+                objections.iter().filter(|one| one.refuses).map(|one| one.text.clone()).collect()
+            }
+            _ => Vec::new(),
+        };
         let (outcome, said) = match &came {
-            Came::Cancelled => return,
-            Came::Candidate { text, said, .. } if !asking.seen.insert(skeleton(text)) => {
+            Came::Cancelled => {
+                // Nobody has stopped it but who ends the search.
+                asking.over.get_or_insert_with(|| "it was stopped".to_owned());
+                return;
+            }
+            // What is refused may be nested so deeply that looking at it takes for ever.
+            Came::Candidate { text, said, .. } if refusing.is_empty() && !asking.seen.insert(skeleton(text)) => {
                 ("like an earlier one".to_owned(), said.clone())
             }
             Came::Candidate { said, .. } => ("a candidate".to_owned(), said.clone()),
@@ -212,7 +231,7 @@ impl Run<'_> {
             }
             _ => None,
         };
-        asking.fruitless = if proposal.is_some() { 0 } else { asking.fruitless + replies };
+        asking.fruitless = if proposal.is_some() && refusing.is_empty() { 0 } else { asking.fruitless + replies };
         if asking.fruitless >= FRUITLESS && asking.over.is_none() {
             asking.over = Some(format!("nothing came of its last {} replies", asking.fruitless));
         }
@@ -221,9 +240,6 @@ impl Run<'_> {
         self.note(&Entry::Asked(Asked { seconds, operator, model, replies, outcome, said, id }));
         let Some(proposal) = proposal else { return };
         self.note(&Entry::Made(search.made(proposal.id)));
-        let Came::Candidate { objections, .. } = came else { return };
-        let refusing: Vec<String> =
-            objections.iter().filter(|objection| objection.refuses).map(|objection| objection.text.clone()).collect();
         if refusing.is_empty() {
             return self.again.push_back(proposal);
         }
@@ -231,14 +247,16 @@ impl Run<'_> {
         self.refused.entry(Reason::Screen).or_insert((0, evidence.clone())).0 += 1;
         self.screened += 1;
         self.came(proposal.id, Fate::Uncompiled, Some((Reason::Screen, evidence)), &[], false);
+        self.in_vain += 1;
         search.finish(proposal.id, Fate::Uncompiled);
+        search.tree.close(proposal.id);
     }
 
     /// A model may mend what it wrote and what does not compile.
     pub(in crate::explore) fn may_be_mended(&mut self, search: &Search<'_>, id: Id, evidence: &str) {
         let Some(asking) = &mut self.asking else { return };
         if search.is_by_model(id) && search.repairs(id) < asking.operators.settings.repairs {
-            asking.broken.push_back((id, evidence.chars().take(EVIDENCE).collect()));
+            asking.broken.push_back((id, without_folders(evidence).chars().take(EVIDENCE).collect()));
         }
     }
 

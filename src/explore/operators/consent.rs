@@ -2,10 +2,14 @@
 
 use super::excerpt::Excerpt;
 use super::secrets::{is_ignored, secret};
+use crate::explore::llm::lines::one_line;
 use crate::explore::{Observer, Request};
 use crate::python::state_folder;
 use crate::settings::{ModelSettings, Provider, Sent};
 use crate::store::Store;
+
+/// Characters of a name, an address or a command in a question.
+const LONGEST: usize = 200;
 
 /// Asks the user once for each workspace, provider, model, way to the key and amount that is sent.
 ///
@@ -13,7 +17,7 @@ use crate::store::Store;
 /// Why no model is asked, in words.
 pub(super) fn consent(request: &Request, excerpt: &Excerpt, observer: &dyn Observer) -> Result<(), String> {
     let model = &request.settings.model;
-    if is_ignored(&request.workspace, &request.file) {
+    if is_ignored(&request.file) {
         return Err("git leaves the file out, so it is not sent to a model".to_owned());
     }
     if let Some((_, what)) = secret(&excerpt.text) {
@@ -40,30 +44,49 @@ pub(super) fn consent(request: &Request, excerpt: &Excerpt, observer: &dyn Obser
 
 /// What the user is asked.
 fn question(request: &Request, model: &ModelSettings) -> String {
-    let names: Vec<&str> = model.name.iter().chain(&model.also).map(String::as_str).collect();
     let sent = match model.send {
         Sent::Kernel => "the kernels that you optimize, with what of their file they and their launch need",
         Sent::File => "whole files that you optimize",
     };
-    let key = match (&model.api_key_env, model.key_command.as_slice()) {
-        (Some(name), []) => format!("The key comes from the environment variable {name}. "),
-        (Some(name), words) => format!("The key comes from {name} or from the command `{}`. ", words.join(" ")),
-        (None, []) => "No key is sent. ".to_owned(),
-        (None, words) => format!("The key comes from the command `{}`. ", words.join(" ")),
-    };
     format!(
-        "Send to the language model {} at {}? What is sent of this workspace ({}): {sent}, the shapes and types they are called \
-         with, the name of your GPU, and what came of earlier candidates. {key}What comes back is run in a sandbox, and nothing \
-         of it reaches your files unless you apply it. You are asked once.",
-        names.join(", "),
-        model.base_url.as_deref().unwrap_or_default(),
+        "Send to {}? What is sent of this workspace ({}): {sent}, the shapes and types they are called with, the name of your GPU, and \
+         what came of earlier candidates.{} What comes back is run in a sandbox, and nothing of it reaches your files unless you \
+         apply it. You are asked once.",
+        recipient(model),
         request.workspace.display(),
+        way_to_key(model),
     )
+}
+
+/// Who is asked, as the settings have it: `the language model coder at https://…`.
+#[must_use]
+pub fn recipient(model: &ModelSettings) -> String {
+    let names: Vec<&str> = model.name.iter().chain(&model.also).map(String::as_str).collect();
+    let plural = if names.len() > 1 { "s" } else { "" };
+    let address = model.base_url.as_deref().unwrap_or_default();
+    format!("the language model{plural} {} at {}", plain(&names.join(", ")), plain(address))
+}
+
+/// Where the key comes from, in a sentence with a space before it.
+#[must_use]
+pub fn way_to_key(model: &ModelSettings) -> String {
+    let command = plain(&model.key_command.join(" "));
+    match (model.api_key_env.as_deref().map(plain), model.key_command.is_empty()) {
+        (Some(name), true) => format!(" The key comes from the environment variable {name}."),
+        (Some(name), false) => format!(" The key comes from {name} or from the command `{command}`."),
+        (None, true) => " No key is sent.".to_owned(),
+        (None, false) => format!(" The key comes from the command `{command}`."),
+    }
+}
+
+/// Settings of a repository may have been written to look like something else.
+fn plain(text: &str) -> String {
+    one_line(text, LONGEST)
 }
 
 fn key(request: &Request, model: &ModelSettings) -> [u8; 32] {
     let workspace = request.workspace.canonicalize().unwrap_or_else(|_| request.workspace.clone());
-    let to = (&model.provider, &model.base_url, &model.name, &model.also);
+    let to = (&model.provider, &model.base_url, &model.ca_file, &model.name, &model.also);
     let parts = serde_json::to_vec(&(workspace, to, &model.api_key_env, &model.key_command, model.send));
     *blake3::hash(&parts.unwrap_or_default()).as_bytes()
 }

@@ -1,7 +1,7 @@
 //! What a model sees of a file: the kernels, the function that launches them, and what of the file these need; and how what the
 //! model makes of it comes back into the file.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use tree_sitter::Node;
@@ -14,16 +14,18 @@ use crate::syntax::{Source, each_node, field};
 pub(super) struct Excerpt {
     /// What it is shown.
     pub(super) text: String,
-    /// The statements that it consists of; `None` where it is the whole file.
-    parts: Option<Vec<Part>>,
+    /// The statements that it consists of.
+    parts: Vec<Part>,
 }
 
 /// A statement of the top level, with the comments that stand right above it.
 #[derive(Clone, Debug, PartialEq)]
 struct Part {
     span: Range<usize>,
-    /// What tells it from others: what it defines, or its text.
+    /// What tells it from others: what kind of statement it is and what it defines, or its text.
     key: String,
+    /// Which of those with this key.
+    turn: usize,
     is_import: bool,
 }
 
@@ -34,13 +36,39 @@ struct Statement<'t> {
     names: HashSet<&'t str>,
 }
 
+/// What of the user's file no model is shown, whatever a candidate names.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hidden {
+    keys: HashSet<String>,
+    texts: HashSet<String>,
+}
+
+impl Hidden {
+    /// What an excerpt of the user's file leaves out.
+    pub(super) fn of(file: &str, excerpt: &Excerpt) -> Self {
+        let is_shown = |part: &Part| excerpt.parts.iter().any(|shown| shown.span == part.span);
+        let mut hidden = Self::default();
+        for Statement { part, .. } in statements(file).into_iter().filter(|one| !is_shown(&one.part)) {
+            hidden.texts.insert(file[part.span.clone()].to_owned());
+            hidden.keys.insert(part.key);
+        }
+        hidden.keys.retain(|key| excerpt.parts.iter().all(|part| part.key != *key));
+        hidden
+    }
+
+    fn has(&self, text: &str, part: &Part) -> bool {
+        self.keys.contains(&part.key) || self.texts.contains(&text[part.span.clone()])
+    }
+}
+
 impl Excerpt {
     /// What may be sent of `text`, where `entry` and `kernels` are optimized.
-    pub(super) fn of(text: &str, entry: &str, kernels: &[String], sent: Sent) -> Self {
-        if sent == Sent::File {
-            return Self { text: text.to_owned(), parts: None };
-        }
+    pub(super) fn of(text: &str, entry: &str, kernels: &[String], sent: Sent, hidden: &Hidden) -> Self {
         let statements = statements(text);
+        if sent == Sent::File {
+            let parts = statements.into_iter().map(|statement| statement.part).collect();
+            return Self { text: text.to_owned(), parts };
+        }
         let start = entry.split('.').next().unwrap_or(entry);
         let mut reached: HashSet<&str> = kernels.iter().map(String::as_str).chain([start]).collect();
         let mut open: Vec<&str> = reached.iter().copied().collect();
@@ -54,74 +82,74 @@ impl Excerpt {
             |part: &Part| part.key.starts_with('#') && kernels.iter().any(|name| part.key.contains(name));
         let is_needed =
             |one: &Statement<'_>| one.binds.iter().any(|name| reached.contains(name)) || is_of_launch(&one.part);
-        let parts: Vec<Part> = statements.into_iter().filter(is_needed).map(|statement| statement.part).collect();
-        let mut shown = String::new();
-        for (part, before) in parts.iter().zip([None].into_iter().chain(parts.iter().map(Some))) {
-            if let Some(before) = before {
-                let lines = text[before.span.end..part.span.start].matches('\n').count();
-                shown.push_str(if part.is_import && before.is_import { "\n" } else { &"\n\n\n"[..lines.clamp(1, 3)] });
-            }
-            shown.push_str(&text[part.span.clone()]);
-        }
-        shown.push('\n');
-        Self { text: shown, parts: Some(parts) }
+        let shown = statements.into_iter().filter(|one| is_needed(one) && !hidden.has(text, &one.part));
+        let parts: Vec<Part> = shown.map(|statement| statement.part).collect();
+        Self { text: joined(text, &parts), parts }
     }
 
-    /// The file, of which this is the excerpt, with what a model has made of the excerpt. What the model left out goes, unless
-    /// something that it was not shown needs it.
+    /// The file, of which this is the excerpt, with what a model has made of the excerpt. What the model left out stays: something that it was
+    /// not shown may need it.
     pub(super) fn put_back(&self, file: &str, made: &str) -> String {
-        let Some(parts) = &self.parts else { return made.to_owned() };
         let new = statements(made);
-        let has = |key: &str| new.iter().any(|one| one.part.key == key);
-        let elsewhere = names_beside(file, parts);
+        let is_known = |one: &Part| self.parts.iter().any(|part| part.is_same(one));
         let mut out = String::with_capacity(file.len() + made.len());
         let mut written: HashSet<usize> = HashSet::new();
         let mut at = 0;
-        for part in parts {
+        for part in &self.parts {
             out.push_str(&file[at..part.span.start]);
             at = part.span.end;
-            let place = new.iter().position(|one| one.part.key == part.key);
-            let Some(place) = place else {
-                if part.is_import || part.key.starts_with('#') || elsewhere.contains(part.key.as_str()) {
-                    out.push_str(&file[part.span.clone()]);
-                }
+            let Some(place) = new.iter().position(|one| one.part.is_same(part)) else {
+                out.push_str(&file[part.span.clone()]);
                 continue;
             };
             // What is new stands before what it stood before.
             for (index, one) in new.iter().enumerate().take(place) {
-                if !parts.iter().any(|part| part.key == one.part.key) && written.insert(index) {
+                if !is_known(&one.part) && written.insert(index) {
                     out.push_str(&made[one.part.span.clone()]);
                     out.push_str(if one.part.is_import { "\n" } else { "\n\n\n" });
                 }
             }
-            written.insert(place);
             out.push_str(&made[new[place].part.span.clone()]);
         }
-        let rest = new.iter().enumerate().filter(|(index, one)| {
-            !written.contains(index) && !parts.iter().any(|part| part.key == one.part.key && has(&part.key))
-        });
-        for (_, one) in rest {
-            out.push_str("\n\n\n");
-            out.push_str(&made[one.part.span.clone()]);
+        for (index, one) in new.iter().enumerate() {
+            if !written.contains(&index) && !is_known(&one.part) {
+                out.push_str("\n\n\n");
+                out.push_str(&made[one.part.span.clone()]);
+            }
         }
         out.push_str(&file[at..]);
         out
     }
 }
 
-/// The names that the rest of a file uses.
-fn names_beside<'t>(file: &'t str, parts: &[Part]) -> HashSet<&'t str> {
-    let source = Source::parse(file);
-    let mut names = HashSet::new();
-    let is_shown = |node: Node<'_>| parts.iter().any(|part| part.span.contains(&node.start_byte()));
-    for root in source.roots() {
-        each_node(root, &mut |node| {
-            if node.kind() == "identifier" && !is_shown(node) {
-                names.insert(&file[node.byte_range()]);
-            }
-        });
+impl Part {
+    fn is_same(&self, other: &Self) -> bool {
+        self.turn == other.turn && self.key == other.key
     }
-    names
+}
+
+/// Statements one after the other, with as many lines between them as they have, up to two that are empty.
+fn joined(text: &str, parts: &[Part]) -> String {
+    let mut shown = String::new();
+    for (index, part) in parts.iter().enumerate() {
+        if let Some(before) = index.checked_sub(1).map(|before| &parts[before]) {
+            let lines = text[before.span.end..part.span.start].matches('\n').count();
+            shown.push_str(if part.is_import && before.is_import { "\n" } else { &"\n\n\n"[..lines.clamp(1, 3)] });
+        }
+        shown.push_str(&text[part.span.clone()]);
+    }
+    shown.push('\n');
+    shown
+}
+
+/// The text of what a file defines under a name, if it does so once.
+pub(super) fn definition<'t>(text: &'t str, name: &str) -> Option<&'t str> {
+    let key = format!("definition {name}");
+    let mut found = statements(text).into_iter().filter(|one| one.part.key == key);
+    match (found.next(), found.next()) {
+        (Some(one), None) => Some(&text[one.part.span]),
+        _ => None,
+    }
 }
 
 /// The statements of the top level, without what runs only when the file is the program.
@@ -138,10 +166,8 @@ fn statements(text: &str) -> Vec<Statement<'_>> {
             let is_beside = |last: &Statement<'_>| !text[last.part.span.end..span.start].contains('\n');
             if node.kind() == "comment" {
                 if text[span.clone()].contains("warpsmith: workload") {
-                    let same =
-                        found.iter().filter(|one| one.part.key.starts_with(&launch_key(&text[span.clone()]))).count();
-                    let key = format!("{}{same}", launch_key(&text[span.clone()]));
-                    let part = Part { span, key, is_import: false };
+                    let key = launch_key(&text[span.clone()]);
+                    let part = Part { span, key, turn: 0, is_import: false };
                     found.push(Statement { part, binds: HashSet::new(), names: HashSet::new() });
                     above = None;
                 } else if let Some(last) = found.last_mut().filter(|last| is_beside(last)) {
@@ -158,6 +184,11 @@ fn statements(text: &str) -> Vec<Statement<'_>> {
                 found.push(statement);
             }
         }
+    }
+    let mut turns: HashMap<String, usize> = HashMap::new();
+    for Statement { part, .. } in &mut found {
+        let turn = turns.entry(part.key.clone()).or_default();
+        (part.turn, *turn) = (*turn, *turn + 1);
     }
     found
 }
@@ -178,11 +209,13 @@ fn statement<'t>(node: Node<'_>, text: &'t str) -> Option<Statement<'t>> {
     let (binds, key) = match definition.kind() {
         "function_definition" | "class_definition" => {
             let name = field(definition, "name")?;
-            (own(name), text[name.byte_range()].to_owned())
+            (own(name), format!("definition {}", &text[name.byte_range()]))
         }
         // `x = 1`, `x: int = 1`
-        "expression_statement" => match definition.named_child(0).and_then(|inner| field(inner, "left")) {
-            Some(left) if left.kind() == "identifier" => (own(left), text[left.byte_range()].to_owned()),
+        "expression_statement" => match definition.named_child(0).and_then(|one| Some((one, field(one, "left")?))) {
+            Some((inner, left)) if left.kind() == "identifier" => {
+                (own(left), format!("{} {}", inner.kind(), &text[left.byte_range()]))
+            }
             _ => (names.clone(), text[node.byte_range()].to_owned()),
         },
         // Of what is tested and called there too much is bound, never too little.
@@ -190,7 +223,7 @@ fn statement<'t>(node: Node<'_>, text: &'t str) -> Option<Statement<'t>> {
     };
     let is_import =
         matches!(definition.kind(), "import_statement" | "import_from_statement" | "future_import_statement");
-    let part = Part { span: node.byte_range(), key, is_import };
+    let part = Part { span: node.byte_range(), key, turn: 0, is_import };
     Some(Statement { part, binds, names })
 }
 
@@ -237,7 +270,7 @@ if __name__ == "__main__":
 "#;
 
     fn excerpt(sent: Sent) -> Excerpt {
-        Excerpt::of(FILE, "add_one", &["add".to_owned()], sent)
+        Excerpt::of(FILE, "add_one", &["add".to_owned()], sent, &Hidden::default())
     }
 
     #[test]
@@ -277,23 +310,52 @@ if __name__ == "__main__":
         ] {
             assert!(file.contains(part), "{part} in\n{file}");
         }
-        assert!(!file.contains("ROWS"), "nothing needs it any more:\n{file}");
+        assert!(file.contains("ROWS = 4"), "something may need it:\n{file}");
         assert!(file.find("def helper") < file.find("def add("), "{file}");
         assert_eq!(file.matches("def add(").count(), 1);
     }
 
     #[test]
-    fn what_others_need_stays() {
-        let file = FILE.replace("return SECRET_PLACE, add_one(x)", "return SECRET_PLACE, ROWS");
-        let excerpt = Excerpt::of(&file, "add_one", &["add".to_owned()], Sent::Kernel);
-        let made = excerpt.text.replace("ROWS = 4  # at a time\n", "").replace(", ROWS)", ", 4)");
-        assert!(excerpt.put_back(&file, &made).contains("ROWS = 4  # at a time"));
+    fn statements_of_one_name_keep_their_places() {
+        let file = "import triton\nconfigs = [1]\nconfigs += [2]\n\ndef k(x):\n    return configs\n\nk = triton.jit(k)\n\n\
+                    try:\n    import a\n    HAS_A = True\nexcept ImportError:\n    HAS_A = False\n\ndef f(x):\n    return k(x), HAS_A\n";
+        let excerpt = Excerpt::of(file, "f", &["k".to_owned()], Sent::Kernel, &Hidden::default());
+        assert_eq!(excerpt.put_back(file, &excerpt.text), file);
+        let made = "import a\n\ndef k(x):\n    return 1\n\ndef f(x):\n    return k(x)\n";
+        let back = excerpt.put_back(file, made);
+        for part in ["configs = [1]\nconfigs += [2]\n", "k = triton.jit(k)", "HAS_A = False", "return 1"] {
+            assert!(back.contains(part), "{part} in\n{back}");
+        }
+        assert_eq!(back.matches("def k(").count(), 1, "{back}");
+        // What is sent whole comes back whole.
+        let whole = Excerpt::of(file, "f", &["k".to_owned()], Sent::File, &Hidden::default());
+        assert!(whole.put_back(file, made).contains("HAS_A = False"));
+    }
+
+    /// A candidate may name what the user's file has beside the kernel: it is not shown for that.
+    #[test]
+    fn a_model_does_not_decide_what_it_is_shown() {
+        let excerpt = excerpt(Sent::Kernel);
+        let hidden = Hidden::of(FILE, &excerpt);
+        for naming in ["    PLACE = SECRET_PLACE\n    return x", "    upload(x)\n    return x"] {
+            let candidate = FILE.replace("    return x\n", &format!("{naming}\n"));
+            let kernels = ["add".to_owned()];
+            let careless = Excerpt::of(&candidate, "add_one", &kernels, Sent::Kernel, &Hidden::default());
+            assert!(careless.text.contains("os.environ"), "{}", careless.text);
+            let careful = Excerpt::of(&candidate, "add_one", &kernels, Sent::Kernel, &hidden);
+            assert!(!careful.text.contains("os.environ") && careful.text.contains("def add("), "{}", careful.text);
+        }
+        let doubled = FILE
+            .replace("SECRET_PLACE = os", "SECRET_PLACE = 1\nSECRET_PLACE = os")
+            .replace("x.numel()", "SECRET_PLACE");
+        let shown = Excerpt::of(&doubled, "add_one", &["add".to_owned()], Sent::Kernel, &hidden);
+        assert!(!shown.text.contains("os.environ"), "{}", shown.text);
     }
 
     #[test]
     fn a_comment_that_launches_the_kernel_is_shown() {
         let file = "import triton\n# warpsmith: workload entry=k[2] x=f16[16] BLOCK=8\n@triton.jit\ndef k(x, BLOCK):\n    pass\n";
-        let shown = Excerpt::of(file, "k", &["k".to_owned()], Sent::Kernel);
+        let shown = Excerpt::of(file, "k", &["k".to_owned()], Sent::Kernel, &Hidden::default());
         assert!(shown.text.contains("entry=k[2]") && shown.text.contains("def k"), "{}", shown.text);
         let made = shown.text.replace("BLOCK=8", "BLOCK=16");
         let back = shown.put_back(file, &made);

@@ -20,14 +20,15 @@ use super::llm::prompt::{Attempt, Operator, Pooled, Templates};
 use super::llm::screen::Objection;
 use super::llm::{Account, Client, Model as _};
 use super::tree::{Id, Step};
-use super::{Observer, Request};
+use super::{Observer, Request, Work};
 use crate::python::state_folder;
 use crate::settings::ModelSettings;
-use excerpt::Excerpt;
+use excerpt::{Excerpt, Hidden};
 use transcript::Transcript;
 
 use alike::skeleton;
 pub(super) use asking::Asking;
+pub use consent::{recipient, way_to_key};
 pub use transcript::{delete_all as delete_transcripts, path as transcript_path};
 
 /// The models of a search, with what they are told.
@@ -37,6 +38,8 @@ pub(super) struct Operators {
     templates: Templates,
     settings: ModelSettings,
     transcript: Transcript,
+    /// What of the user's file is shown to no model.
+    hidden: Hidden,
     /// How many questions there were.
     asked: AtomicUsize,
     /// Set when nobody wants an answer any more.
@@ -54,8 +57,11 @@ pub(super) struct Question {
     text: String,
     /// What of that is shown.
     excerpt: Excerpt,
-    /// The file as the user has it, as far as it is shown.
+    /// The file as the user has it, and as far as it is shown.
+    users: String,
     original: String,
+    /// Kernels that others use, too, with who that is: they stay as they are.
+    shared: Vec<(String, String)>,
     file_name: String,
     kernels: Vec<String>,
     entry: String,
@@ -119,7 +125,7 @@ impl Operators {
         if !settings.is_asked() || !request.settings.optimize.rewrites {
             return Ok(None);
         }
-        let shown = Excerpt::of(&request.text, entry, kernels, settings.send);
+        let shown = Excerpt::of(&request.text, entry, kernels, settings.send, &Hidden::default());
         consent::consent(request, &shown, observer)?;
         let templates = match &settings.prompts {
             Some(folder) => Templates::with_overrides(folder).map_err(|error| error.to_string())?,
@@ -130,9 +136,16 @@ impl Operators {
         let named = std::iter::once(settings.name.clone()).chain(settings.also.iter().cloned().map(Some));
         let open = |name| Client::open(&ModelSettings { name, ..settings.clone() }, None, Arc::clone(&account));
         let models: Vec<Client> = named.map(open).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
-        let transcript = Transcript::of(&request.workspace, run, settings.transcripts);
+        let goes_on = matches!(request.work, Work::GoOn(_));
+        let transcript = Transcript::of(&request.workspace, run, goes_on, settings.transcripts);
+        let hidden = Hidden::of(&request.text, &shown);
         let (asked, over) = Default::default();
-        Ok(Some(Self { models, account, templates, settings, transcript, asked, over }))
+        Ok(Some(Self { models, account, templates, settings, transcript, hidden, asked, over }))
+    }
+
+    /// What a model is shown of a text.
+    fn shown(&self, text: &str, entry: &str, needed: &[String]) -> Excerpt {
+        Excerpt::of(text, entry, needed, self.settings.send, &self.hidden)
     }
 
     /// Nobody wants an answer any more: whoever waits for one stops within a moment.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
+use ignore::Match;
 use ignore::gitignore::GitignoreBuilder;
 use regex::Regex;
 
@@ -35,21 +36,35 @@ pub(super) fn secret(text: &str) -> Option<(usize, &'static str)> {
     Some((text[..at].matches('\n').count() + 1, name))
 }
 
-/// Whether git leaves a file of a workspace out: what is kept from others there is kept from a model, too.
-pub(super) fn is_ignored(workspace: &Path, file: &Path) -> bool {
-    let Ok(inside) = file.strip_prefix(workspace) else { return false };
-    let mut rules = GitignoreBuilder::new(workspace);
-    let folders: Vec<&Path> = inside.ancestors().skip(1).collect();
+/// Whether git leaves a file out: what is kept from others there is kept from a model, too. Where that cannot be told, it is.
+pub(super) fn is_ignored(file: &Path) -> bool {
+    let Ok(file) = file.canonicalize() else { return true };
+    // Rules of the whole repository hold, also where the workspace is a part of it.
+    let folders: Vec<&Path> = file.ancestors().skip(1).collect();
+    let root = folders.iter().position(|folder| folder.join(".git").exists()).unwrap_or(0);
+    let mut is_ignored = false;
     // The deeper a file of rules is, the more it counts.
-    for folder in folders.into_iter().rev().map(|folder| workspace.join(folder)) {
-        for name in [".gitignore", ".warpsmithignore"] {
-            if folder.join(name).is_file() {
-                rules.add(folder.join(name));
+    for folder in folders.iter().take(root + 1).rev() {
+        let mut rules = GitignoreBuilder::new(folder);
+        for name in [".git/info/exclude", ".gitignore", ".warpsmithignore"] {
+            if folder.join(name).is_file() && rules.add(folder.join(name)).is_some() {
+                return true;
             }
         }
+        let Ok(rules) = rules.build() else { return true };
+        match rules.matched_path_or_any_parents(&file, false) {
+            Match::Ignore(_) => is_ignored = true,
+            Match::Whitelist(_) => is_ignored = false,
+            Match::None => {}
+        }
     }
-    rules.add(workspace.join(".git/info/exclude"));
-    rules.build().is_ok_and(|rules| rules.matched_path_or_any_parents(file, false).is_ignore())
+    is_ignored
+}
+
+/// A text without the folders that it names, which say more of the machine than anybody needs to know.
+pub(super) fn without_folders(text: &str) -> String {
+    static FOLDERS: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"(?:/[\w.@+~%-]+){2,}/").ok());
+    FOLDERS.as_ref().map_or_else(String::new, |folders| folders.replace_all(text, "").into_owned())
 }
 
 #[cfg(test)]
@@ -97,14 +112,29 @@ mod tests {
     #[test]
     fn what_git_leaves_out_is_left_out() {
         let folder = tempfile::tempdir().unwrap();
-        let workspace = folder.path();
-        std::fs::create_dir_all(workspace.join("private/deep")).unwrap();
-        std::fs::create_dir_all(workspace.join("open")).unwrap();
-        std::fs::write(workspace.join(".gitignore"), "private/\nopen/*.local.py\n").unwrap();
-        std::fs::write(workspace.join("open/.warpsmithignore"), "hidden.py\n").unwrap();
-        let is_ignored = |file: &str| is_ignored(workspace, &workspace.join(file));
+        let root = folder.path().canonicalize().unwrap();
+        for inside in [".git", "private/deep", "open/part"] {
+            std::fs::create_dir_all(root.join(inside)).unwrap();
+        }
+        std::fs::write(root.join(".gitignore"), "private/\nopen/*.local.py\nlink.py\n").unwrap();
+        std::fs::write(root.join("open/.warpsmithignore"), "hidden.py\n/part/own.py\n!loud.local.py\n").unwrap();
+        let is_ignored = |file: &str| {
+            std::fs::write(root.join(file), "").unwrap();
+            super::is_ignored(&root.join(file))
+        };
         assert!(is_ignored("private/deep/k.py") && is_ignored("open/a.local.py") && is_ignored("open/hidden.py"));
+        assert!(is_ignored("open/part/own.py") && !is_ignored("open/loud.local.py"));
+        assert!(is_ignored("open/part/hidden.py") && !is_ignored("open/part/k.py"));
         assert!(!is_ignored("open/k.py") && !is_ignored("k.py"));
-        assert!(!super::is_ignored(workspace, Path::new("/elsewhere/k.py")));
+        assert!(super::is_ignored(Path::new("/elsewhere/k.py")), "what is not there cannot be told");
+        std::fs::write(root.join(".gitignore"), "[a-\n").unwrap();
+        let _ = is_ignored("k.py");
+    }
+
+    #[test]
+    fn folders_are_not_told() {
+        let text = "  File \"/srv/work/venv/lib/python3.11/site-packages/triton/jit.py\", line 3\n  a / b, x//y, 3/4";
+        let expected = "  File \"jit.py\", line 3\n  a / b, x//y, 3/4";
+        assert_eq!(without_folders(text), expected);
     }
 }

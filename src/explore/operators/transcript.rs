@@ -45,13 +45,25 @@ pub(super) struct About<'a> {
 
 impl Transcript {
     /// The one of a run; nothing is kept where that cannot be written, or is not wanted.
-    pub(super) fn of(workspace: &Path, run: &str, is_wanted: bool) -> Self {
+    pub(super) fn of(workspace: &Path, run: &str, goes_on: bool, is_wanted: bool) -> Self {
         let open = || {
+            let path = path(workspace, run);
             let mut options = OpenOptions::new();
-            options.create(true).append(true);
+            options.append(true);
             #[cfg(unix)]
-            std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-            options.open(path(workspace, run))
+            {
+                use std::os::unix::fs::OpenOptionsExt;
+                // A repository may have put a link there that leads elsewhere.
+                options.mode(0o600).custom_flags(libc::O_NOFOLLOW);
+            }
+            if goes_on {
+                return options.create(true).open(path);
+            }
+            match fs::remove_file(&path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+            options.create_new(true).open(path)
         };
         let file = (is_wanted && !run.is_empty()).then(open).and_then(|opened| {
             opened.inspect_err(|error| tracing::warn!(%error, "what models are asked is not written down")).ok()
@@ -110,4 +122,29 @@ pub fn delete_all(workspace: &Path) -> io::Result<usize> {
         }
     }
     Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_that_a_repository_has_put_there_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, path) = (folder.path().join("profile"), path(folder.path(), "k-1"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let about = About { operator: "small", node: 1, model: "m", prompts: "p" };
+        for goes_on in [true, false] {
+            fs::write(&target, "mine\n").unwrap();
+            let _ = fs::remove_file(&path);
+            std::os::unix::fs::symlink(&target, &path).unwrap();
+            let transcript = Transcript::of(folder.path(), "k-1", goes_on, true);
+            transcript.note(about, &Request::of("s", "u"), Err("no".to_owned()));
+            assert_eq!(fs::read_to_string(&target).unwrap(), "mine\n");
+        }
+        let own = fs::read_to_string(&path).unwrap();
+        assert!(own.contains("\"error\":\"no\""), "{own}");
+        assert_eq!(delete_all(folder.path()).unwrap(), 1);
+    }
 }

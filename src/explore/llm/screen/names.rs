@@ -144,6 +144,15 @@ fn given_name(node: Node<'_>) -> Option<(Node<'_>, Node<'_>, Node<'_>)> {
         "assignment" => (field(node, "left")?, field(node, "right")?),
         _ => (field(node, "name")?, field(node, "value")?),
     };
+    // `a = b = torch`
+    let value =
+        std::iter::successors(
+            Some(value),
+            |value| {
+                if value.kind() == "assignment" { field(*value, "right") } else { None }
+            },
+        )
+        .last()?;
     let first = first_of(value, &mut |_| ())?;
     (name.kind() == "identifier").then_some((name, value, first))
 }

@@ -49,6 +49,7 @@ const POWERS: &[(&str, What)] = &[
     ("torch.manual_seed", What::Patch),
     ("torch.multiprocessing", What::Concurrency),
     ("torch.nn.modules.module", What::Patch),
+    ("torch.ops.aten.from_file", What::Outside),
     ("torch.ops.load_library", What::Outside),
     ("torch.overrides", What::Patch),
     ("torch.package", What::Outside),
