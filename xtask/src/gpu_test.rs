@@ -65,6 +65,9 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let mut predicting = script("predicted.py");
     predicting.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter).arg("--journals").arg(&journals);
     predicting.arg("--out").arg(root.join("target/gpu-predicted.json"));
+    let mut modelled = script("models.py");
+    modelled.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
+    modelled.arg("--out").arg(root.join("target/gpu-models.json"));
     let all = [
         ("optimizing", optimizing),
         ("recording", recording),
@@ -74,6 +77,7 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
         ("searches that are stopped, killed and crowded", stopping),
         ("the suite of files to optimize", searching),
         ("predicting what was measured there", predicting),
+        ("a model that cheats", modelled),
     ];
     for (what, mut command) in all {
         // Each says something, whatever the others do.

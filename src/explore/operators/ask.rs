@@ -136,6 +136,11 @@ impl Question {
             Finish::Refused => return Err("there is no answer in it".to_owned()),
         }
         let made = self.made(&reply.text).map_err(|error| error.to_string())?;
+        if let Some(name) = self.excerpt.clash(&self.text, &made) {
+            return Err(format!(
+                "`{name}` is defined elsewhere in the file, in what you are not shown; take another name"
+            ));
+        }
         let text = self.excerpt.put_back(&self.text, &made);
         if normal_form(&text) == normal_form(&self.text) {
             return Err("it changes nothing".to_owned());

@@ -87,10 +87,23 @@ impl Excerpt {
         Self { text: joined(text, &parts), parts }
     }
 
+    /// A name that `made` defines anew although the rest of the file defines it already: one of both would go by the other's.
+    pub(super) fn clash(&self, file: &str, made: &str) -> Option<String> {
+        let is_shown = |key: &str| self.parts.iter().any(|part| part.key == key);
+        let beside: HashSet<String> = statements(file).into_iter().map(|one| one.part.key).collect();
+        let new = statements(made).into_iter().map(|one| one.part);
+        let clashing = new.filter(|part| !part.is_import && !is_shown(&part.key) && beside.contains(&part.key));
+        clashing.map(|part| part.key).find_map(|key| key.rsplit(' ').next().map(str::to_owned))
+    }
+
     /// The file, of which this is the excerpt, with what a model has made of the excerpt. What the model left out stays: something that it was
     /// not shown may need it.
     pub(super) fn put_back(&self, file: &str, made: &str) -> String {
-        let new = statements(made);
+        let mut new = statements(made);
+        // What the rest of the file imports is there.
+        let imported: HashSet<String> = statements(file).into_iter().map(|one| one.part.key).collect();
+        let is_shown = |one: &Part| self.parts.iter().any(|part| part.is_same(one));
+        new.retain(|one| !one.part.is_import || is_shown(&one.part) || !imported.contains(&one.part.key));
         let is_known = |one: &Part| self.parts.iter().any(|part| part.is_same(one));
         let mut out = String::with_capacity(file.len() + made.len());
         let mut written: HashSet<usize> = HashSet::new();
@@ -350,6 +363,16 @@ if __name__ == "__main__":
             .replace("x.numel()", "SECRET_PLACE");
         let shown = Excerpt::of(&doubled, "add_one", &["add".to_owned()], Sent::Kernel, &hidden);
         assert!(!shown.text.contains("os.environ"), "{}", shown.text);
+    }
+
+    #[test]
+    fn what_the_rest_of_the_file_has_is_not_there_twice() {
+        let excerpt = excerpt(Sent::Kernel);
+        let made = format!("import os\n{}", excerpt.text);
+        assert_eq!(excerpt.put_back(FILE, &made), FILE);
+        assert_eq!(excerpt.clash(FILE, &made), None);
+        let clashing = excerpt.text.replace("def add_one", "def upload(x):\n    return x\n\ndef add_one");
+        assert_eq!(excerpt.clash(FILE, &clashing).as_deref(), Some("upload"));
     }
 
     #[test]

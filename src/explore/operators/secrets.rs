@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn folders_are_not_told() {
-        let text = "  File \"/srv/work/venv/lib/python3.11/site-packages/triton/jit.py\", line 3\n  a / b, x//y, 3/4";
+        let text = "  File \"/a/b.c/lib-64/triton/jit.py\", line 3\n  a / b, x//y, 3/4";
         let expected = "  File \"jit.py\", line 3\n  a / b, x//y, 3/4";
         assert_eq!(without_folders(text), expected);
     }
