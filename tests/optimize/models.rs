@@ -140,6 +140,17 @@ fn a_search_goes_on_without_its_model() {
     assert!(outcome["evaluated"].as_u64().unwrap() >= 4, "{outcome:#}");
 }
 
+/// On the command line there is no editor.
+#[test]
+fn an_editors_model_is_asked_in_editors_only() {
+    let settings = "[optimize]\ncandidates = 2\n[model]\nprovider = 'editor'\n";
+    let project = Project::new(&[("scale.py", SCALE), ("warpsmith.toml", settings)]);
+    let outcome = optimized(&project, &[]);
+    let summary = outcome["summary"].as_str().unwrap();
+    let expected = "The language model was not asked: `model.provider = \"editor\"` works in an editor only";
+    assert!(summary.contains(expected), "{summary}");
+}
+
 /// Who says the same again and again is not paid for it without end.
 #[test]
 fn a_model_that_says_nothing_new_is_not_asked_for_ever() {

@@ -49,12 +49,19 @@ async function asked(): Promise<void> {
   say(`asked: ${output} tokens; ${unknown}; ${broken}`);
 }
 
-async function optimize(): Promise<void> {
+/** Without calls the user would be asked first. */
+async function record(): Promise<void> {
+  const { session, status } = await api();
   const editor = await show(inFolder("scale.py"));
   const at = place(editor.document, "def scale").start;
   editor.selection = new vscode.Selection(at, at);
-  const { searches, whyNot } = await api();
-  await until("the device", async () => searches.running().length === 0 && (await whyNot()) === undefined);
+  await until("job", async () => session.execute("warpsmith.record", { uri: editor.document.uri.toString() }));
+  await until("the recording", () => status.text.includes("Recording"));
+  await until("end of the recording", () => !status.text.includes("Recording"), 120);
+}
+
+async function optimize(): Promise<void> {
+  const { searches } = await api();
   await vscode.commands.executeCommand("warpsmith.optimizeKernel");
   await until("a search", () => searches.running().length > 0);
 }
@@ -65,11 +72,10 @@ async function use(model: string): Promise<void> {
 
 async function stopped(): Promise<void> {
   const { status } = await api();
-  await use("sleeper");
-  await until("a question", async () => {
-    if (!status.text.includes("Optimizing")) await optimize();
-    return (await seen("sleeper")).length > 0;
-  }, 120);
+  await optimize();
+  await until("a question", async () => (await seen("sleeper")).length > 0, 120);
+  // The server learns of it while it stops.
+  await use("writer");
   const before = Date.now();
   await vscode.commands.executeCommand("warpsmith.stopJob");
   await until("the model to be stopped", async () => (await seen("sleeper")).every(({ cancelled }) => cancelled));
@@ -79,7 +85,6 @@ async function stopped(): Promise<void> {
 
 async function searched(): Promise<void> {
   const { searches } = await api();
-  await use("writer");
   await optimize();
   const [search] = await until("end of the search", () => searches.running().length === 0 && searches.all(), 120);
   assert.ok(search);
@@ -90,7 +95,9 @@ async function searched(): Promise<void> {
 }
 
 export async function run(): Promise<void> {
+  await use("sleeper");
   await asked();
+  await record();
   await stopped();
   await searched();
 }
