@@ -148,6 +148,7 @@ fn a_scripted_model_needs_no_network() {
     assert!(ran.code == 1 && ran.out.contains(expected), "{}", ran.out);
     folder.write("warpsmith.toml", b"[model]\nprovider = 'gemini'\n");
     let ran = folder.run(&["doctor"]);
-    let expected = "warpsmith.toml:2:12: `model.provider` must be one of `openai`, `azure`, `anthropic`, `editor`, `scripted`";
+    let expected =
+        "warpsmith.toml:2:12: `model.provider` must be one of `openai`, `azure`, `anthropic`, `editor`, `scripted`";
     assert!(ran.out.contains(expected), "{}", ran.out);
 }

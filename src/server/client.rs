@@ -185,7 +185,12 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             Event::OfferApplied(job, result)
         }
         // Told in order by `run`.
-        Call::Publish(_) | Call::Show(..) | Call::Status(_) | Call::Progress { .. } | Call::Search { .. } | Call::AskModel(_) => return,
+        Call::Publish(_)
+        | Call::Show(..)
+        | Call::Status(_)
+        | Call::Progress { .. }
+        | Call::Search { .. }
+        | Call::AskModel(_) => return,
     };
     let _ = events.send(answer);
 }

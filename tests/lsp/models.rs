@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use warpsmith::explore::llm::{Account, Client as ModelClient, Model, ModelError, Reply, Watcher, self};
+use warpsmith::explore::llm::{self, Account, Client as ModelClient, Model, ModelError, Reply, Watcher};
 use warpsmith::explore::{Observer, OptimizeError, Request, Subject};
 use warpsmith::settings::{ModelSettings, Provider};
 
