@@ -314,7 +314,9 @@ impl Run<'_> {
                 if self.is_late || !self.goes_on(0) {
                     self.stop_asking();
                 } else if !waits
-                    && self.goes_on(flying + asked)
+                    // A model may be faster than the judge; each reply costs.
+                    && self.again.len() < 2 * parallel
+                    && self.goes_on(flying + asked + self.again.len())
                     && let Some((operators, question)) = self.question(search)
                 {
                     let sender = sender.clone();
