@@ -159,8 +159,13 @@ fn a_scripted_model_needs_no_network() {
     folder.write("warpsmith.toml", b"[model]\nprovider = 'scripted'\nscript = 'gone.toml'\n");
     let ran = folder.run(&["doctor", "--model", "--send"]);
     assert!(ran.code == 1 && ran.out.contains("gone.toml, the `model.script`, cannot be read"), "{}", ran.out);
+    folder.write("warpsmith.toml", b"[model]\nprovider = 'editor'\nname = 'm'\n");
+    let ran = folder.run(&["doctor", "--model"]);
+    let expected = "m of the editor: `model.provider = \"editor\"` works in an editor only";
+    assert!(ran.code == 1 && ran.out.contains(expected), "{}", ran.out);
     folder.write("warpsmith.toml", b"[model]\nprovider = 'gemini'\n");
     let ran = folder.run(&["doctor"]);
-    let expected = "warpsmith.toml:2:12: `model.provider` must be one of `openai`, `azure`, `anthropic`, `scripted`";
+    let expected =
+        "warpsmith.toml:2:12: `model.provider` must be one of `openai`, `azure`, `anthropic`, `editor`, `scripted`";
     assert!(ran.out.contains(expected), "{}", ran.out);
 }

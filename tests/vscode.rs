@@ -68,6 +68,7 @@ fn installed() -> Option<(PathBuf, PathBuf)> {
         &Path::new(SCRIPTS).join("../../editors/vscode"),
         &Path::new(SCRIPTS).join("build.sh"),
         &Path::new(SCRIPTS).join("python"),
+        &Path::new(SCRIPTS).join("models"),
         server,
     ] {
         state(source, &mut now);
@@ -141,9 +142,12 @@ impl Project {
         fs::create_dir_all(&shots).unwrap();
         let mut command = Command::new("bash");
         command.arg(Path::new(SCRIPTS).join("with-vscode.sh")).arg(prefix).arg(self.0.path().join("data"));
-        if ["folders", "elsewhere"].contains(&name) {
-            command.env("PYTHON_EXTENSION", build.join("python.vsix"));
-        }
+        let other = match name {
+            "folders" | "elsewhere" => Some("python.vsix"),
+            "models" => Some("models.vsix"),
+            _ => None,
+        };
+        command.envs(other.map(|other| ("OTHER_EXTENSION", build.join(other))));
         command.arg(build.join("warpsmith.vsix")).arg(Path::new(SCRIPTS).join(script)).arg(self.path(opened));
         if script == "api.js" {
             let own = self.0.path().join("extension");
@@ -222,6 +226,16 @@ fn vscode_finds_the_server_elsewhere() {
 #[test]
 fn vscode_compiles_inspects_records_and_optimizes() {
     Project::with_python(8).suite("optimizing", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]);
+}
+
+/// Models that another extension brings make the candidates, and need no key.
+#[test]
+fn vscode_asks_its_own_language_models() {
+    let project = Project::with_python(4);
+    let settings = fs::read_to_string(project.path("warpsmith.toml")).unwrap().replace("rewrites = false\n", "");
+    let model = "[optimize.search]\nsmall-steps = 0\nlarge = 1.0\n[model]\nprovider = 'editor'\nshare = 1.0\n";
+    fs::write(project.path("warpsmith.toml"), settings + model).unwrap();
+    project.suite("models", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]);
 }
 
 /// By mouse and keyboard, from a mistake to an applied offer.

@@ -29,6 +29,7 @@ mod tree;
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -173,6 +174,10 @@ pub trait Observer: Sync {
     /// Whether something may be sent to a language model; the question says what and to whom. Nobody agrees for the user.
     fn may_send(&self, _question: &str) -> bool {
         false
+    }
+    /// The language models of the editor that the search is made in, if it has any for us.
+    fn editor_model(&self) -> Option<Arc<dyn llm::EditorModel>> {
+        None
     }
 }
 

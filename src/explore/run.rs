@@ -323,7 +323,9 @@ impl Run<'_> {
                 if self.is_late || flying == 0 && !self.goes_on(0) {
                     self.stop_asking();
                 } else if !waits
-                    && self.goes_on(flying + asked)
+                    // A model may be faster than the judge; each reply costs.
+                    && self.again.len() < 2 * parallel
+                    && self.goes_on(flying + asked + self.again.len())
                     && let Some((operators, question)) = self.question(search)
                 {
                     let sender = sender.clone();
@@ -351,7 +353,7 @@ impl Run<'_> {
                     scope.spawn(move || sender.send(Box::new(News::Judged(id, judged_or_not(|| bench.judge(&task))))));
                     flying += 1;
                 }
-                if flying + asked == 0 && !(waits && self.goes_on(0)) {
+                if flying + asked == 0 && !(self.goes_on(0) && (waits || !self.is_late && self.may_ask())) {
                     break;
                 }
                 match news.recv_timeout(GLANCE).map(|news| *news) {

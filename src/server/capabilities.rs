@@ -62,6 +62,8 @@ pub(super) struct Client {
     pub(super) takes_status: bool,
     /// It takes `warpsmith/search`.
     pub(super) takes_search: bool,
+    /// It answers `warpsmith/model`.
+    pub(super) takes_model: bool,
     /// It can be told to ask for code lenses again.
     pub(super) refreshes_lenses: bool,
 }
@@ -113,6 +115,7 @@ impl Client {
             no_active_parameter: signature.no_active_parameter_support == Some(true),
             symbol_trees: symbols.hierarchical_document_symbol_support == Some(true),
             takes_search: capabilities.experimental.as_ref().is_some_and(|own| own["warpsmithSearch"] == true),
+            takes_model: capabilities.experimental.as_ref().is_some_and(|own| own["warpsmithModel"] == true),
             takes_status: capabilities.experimental.as_ref().is_some_and(|own| own["warpsmithStatus"] == true),
             refreshes_hints: workspace.inlay_hint.unwrap_or_default().refresh_support == Some(true),
             refreshes_lenses: workspace.code_lens.unwrap_or_default().refresh_support == Some(true),

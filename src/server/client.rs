@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, watch};
 use tower_lsp::gen_lsp_types as lsp;
 
 use super::event::{Event, Events};
+use super::model;
 use super::optimize::Asked;
 use super::progress::{self, State};
 use super::search::{self, Feed};
@@ -49,6 +50,8 @@ pub(super) enum Call {
     Search { job: String, feed: Arc<Feed> },
     /// Ask before the user's program is run, or something is sent; the answer goes to the search that waits for it.
     Confirm { text: String, actions: [&'static str; 2], answer: std::sync::mpsc::Sender<bool> },
+    /// Ask a language model of the editor; the reply goes to the search that waits for it.
+    AskModel(model::Asked),
     /// Ask how a search is to be made.
     AskSettings { text: String, choices: Vec<String>, asked: Box<Asked> },
     /// Ask whether a job's offer is to be applied.
@@ -119,6 +122,9 @@ pub(super) async fn run(client: tower_lsp::Client, mut receiver: Receiver, event
             Call::Search { job, feed } => {
                 tokio::spawn(search::tell(client.clone(), job, feed));
             }
+            Call::AskModel(asked) => {
+                tokio::spawn(model::ask(client.clone(), asked));
+            }
             question => {
                 tokio::spawn(ask(client.clone(), question, events.clone()));
             }
@@ -179,7 +185,12 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             Event::OfferApplied(job, result)
         }
         // Told in order by `run`.
-        Call::Publish(_) | Call::Show(..) | Call::Status(_) | Call::Progress { .. } | Call::Search { .. } => return,
+        Call::Publish(_)
+        | Call::Show(..)
+        | Call::Status(_)
+        | Call::Progress { .. }
+        | Call::Search { .. }
+        | Call::AskModel(_) => return,
     };
     let _ = events.send(answer);
 }

@@ -32,6 +32,7 @@ mod interpreter;
 mod jobs;
 mod magic;
 mod memory;
+mod model;
 mod notebook;
 mod offer;
 mod optimize;

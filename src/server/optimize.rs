@@ -145,6 +145,7 @@ impl Owner {
         }
         let cancelled = Arc::new(AtomicBool::new(false));
         let (mut watcher, states) = Watcher::new(Arc::clone(&cancelled), self.client.clone());
+        watcher.takes_model = self.capabilities.takes_model;
         if self.capabilities.takes_search && !asked.measure {
             let (teller, feed) = Teller::new(&unit.uri, &subject, request.settings.optimize.budget);
             watcher.teller = Some(teller);

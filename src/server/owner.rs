@@ -276,6 +276,7 @@ impl Owner {
         self.take_memory(memory);
         self.capabilities.takes_status |= options.status;
         self.capabilities.takes_search |= options.search;
+        self.capabilities.takes_model |= options.language_model;
         self.settings.set_initial(options.settings, options.interpreter);
         self.folders = match params.workspace_folders_initialize_params.workspace_folders {
             Some(lsp::WorkspaceFolders::WorkspaceFolderList(folders)) => {

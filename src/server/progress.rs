@@ -9,7 +9,9 @@ use tokio::sync::watch;
 use tower_lsp::gen_lsp_types as lsp;
 
 use super::client::{Call, Calls};
+use super::model::ClientModels;
 use super::search::Teller;
+use crate::explore::llm::EditorModel;
 use crate::explore::{Changed, Observer, Progress, Report};
 
 /// At most ten reports a second.
@@ -36,13 +38,15 @@ pub(super) struct Watcher {
     client: Calls,
     /// Where the client draws the search.
     pub(super) teller: Option<Teller>,
+    /// Whether the client lets searches ask its language models.
+    pub(super) takes_model: bool,
 }
 
 impl Watcher {
     /// A watcher that stops the search once `cancelled` is set, and the states that it will see.
     pub(super) fn new(cancelled: Arc<AtomicBool>, client: Calls) -> (Self, watch::Receiver<State>) {
         let (states, receiver) = watch::channel(State::Begun);
-        (Self { states, cancelled, client, teller: None }, receiver)
+        (Self { states, cancelled, client, teller: None, takes_model: false }, receiver)
     }
 
     /// Says in a few words how the search ended.
@@ -82,6 +86,10 @@ impl Observer for Watcher {
 
     fn may_send(&self, question: &str) -> bool {
         self.ask(question, [SEND, DO_NOT_SEND])
+    }
+
+    fn editor_model(&self) -> Option<Arc<dyn EditorModel>> {
+        self.takes_model.then(|| Arc::new(ClientModels(self.client.clone())) as Arc<dyn EditorModel>)
     }
 }
 

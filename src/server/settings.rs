@@ -212,6 +212,7 @@ impl Store {
 }
 
 /// What the client sent with `initialize`.
+#[derive(Default)]
 pub(super) struct Options {
     /// The editor's settings: below `settings`, or all of the options.
     pub(super) settings: Value,
@@ -223,20 +224,22 @@ pub(super) struct Options {
     pub(super) status: bool,
     /// Whether it takes `warpsmith/search`: `search: true`.
     pub(super) search: bool,
+    /// Whether it answers `warpsmith/model`: `languageModel: true`.
+    pub(super) language_model: bool,
 }
 
 /// Reads `initializationOptions`.
 pub(super) fn options(value: Option<Value>) -> Options {
     let Some(Value::Object(mut options)) = value else {
-        return Options { settings: Value::Null, trusted: true, interpreter: None, status: false, search: false };
+        return Options { trusted: true, ..Options::default() };
     };
     let interpreter = interpreter(&Value::Object(options.clone())).flatten();
     options.remove(INTERPRETER);
     let mut takes = |what: &str| options.remove(what) == Some(Value::Bool(true));
-    let (status, search) = (takes("status"), takes("search"));
+    let (status, search, language_model) = (takes("status"), takes("search"), takes("languageModel"));
     let trusted = options.remove("workspaceTrusted") != Some(Value::Bool(false));
     let settings = options.remove("settings").unwrap_or(Value::Object(options));
-    Options { settings, trusted, interpreter, status, search }
+    Options { settings, trusted, interpreter, status, search, language_model }
 }
 
 /// What an object says of the interpreter that was chosen: a path, or a list that begins with one. `null` takes it back.

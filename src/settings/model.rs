@@ -16,6 +16,8 @@ pub enum Provider {
     Azure,
     /// Anthropic's messages.
     Anthropic,
+    /// The models that the editor has.
+    Editor,
     /// Replies from a file.
     Scripted,
 }
@@ -35,11 +37,12 @@ pub enum Sent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ModelSettings {
-    /// The protocol: `openai` (chat completions: OpenAI, vLLM, SGLang, Ollama, LM Studio, gateways), `azure`, `anthropic`, or
-    /// `scripted` for replies from a file.
-    #[schemars(with = "String", extend("enum" = ["openai", "azure", "anthropic", "scripted"]))]
+    /// The protocol: `openai` (chat completions: OpenAI, vLLM, SGLang, Ollama, LM Studio, gateways), `azure`, `anthropic`,
+    /// `editor` for the models that the editor itself has, or `scripted` for replies from a file.
+    #[schemars(with = "String", extend("enum" = ["openai", "azure", "anthropic", "editor", "scripted"]))]
     pub provider: Provider,
-    /// The model, as its provider calls it; for Azure the deployment.
+    /// The model, as its provider calls it; for Azure the deployment, for an editor the id or
+    /// the family (one that the editor chooses unless set).
     #[schemars(example = &"qwen3-coder:30b")]
     pub name: Option<String>,
     /// Further models of the same provider, which are asked in turns with the first.
@@ -68,7 +71,7 @@ pub struct ModelSettings {
     pub repairs: u32,
     /// Whether all that models were asked and answered is kept beside the run in `.warpsmith/runs`.
     pub transcripts: bool,
-    /// Base address, such as `http://localhost:11434/v1`. Nothing is sent anywhere unless it is set.
+    /// Base address, such as `http://localhost:11434/v1`. Nothing is sent anywhere unless it is set, or the provider is `editor`.
     #[schemars(example = &"http://localhost:11434/v1")]
     pub base_url: Option<String>,
     /// Name of the environment variable that holds the key.
@@ -108,6 +111,7 @@ impl ModelSettings {
     pub fn is_asked(&self) -> bool {
         self.share > 0.0
             && match self.provider {
+                Provider::Editor => true,
                 Provider::Scripted => self.script.is_some(),
                 Provider::Openai | Provider::Azure | Provider::Anthropic => {
                     self.name.is_some() && self.base_url.is_some()

@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use warpsmith::explore::llm::{self, Account, Client as ModelClient, Model, ModelError, Reply, Watcher};
 use warpsmith::explore::{Observer, OptimizeError, Request, Subject};
+use warpsmith::settings::{ModelSettings, Provider};
 
 use crate::harness::{Client, Document, Setup};
-use crate::optimize::tools;
+use crate::optimize::{open, start, tools};
 
 const TEXT: &str = "import torch\nimport triton\n\ndef gelu(x):\n    return torch.nn.functional.gelu(x)\n\n\
                     class Net(torch.nn.Module):\n    def forward(self, x):\n        return x.relu()\n\ndef plain(x):\n    return x\n";
@@ -90,4 +92,111 @@ fn before_anything_is_sent_the_user_is_asked() {
         }
         assert_eq!(*answers.lock().unwrap(), [expected]);
     }
+}
+
+/// Somebody who stops waiting when the search is cancelled.
+struct Searcher<'a>(&'a dyn Observer);
+
+impl Watcher for Searcher<'_> {
+    fn cancelled(&self) -> bool {
+        self.0.cancelled()
+    }
+}
+
+/// What a search makes of the editor's model: the reply or the error, if the client has one.
+type Asked = Arc<Mutex<Vec<Option<Result<Reply, ModelError>>>>>;
+
+/// A client with these options and a search that asks its model once.
+fn asking(options: Value, capabilities: &Value) -> (Client, String, Asked) {
+    let asked = Asked::default();
+    let noted = Arc::clone(&asked);
+    let search = move |_: &Request, observer: &dyn Observer| {
+        let name = Some("gpt-5".to_owned());
+        let settings = ModelSettings { provider: Provider::Editor, name, ..ModelSettings::default() };
+        let folder = tempfile::tempdir().unwrap();
+        let account = Arc::new(Account::open(&settings.budget, folder.path()).unwrap());
+        let mut request = llm::Request::of("be brief", "how are you?");
+        (request.temperature, request.max_tokens) = (Some(0.25), 500);
+        let model = observer.editor_model().map(|editor| ModelClient::in_editor(&settings, editor, account));
+        let reply = model.map(|model| model.complete(&request, &mut Searcher(observer)));
+        noted.lock().unwrap().push(reply);
+        Err(OptimizeError::Cancelled)
+    };
+    let setup = Setup::new().full().capabilities(capabilities).options(options).tools(tools(Arc::new(search)));
+    let mut client = setup.start();
+    let document = open(&mut client);
+    let job = start(&mut client, &document);
+    (client, job, asked)
+}
+
+fn taking() -> (Client, String, Asked) {
+    asking(json!({ "settings": { "select": ["L002"] }, "languageModel": true }), &json!({}))
+}
+
+fn came(asked: &Asked) -> Option<Result<Reply, ModelError>> {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        if let Some(came) = asked.lock().unwrap().pop() {
+            return came;
+        }
+        assert!(Instant::now() < deadline, "no reply came");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn the_editors_model_answers_a_search() {
+    let experimental = json!({ "experimental": { "warpsmithModel": true } });
+    let options = json!({ "settings": { "select": ["L002"] } });
+    for (mut client, _, asked) in [taking(), asking(options, &experimental)] {
+        let question = client.server_message("warpsmith/model");
+        let messages = json!([{ "role": "user", "text": "how are you?" }]);
+        let expected = json!({
+            "model": "gpt-5", "system": "be brief", "messages": messages, "temperature": 0.25, "maxTokens": 500, "stop": [],
+        });
+        assert_eq!(question["params"], expected);
+        client.reply(&question, json!({ "text": "well", "finish": "length", "input": 7, "output": 1 }));
+        let reply = came(&asked).unwrap().unwrap();
+        assert_eq!((reply.text.as_str(), &reply.finish), ("well", &llm::Finish::Length));
+        assert_eq!((reply.usage.tokens(), reply.usage.estimated), (8, false));
+        client.assert_silent();
+    }
+}
+
+#[test]
+fn why_the_editors_model_does_not_answer_is_told() {
+    for (code, lasting) in [(-32803, true), (-32603, false)] {
+        let (mut client, _, asked) = taking();
+        let question = client.server_message("warpsmith/model");
+        let error = json!({ "code": code, "message": "no model: sign in" });
+        client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": error }));
+        let error = came(&asked).unwrap().unwrap_err();
+        assert_eq!(error.to_string(), "no model: sign in");
+        assert!(matches!(error, ModelError::Editor { is_lasting, .. } if is_lasting == lasting), "{error:?}");
+    }
+    let (mut client, _, asked) = taking();
+    let question = client.server_message("warpsmith/model");
+    client.reply(&question, json!({ "said": "well" }));
+    let error = came(&asked).unwrap().unwrap_err().to_string();
+    assert!(error.contains("`warpsmith/model` is no reply: missing field `text`"), "{error}");
+}
+
+#[test]
+fn a_stopped_search_takes_its_question_back() {
+    let (mut client, job, asked) = taking();
+    let question = client.server_message("warpsmith/model");
+    let stop = json!({ "command": "warpsmith.cancel", "arguments": [{ "job": job }] });
+    assert_eq!(client.request("workspace/executeCommand", stop), json!({ "cancelled": true }));
+    assert_eq!(client.notification("$/cancelRequest"), json!({ "id": question["id"] }));
+    assert!(matches!(came(&asked), Some(Err(ModelError::Cancelled))));
+    // An editor answers all the same; nobody minds.
+    client.send(&json!({ "jsonrpc": "2.0", "id": question["id"], "error": { "code": -32800, "message": "stopped" } }));
+    client.assert_silent();
+}
+
+#[test]
+fn a_client_that_does_not_take_it_is_not_asked() {
+    let (mut client, _, asked) = asking(json!({ "settings": { "select": ["L002"] } }), &json!({}));
+    assert!(came(&asked).is_none());
+    client.assert_silent();
 }

@@ -140,6 +140,17 @@ fn a_search_goes_on_without_its_model() {
     assert!(outcome["evaluated"].as_u64().unwrap() >= 4, "{outcome:#}");
 }
 
+/// On the command line there is no editor.
+#[test]
+fn an_editors_model_is_asked_in_editors_only() {
+    let settings = "[optimize]\ncandidates = 2\n[model]\nprovider = 'editor'\n";
+    let project = Project::new(&[("scale.py", SCALE), ("warpsmith.toml", settings)]);
+    let outcome = optimized(&project, &[]);
+    let summary = outcome["summary"].as_str().unwrap();
+    let expected = "The language model was not asked: `model.provider = \"editor\"` works in an editor only";
+    assert!(summary.contains(expected), "{summary}");
+}
+
 /// Who says the same again and again is not paid for it without end.
 #[test]
 fn a_model_that_says_nothing_new_is_not_asked_for_ever() {
@@ -297,7 +308,8 @@ fn kernels_are_written_for_functions_that_launch_none() {
     let good = doubling(&format!("def double(x):\n    {LAUNCH}"));
     let reply = |text: &str| self::file(WRITE, text);
     let replies = [reply(torch), reply(&idle), reply(&good)].concat();
-    let settings = settings(3, "").replace("parallel = 2", "parallel = 1");
+    // No skill knows anything before there is a kernel: the model goes on beyond its share.
+    let settings = settings(3, "").replace("parallel = 2", "parallel = 1").replace("share = 1.0", "share = 0.5");
     let project = Project::new(&[("scale.py", file), ("warpsmith.toml", &settings), ("replies.toml", &replies)]);
     let outcome = optimized(&project, &["--function", "double"]);
     let report = report(&project);

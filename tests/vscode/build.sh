@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # build.sh BUILD SERVER: checks the types of the extension for VS Code, builds it and its tests, and packs it with the program
-# SERVER, all in the folder BUILD: warpsmith.vsix, unpacked in extension/, test.js, and python.vsix that stands in for the Python
-# extension. Needs npm.
+# SERVER, all in the folder BUILD: warpsmith.vsix, unpacked in extension/, test.js, and what stands in for other extensions:
+# python.vsix for Python's, models.vsix for one with language models. Needs npm.
 set -euo pipefail
 build=$(realpath -m "$1")
 server=$(realpath "$2")
@@ -32,5 +32,7 @@ unzip -q "$build/warpsmith.vsix" 'extension/*' -d "$build/unpacked"
 mv "$build/unpacked/extension" "$build/extension"
 
 vsce=$PWD/node_modules/.bin/vsce
-cd "$root/tests/vscode/python"
-"$vsce" package --no-dependencies --allow-missing-repository --skip-license --out "$build/python.vsix"
+for name in python models; do
+  cd "$root/tests/vscode/$name"
+  "$vsce" package --no-dependencies --allow-missing-repository --skip-license --out "$build/$name.vsix"
+done

@@ -2,7 +2,7 @@
 # with-vscode.sh PREFIX DATA VSIX COMMAND…: starts the VS Code of PREFIX with the extension VSIX and nothing of the user's,
 # keeping its files in DATA, and runs COMMAND, a script for Node, with its address in BASE. With TRUST=1 folders are not trusted
 # before the user says so; API=1 is for tests in the extension host;
-# PYTHON_EXTENSION is another package to install.
+# OTHER_EXTENSION is another package to install.
 set -euo pipefail
 prefix=$(realpath "$1")
 data=$(realpath -m "$2")
@@ -27,7 +27,7 @@ SETTINGS
 common=(--server-data-dir "$data" --user-data-dir "$data/data" --extensions-dir "$data/extensions" --accept-server-license-terms
   --telemetry-level off)
 "$node" "$main" "${common[@]}" --install-extension "$vsix"
-[ -z "${PYTHON_EXTENSION:-}" ] || "$node" "$main" "${common[@]}" --install-extension "$PYTHON_EXTENSION"
+[ -z "${OTHER_EXTENSION:-}" ] || "$node" "$main" "${common[@]}" --install-extension "$OTHER_EXTENSION"
 trust=(--disable-workspace-trust)
 [ "${TRUST:-}" = 1 ] && trust=()
 : > "$data/server.log"

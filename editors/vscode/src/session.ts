@@ -6,6 +6,7 @@ import { DidChangeConfigurationNotification, ExecuteCommandRequest, LanguageClie
 import { Crashes } from "./crashes";
 import { showDocument } from "./documents";
 import type { Jobs } from "./jobs";
+import { answer, type Asked } from "./models";
 import type { Offers } from "./offers";
 import type { Interpreters } from "./python";
 import type { Searches } from "./search/searches";
@@ -147,6 +148,7 @@ export class Session {
     client.registerFeature(PUSHED);
     offers.serve(client);
     client.onNotification("warpsmith/status", (told: ServerStatus) => status.setStatus(told));
+    client.onRequest("warpsmith/model", (asked: Asked, token: vscode.CancellationToken) => answer(asked, token));
     client.onNotification("warpsmith/search", (news: News) => searches.take(news));
     client.onDidChangeState(({ newState }) => {
       if (newState !== State.Running) {

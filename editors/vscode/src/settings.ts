@@ -32,6 +32,7 @@ export class Settings {
   /** What the server is told at its start. */
   initial(): Record<string, unknown> {
     const { interpreter, ...settings } = this.of(vscode.workspace.workspaceFolders?.[0]?.uri);
-    return { settings, interpreter, workspaceTrusted: vscode.workspace.isTrusted, status: true, search: true };
+    const told = { workspaceTrusted: vscode.workspace.isTrusted, status: true, search: true, languageModel: true };
+    return { settings, interpreter, ...told };
   }
 }

@@ -1,11 +1,12 @@
 // Runs in the extension host; WARPSMITH_SUITE says what.
 import * as elsewhere from "./elsewhere";
 import * as folders from "./folders";
+import * as models from "./models";
 import * as optimizing from "./optimizing";
 import * as trusted from "./trusted";
 import * as untrusted from "./untrusted";
 
-const SUITES: Record<string, { run(): Promise<void> }> = { elsewhere, folders, optimizing, trusted, untrusted };
+const SUITES: Record<string, { run(): Promise<void> }> = { elsewhere, folders, models, optimizing, trusted, untrusted };
 
 export async function run(): Promise<void> {
   const suite = SUITES[process.env["WARPSMITH_SUITE"] ?? ""];

@@ -63,6 +63,9 @@ impl ModelFacts {
 
     /// The model and where it is, if one is set.
     pub(super) fn place(&self) -> Option<String> {
+        if self.provider == Provider::Editor {
+            return Some(format!("{} of the editor", self.name.as_deref().unwrap_or("a model")));
+        }
         let file = self.script.as_ref().map(|file| file.display().to_string());
         let place = file.or_else(|| self.base_url.clone())?;
         Some(self.name.as_ref().map_or_else(|| place.clone(), |name| format!("{name} at {place}")))
@@ -97,8 +100,8 @@ pub(super) fn ask(settings: &ModelSettings, sends: bool, folder: &Path) -> Answe
 }
 
 fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError> {
-    let is_scripted = settings.provider == Provider::Scripted;
-    if settings.base_url.is_none() && !is_scripted {
+    let has_address = !matches!(settings.provider, Provider::Scripted | Provider::Editor);
+    if settings.base_url.is_none() && has_address {
         let message = "no language model is set: put `model.base-url` into the settings";
         return Err(ModelError::Settings(message.to_owned()));
     }
@@ -110,7 +113,7 @@ fn try_ask(settings: &ModelSettings, folder: &Path) -> Result<String, ModelError
         whole: times.whole.min(WHOLE),
     };
     let settings = ModelSettings { retries: 0, timeouts, ..settings.clone() };
-    if settings.name.is_none() && !is_scripted {
+    if settings.name.is_none() && has_address {
         return Err(ModelError::Settings(choice(&Client::offered(&settings, None)?)));
     }
     let account = Arc::new(Account::open(&settings.budget, folder)?);

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::account::Account;
 use super::anthropic::Anthropic;
+use super::editor::{self, Editor};
 use super::http::Http;
 use super::key::Sieve;
 use super::openai::OpenAi;
@@ -13,9 +14,9 @@ use super::protocol::Protocol;
 use super::rate::Gate;
 use super::retry::{self, Pauses};
 use super::scripted::Scripted;
-use super::{Answer, Exchange, Failure, Key, Model, ModelError, Reply, Request, Usage, Watcher};
+use super::{Answer, EditorModel, Exchange, Failure, Key, Model, ModelError, Reply, Request, Usage, Watcher};
 use crate::clock;
-use crate::settings::{ModelSettings, Provider};
+use crate::settings::{ModelSettings, Provider, time};
 use crate::store::Reserved;
 
 /// A model with its limits, its prices and its budget.
@@ -39,12 +40,12 @@ impl Client {
     /// # Errors
     /// When something is not set, or there is no key where the settings say that there is one.
     pub fn open(settings: &ModelSettings, key: Option<Key>, account: Arc<Account>) -> Result<Self, ModelError> {
-        let Some(name) = settings.name.clone().or_else(|| script_name(settings)) else {
+        let Some(name) = settings.name.clone().or_else(|| usual_name(settings)) else {
             return Err(ModelError::Settings("no language model is set: put its name into `model.name`".to_owned()));
         };
         let key = match key {
             Some(key) => Some(key),
-            None if settings.provider == Provider::Scripted => None,
+            None if matches!(settings.provider, Provider::Scripted | Provider::Editor) => None,
             None => Key::of(settings)?,
         };
         let exchange: Box<dyn Exchange> = if settings.provider == Provider::Scripted {
@@ -55,6 +56,14 @@ impl Client {
             Box::new(Http::new(protocol(settings, &name)?, key.clone(), settings)?)
         };
         Ok(Self::over(exchange, name, key, settings, account))
+    }
+
+    /// A model that an editor has, which spends from `account`.
+    #[must_use]
+    pub fn in_editor(settings: &ModelSettings, models: Arc<dyn EditorModel>, account: Arc<Account>) -> Self {
+        let exchange = Editor::new(models, settings.name.clone(), time(settings.timeouts.whole));
+        let name = settings.name.clone().or_else(|| usual_name(settings)).unwrap_or_default();
+        Self::over(Box::new(exchange), name, None, settings, account)
     }
 
     fn over(
@@ -202,17 +211,25 @@ impl Watcher for Sieved<'_> {
     }
 }
 
-fn script_name(settings: &ModelSettings) -> Option<String> {
-    (settings.provider == Provider::Scripted).then(|| "scripted".to_owned())
+/// What a model is called that needs no name.
+fn usual_name(settings: &ModelSettings) -> Option<String> {
+    match settings.provider {
+        Provider::Scripted => Some("scripted".to_owned()),
+        Provider::Editor => Some("editor".to_owned()),
+        Provider::Openai | Provider::Azure | Provider::Anthropic => None,
+    }
 }
 
 fn protocol(settings: &ModelSettings, name: &str) -> Result<Box<dyn Protocol>, ModelError> {
+    if settings.provider == Provider::Editor {
+        return Err(editor::missing());
+    }
     let unset = || ModelError::Settings("set `model.base-url` to the address of the model's provider".to_owned());
     let base = settings.base_url.as_deref().ok_or_else(unset)?;
     let version = settings.api_version.as_deref();
     Ok(match settings.provider {
         Provider::Azure => Box::new(OpenAi::azure(base, name, version)),
         Provider::Anthropic => Box::new(Anthropic::new(base, name, version)?),
-        Provider::Openai | Provider::Scripted => Box::new(OpenAi::new(base, name)),
+        Provider::Openai | Provider::Scripted | Provider::Editor => Box::new(OpenAi::new(base, name)),
     })
 }

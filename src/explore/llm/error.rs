@@ -59,6 +59,14 @@ pub enum ModelError {
     /// The file of replies has none for this request.
     #[error("{0}")]
     Script(String),
+    /// The editor's model did not answer.
+    #[error("{why}")]
+    Editor {
+        /// One sentence that says what to do.
+        why: String,
+        /// Whether the next request would be answered alike.
+        is_lasting: bool,
+    },
     /// What was spent today cannot be looked up.
     #[error("what language models have cost today cannot be kept: {0}")]
     Store(#[from] StoreError),

@@ -3,7 +3,7 @@
 //! A [`Model`] answers one request after the other, on the thread that asks. [`Client`] is the one that the settings describe:
 //! it keeps to rate limits (`rate.rs`) and to the budget (`account.rs`), and sends again what failed for a while. Below it an
 //! `Exchange` carries one request to a provider and its reply back, once; over the network (`http.rs`) that is the only code
-//! that knows the async runtime.
+//! that knows the async runtime. The models that an editor has come from above (`editor.rs`).
 //!
 //! What is asked comes from `prompt/`, what comes back is read by `reply/`, and what it proposes is looked at by `screen/` before any of it
 //! runs. All three are functions of texts.
@@ -11,6 +11,7 @@
 mod account;
 mod anthropic;
 mod client;
+mod editor;
 mod error;
 mod http;
 mod key;
@@ -31,6 +32,7 @@ use std::time::Duration;
 
 pub use account::{Account, Spent};
 pub use client::Client;
+pub use editor::EditorModel;
 pub use error::ModelError;
 pub use key::Key;
 pub use price::{Money, Usage};
@@ -82,8 +84,9 @@ pub enum Role {
 }
 
 impl Role {
-    /// As both protocols call it.
-    pub(super) fn name(self) -> &'static str {
+    /// As all protocols call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
             Self::Assistant => "assistant",
@@ -149,11 +152,13 @@ trait Exchange: Send + Sync {
 
 /// What a provider answered.
 #[derive(Debug, Default)]
-struct Answer {
-    text: String,
-    finish: Finish,
-    /// Unless the provider left it out.
-    usage: Option<Usage>,
+pub struct Answer {
+    /// The whole text.
+    pub text: String,
+    /// Why it ends.
+    pub finish: Finish,
+    /// The tokens that it took, unless the provider left them out.
+    pub usage: Option<Usage>,
 }
 
 /// Why one attempt came to nothing.

@@ -5,7 +5,7 @@ use super::sse::{Event, Events};
 use super::{Answer, Failure, ModelError, Watcher};
 
 /// The longest reply that is read, in bytes of its text; a kernel has some thousand.
-const LONGEST_TEXT: usize = 4 << 20;
+pub(super) const LONGEST_TEXT: usize = 4 << 20;
 /// The same with what is around the text: each token comes in an event of its own.
 const LONGEST_BODY: usize = 64 << 20;
 

@@ -99,6 +99,7 @@ fn is_final(error: &ModelError) -> bool {
     match error {
         ModelError::Settings(_) | ModelError::Key(_) | ModelError::Budget(_) | ModelError::Store(_) => true,
         ModelError::Script(_) | ModelError::Cancelled => true,
+        ModelError::Editor { is_lasting, .. } => *is_lasting,
         // It was sent again by then as often as the settings say.
         ModelError::Refused { status, .. } => *status != 429 && *status < 500,
         ModelError::Failed(_) | ModelError::Unreachable(_) | ModelError::Broken(_) => false,

@@ -101,6 +101,11 @@ impl Asking {
 }
 
 impl Run<'_> {
+    /// Whether a model may be asked now.
+    pub(in crate::explore) fn may_ask(&self) -> bool {
+        self.asking.as_ref().is_some_and(Asking::may_ask)
+    }
+
     /// The next question to a model, if one may be asked.
     pub(in crate::explore) fn question(&mut self, search: &mut Search<'_>) -> Option<(Arc<Operators>, Question)> {
         let asking = self.asking.as_mut().filter(|asking| asking.may_ask())?;

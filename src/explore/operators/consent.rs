@@ -24,8 +24,8 @@ pub(super) fn consent(request: &Request, excerpt: &Excerpt, observer: &dyn Obser
         let line = secret(&request.text).map(|(line, _)| format!(" (line {line})")).unwrap_or_default();
         return Err(format!("the file has what looks like {what}{line}, so it is not sent to a model"));
     }
-    if model.provider == Provider::Scripted {
-        // Nothing leaves the machine.
+    // Either nothing leaves the machine, or the editor asks.
+    if matches!(model.provider, Provider::Scripted | Provider::Editor) {
         return Ok(());
     }
     let key = key(request, model);

@@ -92,8 +92,11 @@ impl Excerpt {
         let is_shown = |key: &str| self.parts.iter().any(|part| part.key == key);
         let beside: HashSet<String> = statements(file).into_iter().map(|one| one.part.key).collect();
         let new = statements(made).into_iter().map(|one| one.part);
-        let clashing = new.filter(|part| !part.is_import && !is_shown(&part.key) && beside.contains(&part.key));
-        clashing.map(|part| part.key).find_map(|key| key.rsplit(' ').next().map(str::to_owned))
+        let mut clashing = new.filter(|part| !is_shown(&part.key) && beside.contains(&part.key));
+        clashing.find_map(|part| {
+            let name = part.key.strip_prefix("definition ").or(part.key.strip_prefix("assignment "));
+            name.map(str::to_owned)
+        })
     }
 
     /// The file, of which this is the excerpt, with what a model has made of the excerpt. What the model left out stays: something that it was

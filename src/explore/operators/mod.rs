@@ -22,7 +22,7 @@ use super::llm::{Account, Client, Model as _};
 use super::tree::{Id, Step};
 use super::{Observer, Request, Work};
 use crate::python::state_folder;
-use crate::settings::ModelSettings;
+use crate::settings::{ModelSettings, Provider};
 use excerpt::{Excerpt, Hidden};
 use transcript::Transcript;
 
@@ -134,7 +134,14 @@ impl Operators {
         let account = Account::open(&settings.budget, &state_folder()).map_err(|error| error.to_string())?;
         let account = Arc::new(account);
         let named = std::iter::once(settings.name.clone()).chain(settings.also.iter().cloned().map(Some));
-        let open = |name| Client::open(&ModelSettings { name, ..settings.clone() }, None, Arc::clone(&account));
+        let editor = (settings.provider == Provider::Editor).then(|| observer.editor_model()).flatten();
+        let open = |name| {
+            let (settings, account) = (ModelSettings { name, ..settings.clone() }, Arc::clone(&account));
+            match &editor {
+                Some(editor) => Ok(Client::in_editor(&settings, Arc::clone(editor), account)),
+                None => Client::open(&settings, None, account),
+            }
+        };
         let models: Vec<Client> = named.map(open).collect::<Result<_, _>>().map_err(|error| error.to_string())?;
         let goes_on = matches!(request.work, Work::GoOn(_));
         let transcript = Transcript::of(&request.workspace, run, goes_on, settings.transcripts);

@@ -1,5 +1,6 @@
 //! Models at the other end of a real connection, with everything that goes wrong there.
 
+mod editor;
 mod encrypted;
 mod injections;
 mod money;

@@ -1,0 +1,71 @@
+//! The models that an editor has. It is asked, and finds the model, the user's consent and the way there itself.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::protocol::plain;
+use super::reading::LONGEST_TEXT;
+use super::{Answer, Exchange, Failure, ModelError, Request, Watcher};
+
+/// An editor that has language models.
+pub trait EditorModel: Send + Sync {
+    /// Has the model of this name reply, or one that the editor chooses, and waits. Whether anybody still wants the reply says
+    /// `cancelled`, to be asked some twenty times a second.
+    ///
+    /// # Errors
+    /// [`ModelError::Editor`], or [`ModelError::Cancelled`] when it was.
+    fn complete(
+        &self,
+        model: Option<&str>,
+        request: &Request,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<Answer, ModelError>;
+}
+
+/// One model of an editor.
+pub(super) struct Editor {
+    models: Arc<dyn EditorModel>,
+    name: Option<String>,
+    /// How long a reply may take.
+    limit: Duration,
+}
+
+impl Editor {
+    pub(super) fn new(models: Arc<dyn EditorModel>, name: Option<String>, limit: Duration) -> Self {
+        Self { models, name, limit }
+    }
+}
+
+impl Exchange for Editor {
+    fn exchange(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Answer, Failure> {
+        let start = Instant::now();
+        let is_over = || watcher.cancelled() || start.elapsed() > self.limit;
+        let answer = self.models.complete(self.name.as_deref(), request, &is_over);
+        let answer = answer.map_err(|error| match error {
+            ModelError::Cancelled if !watcher.cancelled() => Failure::midway(self.slow()),
+            ModelError::Cancelled => Failure::midway(error),
+            ModelError::Editor { why, is_lasting } => {
+                Failure::lasting(ModelError::Editor { why: plain(&why), is_lasting })
+            }
+            error => Failure::lasting(error),
+        })?;
+        if answer.text.len() > LONGEST_TEXT {
+            return Err(Failure::midway(ModelError::TooLong(LONGEST_TEXT)));
+        }
+        watcher.delta(&answer.text);
+        Ok(answer)
+    }
+}
+
+impl Editor {
+    fn slow(&self) -> ModelError {
+        ModelError::Slow { stage: "did not finish its reply", setting: "whole", limit: self.limit }
+    }
+}
+
+/// Where there is no editor.
+pub(super) fn missing() -> ModelError {
+    let why = "`model.provider = \"editor\"` works in an editor only, and in one that lets Warpsmith use its language models, such as \
+               VS Code; elsewhere set another `model.provider`";
+    ModelError::Settings(why.to_owned())
+}
