@@ -11,6 +11,7 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::optimize::{Terminal, seconds};
+use crate::evaluate::statistics::median;
 use crate::explore::{self, Report, Request, Subject, Tried, Work};
 use crate::python::environment::Environment;
 use crate::settings;
@@ -204,11 +205,7 @@ fn line(task: &Task) -> String {
 }
 
 fn summary(tasks: &[Task]) -> Summary {
-    let speedups = |cap: f64| -> Vec<f64> {
-        let mut all: Vec<f64> = tasks.iter().map(|task| task.speedup.unwrap_or(1.0).min(cap)).collect();
-        all.sort_by(f64::total_cmp);
-        all
-    };
+    let speedups = |cap: f64| -> Vec<f64> { tasks.iter().map(|task| task.speedup.unwrap_or(1.0).min(cap)).collect() };
     let share = |threshold: f64| {
         let is_above = |speedup: f64| threshold <= 0.0 || speedup > threshold;
         let is_fast = |task: &&Task| task.correct && task.speedup.is_some_and(is_above);
@@ -224,15 +221,9 @@ fn summary(tasks: &[Task]) -> Summary {
     }
 }
 
-/// Of speedups in order.
 fn figures(speedups: &[f64]) -> Figures {
     let count = speedups.len().max(1) as f64;
-    let middle = speedups.len() / 2;
-    let median = match speedups {
-        [] => 0.0,
-        _ if speedups.len() % 2 == 1 => speedups[middle],
-        _ => f64::midpoint(speedups[middle - 1], speedups[middle]),
-    };
+    let median = median(speedups.iter().copied());
     let geometric_mean = (speedups.iter().map(|speedup| speedup.ln()).sum::<f64>() / count).exp();
     Figures { mean: speedups.iter().sum::<f64>() / count, median, geometric_mean }
 }

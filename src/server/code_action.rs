@@ -238,14 +238,18 @@ impl Place<'_> {
             Readiness::Running(job) => {
                 vec![action(format!("Stop optimizing {what}"), optimize::CANCEL, json!({ "job": job }))]
             }
-            Readiness::Not(reason) if self.client.disabled_actions => vec![lsp::CodeAction {
-                title: optimize,
-                kind: Some(lsp::CodeActionKind::RefactorRewrite),
-                disabled: Some(lsp::CodeActionDisabled { reason }),
-                ..lsp::CodeAction::default()
-            }],
-            Readiness::Not(_) => Vec::new(),
+            Readiness::Not(reason) => self.disabled(optimize, reason).into_iter().collect(),
         }
+    }
+
+    /// What cannot be done, with the reason, for clients that show such actions.
+    pub(super) fn disabled(&self, title: String, reason: String) -> Option<lsp::CodeAction> {
+        self.client.disabled_actions.then(|| lsp::CodeAction {
+            title,
+            kind: Some(lsp::CodeActionKind::RefactorRewrite),
+            disabled: Some(lsp::CodeActionDisabled { reason }),
+            ..lsp::CodeAction::default()
+        })
     }
 
     /// To see what the last search did.

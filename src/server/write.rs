@@ -24,13 +24,7 @@ impl Owner {
             Readiness::Running(job) => {
                 Some(action(format!("Stop writing a kernel for `{name}`"), CANCEL, json!({ "job": job })))
             }
-            Readiness::Not(reason) if place.client.disabled_actions => Some(lsp::CodeAction {
-                title,
-                kind: Some(lsp::CodeActionKind::RefactorRewrite),
-                disabled: Some(lsp::CodeActionDisabled { reason }),
-                ..lsp::CodeAction::default()
-            }),
-            Readiness::Not(_) => None,
+            Readiness::Not(reason) => place.disabled(title, reason),
         }
     }
 }

@@ -11,6 +11,7 @@ mod source;
 
 pub use document::{Document, EditError};
 pub use normal::normal_form;
+pub(crate) use normal::{is_nothing, write_form};
 pub use position::{Encoding, LineIndex, Position};
 pub(crate) use segments::{Segment, from_first_statement, unchanged};
 pub use source::{Source, Span, each_node, field, node_span};

@@ -1,6 +1,6 @@
 //! A text without what means nothing to Python: comments, blank lines, spaces between tokens.
 
-use tree_sitter::{Node, TreeCursor};
+use tree_sitter::Node;
 
 use super::Source;
 
@@ -13,13 +13,23 @@ pub fn normal_form(text: &str) -> String {
     }
     let mut out = String::with_capacity(text.len());
     for root in source.roots() {
-        write(&mut root.walk(), text, &mut out);
+        write_form(root, &mut out, &is_nothing, &mut |node, out| {
+            out.push_str(text.get(node.byte_range()).unwrap_or_default());
+        });
     }
     out
 }
 
+/// Writes the tokens of a node by `word`, with marks where their parents begin and end, but for what is nothing.
+///
 /// Not recursive: trees of hostile files are deeper than the stack.
-fn write(cursor: &mut TreeCursor<'_>, text: &str, out: &mut String) {
+pub(crate) fn write_form<'t>(
+    root: Node<'t>,
+    out: &mut String,
+    is_nothing: &dyn Fn(Node<'_>) -> bool,
+    word: &mut dyn FnMut(Node<'t>, &mut String),
+) {
+    let mut cursor = root.walk();
     let mut depth = 0_usize;
     loop {
         let node = cursor.node();
@@ -31,7 +41,7 @@ fn write(cursor: &mut TreeCursor<'_>, text: &str, out: &mut String) {
                 depth += 1;
                 continue;
             }
-            out.push_str(text.get(node.byte_range()).unwrap_or_default());
+            word(node, out);
             out.push('\0');
         }
         while !cursor.goto_next_sibling() {
@@ -44,7 +54,8 @@ fn write(cursor: &mut TreeCursor<'_>, text: &str, out: &mut String) {
     }
 }
 
-fn is_nothing(node: Node<'_>) -> bool {
+/// Whether a node means nothing to Python.
+pub(crate) fn is_nothing(node: Node<'_>) -> bool {
     matches!(node.kind(), "comment" | "line_continuation") || node.start_byte() == node.end_byte()
 }
 

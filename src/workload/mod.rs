@@ -22,7 +22,7 @@ use std::{fs, io};
 pub use calls::{NoCall, Of, Running, Sought, Unusable};
 pub use comment::{place_of_comment, workloads_of_comments};
 pub use launches::{Seen, of_file, recorded_launch, run_of};
-pub(crate) use reach::reaches;
+pub(crate) use reach::{identifiers, reaches};
 pub use record::{LeftOut, Recorded, RecordingError, ToRecord, describe, last_lines, record};
 pub use turned::{Numbers, launch_of_candidate, numbers_of_comment};
 

@@ -48,7 +48,8 @@ fn statements<'t>(root: Node<'_>, text: &'t str) -> Vec<Statement<'t>> {
     root.named_children(&mut cursor).filter_map(statement).collect()
 }
 
-fn identifiers<'t>(node: Node<'_>, text: &'t str) -> HashSet<&'t str> {
+/// All names in a node, those of attributes as well.
+pub(crate) fn identifiers<'t>(node: Node<'_>, text: &'t str) -> HashSet<&'t str> {
     let mut found = HashSet::new();
     each_node(node, &mut |node| {
         if node.kind() == "identifier" {

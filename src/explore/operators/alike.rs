@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use tree_sitter::Node;
 
-use crate::syntax::{Source, each_node, field};
+use crate::syntax::{Source, each_node, field, is_nothing, write_form};
 
 /// A form that two files share when one is the other with local names changed; comments, docstrings and layout do not count. A
 /// file that cannot be parsed is its own.
@@ -17,8 +17,21 @@ pub(super) fn skeleton(text: &str) -> String {
     for root in source.roots() {
         let mut cursor = root.walk();
         for node in root.named_children(&mut cursor) {
-            let locals = locals(node, text);
-            write(node, text, &locals, &mut HashMap::new(), &mut out);
+            let (locals, before) = (locals(node, text), out.len());
+            let mut names: HashMap<&str, usize> = HashMap::new();
+            let is_left_out = |node: Node<'_>| is_nothing(node) || is_docstring(node);
+            write_form(node, &mut out, &is_left_out, &mut |node, out| {
+                let word = &text[node.byte_range()];
+                if node.kind() == "identifier" && locals.contains(&word) && !is_fixed(node) {
+                    let count = names.len();
+                    out.push_str(&format!("\u{3}{}", names.entry(word).or_insert(count)));
+                } else {
+                    out.push_str(word);
+                }
+            });
+            if out.len() > before {
+                out.push('\n');
+            }
         }
     }
     out
@@ -58,39 +71,6 @@ fn locals<'t>(statement: Node<'_>, text: &'t str) -> Vec<&'t str> {
     bound
 }
 
-fn write<'t>(node: Node<'_>, text: &'t str, locals: &[&'t str], names: &mut HashMap<&'t str, usize>, out: &mut String) {
-    // Not recursive: trees of hostile files are deeper than the stack.
-    let mut cursor = node.walk();
-    let mut depth = 0_usize;
-    loop {
-        let node = cursor.node();
-        if !is_nothing(node) {
-            if node.kind() != "string" && cursor.goto_first_child() {
-                out.push('(');
-                depth += 1;
-                continue;
-            }
-            let word = &text[node.byte_range()];
-            let is_name = node.kind() == "identifier" && locals.contains(&word) && !is_fixed(node);
-            if is_name {
-                let count = names.len();
-                out.push_str(&format!("\u{1}{}", names.entry(word).or_insert(count)));
-            } else {
-                out.push_str(word);
-            }
-            out.push('\0');
-        }
-        while depth > 0 && !cursor.goto_next_sibling() {
-            cursor.goto_parent();
-            depth -= 1;
-            out.push(')');
-        }
-        if depth == 0 {
-            return;
-        }
-    }
-}
-
 /// A name that is an attribute or a keyword of a call is not local.
 fn is_fixed(node: Node<'_>) -> bool {
     let Some(parent) = node.parent() else { return false };
@@ -98,13 +78,10 @@ fn is_fixed(node: Node<'_>) -> bool {
     parent.kind() == "attribute" && is("attribute") || parent.kind() == "keyword_argument" && is("name")
 }
 
-fn is_nothing(node: Node<'_>) -> bool {
-    let is_docstring = || {
-        node.kind() == "expression_statement"
-            && node.named_child_count() == 1
-            && node.named_child(0).is_some_and(|inner| inner.kind() == "string")
-    };
-    matches!(node.kind(), "comment" | "line_continuation") || node.start_byte() == node.end_byte() || is_docstring()
+fn is_docstring(node: Node<'_>) -> bool {
+    node.kind() == "expression_statement"
+        && node.named_child_count() == 1
+        && node.named_child(0).is_some_and(|inner| inner.kind() == "string")
 }
 
 #[cfg(test)]

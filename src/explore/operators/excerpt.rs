@@ -7,7 +7,8 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use crate::settings::Sent;
-use crate::syntax::{Source, each_node, field};
+use crate::syntax::{Source, field};
+use crate::workload::identifiers;
 
 /// What a model is shown of a file.
 #[derive(Clone, Debug, PartialEq)]
@@ -105,9 +106,8 @@ impl Excerpt {
         let mut new = statements(made);
         // What the rest of the file imports is there.
         let imported: HashSet<String> = statements(file).into_iter().map(|one| one.part.key).collect();
-        let is_shown = |one: &Part| self.parts.iter().any(|part| part.is_same(one));
-        new.retain(|one| !one.part.is_import || is_shown(&one.part) || !imported.contains(&one.part.key));
         let is_known = |one: &Part| self.parts.iter().any(|part| part.is_same(one));
+        new.retain(|one| !one.part.is_import || is_known(&one.part) || !imported.contains(&one.part.key));
         let mut out = String::with_capacity(file.len() + made.len());
         let mut written: HashSet<usize> = HashSet::new();
         let mut at = 0;
@@ -241,16 +241,6 @@ fn statement<'t>(node: Node<'_>, text: &'t str) -> Option<Statement<'t>> {
         matches!(definition.kind(), "import_statement" | "import_from_statement" | "future_import_statement");
     let part = Part { span: node.byte_range(), key, turn: 0, is_import };
     Some(Statement { part, binds, names })
-}
-
-fn identifiers<'t>(node: Node<'_>, text: &'t str) -> HashSet<&'t str> {
-    let mut found = HashSet::new();
-    each_node(node, &mut |node| {
-        if node.kind() == "identifier" {
-            found.insert(&text[node.byte_range()]);
-        }
-    });
-    found
 }
 
 #[cfg(test)]
