@@ -361,7 +361,10 @@ impl Case<'_> {
         measured.floor.hard = measured.floor.hard.filter(|&floor| floor <= original);
         let Some(floor) = measured.floor.hard else { return Ok(()) };
         if time < floor {
-            let what = format!("{time:.4} ms a call; what it must read and write takes the device {floor:.4} ms");
+            let what = format!(
+                "{time:.4} ms a call by the events on its stream; what it must read and write takes the device {floor:.4} ms, so \
+                 that is done on another stream, outside of the call, or not at all"
+            );
             return Err(Stop::Refused(Reason::TooFast, what, None));
         }
         self.passed("not faster than the device", format!("{time:.4} ms; the least possible is {floor:.4} ms"));
