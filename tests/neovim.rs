@@ -5,9 +5,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
+#[path = "common/recording.rs"]
+mod recording;
+
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+
+use recording::Recording;
 
 const FILE: &str = r#"import triton
 import triton.language as tl
@@ -92,23 +97,19 @@ fn run(neovim: &Path, script: &str, home: &Path, arguments: &[&Path]) -> String 
     run_with(neovim, script, home, arguments, &[])
 }
 
-fn run_with(neovim: &Path, script: &str, home: &Path, arguments: &[&Path], variables: &[(&str, &str)]) -> String {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let (server, plugin) = tested();
-    let output = Command::new(neovim)
-        .args(["--headless", "--clean", "-l"])
-        .arg(root.join("tests/neovim").join(script))
-        .arg(plugin)
-        .arg(server)
-        .args(arguments)
-        // Nothing of the user's own Neovim.
-        .env("XDG_CONFIG_HOME", home)
-        .env("XDG_DATA_HOME", home)
-        .env("XDG_STATE_HOME", home)
-        .env("XDG_CACHE_HOME", home)
-        .envs(variables.iter().copied())
-        .output()
-        .unwrap();
+/// Runs a script with nothing of the user's own Neovim.
+fn script(neovim: &Path, script: &Path, server: &Path, home: &Path, arguments: &[&Path]) -> Command {
+    let mut command = Command::new(neovim);
+    command.args(["--headless", "--clean", "-l"]).arg(script).arg(tested().1).arg(server).args(arguments);
+    for folder in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+        command.env(folder, home);
+    }
+    command
+}
+
+fn run_with(neovim: &Path, name: &str, home: &Path, arguments: &[&Path], variables: &[(&str, &str)]) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/neovim").join(name);
+    let output = script(neovim, &path, &tested().0, home, arguments).envs(variables.iter().copied()).output().unwrap();
     let said = said(&output);
     assert!(output.status.success() && said.contains("ok done"), "{said}");
     said
@@ -222,6 +223,23 @@ fn neovim_of_today_shows_what_a_search_finds() {
 #[test]
 fn neovim_0_10_shows_what_a_search_finds() {
     optimizes("trixie");
+}
+
+/// The session that is played again on a GPU: from a finding to an edit that is written.
+#[test]
+fn a_session_of_neovim_is_recorded() {
+    let Some(neovim) = neovim("forky") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("project");
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    let recording = Recording::new(&folder, &tested().0);
+    let session = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/session.lua");
+    let file = folder.join(recording::FILE);
+    let mut command = script(&neovim, &session, &recording.server(), home.path(), &[&file, Path::new("apply")]);
+    let output = command.envs(SIMULATED).output().unwrap();
+    let said = said(&output);
+    assert!(output.status.success() && said.contains("1.33× faster"), "{said}");
+    recording.end("Neovim 0.12", "neovim.jsonl");
 }
 
 /// Without a server every command says what is the matter; and the server is found where it may be.

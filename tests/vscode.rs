@@ -3,13 +3,19 @@
 //! VS Code and the extension's packages are brought to the machine from npm, a browser from Debian's archive unless there is one,
 //! once, below `target/`. Where that is not possible the tests fail and say so, unless `WARPSMITH_SKIP_VSCODE=1` is set. Pictures
 //! of the sessions are left in `target/tmp/vscode-shots/`; `PICTURES=$PWD/editors/vscode/media/pictures` renews those of the README.
+//! `SESSIONS=$PWD/tests/gpu/sessions` renews the recorded session, which `tests/gpu/replay.py` plays again.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
+
+#[path = "common/recording.rs"]
+mod recording;
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use recording::Recording;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vscode");
 
@@ -250,4 +256,17 @@ fn a_session_in_the_workbench() {
 fn a_search_is_drawn_while_it_goes_on() {
     let project = Project::with_python(24);
     drop(project.run("panel", "panel.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]));
+}
+
+/// The session that is played again on a GPU: from a finding to an edit that is saved.
+#[test]
+fn a_session_of_vscode_is_recorded() {
+    let project = Project::new();
+    let recording = Recording::new(&project.0.path().join("project"), &server());
+    fs::create_dir(project.path(".vscode")).unwrap();
+    let settings = format!("{{\"warpsmith.server.path\": {:?}}}", recording.server());
+    fs::write(project.path(".vscode/settings.json"), settings).unwrap();
+    if project.run("recorded", "recorded.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]).is_some() {
+        recording.end("VS Code", "vscode.jsonl");
+    }
 }

@@ -1,6 +1,6 @@
 -- nvim --headless --clean -l session.lua PLUGIN SERVER FILE apply|cancel
--- Optimizes the kernel of FILE as a user of Neovim would, and writes the file. Prints one JSON object a line:
--- {"progress": …}, {"asked": …}, {"seconds": …}.
+-- Looks at the kernel of FILE, and optimizes it as a user of Neovim would, and writes the file. Prints one JSON object a line:
+-- {"seen": …}, {"progress": …}, {"asked": …}, {"seconds": …}.
 local plugin, server, file, way = unpack(arg)
 
 local function say(value)
@@ -49,6 +49,8 @@ vim.cmd("filetype plugin on")
 vim.cmd("runtime! plugin/warpsmith.lua")
 vim.lsp.config("warpsmith", { cmd = { server, "serve" } })
 vim.lsp.enable("warpsmith")
+vim.lsp.inlay_hint.enable(true)
+vim.lsp.codelens.enable(true)
 vim.cmd.edit(file)
 local function client()
   return vim.lsp.get_clients({ bufnr = 0, name = "warpsmith" })[1]
@@ -57,7 +59,24 @@ wait_for("client", 30, function()
   return client() and client().initialized
 end)
 local before = table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true), "\n")
-vim.fn.search("@triton.jit")
+vim.fn.search("def .*_kernel(")
+
+-- What is shown of it: a finding, its type where the cursor is, hints, and what it takes of the GPU above it.
+wait_for("finding", 30, function()
+  return #vim.diagnostic.get(0) > 0
+end)
+vim.fn.search("_kernel", "", vim.fn.line("."))
+vim.lsp.buf.hover()
+wait_for("hover", 30, function()
+  return #vim.api.nvim_list_wins() == 2
+end)
+wait_for("hints", 30, function()
+  return #vim.lsp.inlay_hint.get({ bufnr = 0 }) > 0
+end)
+wait_for("lens", 60, function()
+  return #vim.lsp.codelens.get({ bufnr = 0 }) > 0
+end)
+say({ seen = { findings = #vim.diagnostic.get(0), lenses = #vim.lsp.codelens.get({ bufnr = 0 }) } })
 
 -- Devices are looked for in the background: the action is offered a moment after the start.
 local function optimize_action()
@@ -65,7 +84,7 @@ local function optimize_action()
   params.context = { diagnostics = {}, only = { "refactor.rewrite" } }
   local answer = vim.lsp.buf_request_sync(0, "textDocument/codeAction", params, 10000)
   for _, action in ipairs(answer and answer[client().id] and answer[client().id].result or {}) do
-    if action.title:find("^Optimize") and not action.disabled then
+    if action.title == "Optimize this kernel" and not action.disabled then
       return action
     end
   end
@@ -77,7 +96,7 @@ vim.lsp.buf.code_action({
   apply = true,
   context = { diagnostics = {}, only = { "refactor.rewrite" } },
   filter = function(action)
-    return action.title:find("^Optimize") ~= nil
+    return action.title == "Optimize this kernel"
   end,
 })
 local source = vim.api.nvim_get_current_buf()
@@ -104,7 +123,7 @@ else
   say({ asked = (vim.wo.winbar:gsub("%%%%", "%%")) })
   vim.cmd("Warpsmith accept")
   wait_for("edit", 10, function()
-    return text() ~= before
+    return text() ~= before and vim.api.nvim_get_current_buf() == source
   end)
   vim.cmd.write()
 end

@@ -6,6 +6,7 @@
 mod checked;
 mod models;
 mod predicted;
+mod replayed;
 mod runs;
 mod shapes;
 

@@ -1,5 +1,5 @@
-//! `cargo xtask gpu-test`: optimizing on a real GPU, from the command line and from Neovim; the fence around candidates; and
-//! the judge, by its suite and in figures, with torch and without; what recording costs; what searches make of a suite of files, and
+//! `cargo xtask gpu-test`: optimizing on a real GPU, from the command line and from Neovim; recorded sessions of editors; the fence
+//! around candidates; and the judge, by its suite and in figures, with torch and without; what recording costs; what searches make of a suite of files, and
 //! what the model of a GPU says of the same candidates.
 
 use std::path::Path;
@@ -68,8 +68,17 @@ pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let mut modelled = script("models.py");
     modelled.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
     modelled.arg("--out").arg(root.join("target/gpu-models.json"));
+    let replayed = |editor: &str| {
+        let mut command = script("replay.py");
+        command.arg(root.join("tests/gpu/sessions").join(editor).with_extension("jsonl"));
+        command.arg("--warpsmith").arg(&warpsmith).arg("--python").arg(&interpreter);
+        command.arg("--out").arg(root.join(format!("target/gpu-{editor}.json")));
+        command
+    };
     let all = [
         ("optimizing", optimizing),
+        ("a session of VS Code", replayed("vscode")),
+        ("a session of Neovim", replayed("neovim")),
         ("recording", recording),
         ("the fence", script("fence.py")),
         ("kernels by themselves", launches),

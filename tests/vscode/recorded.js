@@ -1,0 +1,58 @@
+// with-vscode.sh … recorded.js FOLDER SHOTS: what a user does with `layer_norm.py`, from its finding to a faster kernel that is saved.
+// The server is one that writes down what is said. With a simulated device.
+const { click, command, goTo, openFile, say, session, soon, until } = require("./workbench");
+const [, , folder, shots] = process.argv;
+const NAME = "layer_norm_kernel";
+
+const inPage = (page) => page.frameLocator("iframe.webview").frameLocator("iframe");
+const tab = (state) => (page, timeout) => page.waitForSelector(`.tab[data-resource-name="layer_norm.py"]${state}`, { timeout });
+
+async function looked(page, shot) {
+  await openFile(page, "layer_norm.py");
+  await page.waitForSelector(".squiggly-hint", { timeout: 120_000 });
+  const hover = async () => {
+    await goTo(page, 12, 10);
+    await page.keyboard.press("Control+K");
+    await page.keyboard.press("Control+I");
+  };
+  await until("hover", page, hover, () => soon((timeout) => page.waitForSelector(".monaco-hover:not(.hidden) >> text=Constexpr parameters", { timeout })));
+  await page.keyboard.press("Escape");
+  await page.waitForSelector(".codelens-decoration >> text=resources on", { timeout: 120_000 });
+  const isCompiled = () => soon((timeout) => page.waitForSelector(".codelens-decoration >> text=registers", { timeout }), 30_000);
+  await click(page, ".codelens-decoration a >> text=resources on", isCompiled);
+  await shot("1-looked");
+  say("looked at");
+}
+
+async function searched(page, shot) {
+  await goTo(page, 12, 10);
+  const isSearching = () => soon((timeout) => page.waitForSelector(`.statusbar-item >> text=Optimizing ${NAME}`, { timeout }), 10_000);
+  await command(page, "Warpsmith: Optimize Kernel", isSearching);
+  await page.click(".notification-list-item .monaco-button >> text=Run it once", { timeout: 120_000 });
+  const isOpen = () => soon((timeout) => page.waitForSelector(`.tab >> text=Search ${NAME}`, { timeout }), 10_000);
+  await command(page, "Warpsmith: Show Search", isOpen);
+  const candidate = inPage(page).locator("[role=treeitem][data-id='2']");
+  await candidate.waitFor({ timeout: 120_000 });
+  await until("a candidate", page, () => candidate.click({ timeout: 3000 }), () => soon((timeout) => inPage(page).locator("#detail-diff .add").first().waitFor({ timeout })));
+  await shot("2-searching");
+  say("candidate:", await inPage(page).locator("#detail-title").textContent());
+}
+
+async function applied(page, shot) {
+  const apply = await page.waitForSelector(".notification-list-item .monaco-button >> text=Apply", { timeout: 200_000 });
+  await page.waitForSelector(".monaco-diff-editor .line-insert");
+  say("offer:", await page.$eval(".notification-list-item-message", (message) => message.textContent));
+  await shot("3-offered");
+  await apply.click();
+  await page.waitForSelector(".monaco-diff-editor", { state: "detached" });
+  await tab(".dirty")(page, 20_000);
+  const save = async () => {
+    await click(page, '.tab[data-resource-name="layer_norm.py"]', () => soon((timeout) => tab(".active")(page, timeout)));
+    await page.keyboard.press("Control+S");
+  };
+  await until("saving", page, save, () => soon((timeout) => tab(":not(.dirty)")(page, timeout)));
+  await shot("4-saved");
+  say("saved");
+}
+
+session(shots, folder, [looked, searched, applied]);
