@@ -124,13 +124,16 @@ class Server:
 
     def like(self, method, params):
         """The last answer to a request like this one, of those that had been given so far; to one of the same place if there is one."""
-        found = []
+        is_of_text, found, first = method.startswith("textDocument/"), [], None
         for at, asked, answer in self.recorded.answers:
             recorded = asked.get("params") or {}
-            is_of_text = method.startswith("textDocument/")
-            if asked["method"] == method and not (is_of_text and at > self.front) and is_like(params, recorded):
+            if asked["method"] != method or not is_like(params, recorded):
+                continue
+            first = first or answer
+            if at <= self.front or not is_of_text:
                 found.append((start(params) == start(recorded), at, answer))
-        return max(found, key=lambda one: one[:2])[2] if found else None
+        # Where none had been given yet, the first one was waited for.
+        return max(found, key=lambda one: one[:2])[2] if found else first
 
     def run(self):
         while found := traffic.read(sys.stdin.buffer):
