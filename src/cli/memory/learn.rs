@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use super::stored;
 use crate::adapt::synthesize::tasks;
@@ -16,6 +17,8 @@ use crate::store::{Accepted, Failure, Store};
 const TASKS: usize = 200;
 /// So often each function is called with values by chance: what compiles of that, too.
 const SWEPT: usize = 3;
+/// No further signature is begun once so much time has passed: nobody waits for more than a minute. It has its turn the next time.
+const BEGINNING: Duration = Duration::from_secs(20);
 
 /// Arguments of `memory learn`.
 #[derive(Debug, clap::Args)]
@@ -32,6 +35,8 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    let since = Instant::now();
+    let passed = |what| tracing::debug!(seconds = since.elapsed().as_secs_f64(), "learning: {what}");
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let oracle = Oracle::start(args.python.clone(), jobs)?;
     let files = adapt::published(&args.paths);
@@ -50,12 +55,17 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let target = Target::of(oracle.release().parse()?);
     let (failures, mut sound) = (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
     let count = failures.len();
+    passed("read");
     let looked_at = store.looked_at(oracle.release())?;
     let found = stored::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
     let stored::Unexplained { failures, signatures, left, known } = found;
+    passed("divided");
     sound.extend(compiling(&oracle, &failures, target, args.seed));
+    passed("counter-examples made");
     let lessons = learn(&oracle, &failures, &sound, target, args.seed);
+    passed("learned");
     let mut found = merged(&oracle, lessons.learned, &failures, target);
+    passed("merged");
     found.retain(adapt::Learned::stands_alone);
     let from = args.paths.first().map_or_else(|| "editor".to_owned(), |path| path.display().to_string());
     let court = Court {
@@ -68,7 +78,9 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
         origin: Origin::Learned(from),
     };
     let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
+    passed("proven");
     let rules = stored::undisproved(store, oracle.release(), target, rules)?;
+    passed("held against what compiles");
     let codes = store.add_rules(&rules)?;
     store.look_at(oracle.release(), &signatures)?;
     for (rule, code) in rules.iter().zip(&codes) {
