@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use super::stored;
@@ -17,8 +18,6 @@ use crate::store::{Accepted, Failure, Store};
 const TASKS: usize = 200;
 /// So often each function is called with values by chance: what compiles of that, too.
 const SWEPT: usize = 3;
-/// No further signature is begun once so much time has passed: nobody waits for more than a minute. It has its turn the next time.
-const BEGINNING: Duration = Duration::from_secs(20);
 
 /// Arguments of `memory learn`.
 #[derive(Debug, clap::Args)]
@@ -32,11 +31,12 @@ pub(super) struct Args {
     /// What chance begins with when counter-examples are looked for
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// No further kind of failure is begun so long after the kernels were asked about: it has its turn the next time
+    #[arg(long, default_value_t = 25, value_name = "SECONDS")]
+    seconds: u64,
 }
 
 pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    let since = Instant::now();
-    let passed = |what| tracing::debug!(seconds = since.elapsed().as_secs_f64(), "learning: {what}");
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let oracle = Oracle::start(args.python.clone(), jobs)?;
     let files = adapt::published(&args.paths);
@@ -53,17 +53,24 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     store.keep_failures(refused.iter().copied())?;
     store.keep_accepted(taken.iter().copied())?;
     let target = Target::of(oracle.release().parse()?);
+    let (asked, begun) = (Instant::now(), AtomicUsize::new(0));
+    let passed = |what| tracing::debug!(seconds = asked.elapsed().as_secs_f64(), "learning: {what}");
     let (failures, mut sound) = (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
     let count = failures.len();
     passed("read");
     let looked_at = store.looked_at(oracle.release())?;
     let found = stored::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
-    let stored::Unexplained { failures, signatures, left, known } = found;
+    let stored::Unexplained { failures, mut signatures, mut left, known } = found;
     passed("divided");
     sound.extend(compiling(&oracle, &failures, target, args.seed));
     passed("counter-examples made");
-    let lessons = learn(&oracle, &failures, &sound, target, args.seed);
+    let lessons = learn(&oracle, &failures, &sound, target, args.seed, &|| {
+        begun.fetch_add(1, Ordering::Relaxed) < jobs || asked.elapsed() < Duration::from_secs(args.seconds)
+    });
     passed("learned");
+    let taken = signatures.len();
+    signatures.retain(|(name, _)| !lessons.left.iter().any(|one| stored::named(one) == *name));
+    left += taken - signatures.len();
     let mut found = merged(&oracle, lessons.learned, &failures, target);
     passed("merged");
     found.retain(adapt::Learned::stands_alone);
