@@ -5,6 +5,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
+#[path = "common/played.rs"]
+mod played;
 #[path = "common/recording.rs"]
 mod recording;
 
@@ -12,6 +14,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use played::Played;
 use recording::Recording;
 
 const FILE: &str = r#"import triton
@@ -240,6 +243,24 @@ fn a_session_of_neovim_is_recorded() {
     let said = said(&output);
     assert!(output.status.success() && said.contains("1.33× faster"), "{said}");
     recording.end("Neovim 0.12", "neovim.jsonl");
+}
+
+/// A search on a GPU as it was, played by a stand-in for the server: Neovim asks with what was measured, and makes that edit.
+#[test]
+fn neovim_shows_a_search_on_a_gpu_as_it_was() {
+    let Some(neovim) = neovim("forky") else { return };
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("project");
+    std::fs::create_dir_all(folder.join(".git")).unwrap();
+    let (file, server, played) =
+        (folder.join(recording::FILE), home.path().join("stand-in"), Played::new("neovim-h200.jsonl"));
+    std::fs::write(&file, &played.before).unwrap();
+    played.stand_in(&server, 10);
+    let session = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/session.lua");
+    let output = script(&neovim, &session, &server, home.path(), &[&file, Path::new("apply")]).output().unwrap();
+    let said = said(&output);
+    assert!(output.status.success() && said.contains(&played.title), "{said}");
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), played.after);
 }
 
 /// Without a server every command says what is the matter; and the server is found where it may be.

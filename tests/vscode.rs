@@ -2,11 +2,14 @@
 //!
 //! VS Code and the extension's packages are brought to the machine from npm, a browser from Debian's archive unless there is one,
 //! once, below `target/`. Where that is not possible the tests fail and say so, unless `WARPSMITH_SKIP_VSCODE=1` is set. Pictures
-//! of the sessions are left in `target/tmp/vscode-shots/`; `PICTURES=$PWD/editors/vscode/media/pictures` renews those of the README.
+//! of the sessions are left in `target/tmp/vscode-shots/`; `PICTURES=$PWD/editors/vscode/media/pictures` renews those of the READMEs,
+//! which are of a search on a GPU.
 //! `SESSIONS=$PWD/tests/gpu/sessions` renews the recorded session, which `tests/gpu/replay.py` plays again.
 
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
+#[path = "common/played.rs"]
+mod played;
 #[path = "common/recording.rs"]
 mod recording;
 
@@ -15,6 +18,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use played::Played;
 use recording::Recording;
 
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vscode");
@@ -103,13 +107,23 @@ fn copy(from: &Path, to: &Path) {
 /// A folder of the user's, as `examples/` and `tests/vscode/project/` have it.
 struct Project(tempfile::TempDir);
 
+/// Of an editor in a picture: what matters alone, and light, as paper is.
+const LOOK: &str = r#""workbench.colorTheme": "Default Light Modern", "workbench.activityBar.location": "hidden",
+    "window.commandCenter": false, "workbench.layoutControl.enabled": false, "breadcrumbs.enabled": false,
+    "editor.fontFamily": "'DejaVu Sans Mono'", "editor.fontSize": 13, "editor.occurrencesHighlight": "off", "editor.selectionHighlight": false"#;
+
 impl Project {
-    fn new() -> Self {
+    fn empty() -> Self {
         let project = Self(tempfile::tempdir().unwrap());
+        // The folder is its own workspace, wherever temporary folders are.
+        fs::create_dir_all(project.path(".git")).unwrap();
+        project
+    }
+
+    fn new() -> Self {
+        let project = Self::empty();
         copy(&Path::new(SCRIPTS).join("project"), &project.path(""));
         fs::copy(Path::new(SCRIPTS).join("../../examples/mistakes.py"), project.path("mistakes.py")).unwrap();
-        // The folder is its own workspace, wherever temporary folders are.
-        fs::create_dir(project.path(".git")).unwrap();
         project
     }
 
@@ -268,5 +282,22 @@ fn a_session_of_vscode_is_recorded() {
     fs::write(project.path(".vscode/settings.json"), settings).unwrap();
     if project.run("recorded", "recorded.js", "", &[("WARPSMITH_FAKE_DEVICE", "toy")]).is_some() {
         recording.end("VS Code", "vscode.jsonl");
+    }
+}
+
+/// A search on a GPU as it was, played by a stand-in for the server: the panel draws it, and the edit that was measured is made.
+#[test]
+fn a_search_on_a_gpu_is_shown_as_it_was() {
+    let project = Project::empty();
+    let played = Played::new("vscode-h200.jsonl");
+    fs::write(project.path(recording::FILE), &played.before).unwrap();
+    let server = project.0.path().join("stand-in");
+    // As long as it was where pictures are made: the panel counts the seconds.
+    played.stand_in(&server, if std::env::var_os("PICTURES").is_some() { 1 } else { 4 });
+    fs::create_dir(project.path(".vscode")).unwrap();
+    let settings = format!("{{{LOOK}, \"warpsmith.server.path\": {server:?}}}");
+    fs::write(project.path(".vscode/settings.json"), settings).unwrap();
+    if project.run("measured", "measured.js", "", &[("TITLE", &played.title)]).is_some() {
+        assert_eq!(fs::read_to_string(project.path(recording::FILE)).unwrap(), played.after);
     }
 }

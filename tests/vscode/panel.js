@@ -47,7 +47,7 @@ async function looked(page, shot) {
   await until("another candidate by the keyboard", page, () => page.waitForTimeout(300), isOther);
   const focused = inPage(page).locator("[role=treeitem]:focus");
   say("by keyboard:", await focused.getAttribute("aria-label"), "at level", await focused.getAttribute("aria-level"));
-  await shot("2-candidate", "search");
+  await shot("2-candidate");
 }
 
 async function stopped(page, shot) {

@@ -1,14 +1,13 @@
 // with-vscode.sh … recorded.js FOLDER SHOTS: what a user does with `layer_norm.py`, from its finding to a faster kernel that is saved.
 // The server is one that writes down what is said. With a simulated device.
-const { click, command, goTo, openFile, say, session, soon, until } = require("./workbench");
+const { click, command, goTo, openFile, say, session, soon, tab, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
-const NAME = "layer_norm_kernel";
+const [FILE, NAME] = ["layer_norm.py", "layer_norm_kernel"];
 
 const inPage = (page) => page.frameLocator("iframe.webview").frameLocator("iframe");
-const tab = (state) => (page, timeout) => page.waitForSelector(`.tab[data-resource-name="layer_norm.py"]${state}`, { timeout });
 
 async function looked(page, shot) {
-  await openFile(page, "layer_norm.py");
+  await openFile(page, FILE);
   await page.waitForSelector(".squiggly-hint", { timeout: 120_000 });
   const hover = async () => {
     await goTo(page, 12, 10);
@@ -45,12 +44,12 @@ async function applied(page, shot) {
   await shot("3-offered");
   await apply.click();
   await page.waitForSelector(".monaco-diff-editor", { state: "detached" });
-  await tab(".dirty")(page, 20_000);
+  await tab(page, FILE, ".dirty", 20_000);
   const save = async () => {
-    await click(page, '.tab[data-resource-name="layer_norm.py"]', () => soon((timeout) => tab(".active")(page, timeout)));
+    await click(page, `.tab[data-resource-name="${FILE}"]`, () => soon((timeout) => tab(page, FILE, ".active", timeout)));
     await page.keyboard.press("Control+S");
   };
-  await until("saving", page, save, () => soon((timeout) => tab(":not(.dirty)")(page, timeout)));
+  await until("saving", page, save, () => soon((timeout) => tab(page, FILE, ":not(.dirty)", timeout)));
   await shot("4-saved");
   say("saved");
 }

@@ -15,7 +15,7 @@ async function mistakes(page, shot) {
   };
   const isExplained = () => soon((timeout) => page.waitForSelector(".monaco-hover:not(.hidden) >> text=unknown-member", { timeout }));
   await until("hover", page, hover, isExplained);
-  await shot("1-hover", "finding");
+  await shot("1-hover");
   await page.keyboard.press("Escape");
   // A press while the editor still asks for actions is lost.
   const isOpen = () => soon((timeout) => page.waitForSelector(".action-widget .monaco-list-row", { timeout }));
@@ -56,7 +56,7 @@ async function search(page, shot) {
   await page.waitForSelector(".monaco-diff-editor .line-insert");
   say("offer:", await page.$eval(".notification-list-item-message", (message) => message.textContent));
   await page.waitForSelector('.editor-actions [aria-label^="Apply This Change"]');
-  await shot("5-diff", "diff");
+  await shot("5-diff");
   await apply.click();
   await page.waitForSelector(".monaco-diff-editor", { state: "detached" });
   await page.waitForSelector('.tab.active[data-resource-name="scale.py"].dirty');

@@ -121,6 +121,9 @@ exports.optimize = async (page, isFirst) => {
 
 exports.soon = soon;
 
+/** Waits for a file's tab in a state, such as `.dirty`. */
+exports.tab = (page, name, state, timeout) => page.waitForSelector(`.tab[data-resource-name="${name}"]${state}`, { timeout });
+
 /** Runs a session: what fails is said, with a picture. */
 exports.session = async (shots, folder, steps) => {
   const { browser, page, shot } = await require("./browser").open(shots);

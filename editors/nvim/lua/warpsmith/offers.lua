@@ -94,11 +94,10 @@ local function winbars(offer, right)
   local function key(name)
     return ("%s %s"):format(keys[name] or ":Warpsmith " .. name, name)
   end
-  local about = table.concat(vim.tbl_filter(function(text)
-    return text and text ~= ""
-  end, { offer.label, offer.about }), " · ")
+  local about = (offer.about or "") ~= "" and plain(" · " .. offer.about) or ""
   vim.wo[offer.left].winbar = plain("as it is")
-  vim.wo[right].winbar = plain(("%s   %s   %s"):format(key("accept"), key("discard"), about))
+  -- Where there is too little room, what was measured stays and how it was measured goes.
+  vim.wo[right].winbar = plain(("%s   %s   %s"):format(key("accept"), key("discard"), offer.label or "")) .. "%<" .. about
 end
 
 local function set_keys(offer)
