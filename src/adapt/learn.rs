@@ -82,11 +82,20 @@ pub struct Lessons {
     pub learned: Vec<Learned>,
     /// Programs that compile and that were found on the way.
     pub counter: Vec<Program>,
+    /// What was not begun, since the time was over.
+    pub left: Vec<Signature>,
 }
 
-/// Learns from failures; nothing that it flags is among the files that compile.
+/// Learns from failures; nothing that it flags is among the files that compile. No further signature is begun once `going` says no.
 #[must_use]
-pub fn learn(oracle: &Oracle, failures: &[Failure], sound: &[Parsed], target: Target, seed: u64) -> Lessons {
+pub fn learn(
+    oracle: &Oracle,
+    failures: &[Failure],
+    sound: &[Parsed],
+    target: Target,
+    seed: u64,
+    going: &(dyn Fn() -> bool + Sync),
+) -> Lessons {
     let mut groups: BTreeMap<Signature, Vec<usize>> = BTreeMap::new();
     for (at, failure) in failures.iter().enumerate() {
         let signature = Signature::of(&failure.failing);
@@ -102,6 +111,9 @@ pub fn learn(oracle: &Oracle, failures: &[Failure], sound: &[Parsed], target: Ta
         &groups,
         || Sound::some(sound, target, KNOWN),
         |sound, asker, (signature, members)| {
+            if !going() {
+                return Lessons { left: vec![signature.clone()], ..Lessons::default() };
+            }
             let members = varied(failures, members);
             let parsed: Vec<Parsed> = members.iter().map(|at| Parsed::new(&failures[*at].program.text)).collect();
             let contexts: Vec<Context<'_>> = parsed.iter().map(|parsed| parsed.context(target)).collect();
@@ -120,6 +132,7 @@ pub fn learn(oracle: &Oracle, failures: &[Failure], sound: &[Parsed], target: Ta
     for one in found {
         lessons.learned.extend(one.learned);
         lessons.counter.extend(one.counter);
+        lessons.left.extend(one.left);
     }
     lessons
 }

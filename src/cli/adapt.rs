@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         sound.extend(oracle.accepted(asked));
     }
     said("swept");
-    let lessons = learn(&oracle, &gathered.failures, &sound, target, args.seed);
+    let lessons = learn(&oracle, &gathered.failures, &sound, target, args.seed, &|| true);
     said("learned");
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
     let found = lessons.learned.len();

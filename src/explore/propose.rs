@@ -1,9 +1,11 @@
 //! What to try next: a turn of a skill that nobody has tried.
 
 mod by_model;
+mod crossed;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use self::crossed::CROSSED;
 use super::candidate::{Candidate, Change, describe};
 use super::choice::{CHOICE, Calls};
 use super::gains::Gains;
@@ -72,6 +74,8 @@ pub(super) struct Search<'a> {
     shares: BTreeMap<String, f64>,
     surrogate: Surrogate,
     chance: Chance,
+    /// How fast that was whose numbers a structure was given.
+    crossed: HashMap<Id, f64>,
     /// How each that is right did on each call.
     pub(super) calls: BTreeMap<Id, Calls>,
     /// How many of these there were when a choice was last looked for.
@@ -89,7 +93,7 @@ impl<'a> Search<'a> {
         tree.finish(first, Fate::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
-        let (points, made, gains, fine, memory, surrogate, calls) = Default::default();
+        let (points, made, gains, fine, memory, surrogate, crossed, calls) = Default::default();
         let (chance, looked_at, shares) = (Chance::new(seed), 0, BTreeMap::new());
         let mut search = Self {
             field,
@@ -104,6 +108,7 @@ impl<'a> Search<'a> {
             shares,
             surrogate,
             chance,
+            crossed,
             calls,
             looked_at,
         };
@@ -116,6 +121,9 @@ impl<'a> Search<'a> {
 
     /// The next candidate; `None` as long as nobody knows another one.
     pub(super) fn propose(&mut self) -> Option<Proposal> {
+        if let Some(proposal) = self.crossed() {
+            return Some(proposal);
+        }
         if self.chance.share() < self.field.settings.polish
             && let Some(proposal) = self.polish()
         {
@@ -311,8 +319,8 @@ impl<'a> Search<'a> {
 
     /// Keeps what a candidate has brought for searches to come.
     pub(super) fn learn(&mut self, id: Id) {
-        // A choice is nothing that later searches could take.
-        if let Some((kind, gain)) = self.gain(id).filter(|(kind, _)| kind != CHOICE) {
+        // These are nothing that later searches could choose.
+        if let Some((kind, gain)) = self.gain(id).filter(|(kind, _)| kind != CHOICE && kind != CROSSED) {
             self.memory.learn(&kind, gain, self.tree.node(id).speedup().is_none());
         }
     }

@@ -32,15 +32,15 @@ TOKENS = (3000, 1500)
 SHARES = {"model": 1.0, "skills": 0.0, "both": 0.5}
 # The target: this share of what the model comes to in the end.
 TARGET = 0.9
-# What the model tries before it has the tiles that a person would take; the last number is of warps.
-TRIED = [(32, 32, 32, 4), (64, 32, 32, 4), (32, 64, 64, 4), (64, 64, 64, 4), (64, 128, 32, 4), (128, 64, 32, 4), (128, 128, 32, 4), (64, 64, 128, 8)]
+# What the model tries before it has the tiles that a person would take: one after the other, the small ones first.
+TRIED = sorted(((m, n, k, 4) for m in (32, 64, 128) for n in (32, 64, 128) for k in (32, 64)), key=lambda tile: tile[0] * tile[1] * tile[2])
 # Small steps that change nothing: so many are at hand.
 IDLE = 40
 
 
 def settings(share):
     return (
-        "[optimize]\nseed = 1\n[model]\nprovider = 'scripted'\nscript = 'replies.toml'\nname = 'scripted'\n"
+        "[optimize]\nseed = 1\nparallel = 6\n[model]\nprovider = 'scripted'\nscript = 'replies.toml'\nname = 'scripted'\n"
         f"share = {share}\nlimits = {{ parallel = 1 }}\nprices = {{ input = {INPUT}, output = {OUTPUT} }}\n"
     )
 
@@ -77,7 +77,7 @@ def replies(text):
     said = [(SMALL, one, False) for one in (broken, cheat, *idle)]
     said += [(LARGE, "The host does too much.", False), (CORRECTION, block(half), False)]
     said += [(LARGE, block(one), False) for one in (direct(text), *tried, good)]
-    said += [(REPAIR, block(text.replace("pid_m = ", "pid_m = 0 + ")), False)]
+    said += [(REPAIR, block(text.replace("    pid_m = ", f"    tl.assume(N > -{number})\n    pid_m = ")), False) for number in range(1, IDLE + 1)]
     said += [(kind, nothing, True) for kind in (SMALL, CORRECTION, LARGE, REPAIR)]
     # A question that is asked once more has the text of the first one as well.
     said.sort(key=lambda one: one[0] != CORRECTION)
@@ -147,13 +147,14 @@ def wrong(name, row, options):
     found = []
     if name != "skills":
         reasons = {one["reason"]: one["example"] for one in row["refusals"]}
-        if "data_ptr" not in reasons.get("Screen", ""):
+        # Of small steps, which the search need not ask for where skills take its turns.
+        if name == "model" and "data_ptr" not in reasons.get("Screen", ""):
             found.append(f"{name}: the cache is not refused by name: {reasons}")
         if "Output" not in reasons:
             found.append(f"{name}: half of the sum is not refused: {reasons}")
         [cost] = row["models"] or [{"requests": 0, "input": 0, "output": 0, "dollars": 0.0}]
         expected = cost["requests"] * (TOKENS[0] * INPUT + TOKENS[1] * OUTPUT) / 1e6
-        if cost["requests"] < 6 or abs(cost["dollars"] - expected) > 1e-9 or cost["input"] != TOKENS[0] * cost["requests"]:
+        if cost["requests"] < 4 or abs(cost["dollars"] - expected) > 1e-9 or cost["input"] != TOKENS[0] * cost["requests"]:
             found.append(f"{name}: the costs are wrong: {cost}")
         if not any(speedup for _, _, speedup, _ in by_model(row)):
             found.append(f"{name}: no candidate of the model is right")

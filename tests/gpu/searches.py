@@ -32,6 +32,8 @@ PARTS = ("cancel", "killed", "worker", "crowd")
 LIMIT = 300.0
 # Ending a process that has a context takes the driver a tenth of a second, one after the other.
 GONE = 8.0
+# A search that ends well has an offer, or none.
+ENDED = (0, 1)
 
 
 class Project:
@@ -171,7 +173,7 @@ def crowd(options):
         running.append(project.start())
         # In this order.
         time.sleep(0.3)
-    errors = [err for process, (_, err) in [(process, end(process)) for process in running] if process.returncode != 0]
+    errors = [err for process, (_, err) in [(process, end(process)) for process in running] if process.returncode not in ENDED]
     journals = project.journals()
     begun = [journal[0]["at"] / 1000.0 for journal in journals]
     ends = [start + last(journal, "ended")["seconds"] for start, journal in zip(begun, journals) if last(journal, "ended")]

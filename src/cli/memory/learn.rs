@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use super::stored;
 use crate::adapt::synthesize::tasks;
@@ -29,6 +31,9 @@ pub(super) struct Args {
     /// What chance begins with when counter-examples are looked for
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
+    /// No further kind of failure is begun so long after the kernels were asked about: it has its turn the next time
+    #[arg(long, default_value_t = 25, value_name = "SECONDS")]
+    seconds: u64,
 }
 
 pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
@@ -48,14 +53,26 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     store.keep_failures(refused.iter().copied())?;
     store.keep_accepted(taken.iter().copied())?;
     let target = Target::of(oracle.release().parse()?);
+    let (asked, begun) = (Instant::now(), AtomicUsize::new(0));
+    let passed = |what| tracing::debug!(seconds = asked.elapsed().as_secs_f64(), "learning: {what}");
     let (failures, mut sound) = (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
     let count = failures.len();
+    passed("read");
     let looked_at = store.looked_at(oracle.release())?;
     let found = stored::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
-    let stored::Unexplained { failures, signatures, left, known } = found;
+    let stored::Unexplained { failures, mut signatures, mut left, known } = found;
+    passed("divided");
     sound.extend(compiling(&oracle, &failures, target, args.seed));
-    let lessons = learn(&oracle, &failures, &sound, target, args.seed);
+    passed("counter-examples made");
+    let lessons = learn(&oracle, &failures, &sound, target, args.seed, &|| {
+        begun.fetch_add(1, Ordering::Relaxed) < jobs || asked.elapsed() < Duration::from_secs(args.seconds)
+    });
+    passed("learned");
+    let taken = signatures.len();
+    signatures.retain(|(name, _)| !lessons.left.iter().any(|one| stored::named(one) == *name));
+    left += taken - signatures.len();
     let mut found = merged(&oracle, lessons.learned, &failures, target);
+    passed("merged");
     found.retain(adapt::Learned::stands_alone);
     let from = args.paths.first().map_or_else(|| "editor".to_owned(), |path| path.display().to_string());
     let court = Court {
@@ -68,7 +85,9 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
         origin: Origin::Learned(from),
     };
     let rules: Vec<LearnedRule> = court.rules(&found, &failures, 1);
+    passed("proven");
     let rules = stored::undisproved(store, oracle.release(), target, rules)?;
+    passed("held against what compiles");
     let codes = store.add_rules(&rules)?;
     store.look_at(oracle.release(), &signatures)?;
     for (rule, code) in rules.iter().zip(&codes) {

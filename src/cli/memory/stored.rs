@@ -80,12 +80,16 @@ pub(super) fn unexplained(
     for (failure, _) in failures.into_iter().zip(explained).filter(|(_, is_explained)| !is_explained) {
         by_signature.entry(Signature::of(&failure.failing)).or_default().push(failure);
     }
-    let named = |signature: &Signature| format!("{}: {}", signature.kind, signature.template);
     let groups = by_signature.into_iter().map(|(signature, group)| (named(&signature), group)).collect();
     let (taken, left) = turns(groups, looked_at, |group| group.len() as u64, AT_ONCE);
     let signatures = taken.iter().map(|(name, group)| (name.clone(), group.len() as u64)).collect();
     let failures = taken.into_iter().flat_map(|(_, group)| group).collect();
     Unexplained { failures, signatures, left, known }
+}
+
+/// What the store calls a signature.
+pub(super) fn named(signature: &Signature) -> String {
+    format!("{}: {}", signature.kind, signature.template)
 }
 
 /// Whose turn it is, the largest first, and how many new ones have theirs the next time: those of which there are no more than when they

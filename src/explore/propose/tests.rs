@@ -206,3 +206,28 @@ fn the_fastest_is_polished_however_many_small_steps_it_has_made() {
     assert!(polished.iter().all(|id| of(id) == (first, Step::Small)), "{polished:?}");
     assert!(polished.len() > setting.settings.small_steps);
 }
+
+/// What is built otherwise and has slow numbers is tried with those of the fastest, once for each that is much faster.
+#[test]
+fn another_structure_gets_the_numbers_of_the_fastest() {
+    let setting = Setting::new(TEXT, &["k"]);
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let changed = |search: &mut Search<'_>, from: &str, to: &str, change: Change, fate: Fate| {
+        let candidate = Candidate::changed(&TEXT.replace(from, to), vec![change]);
+        let id = search.put((ROOT, Step::Large), Search::FIRST, "large".to_owned(), candidate).id;
+        search.finish(id, fate);
+        id
+    };
+    let structure = |what: &str| Change::Structure(what.to_owned());
+    let number = Change::Number { name: "B".to_owned(), from: 64, to: 256 };
+    let direct = changed(&mut search, "range(B)", "range(0, B)", structure("direct"), Fate::Right(0.95));
+    changed(&mut search, "range(B)", "range(1, B)", structure("worse"), Fate::Right(0.5));
+    assert!(search.crossed().is_none(), "nothing is faster yet");
+    changed(&mut search, "B=64, C=64", "B=256, C=32", number, Fate::Right(1.8));
+    let Proposal { id, text } = search.crossed().unwrap();
+    assert!(text.contains("range(0, B)") && text.contains("B=256, C=32"), "{text}");
+    assert_eq!((search.made(id).parent, search.made(id).kind), (direct, CROSSED.to_owned()));
+    assert!(search.crossed().is_none(), "once");
+    search.finish(id, Fate::Right(3.0));
+    assert!(search.crossed().is_none(), "the fastest is built like it");
+}

@@ -311,6 +311,11 @@ impl Knob {
         }
     }
 
+    /// Whether it can be turned to this.
+    pub(in crate::explore) fn takes(&self, number: i64) -> bool {
+        self.choices.contains(&number)
+    }
+
     /// The choice so many steps away from the present one.
     pub(super) fn step(&self, distance: isize) -> Option<i64> {
         let at = self.choices.iter().position(|&choice| choice >= self.current)?;

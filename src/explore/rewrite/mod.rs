@@ -211,7 +211,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The turn that gives the knobs these values.
-    fn turn(&self, kind: impl Into<String>, setting: &knobs::Setting) -> Turn {
+    pub(super) fn turn(&self, kind: impl Into<String>, setting: &knobs::Setting) -> Turn {
         let (edits, changes) = (knobs::edits(&self.knobs, setting), knobs::changes(&self.knobs, setting));
         Turn { kind: kind.into(), edits, changes }
     }
@@ -239,7 +239,7 @@ impl<'a> Subject<'a> {
         turn.edits.iter().any(|edit| edit.span.end > start && edit.span.start <= kernel.span.end)
     }
 
-    fn present(&self) -> knobs::Setting {
+    pub(super) fn present(&self) -> knobs::Setting {
         self.knobs.iter().map(|knob| knob.current).collect()
     }
 }
