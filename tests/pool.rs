@@ -144,3 +144,66 @@ fn what_is_no_pool_is_told_plainly() {
     let (code, said) = shown(&project, &["pool", "status"]);
     assert!(code == Some(2) && said.contains("`evaluator.pool` must be `auto`, or an address"), "{said}");
 }
+
+/// The whole of what the pool must show, some minutes long: with `WARPSMITH_POOL_FULL=1`. Its figures are in `docs/results/pool.md`.
+#[test]
+fn two_thousand_evaluations_come_once_each() {
+    if std::env::var_os("WARPSMITH_POOL_FULL").is_none() {
+        return;
+    }
+    let project = Project::new(SCALE, &[("fails", CANDIDATES[1].1), ("faster", FASTER)]);
+    let at_import = |statement: &str| SCALE.replace("import triton\n", &format!("{statement}\nimport triton\n"));
+    for number in 0..18 {
+        let (name, statement) =
+            if number % 9 == 4 { ("exits", "os._exit(0)") } else { ("broken", "raise ValueError()") };
+        project.write(&format!("candidates/{number:02}_{name}.py"), &at_import(statement));
+    }
+    let mut cluster = Cluster::start(&["toy"; 4]);
+    judge_in(&project, &cluster.address, "");
+    // One after the other: what it costs to be judged elsewhere, where there is a processor for it.
+    let alone = judged(&project, &["--repeat", "5", "--jobs", "1"], |_| ());
+    println!("one at a time: {}", overhead(&alone));
+    let since = std::time::Instant::now();
+    let mut events = Vec::new();
+    let reports = judged(&project, &["--repeat", "100"], |count| {
+        let mut tell = |what, node| {
+            cluster.tell(what, node);
+            events.push(format!("{what} {node} at {count} verdicts, {:.0} s", since.elapsed().as_secs_f64()));
+        };
+        match count {
+            400 => tell("cut", 0),
+            1200 => tell("kill", 1),
+            _ => {}
+        }
+    });
+    let seconds = since.elapsed().as_secs_f64();
+    println!("{} verdicts in {seconds:.0} s; {}; under load: {}", reports.len(), events.join("; "), overhead(&reports));
+    let mut by_verdict: BTreeMap<&str, usize> = BTreeMap::new();
+    reports.iter().for_each(|report| *by_verdict.entry(report.said()).or_default() += 1);
+    assert_eq!(by_verdict, BTreeMap::from([("accepted", 100), ("died", 200), ("load", 1600), ("run", 100)]));
+    assert!(counts(&reports).values().all(|&count| count == 100), "each once for each time that it was asked for");
+    let median = median_overhead(&alone);
+    assert!(median < 5.0, "{median} ms");
+}
+
+/// Milliseconds of each evaluation that its worker did not have it.
+fn overheads(reports: &[Report]) -> Vec<f64> {
+    let stage = |report: &Report| {
+        let stages = report.0["stages"].as_array().unwrap();
+        stages.iter().find(|stage| stage[0] == "pool").and_then(|stage| stage[1].as_f64())
+    };
+    let mut all: Vec<f64> = reports.iter().filter_map(stage).map(|seconds| seconds * 1000.0).collect();
+    all.sort_by(f64::total_cmp);
+    all
+}
+
+fn median_overhead(reports: &[Report]) -> f64 {
+    let all = overheads(reports);
+    all[all.len() / 2]
+}
+
+fn overhead(reports: &[Report]) -> String {
+    let all = overheads(reports);
+    let at = |share: usize| all[(all.len() - 1) * share / 100];
+    format!("median {:.1} ms, 90 % {:.1} ms, 99 % {:.1} ms of {}", at(50), at(90), at(99), all.len())
+}
