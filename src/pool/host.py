@@ -100,20 +100,24 @@ class Session:
     async def judge(self, number, parcel):
         if self.reader.done():
             raise Gone("the worker ended")
-        self.waiting[number] = verdict = asyncio.get_running_loop().create_future()
         since = time.monotonic()
-        self.send({"Judge": {"id": number, "parcel": parcel}})
-        told = await verdict
+        # What its client had given up, and sends here again, may be under way still.
+        if number not in self.waiting:
+            self.waiting[number] = asyncio.get_running_loop().create_future()
+            self.send({"Judge": {"id": number, "parcel": parcel}})
+        told = await self.waiting[number]
         self.done += 1
         return told, time.monotonic() - since
 
     async def end(self):
         if self.process and self.process.returncode is None:
             self.process.stdin.close()
-            try:
-                await asyncio.wait_for(self.process.wait(), END)
-            except asyncio.TimeoutError:
-                self.process.terminate()
+            for insist in (self.process.terminate, self.process.kill):
+                try:
+                    await asyncio.wait_for(self.process.wait(), END)
+                    break
+                except asyncio.TimeoutError:
+                    insist()
         shutil.rmtree(self.folder or "", ignore_errors=True)
 
 
@@ -126,7 +130,7 @@ class Host:
         self.itself = context.current_actor
         self.sessions, self.done, self.failures, self.gpu = {}, 0, 0, ""
         self.since = self.idle = time.monotonic()
-        self.loop = None
+        self.loop, self.ending = None, set()
         # Not in the loop, which runs only once somebody asks: nobody may ever come.
         threading.Thread(target=self.watch, daemon=True).start()
 
@@ -145,10 +149,15 @@ class Host:
             await self.close(session)
             found = None
         if not found:
-            found = self.sessions[session] = Session(settings, digest)
+            found = Session(settings, digest)
             await found.start()
+            self.sessions[session] = found
         said = await asyncio.shield(found.first)
-        self.gpu = said.get("Ready", {}).get("environment", {}).get("device", "")
+        found.heard = time.monotonic()
+        if "Ready" in said:
+            self.gpu = said["Ready"]["environment"]["device"]
+        else:
+            await self.close(session)
         return said, self.place
 
     async def install(self, digest, held):
@@ -183,7 +192,10 @@ class Host:
 
     async def close(self, session):
         if found := self.sessions.pop(session, None):
-            await found.end()
+            # Nobody waits for that; a task that nobody holds may vanish.
+            ending = asyncio.create_task(found.end())
+            self.ending.add(ending)
+            ending.add_done_callback(self.ending.discard)
 
     async def report(self):
         sessions = [
@@ -200,7 +212,8 @@ class Host:
             time.sleep(1)
             now = time.monotonic()
             for name, one in list(self.sessions.items()):
-                if now - one.heard > SILENCE:
+                # A client says nothing while its worker starts.
+                if one.first.done() and now - one.heard > SILENCE:
                     asyncio.run_coroutine_threadsafe(self.close(name), self.loop)
             if self.sessions:
                 self.idle = now

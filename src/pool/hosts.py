@@ -13,6 +13,8 @@ from warpsmith_pool_connection import Unfit, first_line
 
 # Who does not answer for so long is given up, whatever Ray says of it.
 SILENCE = 30
+# So long without looking is no silence of theirs.
+DEAF = 2
 # The others may take so many times as long to start as the first, and this many seconds.
 PATIENCE, LEAST = 0.5, 5.0
 # A worker has at most so many candidates at once, as on a machine of its own.
@@ -63,7 +65,7 @@ class Hosts:
         self.options, self.session, self.events = options, session, events
         self.seats, self.model, self.versions = {}, options["gpu"], None
         self.program, self.digest = None, digest_of(options["binary"])
-        self.first, self.is_looking = None, False
+        self.first, self.is_looking, self.looked = None, False, time.monotonic()
 
     def find(self):
         """Chooses a GPU model and takes its seats. Results of different models are never mixed: a client keeps to one."""
@@ -168,7 +170,10 @@ class Hosts:
     def look(self):
         """Starts again what is due; returns those that were lost by their silence."""
         now, silent = time.monotonic(), []
+        # While the program was sent, or this machine slept, nobody could be heard.
+        gap, self.looked = now - self.looked, now
         for seat in self.seats.values():
+            seat.heard += gap if gap > DEAF else 0
             if seat.state == "lost" and now >= seat.again:
                 self.start(seat)
             elif seat.state == "ready" and now - seat.heard > SILENCE:
