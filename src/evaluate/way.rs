@@ -143,7 +143,7 @@ mod tests {
         let workload = Workload { environment: environment("3.11", "2.10.0", "3.6.0"), ..Workload::default() };
         let there = environment("3.11", "2.11.0", "3.6.0");
         let way = |pool| Way::new(Path::new("python"), &Elsewhere { pool, ..Elsewhere::default() });
-        assert_eq!(way(None).objection(&[workload.clone()], &there), None);
+        assert_eq!(way(None).objection(std::slice::from_ref(&workload), &there), None);
         assert!(way(Some(Pool::default())).objection(&[workload], &there).is_some());
     }
 }
