@@ -93,7 +93,10 @@ impl Pool {
 /// A sentence that says what can.
 pub fn check_address(address: &str) -> Result<(), String> {
     let place = address.strip_prefix("ray://").unwrap_or(address);
-    let port = place.rsplit_once(':').filter(|(host, _)| !host.is_empty()).and_then(|(_, port)| port.parse().ok());
+    let port = place
+        .rsplit_once(':')
+        .filter(|(host, _)| !host.is_empty() && !host.contains('/'))
+        .and_then(|(_, port)| port.parse().ok());
     match port {
         _ if address == "auto" => Ok(()),
         Some(1u16..) => Ok(()),
