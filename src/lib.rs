@@ -32,6 +32,8 @@ pub mod kernel;
 #[cfg(feature = "server")]
 mod log;
 #[cfg(feature = "server")]
+pub mod pool;
+#[cfg(feature = "server")]
 pub mod python;
 #[cfg(feature = "server")]
 pub mod rules;

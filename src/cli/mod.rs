@@ -11,6 +11,7 @@ mod explain;
 mod inspect;
 mod memory;
 mod optimize;
+mod pool;
 mod record;
 mod report;
 mod resources;
@@ -68,6 +69,8 @@ enum Command {
     Memory(memory::Args),
     /// Judge a file against another: is it right, is it faster
     Verify(verify::Args),
+    /// Look at the pool of GPUs that `evaluator.pool` names
+    Pool(pool::Args),
     /// Judge candidates for a Warpsmith on another machine (`evaluator.command` starts this)
     Worker(worker::Args),
     /// Show what Triton's compiler makes of a kernel
@@ -162,6 +165,7 @@ fn run(Cli { command, color }: Cli, out: &mut impl Write) -> anyhow::Result<Exit
         Command::Memory(args) => memory::run(&args, out),
         Command::Inspect(args) => inspect::run(&args, out),
         Command::Verify(args) => verify::run(&args, out),
+        Command::Pool(args) => pool::run(&args, out),
         Command::Worker(args) => worker::run(&args),
         Command::Serve => crate::server::serve(),
     }

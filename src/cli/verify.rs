@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::stopping::stopping;
 use super::{FAILED, FOUND, is_closed_pipe};
-use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, Measured, Outcome, Task, Verdict, devices};
+use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, JudgedOn, Measured, Outcome, Task, Verdict, devices};
 use crate::protocol::Workload;
 use crate::python::environment::Environment;
 use crate::settings;
@@ -74,6 +74,9 @@ struct Report<'a> {
     predicted: Option<Prediction>,
     notes: &'a [String],
     measured: Vec<Figures<'a>>,
+    /// The GPU of a pool that it was judged on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    judged_on: Option<&'a JudgedOn>,
     stages: &'a [(String, f64)],
     seconds: f64,
 }
@@ -271,6 +274,7 @@ fn write(
             predicted,
             notes: &verdict.notes,
             measured: verdict.measured.iter().map(Figures::of).collect(),
+            judged_on: verdict.judged_on.as_ref(),
             stages: &verdict.stages,
             seconds,
         };
@@ -296,6 +300,9 @@ fn write(
     }
     for note in &verdict.notes {
         writeln!(out, "  note: {note}")?;
+    }
+    if let Some(JudgedOn { gpu, node }) = &verdict.judged_on {
+        writeln!(out, "  judged on {gpu} of {node}")?;
     }
     if let Some(Prediction { original, candidate }) = predicted {
         writeln!(out, "  predicted {:.2}×: {original:.4} → {candidate:.4} ms", original / candidate)?;

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::{fs, io, thread};
+use std::{io, thread};
 
 use super::protocol::{Message, Request};
-use crate::python::cache_folder;
+use crate::python::{ScriptError, unpack_scripts};
 
 /// The program: its files and their texts, the one that is started first.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -21,13 +21,8 @@ const SCRIPTS: &[(&str, &str)] = &[
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// There is no place for the script.
-    #[error("cannot write to {path}: {source}; set XDG_CACHE_HOME to a folder that can be written")]
-    Script {
-        /// Where it should go.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    Script(#[from] ScriptError),
     /// The interpreter does not start.
     #[error("cannot start {python}: {source}; set `python` in warpsmith.toml to the project's interpreter")]
     Python {
@@ -60,7 +55,7 @@ impl Process {
     /// # Errors
     /// [`StartError`] says what to do.
     pub fn start(python: &Path, cores: usize, hear: impl Fn(Heard) + Send + 'static) -> Result<Self, StartError> {
-        let script = unpack()?;
+        let script = unpack_scripts("compiler", SCRIPTS)?;
         let failed = |source| StartError::Python { python: python.to_owned(), source };
         let mut child = Command::new(python)
             .arg(&script)
@@ -130,26 +125,4 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// The scripts, in a folder of our own, so that nothing beside them can be imported by mistake. Returns the one to start.
-fn unpack() -> Result<PathBuf, StartError> {
-    let mut hash = blake3::Hasher::new();
-    SCRIPTS.iter().for_each(|(_, text)| _ = hash.update(text.as_bytes()));
-    let folder = cache_folder().join("compiler").join(&hash.finalize().to_hex()[..16]);
-    let write = |path: &Path, text: &str| -> io::Result<()> {
-        if fs::read(path).is_ok_and(|there| there == text.as_bytes()) {
-            return Ok(());
-        }
-        fs::create_dir_all(&folder)?;
-        let mut partial = tempfile::NamedTempFile::new_in(&folder)?;
-        partial.write_all(text.as_bytes())?;
-        partial.persist(path)?;
-        Ok(())
-    };
-    for (name, text) in SCRIPTS {
-        let path = folder.join(name);
-        write(&path, text).map_err(|source| StartError::Script { path, source })?;
-    }
-    Ok(folder.join(SCRIPTS[0].0))
 }

@@ -225,7 +225,7 @@ impl Bench {
         drop(runner);
         // What is still being written there goes with the whole folder in the end.
         let _ = std::fs::remove_dir_all(fence.scratch);
-        Verdict { outcome, checks, measured, notes, stages }
+        Verdict { outcome, checks, measured, notes, stages, judged_on: None }
     }
 }
 

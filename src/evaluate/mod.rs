@@ -41,6 +41,7 @@ mod tools;
 mod trials;
 mod twins;
 mod verdict;
+mod way;
 
 pub use bench::{Bench, Limits};
 pub use claim::{CREDIBLE, Claim, LEAST_SPEEDUP};
@@ -52,11 +53,12 @@ pub use model::Gpu;
 pub use others::other_at_work;
 pub use pool::{Evaluator, can_judge};
 pub use profile::{Profile, Profiles, profiler};
-pub use remote::{Elsewhere, refuse as refuse_remote, serve as serve_remote};
+pub use remote::{refuse as refuse_remote, serve as serve_remote};
 pub use sanitizer::sanitizer;
 pub(crate) use scout::SetAtEnd;
 pub use trials::title;
-pub use verdict::{Check, Counted, Floor, Measured, Outcome, Reason, Verdict};
+pub use verdict::{Check, Counted, Floor, JudgedOn, Measured, Outcome, Reason, Verdict};
+pub use way::Elsewhere;
 
 /// What the machine has to measure on.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Where candidates are judged: on every device of this machine, or on another machine.
+//! Where candidates are judged: on every device of this machine, on another machine, or in a pool.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,8 +8,9 @@ use super::bench::{Bench, Limits};
 use super::judge::Task;
 use super::model::{Gpu, Predictor};
 use super::profile::Profiles;
-use super::remote::{Elsewhere, Hello, Remote};
+use super::remote::{Hello, Remote};
 use super::verdict::Verdict;
+use super::way::{Elsewhere, Way};
 use super::{Devices, devices};
 use crate::protocol::{Environment, PROTOCOL};
 use crate::python::ForkerError;
@@ -27,14 +28,14 @@ const MOST_ON_A_DEVICE: usize = 16;
 /// Where candidates are judged. Used from several threads at once.
 pub struct Evaluator(Place);
 
-/// Whether there can be something to judge on: a device of this machine, or whatever `command` leads to.
+/// Whether there can be something to judge on: a device of this machine, or whatever a command or a pool leads to.
 ///
 /// # Errors
 /// Why not, in words that say what to do.
 pub fn can_judge(elsewhere: &Elsewhere) -> Result<(), String> {
-    match (elsewhere.predict.as_str(), elsewhere.command.as_slice()) {
-        ("", []) => devices().name().map(drop).map_err(|why| format!("{why}; {INSTEAD}")),
-        ("", _) => Ok(()),
+    match (elsewhere.predict.as_str(), elsewhere.is_linked()) {
+        ("", false) => devices().name().map(drop).map_err(|why| format!("{why}; {INSTEAD}")),
+        ("", true) => Ok(()),
         (gpu, _) => Gpu::named(gpu).map(drop),
     }
 }
@@ -48,7 +49,7 @@ enum Place {
 }
 
 impl Evaluator {
-    /// The devices of this machine; or those that a command leads to, when there is one.
+    /// The devices of this machine; or those that a command or a pool leads to, when there is one.
     ///
     /// # Errors
     /// [`ForkerError`] says what is missing.
@@ -62,8 +63,9 @@ impl Evaluator {
             let gpu = Gpu::named(&elsewhere.predict).map_err(ForkerError::Unfit)?;
             return Ok(Self(Place::Nowhere(Box::new(Predictor::start(python, gpu, limits.clone(), waiting)?))));
         }
-        if !elsewhere.command.is_empty() {
-            return Ok(Self(Place::There(Box::new(Remote::start(elsewhere, waiting)?))));
+        if elsewhere.is_linked() {
+            let way = Way::new(python, elsewhere);
+            return Ok(Self(Place::There(Box::new(Remote::start(way, waiting)?))));
         }
         let count = match devices() {
             Devices::Found(found) => found.len(),

@@ -1,11 +1,11 @@
 //! Judging on another machine: `evaluator.command` starts a `warpsmith worker` there, which speaks these frames over its
-//! standard streams. A link that breaks is made anew once; what was under way is sent again under its number, so no
+//! standard streams; so does the client of a pool. A link that breaks is made anew, once or twice; what was under way is sent again under its number, so no
 //! result is lost or counts twice.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -18,6 +18,7 @@ use super::effort::Effort;
 use super::judge::Task;
 use super::pool::Evaluator;
 use super::verdict::Verdict;
+use super::way::Way;
 use crate::protocol::{Environment, PROTOCOL, Workload, read_frame, write_frame};
 use crate::python::ForkerError;
 
@@ -27,17 +28,6 @@ const SILENCE: Duration = Duration::from_secs(5);
 const END_LIMIT: Duration = Duration::from_secs(5);
 /// Python files beside the original that are sent along, in bytes together.
 const MOST_FILES: u64 = 8 << 20;
-
-/// A machine that judges in place of this one.
-#[derive(Clone, Debug, Default)]
-pub struct Elsewhere {
-    /// What starts a `warpsmith worker` there; empty for this machine.
-    pub command: Vec<String>,
-    /// How long it may take to be ready: it imports torch, perhaps after a queue.
-    pub start: Duration,
-    /// A GPU for which a model speaks; empty where candidates are measured.
-    pub predict: String,
-}
 
 /// What is asked of the other side.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -189,7 +179,7 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
 
 /// The near end of a link to a worker elsewhere.
 pub(super) struct Remote {
-    elsewhere: Elsewhere,
+    way: Way,
     link: Mutex<Link>,
     waiting: Waiting,
     next: AtomicU64,
@@ -203,17 +193,17 @@ struct Link {
     stdin: Option<BufWriter<ChildStdin>>,
     /// Each link has its own: what read the last one may end long after it.
     is_broken: Arc<AtomicBool>,
-    /// Whether it has been made anew already.
-    is_second: bool,
+    /// How often it has been made anew.
+    mends: u32,
 }
 
 impl Remote {
-    pub(super) fn start(elsewhere: &Elsewhere, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
+    pub(super) fn start(way: Way, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
         let all = Arc::default();
-        let (link, hello) = connect(elsewhere, &all, waiting)?;
+        let (link, hello) = connect(&way, 0, &all, waiting)?;
         let (link, hello) = (Mutex::new(link), Mutex::new(hello));
         let (next, unwanted) = Default::default();
-        Ok(Self { elsewhere: elsewhere.clone(), link, waiting: all, next, hello, unwanted })
+        Ok(Self { way, link, waiting: all, next, hello, unwanted })
     }
 
     pub(super) fn hello(&self) -> Hello {
@@ -221,6 +211,9 @@ impl Remote {
     }
 
     pub(super) fn judge(&self, task: &Task) -> Verdict {
+        if let Some(why) = self.way.objection(&task.workloads, &lock(&self.hello).environment) {
+            return Verdict::undecided(why);
+        }
         let parcel = match Parcel::of(task) {
             Ok(parcel) => parcel,
             Err(error) => return Verdict::undecided(format!("the files cannot be read: {error}")),
@@ -257,20 +250,20 @@ impl Remote {
         }
     }
 
-    /// Makes a broken link anew, once, and sends again what was under way.
+    /// Makes a broken link anew, as often as that is done, and sends again what was under way.
     fn mend(&self) -> Result<(), String> {
         let mut link = lock(&self.link);
         if !link.is_broken.load(Ordering::Relaxed) {
             return Ok(());
         }
-        if link.is_second {
-            return Err("for the second time".to_owned());
+        let mends = link.mends + 1;
+        if mends > self.way.most_mends() {
+            return Err(if mends == 2 { "for the second time" } else { "for the third time" }.to_owned());
         }
         link.end(Duration::ZERO);
         let going = || !self.unwanted.load(Ordering::Relaxed);
-        let (fresh, hello) = connect(&self.elsewhere, &self.waiting, &going).map_err(|error| error.to_string())?;
+        let (fresh, hello) = connect(&self.way, mends, &self.waiting, &going).map_err(|error| error.to_string())?;
         *link = fresh;
-        link.is_second = true;
         *lock(&self.hello) = hello;
         let again: Vec<Ask> = lock(&self.waiting)
             .iter()
@@ -328,20 +321,9 @@ impl Drop for Remote {
 
 type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
 
-fn connect(
-    Elsewhere { command, start, .. }: &Elsewhere,
-    all: &Waiting,
-    waiting: &dyn Fn() -> bool,
-) -> Result<(Link, Hello), ForkerError> {
-    let failed = |why: String| ForkerError::Unfit(format!("`{}`: {why}", command.join(" ")));
-    let (program, arguments) = command.split_first().ok_or_else(|| failed("no command".to_owned()))?;
-    let mut process = Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .map_err(|error| failed(format!("{error}; is `evaluator.command` right?")))?;
+fn connect(way: &Way, mends: u32, all: &Waiting, waiting: &dyn Fn() -> bool) -> Result<(Link, Hello), ForkerError> {
+    let failed = |why: String| ForkerError::Unfit(format!("{}: {why}", way.name().0));
+    let mut process = way.go(mends > 0).map_err(|error| failed(error.to_string()))?;
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(failed("it has no standard streams".to_owned()));
     };
@@ -349,8 +331,8 @@ fn connect(
     let is_broken = Arc::<AtomicBool>::default();
     let (all, breaks) = (Arc::clone(all), Arc::clone(&is_broken));
     std::thread::spawn(move || listen(stdout, &sender, &all, &breaks));
-    let mut link = Link { process, stdin: Some(BufWriter::new(stdin)), is_broken, is_second: false };
-    match greeting(&first, (&command.join(" "), *start), waiting) {
+    let mut link = Link { process, stdin: Some(BufWriter::new(stdin)), is_broken, mends };
+    match greeting(&first, way, waiting) {
         Ok(hello) => Ok((link, hello)),
         Err(why) => {
             link.end(Duration::ZERO);
@@ -360,12 +342,8 @@ fn connect(
 }
 
 /// Waits for the other side to be ready.
-fn greeting(
-    first: &Receiver<io::Result<Say>>,
-    (command, limit): (&str, Duration),
-    waiting: &dyn Fn() -> bool,
-) -> Result<Hello, String> {
-    let (since, mut is_told) = (Instant::now(), false);
+fn greeting(first: &Receiver<io::Result<Say>>, way: &Way, waiting: &dyn Fn() -> bool) -> Result<Hello, String> {
+    let (since, limit, mut is_told) = (Instant::now(), way.start(), false);
     while waiting() {
         let passed = since.elapsed();
         if passed > limit {
@@ -375,9 +353,8 @@ fn greeting(
         if passed > SILENCE && !is_told {
             is_told = true;
             let most = limit.as_secs_f64();
-            tracing::warn!(
-                "waiting for `{command}` (`evaluator.command`) to be ready, {most} s at the most (`evaluator.start`)"
-            );
+            let (name, setting) = way.name();
+            tracing::warn!("waiting for {name} (`{setting}`) to be ready, {most} s at the most (`evaluator.start`)");
         }
         match first.recv_timeout(Duration::from_millis(100)) {
             Ok(Ok(Say::Ready { protocol: PROTOCOL, hello })) => return Ok(hello),

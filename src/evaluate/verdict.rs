@@ -18,6 +18,18 @@ pub struct Verdict {
     pub notes: Vec<String>,
     /// Seconds that each part took.
     pub stages: Vec<(String, f64)>,
+    /// Where it was judged, of a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_on: Option<JudgedOn>,
+}
+
+/// The GPU of a pool that a candidate was judged on, from beginning to end, with the original beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JudgedOn {
+    /// Its name.
+    pub gpu: String,
+    /// The machine that it is in, by name and address.
+    pub node: String,
 }
 
 /// What is said of a candidate.
@@ -260,7 +272,8 @@ impl Verdict {
     #[must_use]
     pub fn undecided(why: impl Into<String>) -> Self {
         let outcome = Outcome::Undecided { why: why.into() };
-        Self { outcome, checks: Vec::new(), measured: Vec::new(), notes: Vec::new(), stages: Vec::new() }
+        let (checks, measured, notes, stages) = Default::default();
+        Self { outcome, checks, measured, notes, stages, judged_on: None }
     }
 }
 

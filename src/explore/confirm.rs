@@ -108,7 +108,7 @@ impl Run<'_> {
         let (speedup, refused) = match verdict.outcome {
             Judged::Accepted | Judged::Predicted => {
                 match Speedup::believed(&verdict.measured, &self.bench.environment()) {
-                    Ok(speedup) => (Some(speedup), None),
+                    Ok(speedup) => (Some(speedup.judged_on(verdict.judged_on.as_ref())), None),
                     Err(why) => {
                         self.objections.push((candidate.describe(), why));
                         (None, None)

@@ -163,8 +163,11 @@ impl Drop for StopAtEnd {
     }
 }
 
-/// Waits until no earlier search measures on the same devices. Without a queue nobody waits.
+/// Waits until no earlier search measures on the same devices. Without a queue nobody waits; nor for a pool, whose GPUs searches share.
 pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
+    if !request.settings.evaluator.pool.is_empty() {
+        return Ok(None);
+    }
     let command = &request.settings.evaluator.command;
     let devices = if !request.settings.evaluator.predict.is_empty() {
         "nowhere".to_owned()

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::evaluate::statistics::median;
-use crate::evaluate::{Claim, Counted, Figures, Measured, is_predicted, is_stand_in};
+use crate::evaluate::{Claim, Counted, Figures, JudgedOn, Measured, is_predicted, is_stand_in};
 use crate::protocol::Environment;
 
 /// A call that is this much slower makes a candidate slower, whatever it brings to others.
@@ -127,6 +127,14 @@ impl Speedup {
             calls: measured.iter().map(call).collect(),
             ..Self::default()
         })
+    }
+
+    /// Of a pool the node is a condition, too.
+    pub(super) fn judged_on(mut self, place: Option<&JudgedOn>) -> Self {
+        if let Some(JudgedOn { node, .. }) = place {
+            self.conditions += &format!("; judged on {node}");
+        }
+        self
     }
 
     /// `1.83× faster: 225 → 123 µs, 95 % 1.79–1.86, NVIDIA H200, 78 → 96 % of memory bandwidth`

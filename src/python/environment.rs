@@ -115,6 +115,12 @@ impl Environment {
         Self::find(&Search { start: folder, root: &root, settings, editor: None }, &|name| std::env::var_os(name))
     }
 
+    /// The version of a distribution that is installed there.
+    #[must_use]
+    pub fn version_of(&self, distribution: &str) -> Option<String> {
+        self.site_packages.iter().find_map(|folder| packages::installed(folder, distribution))
+    }
+
     fn of(python: PathBuf, origin: Origin, env: Variables<'_>) -> Self {
         let site_packages = packages::site_packages(&python, env);
         let found = site_packages.iter().find_map(|folder| packages::installed_triton(folder)).unwrap_or_default();

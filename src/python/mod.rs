@@ -4,7 +4,9 @@ pub mod environment;
 mod forker;
 mod module;
 mod record;
+mod scripts;
 
 pub use forker::{Child, Ended, Forker, ForkerError, On};
 pub use module::{ModuleError, cache_folder, module_call, state_folder};
 pub use record::{RecordError, record_command};
+pub use scripts::{ScriptError, unpack_scripts};

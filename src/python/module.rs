@@ -51,15 +51,14 @@ pub(super) fn unpack() -> Result<PathBuf, ModuleError> {
     let bytes = MODULE.ok_or(ModuleError::Missing)?;
     let folder = cache_folder().join("worker");
     let path = folder.join(format!("{}.abi3.so", &blake3::hash(bytes).to_hex()[..16]));
-    keep(&path, bytes).map_err(|source| ModuleError::Unpack { path: path.clone(), source })?;
+    if !fs::metadata(&path).is_ok_and(|meta| meta.len() == bytes.len() as u64) {
+        keep(&path, bytes).map_err(|source| ModuleError::Unpack { path: path.clone(), source })?;
+    }
     Ok(path)
 }
 
-/// Writes a file that is not there yet. Renamed into place: of those that start together, threads or processes, none sees half of it.
-fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    if fs::metadata(path).is_ok_and(|meta| meta.len() == bytes.len() as u64) {
-        return Ok(());
-    }
+/// Writes a file. Renamed into place: of those that start together, threads or processes, none sees half of it.
+pub(super) fn keep(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut partial = tempfile::NamedTempFile::new_in(folder)?;

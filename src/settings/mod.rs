@@ -30,6 +30,7 @@ pub use validate::check_selectors;
 use crate::api::Version;
 use crate::compiler::Device;
 use crate::evaluate::{Elsewhere, Limits};
+use crate::pool::Pool;
 use crate::rules::Selection;
 use crate::store::Limits as Kept;
 
@@ -212,7 +213,14 @@ pub struct EvaluatorSettings {
     /// means the GPUs of this one.
     #[schemars(example = &["ssh", "gpubox", "warpsmith", "worker"])]
     pub command: Vec<String>,
-    /// Seconds within which what `command` starts must be ready. It imports torch; more where jobs wait in a queue (`srun`).
+    /// A pool of GPUs: the address of a Ray cluster, such as `ray://gpubox:10001`, or `auto` for the cluster that this machine
+    /// belongs to. The project's Python needs `ray`, in the cluster's version. Empty: no pool.
+    #[schemars(example = &"ray://gpubox:10001")]
+    pub pool: String,
+    /// The GPU model of the pool to judge on, as Ray calls it, such as `H200`. Empty: the one that the pool has most of.
+    #[schemars(example = &"H200")]
+    pub gpu: String,
+    /// Seconds within which what `command` starts, or the pool, must be ready. It imports torch; more where jobs wait in a queue (`srun`).
     #[schemars(range(min = 1))]
     pub start: f64,
     /// A GPU that is not here, such as `h200`: candidates are compiled for it and ranked by a model of it, instead of being run. Nothing
@@ -220,13 +228,14 @@ pub struct EvaluatorSettings {
     #[schemars(example = &"h200")]
     pub predict: String,
     /// What a candidate may take before it is refused. With `command`, the settings of the folder count in which `warpsmith worker`
-    /// is started there.
+    /// is started there; with `pool`, these do.
     pub limits: LimitSettings,
 }
 
 impl Default for EvaluatorSettings {
     fn default() -> Self {
-        Self { command: Vec::new(), start: 120.0, predict: String::new(), limits: LimitSettings::default() }
+        let (command, pool, gpu, predict, limits) = Default::default();
+        Self { command, pool, gpu, start: 120.0, predict, limits }
     }
 }
 
@@ -234,13 +243,24 @@ impl EvaluatorSettings {
     /// Whether candidates run on the GPUs of this machine.
     #[must_use]
     pub fn is_here(&self) -> bool {
-        self.command.is_empty() && self.predict.is_empty()
+        self.command.is_empty() && self.pool.is_empty() && self.predict.is_empty()
     }
 
     /// Where candidates are judged, when it is not here.
     #[must_use]
     pub fn elsewhere(&self) -> Elsewhere {
-        Elsewhere { command: self.command.clone(), start: time(self.start), predict: self.predict.clone() }
+        let (command, start, predict) = (self.command.clone(), time(self.start), self.predict.clone());
+        Elsewhere { command, pool: self.pool(), start, predict }
+    }
+
+    /// The pool, where one is set. Workers there go by these limits.
+    #[must_use]
+    pub fn pool(&self) -> Option<Pool> {
+        let limits = toml::Table::from_iter([("limits", &self.limits)].map(|(name, limits)| {
+            (name.to_owned(), toml::Value::try_from(limits).unwrap_or(toml::Value::Table(toml::Table::new())))
+        }));
+        let settings = toml::Table::from_iter([("evaluator".to_owned(), toml::Value::Table(limits))]).to_string();
+        (!self.pool.is_empty()).then(|| Pool { address: self.pool.clone(), gpu: self.gpu.clone(), settings })
     }
 }
 

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{Settings, nearest, reference};
 use crate::api::Version;
 use crate::compiler::Device;
+use crate::pool::check_address;
 use crate::rules;
 
 /// What is wrong, and where.
@@ -52,6 +53,14 @@ fn values(settings: &Settings) -> Result<(), Problem> {
         && let Err(message) = target.parse::<Device>()
     {
         return Err(Problem::value(&path(&["compiler", "target"]), format!("`compiler.target`: {message}")));
+    }
+    let evaluator = &settings.evaluator;
+    if !evaluator.pool.is_empty() {
+        let problem = |message: String| Problem::value(&path(&["evaluator", "pool"]), message);
+        check_address(&evaluator.pool).map_err(|message| problem(format!("`evaluator.pool` {message}")))?;
+        if !evaluator.command.is_empty() {
+            return Err(problem("`evaluator.pool` and `evaluator.command` are both set: keep one".to_owned()));
+        }
     }
     if let Some(address) = &settings.model.base_url {
         let good = url::Url::parse(address).is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host());

@@ -1,32 +1,61 @@
-//! Whether the command of the settings leads to a machine that judges.
+//! Whether the command or the pool of the settings leads to machines that judge.
 
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::evaluate::{Elsewhere, Evaluator, Limits};
+use crate::python::environment::Environment;
+use crate::settings::EvaluatorSettings;
 
-/// The command, and what came of starting it.
+/// The command or the pool, and what came of starting it.
 #[derive(Debug, Serialize)]
 pub(super) struct EvaluatorFacts {
     /// `evaluator.command`, with spaces between its words.
     pub(super) command: String,
+    /// `evaluator.pool`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) pool: Option<PoolFacts>,
     /// What is there, or why there is nothing, once it was asked.
     pub(super) answer: Option<Result<String, String>>,
 }
 
+/// A pool, and what this machine has to speak to it.
+#[derive(Debug, Serialize)]
+pub(super) struct PoolFacts {
+    /// The address.
+    pub(super) address: String,
+    /// The version of Ray that the project's Python has.
+    pub(super) ray: Option<String>,
+}
+
 impl EvaluatorFacts {
-    /// `None` without a command.
-    pub(super) fn of(command: &[String]) -> Option<Self> {
-        (!command.is_empty()).then(|| Self { command: command.join(" "), answer: None })
+    /// `None` without a command and a pool.
+    pub(super) fn of(settings: &EvaluatorSettings, python: Option<&Environment>) -> Option<Self> {
+        let ray = || python.and_then(|python| python.version_of("ray"));
+        let pool = settings.pool().map(|pool| PoolFacts { address: pool.address, ray: ray() });
+        let is_set = pool.is_some() || !settings.command.is_empty();
+        is_set.then(|| Self { command: settings.command.join(" "), pool, answer: None })
+    }
+
+    /// What it is called.
+    pub(super) fn name(&self) -> String {
+        match &self.pool {
+            Some(PoolFacts { address, ray }) => {
+                let ray = ray.as_ref().map_or_else(String::new, |version| format!(" (Ray {version})"));
+                format!("the pool at {address}{ray}")
+            }
+            None => format!("`{}`", self.command),
+        }
     }
 }
 
-/// Starts the command and asks what it leads to.
-pub(super) fn ask(elsewhere: &Elsewhere) -> Result<String, String> {
-    // The interpreter is the other machine's.
+/// Starts the command, or the client of the pool in this Python, and asks what it leads to.
+pub(super) fn ask(elsewhere: &Elsewhere, python: Option<&Path>) -> Result<String, String> {
+    // The interpreter of a command is the other machine's.
+    let python = python.unwrap_or(Path::new(""));
     let evaluator =
-        Evaluator::start(Path::new(""), elsewhere, &Limits::default(), &|| true).map_err(|error| error.to_string())?;
+        Evaluator::start(python, elsewhere, &Limits::default(), &|| true).map_err(|error| error.to_string())?;
     let there = evaluator.environment();
     let torch = if there.torch.is_empty() { String::new() } else { format!(", torch {}", there.torch) };
     let count = match evaluator.devices() {

@@ -89,6 +89,7 @@ impl Facts {
             Devices::Found(devices) => (devices, None),
             Devices::Missing(why) => (Vec::new(), Some(why)),
         };
+        let evaluator = EvaluatorFacts::of(&loaded.settings.evaluator, environment.as_ref());
         Self {
             version: env!("CARGO_PKG_VERSION"),
             settings: loaded.path.clone(),
@@ -103,7 +104,7 @@ impl Facts {
             no_device,
             drivers: evaluate::drivers(),
             model: ModelFacts::of(&loaded.settings.model),
-            evaluator: EvaluatorFacts::of(&loaded.settings.evaluator.command),
+            evaluator,
             compiler: None,
             false_alarms: FalseAlarmFacts::gather(),
             unfenced: Kernel::running().missing(),

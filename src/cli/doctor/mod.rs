@@ -26,7 +26,7 @@ pub(super) struct Args {
     /// Agree, without being asked, to that call
     #[arg(long, requires = "model")]
     send: bool,
-    /// Start `evaluator.command` of the settings and ask what it leads to
+    /// Start `evaluator.command`, or ask `evaluator.pool`, of the settings and say what it leads to
     #[arg(long)]
     evaluator: bool,
 }
@@ -50,7 +50,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         facts.model.answer = Some(model::ask(&loaded.settings.model, args.send, &state_folder()));
     }
     if let (true, Some(found)) = (args.evaluator, &mut facts.evaluator) {
-        found.answer = Some(evaluator::ask(&loaded.settings.evaluator.elsewhere()));
+        let python = facts.python.as_ref().map(|python| python.executable.as_path());
+        found.answer = Some(evaluator::ask(&loaded.settings.evaluator.elsewhere(), python));
     }
     facts.compiler = Some(compiler::examine(&loaded.settings.compiler, facts.python.as_ref()));
     let promises = promises::of(&facts);

@@ -64,7 +64,7 @@ fn checking(facts: &Facts) -> Promise {
 
 fn optimizing(facts: &Facts) -> Promise {
     if let Some(found) = &facts.evaluator {
-        return optimizing_elsewhere(found);
+        return optimizing_elsewhere(facts, found);
     }
     let mut remedies = Vec::new();
     if let Some(why) = &facts.no_device {
@@ -102,15 +102,18 @@ fn optimizing(facts: &Facts) -> Promise {
     Promise { name: "Optimizing", state, detail, remedies }
 }
 
-fn optimizing_elsewhere(EvaluatorFacts { command, answer }: &EvaluatorFacts) -> Promise {
-    let (state, detail, remedies) = match answer {
-        Some(Ok(there)) => (State::Works, format!("on {there}, through `{command}`"), vec![]),
-        Some(Err(why)) => {
-            (State::Missing, format!("`{command}` leads to nothing that judges; it needs"), vec![why.clone()])
-        }
+fn optimizing_elsewhere(facts: &Facts, found: &EvaluatorFacts) -> Promise {
+    let name = found.name();
+    let python = facts.python.as_ref().map_or("python".into(), |python| python.executable.display().to_string());
+    let lacks_ray = found.pool.as_ref().is_some_and(|pool| pool.ray.is_none());
+    let install = || format!("Ray: {python} -m pip install 'ray[client]', in the version that the cluster has");
+    let (state, detail, remedies) = match &found.answer {
+        Some(Ok(there)) => (State::Works, format!("on {there}, through {name}"), vec![]),
+        Some(Err(why)) => (State::Missing, format!("{name} leads to nothing that judges; it needs"), vec![why.clone()]),
+        None if lacks_ray => (State::Missing, format!("through {name}; it needs"), vec![install()]),
         None => (
             State::Set,
-            format!("through `{command}`"),
+            format!("through {name}"),
             vec!["`warpsmith doctor --evaluator` starts it and asks what is there".to_owned()],
         ),
     };

@@ -31,8 +31,8 @@ pub(super) struct Args {
     /// What chance begins with when counter-examples are looked for
     #[arg(long, default_value_t = 1, value_name = "N")]
     seed: u64,
-    /// No further kind of failure is begun so long after the kernels were asked about: it has its turn the next time
-    #[arg(long, default_value_t = 25, value_name = "SECONDS")]
+    /// No further kind of failure is begun after so much time of learning: it has its turn the next time
+    #[arg(long, default_value_t = 20, value_name = "SECONDS")]
     seconds: u64,
 }
 
@@ -64,9 +64,9 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     passed("divided");
     sound.extend(compiling(&oracle, &failures, target, args.seed));
     passed("counter-examples made");
-    let lessons = learn(&oracle, &failures, &sound, target, args.seed, &|| {
-        begun.fetch_add(1, Ordering::Relaxed) < jobs || asked.elapsed() < Duration::from_secs(args.seconds)
-    });
+    let (learning, limit) = (Instant::now(), Duration::from_secs(args.seconds));
+    let going = || begun.fetch_add(1, Ordering::Relaxed) < jobs || learning.elapsed() < limit;
+    let lessons = learn(&oracle, &failures, &sound, target, args.seed, &going);
     passed("learned");
     let taken = signatures.len();
     signatures.retain(|(name, _)| !lessons.left.iter().any(|one| stored::named(one) == *name));

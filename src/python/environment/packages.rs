@@ -134,6 +134,16 @@ pub(super) fn installed_triton(folder: &Path) -> Option<Installed> {
     found.into_iter().max()
 }
 
+/// The version of a distribution in a folder of packages.
+pub(super) fn installed(folder: &Path, distribution: &str) -> Option<String> {
+    let names = fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let mut found = names.filter_map(|name| {
+        let (found, version) = name.strip_suffix(".dist-info")?.split_once('-')?;
+        (found == distribution).then(|| version.to_owned())
+    });
+    found.next()
+}
+
 /// `3.6.0`, `3.6.0.post1` and `3.6.0+rocm6.4` are; `3.6.0+git1a2b3c`, `3.6.0rc1` and `3.6.0.dev2026` are not.
 fn is_release(version: &str) -> bool {
     let (public, local) = version.split_once('+').unwrap_or((version, ""));

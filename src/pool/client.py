@@ -1,0 +1,150 @@
+"""Holds the connection to a Ray cluster and speaks Warpsmith's frames over standard input and output.
+
+To the program that starts it this is a worker like any other, with the GPUs of the cluster. Ray decides where actors run
+and notices what dies; here is noted what each has been given, so that nothing is lost and nothing counts twice.
+"""
+
+import json
+import os
+import queue
+import sys
+import threading
+import time
+import uuid
+
+from warpsmith_pool_connection import Unfit, connect
+
+# How often hosts are told that this client is there, and it is looked for nodes that have come.
+TICK = 5
+# How often it is looked what else is due.
+GLANCE = 0.2
+
+
+class Stream:
+    """The program's end. What Ray or anybody else prints must not come between frames."""
+
+    def __init__(self):
+        self.out = os.fdopen(os.dup(1), "wb")
+        os.dup2(2, 1)
+
+    def say(self, message):
+        body = json.dumps(message).encode()
+        self.out.write(len(body).to_bytes(4, "little") + body)
+        self.out.flush()
+
+
+def listen(events):
+    """Reads frames, on a thread of its own."""
+    source = sys.stdin.buffer
+    while len(head := source.read(4)) == 4:
+        events.put(("asked", (json.loads(source.read(int.from_bytes(head, "little"))),)))
+    events.put(("ended", ()))
+
+
+class Client:
+    """Everything is decided on one thread, which waits for events: what is asked, and what comes of calls."""
+
+    def __init__(self, options, stream):
+        # They import Ray, which is looked for first.
+        from warpsmith_pool_evaluations import Evaluations
+        from warpsmith_pool_hosts import Hosts
+
+        self.stream, self.events = stream, queue.Queue()
+        session = uuid.uuid4().hex
+        self.hosts = Hosts(options, session, self.events)
+        self.evaluations = Evaluations(self.hosts, self.say_verdict)
+        self.limit, self.since, self.is_ready = options["start"], time.monotonic(), False
+
+    def say_verdict(self, number, verdict):
+        self.stream.say({"Verdict": {"id": number, "verdict": verdict}})
+
+    def run(self):
+        threading.Thread(target=listen, args=(self.events,), daemon=True).start()
+        self.hosts.find()
+        told = looked = time.monotonic()
+        while True:
+            try:
+                kind, what = self.events.get(timeout=GLANCE)
+            except queue.Empty:
+                kind, what = "nothing", ()
+            if kind == "ended":
+                return
+            getattr(self, kind)(*what)
+            now = time.monotonic()
+            if now - looked > GLANCE:
+                looked = now
+                for seat in self.hosts.look():
+                    self.evaluations.give_up(seat, seat.life, "it does not answer")
+            if now - told > TICK:
+                told = now
+                self.hosts.tell(len(self.evaluations.waiting))
+            if not self.is_ready:
+                self.greet(now - self.since)
+            self.evaluations.hand_out()
+
+    def nothing(self):
+        pass
+
+    def asked(self, message):
+        if "Judge" in message:
+            self.evaluations.add(message["Judge"]["id"], message["Judge"]["parcel"])
+        else:
+            self.evaluations.abandon(message["Abandon"])
+
+    def opened(self, seat, life, done):
+        self.hosts.opened(seat, life, done)
+
+    def installed(self, seat, life, done):
+        self.hosts.installed(seat, life, done)
+
+    def heard(self, seat, life, done):
+        self.hosts.heard(seat, life, done)
+
+    def judged(self, seat, life, evaluation, attempt, done):
+        self.evaluations.judged(seat, life, evaluation, attempt, done)
+
+    def nodes(self, nodes):
+        self.hosts.nodes(nodes)
+
+    def greet(self, passed):
+        """Says what there is, once."""
+        if hello := self.hosts.hello(passed):
+            self.is_ready = True
+            self.stream.say(hello)
+        elif passed > self.limit:
+            raise Unfit(self.hosts.why_none(f"within {self.limit:.0f} s (`evaluator.start`)"))
+
+
+def too_slow(stream, options):
+    why = f"{options['address']} answers, but Ray does not connect within {options['start']:.0f} s"
+    stream.say({"Unfit": {"reason": f"{why}: the logs of its head may say why, in ray/session_latest/logs of its temporary folder"}})
+    os._exit(2)
+
+
+def main():
+    options = json.loads(sys.argv[1])
+    stream = Stream()
+    # A cluster that takes the connection and then says nothing would be waited for without end.
+    slow = threading.Timer(options["start"], too_slow, (stream, options))
+    slow.daemon = True
+    slow.start()
+    try:
+        connect(options)
+        slow.cancel()
+        if options["do"] == "status":
+            from warpsmith_pool_status import status
+
+            stream.say(status())
+            return
+        client = Client(options, stream)
+        try:
+            client.run()
+        finally:
+            client.hosts.leave()
+    except Unfit as error:
+        stream.say({"Unfit": {"reason": str(error)}})
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()

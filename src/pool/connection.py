@@ -1,0 +1,75 @@
+"""Connecting to a cluster, and what to do when that fails."""
+
+import os
+import socket
+import time
+from urllib.parse import urlsplit
+
+# How long an address may take to answer at all.
+REACH = 5
+
+VERSION = "2.60.0"
+
+
+class Unfit(Exception):
+    """The pool cannot be used; the text says what to do."""
+
+
+def connect(options):
+    """Connects; after a link broke it is tried for as long as the pool may take to be ready."""
+    deadline = time.monotonic() + (options["start"] if options["again"] else 0)
+    while True:
+        try:
+            return connect_once(options["address"])
+        except Unfit:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(1)
+
+
+def connect_once(address):
+    # Said before Ray is imported, which reads it: nothing is reported home, and no folder of the user's is sent along.
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ImportError as error:
+        import sys
+
+        install = f"{sys.executable} -m pip install 'ray[client]==VERSION', in the version that the cluster has"
+        raise Unfit(f"{sys.executable} cannot import ray ({error}): {install} (tested with {VERSION})") from None
+    reach(address)
+    try:
+        ray.init(address, namespace="warpsmith", log_to_driver=False, logging_level="ERROR")
+    except Exception as error:
+        raise Unfit(f"Ray does not connect to {address}: {first_line(error)}{hint(error)}") from None
+
+
+def reach(address):
+    """Ray waits for minutes for an address at which nobody listens."""
+    if address == "auto":
+        return
+    place = urlsplit(address if "://" in address else f"//{address}")
+    try:
+        socket.create_connection((place.hostname, place.port or 10001), REACH).close()
+    except (OSError, ValueError) as error:
+        raise Unfit(
+            f"nobody answers at {address} ({error}): is `ray start --head` running there, and is the port open from here?"
+        ) from None
+
+
+def first_line(error):
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def hint(error):
+    text = str(error).lower()
+    if "version" in text:
+        return "; this Python and its ray must have the versions of the cluster's"
+    if "token" in text or "auth" in text:
+        return "; the cluster wants a token: set RAY_AUTH_MODE=token and RAY_AUTH_TOKEN_PATH as it does"
+    if "could not find any running ray instance" in text:
+        return "; start one with `ray start --head`, or set `evaluator.pool` to its address"
+    return ""

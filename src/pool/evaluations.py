@@ -1,0 +1,102 @@
+"""What was asked and is not answered yet: each evaluation is answered once, whatever dies meanwhile."""
+
+import hashlib
+import json
+import time
+from collections import OrderedDict, deque
+
+import ray
+from warpsmith_pool_connection import first_line
+
+# Once, and twice elsewhere.
+ATTEMPTS = 3
+# What candidates share (files and calls) is kept in the object store, so many of them.
+KEPT = 32
+
+
+class Evaluation:
+    def __init__(self, number, name, held, own):
+        self.number, self.name, self.held, self.own = number, name, held, own
+        self.attempt, self.tried, self.came, self.sent = 0, set(), time.monotonic(), 0.0
+
+
+class Evaluations:
+    def __init__(self, hosts, say):
+        self.hosts, self.say = hosts, say
+        self.open, self.waiting = {}, deque()
+        self.shared = OrderedDict()
+
+    def add(self, number, parcel):
+        own = {name: parcel.pop(name) for name in ("candidate", "effort")}
+        body = json.dumps(parcel, sort_keys=True).encode()
+        name = hashlib.sha256(body).hexdigest()
+        if name not in self.shared:
+            self.shared[name] = [ray.put(body)]
+        self.shared.move_to_end(name)
+        if len(self.shared) > KEPT:
+            self.shared.popitem(last=False)
+        self.open[number] = evaluation = Evaluation(number, name, self.shared[name], own)
+        self.waiting.append(evaluation)
+
+    def hand_out(self):
+        """Gives what waits to the hosts that have the most room, and not to those that have lost it before."""
+        while self.waiting:
+            evaluation = self.waiting[0]
+            if evaluation.number not in self.open:
+                self.waiting.popleft()
+                continue
+            free = [seat for seat in self.hosts.ready() if seat.free() > 0]
+            if not free:
+                return
+            self.waiting.popleft()
+            seat = max(free, key=lambda seat: (seat not in evaluation.tried, seat.free() / seat.places))
+            self.send(seat, evaluation)
+
+    def send(self, seat, evaluation):
+        evaluation.attempt += 1
+        evaluation.tried.add(seat)
+        evaluation.sent = time.monotonic()
+        seat.under.add(evaluation)
+        call = seat.actor.judge.remote(
+            self.hosts.session, evaluation.number, evaluation.name, evaluation.held, evaluation.own
+        )
+        self.hosts.call(seat, "judged", call, evaluation, evaluation.attempt)
+
+    def judged(self, seat, life, evaluation, attempt, done):
+        if attempt == evaluation.attempt:
+            seat.under.discard(evaluation)
+        if error := done.exception():
+            self.hosts.lose(seat, life, first_line(error))
+            self.lost(seat, evaluation, attempt, first_line(error))
+        # The first answer counts. What was given up may still come, and then whoever has it now is not heard.
+        elif self.open.pop(evaluation.number, None):
+            verdict, seconds = done.result()
+            now = time.monotonic()
+            verdict["judged_on"] = {"gpu": seat.ready["environment"]["device"], "node": seat.place["node"]}
+            verdict["stages"] += [("queue", evaluation.sent - evaluation.came), ("pool", now - evaluation.sent - seconds)]
+            self.say(evaluation.number, verdict)
+
+    def give_up(self, seat, life, why):
+        for evaluation in list(seat.under):
+            self.lost(seat, evaluation, evaluation.attempt, why)
+
+    def lost(self, seat, evaluation, attempt, why):
+        """It is judged elsewhere, unless that has happened twice or it is being judged elsewhere already."""
+        if attempt != evaluation.attempt or evaluation.number not in self.open:
+            return
+        seat.under.discard(evaluation)
+        if evaluation.attempt < ATTEMPTS:
+            self.waiting.appendleft(evaluation)
+            return
+        del self.open[evaluation.number]
+        told = f"it was lost {ATTEMPTS} times, the last time on {seat.place['node']}: {why}"
+        outcome = {"undecided": {"why": told}}
+        self.say(evaluation.number, {"outcome": outcome, "checks": [], "measured": [], "notes": [], "stages": []})
+
+    def abandon(self, unwanted):
+        """Nobody waits for what is under way."""
+        if unwanted:
+            self.open.clear()
+            self.waiting.clear()
+        for seat in self.hosts.ready():
+            seat.actor.abandon.remote(self.hosts.session, unwanted)

@@ -1,0 +1,222 @@
+"""What runs in the pool: an actor for each GPU, which hosts a `warpsmith worker` for each client and passes frames on.
+
+It knows nothing of kernels: what is judged, and how, is the worker's. Only bytes, texts and JSON come in and go out.
+"""
+
+import asyncio
+import hashlib
+import json
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+import threading
+import time
+
+import ray
+
+# A client that was not heard of for so long is gone, with what it has asked.
+SILENCE = 60
+# A host without clients gives its GPU back after so long: the next search finds it warm until then.
+IDLE = 30
+# How long a worker may take to end by itself.
+END = 5
+
+
+class Gone(Exception):
+    """The worker of a client has ended; what it had is to be judged elsewhere."""
+
+
+def cache_folder():
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(base, "warpsmith", "pool")
+
+
+def binary_path(digest):
+    return os.path.join(cache_folder(), digest, "warpsmith")
+
+
+def install(digest, parts):
+    """Keeps the program under its hash. Renamed into place: of those that start together none sees half of it."""
+    if (found := hashlib.sha256(b"".join(parts)).hexdigest()) != digest:
+        raise ValueError(f"the warpsmith program arrived with the hash {found}, not {digest}")
+    path = binary_path(digest)
+    os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+    handle, partial = tempfile.mkstemp(dir=os.path.dirname(path))
+    with os.fdopen(handle, "wb") as file:
+        file.writelines(parts)
+    os.chmod(partial, 0o700)
+    os.rename(partial, path)
+
+
+class Session:
+    """What a client has here: its worker, and what that is judging."""
+
+    def __init__(self, settings, digest):
+        self.settings, self.digest = settings, digest
+        self.heard, self.queued, self.done = time.monotonic(), 0, 0
+        self.process, self.first, self.folder = None, None, None
+        self.waiting = {}
+        self.shared = {}
+
+    async def start(self):
+        # Its settings are the client's: the nearest file counts.
+        self.folder = tempfile.mkdtemp(prefix="warpsmith-pool-")
+        with open(os.path.join(self.folder, "warpsmith.toml"), "w") as file:
+            file.write(self.settings)
+        # Ray sets it to the share of processors that an actor asks for. The worker is to judge as it does elsewhere.
+        environment = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+        command = [binary_path(self.digest), "worker", "--python", sys.executable]
+        self.process = await asyncio.create_subprocess_exec(
+            *command, cwd=self.folder, env=environment, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+        )
+        self.first = asyncio.get_running_loop().create_future()
+        self.reader = asyncio.create_task(self.listen(self.process, self.first))
+
+    async def listen(self, process, first):
+        try:
+            while head := await process.stdout.readexactly(4):
+                message = json.loads(await process.stdout.readexactly(int.from_bytes(head, "little")))
+                if "Verdict" not in message:
+                    first.set_result(message)
+                elif waiting := self.waiting.pop(message["Verdict"]["id"], None):
+                    waiting.set_result(message["Verdict"]["verdict"])
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            waiting, self.waiting = self.waiting, {}
+            for one in [first, *waiting.values()]:
+                if not one.done():
+                    one.set_exception(Gone("the worker ended"))
+                    # Nobody may wait for it any more.
+                    one.exception()
+
+    def send(self, message):
+        body = json.dumps(message).encode()
+        self.process.stdin.write(len(body).to_bytes(4, "little") + body)
+
+    async def judge(self, number, parcel):
+        if self.reader.done():
+            raise Gone("the worker ended")
+        since = time.monotonic()
+        # What its client had given up, and sends here again, may be under way still.
+        if number not in self.waiting:
+            self.waiting[number] = asyncio.get_running_loop().create_future()
+            self.send({"Judge": {"id": number, "parcel": parcel}})
+        told = await self.waiting[number]
+        self.done += 1
+        return told, time.monotonic() - since
+
+    async def end(self):
+        if self.process and self.process.returncode is None:
+            self.process.stdin.close()
+            for insist in (self.process.terminate, self.process.kill):
+                try:
+                    await asyncio.wait_for(self.process.wait(), END)
+                    break
+                except asyncio.TimeoutError:
+                    insist()
+        shutil.rmtree(self.folder or "", ignore_errors=True)
+
+
+class Host:
+    """An actor that has one GPU."""
+
+    def __init__(self):
+        context = ray.get_runtime_context()
+        self.place = {"node": f"{socket.gethostname()} ({ray.util.get_node_ip_address()})", "id": context.get_node_id()}
+        self.itself = context.current_actor
+        self.sessions, self.done, self.failures, self.gpu = {}, 0, 0, ""
+        self.since = self.idle = time.monotonic()
+        self.loop, self.ending = None, set()
+        # Not in the loop, which runs only once somebody asks: nobody may ever come.
+        threading.Thread(target=self.watch, daemon=True).start()
+
+    async def open(self, session, settings, digest, machine):
+        """Starts a worker for a client, or finds it: what it says first. None where the program is missing."""
+        self.loop = asyncio.get_running_loop()
+        here = [platform.system(), platform.machine()]
+        if here != machine:
+            what = f"the node is {' '.join(here)} and this warpsmith is built for {' '.join(machine)}"
+            return {"Unfit": {"reason": f"{what}: start it on a machine like the nodes"}}, self.place
+        if not os.path.exists(binary_path(digest)):
+            return None, self.place
+        found = self.sessions.get(session)
+        if found and found.reader.done():
+            self.failures += 1
+            await self.close(session)
+            found = None
+        if not found:
+            found = Session(settings, digest)
+            await found.start()
+            self.sessions[session] = found
+        said = await asyncio.shield(found.first)
+        found.heard = time.monotonic()
+        if "Ready" in said:
+            self.gpu = said["Ready"]["environment"]["device"]
+        else:
+            await self.close(session)
+        return said, self.place
+
+    async def install(self, digest, held):
+        """Fetches the program from the object store, which brings it to a node once."""
+        if not os.path.exists(binary_path(digest)):
+            install(digest, [await part for part in held])
+
+    async def judge(self, session, number, name, held, own):
+        """Judges a candidate: what it shares with others travels once, under its hash."""
+        found = self.session(session)
+        if name not in found.shared:
+            found.shared[name] = json.loads(await held[0])
+        verdict, seconds = await found.judge(number, found.shared[name] | own)
+        self.done += 1
+        return verdict, seconds
+
+    def session(self, session):
+        if session not in self.sessions:
+            raise Gone("the host does not know this client any more")
+        return self.sessions[session]
+
+    async def abandon(self, session, unwanted):
+        self.session(session).send({"Abandon": unwanted})
+
+    async def alive(self, session, queued):
+        """A client is there still: how many there are."""
+        found = self.session(session)
+        found.heard, found.queued = time.monotonic(), queued
+        if found.reader.done():
+            raise Gone("the worker ended")
+        return len(self.sessions)
+
+    async def close(self, session):
+        if found := self.sessions.pop(session, None):
+            # Nobody waits for that; a task that nobody holds may vanish.
+            ending = asyncio.create_task(found.end())
+            self.ending.add(ending)
+            ending.add_done_callback(self.ending.discard)
+
+    async def report(self):
+        sessions = [
+            {"session": name, "busy": len(one.waiting), "queued": one.queued, "done": one.done}
+            for name, one in self.sessions.items()
+        ]
+        seconds = time.monotonic() - self.since
+        place = self.place | {"gpu": self.gpu}
+        return place | {"sessions": sessions, "done": self.done, "failures": self.failures, "seconds": seconds}
+
+    def watch(self):
+        """Ends the workers of clients that are gone, and the host itself when none are left."""
+        while True:
+            time.sleep(1)
+            now = time.monotonic()
+            for name, one in list(self.sessions.items()):
+                # A client says nothing while its worker starts.
+                if one.first.done() and now - one.heard > SILENCE:
+                    asyncio.run_coroutine_threadsafe(self.close(name), self.loop)
+            if self.sessions:
+                self.idle = now
+            elif now - self.idle > IDLE:
+                ray.kill(self.itself)
+                return

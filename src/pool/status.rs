@@ -1,0 +1,125 @@
+//! What a cluster has and does.
+
+use std::io::BufReader;
+use std::path::Path;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::{ClientError, Pool};
+use crate::protocol::read_frame;
+
+/// How long a cluster may take until it lets itself be asked.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a cluster has and does.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Status {
+    /// The version of Ray.
+    pub ray: String,
+    /// GPUs that nobody has asked Ray for.
+    pub free: f64,
+    /// The machines.
+    pub nodes: Vec<Node>,
+    /// What judges there, for all clients: one for each GPU in use.
+    pub hosts: Vec<Host>,
+    /// How many of them do not answer: they wait for their GPU, or are gone.
+    pub silent: usize,
+}
+
+/// A machine.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Node {
+    /// Ray's name for it.
+    pub id: String,
+    /// Its name and address.
+    pub name: String,
+    /// Whether it is there.
+    pub alive: bool,
+    /// Its GPU model, as Ray calls it.
+    pub model: String,
+    /// GPUs.
+    pub gpus: usize,
+    /// Processor cores.
+    pub cores: usize,
+}
+
+/// What judges on a GPU.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Host {
+    /// The node, by [`Node::id`].
+    pub id: String,
+    /// The node's name and address.
+    pub node: String,
+    /// The GPU, as its driver calls it.
+    pub gpu: String,
+    /// Its clients.
+    pub sessions: Vec<Session>,
+    /// How many verdicts it has given.
+    pub done: u64,
+    /// How many workers have ended by themselves.
+    pub failures: u64,
+    /// For how long it has been there.
+    pub seconds: f64,
+}
+
+/// A client of a GPU.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Session {
+    /// The client.
+    pub session: String,
+    /// Candidates that are being judged for it here.
+    pub busy: usize,
+    /// Candidates of it that wait for any GPU, as it said last.
+    pub queued: usize,
+    /// How many verdicts it got here.
+    pub done: u64,
+}
+
+/// Why nothing is known of a pool.
+#[derive(Debug, thiserror::Error)]
+pub enum StatusError {
+    /// The client cannot be started.
+    #[error(transparent)]
+    Client(#[from] ClientError),
+    /// The interpreter does not start.
+    #[error("cannot start {python}: {source}; set `python` in warpsmith.toml to the project's interpreter")]
+    Python {
+        /// The interpreter.
+        python: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The client says why.
+    #[error("{0}")]
+    Unfit(String),
+    /// The client ended without a word.
+    #[error("the process that asks the pool ended without an answer; what it printed may say why")]
+    Ended,
+}
+
+/// What the client says.
+#[derive(Deserialize)]
+enum Said {
+    Status(Status),
+    Unfit { reason: String },
+}
+
+/// Asks a pool what it has and does. Blocks for seconds.
+///
+/// # Errors
+/// [`StatusError`] says what is missing.
+pub fn status(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
+    let mut command = pool.command(python, "status", PATIENCE, false)?;
+    let python = || python.display().to_string();
+    let mut process = command.spawn().map_err(|source| StatusError::Python { python: python(), source })?;
+    let stdout = process.stdout.take();
+    let said = stdout.map(|stdout| read_frame(&mut BufReader::new(stdout)));
+    // It has said what it has to say.
+    let _ = process.wait();
+    match said {
+        Some(Ok(Some(Said::Status(status)))) => Ok(status),
+        Some(Ok(Some(Said::Unfit { reason }))) => Err(StatusError::Unfit(reason)),
+        _ => Err(StatusError::Ended),
+    }
+}

@@ -1,0 +1,113 @@
+//! A real Ray cluster of several nodes on this machine, with simulated devices.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::judging::{Project, test_python};
+
+/// The release that the pool is tested with.
+const RAY: &str = "ray[client]==2.60.0";
+
+/// An interpreter with Ray beside what the test's Python has, made on first use (a download of 80 MB).
+pub(crate) fn pool_python() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../pool-venv");
+    let (python, stamp) = (folder.join("bin/python"), folder.join("installed"));
+    // Tests run side by side, in processes of their own.
+    let lock = File::create(folder.with_extension("lock")).unwrap();
+    lock.lock().unwrap();
+    if std::fs::read_to_string(&stamp).is_ok_and(|installed| installed == RAY) {
+        return python;
+    }
+    let run = |program: &Path, args: &[&str]| {
+        let ran = Command::new(program).args(args).output().unwrap();
+        assert!(ran.status.success(), "{args:?}: {}", String::from_utf8_lossy(&ran.stderr));
+        String::from_utf8(ran.stdout).unwrap()
+    };
+    let packages = |python: &Path| run(python, &["-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]);
+    run(&test_python(), &["-m", "venv", folder.to_str().unwrap()]);
+    run(&python, &["-m", "pip", "install", "--quiet", "--disable-pip-version-check", RAY]);
+    std::fs::write(Path::new(packages(&python).trim()).join("judging.pth"), packages(&test_python())).unwrap();
+    std::fs::write(stamp, RAY).unwrap();
+    python
+}
+
+pub(crate) struct Cluster {
+    process: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+    /// Of Ray's own protocol.
+    pub(crate) address: String,
+    /// Of Ray's client.
+    pub(crate) client_address: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Cluster {
+    /// A node with one device for each of these models.
+    pub(crate) fn start(models: &[&str]) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        // The paths of its sockets are long already.
+        let folder = tempfile::Builder::new().prefix("r").tempdir_in("/tmp").unwrap();
+        let mut process = Command::new(pool_python())
+            .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/pool/cluster.py"))
+            .arg(port.to_string())
+            .args(models)
+            .env("RAY_TMPDIR", folder.path())
+            .env("XDG_CACHE_HOME", folder.path().join("cache"))
+            .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(File::create(folder.path().join("said")).unwrap())
+            .spawn()
+            .unwrap();
+        let (stdin, mut stdout) = (process.stdin.take(), BufReader::new(process.stdout.take().unwrap()));
+        let mut address = String::new();
+        stdout.read_line(&mut address).unwrap();
+        let said = std::fs::read_to_string(folder.path().join("said")).unwrap();
+        assert!(address.contains(':'), "no cluster: {said}");
+        let (address, client_address) = (address.trim().to_owned(), format!("ray://127.0.0.1:{port}"));
+        Self { process, stdin, stdout, address, client_address, _folder: folder }
+    }
+
+    /// What happens to a node: `cut`, `mend` or `kill`.
+    pub(crate) fn tell(&mut self, what: &str, node: usize) {
+        writeln!(self.stdin.as_mut().unwrap(), "{what} {node}").unwrap();
+        let mut done = String::new();
+        self.stdout.read_line(&mut done).unwrap();
+        assert_eq!(done, "done\n");
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // It ends with its input.
+        self.stdin = None;
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The program in the project's folder, without a GPU of its own, with a Python that has Ray.
+pub(crate) fn without_gpu(project: &Project, args: &[&str]) -> Command {
+    let mut command = project.command(args);
+    command
+        .env_remove("WARPSMITH_FAKE_DEVICE")
+        .env("CUDA_VISIBLE_DEVICES", "")
+        .env("VIRTUAL_ENV", pool_python().parent().and_then(Path::parent).unwrap())
+        // As the cluster has it: addresses of this machine stay within it.
+        .env("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0");
+    command
+}
+
+/// Has the project judged in a pool.
+pub(crate) fn judge_in(project: &Project, address: &str, more: &str) {
+    project.write("warpsmith.toml", &format!("[evaluator]\npool = {address:?}\n{more}\n"));
+}
