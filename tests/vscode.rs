@@ -203,8 +203,7 @@ fn vscode_checks_files_and_notebooks_and_survives_the_server() {
 fn vscode_runs_nothing_of_a_workspace_that_is_not_trusted() {
     let project = Project::new();
     let (program, mark) = (project.path("program"), project.path("was-run"));
-    fs::write(&program, format!("#!/bin/sh\ntouch '{}'\n", mark.display())).unwrap();
-    assert!(problem(Command::new("chmod").arg("+x").arg(&program)).is_none());
+    recording::write_program(&program, &format!("#!/bin/sh\ntouch '{}'\n", mark.display()));
     fs::create_dir(project.path(".vscode")).unwrap();
     let settings = format!("{{\"warpsmith.server.path\": {program:?}, \"warpsmith.python\": {program:?}}}");
     fs::write(project.path(".vscode/settings.json"), settings).unwrap();

@@ -45,8 +45,6 @@ pub(super) enum WayError {
     Command(io::Error),
     #[error(transparent)]
     Client(#[from] ClientError),
-    #[error("{python} does not start: {source}; set `python` in warpsmith.toml to the project's interpreter")]
-    Python { python: String, source: io::Error },
 }
 
 impl Way {
@@ -75,9 +73,7 @@ impl Way {
     /// Starts the near end, whose standard streams are the link.
     pub(super) fn go(&self, is_again: bool) -> Result<Child, WayError> {
         if let Some(pool) = &self.elsewhere.pool {
-            let python = || self.python.display().to_string();
-            let started = pool.client(&self.python, self.elsewhere.start, is_again)?.spawn();
-            return started.map_err(|source| WayError::Python { python: python(), source });
+            return Ok(pool.client(&self.python, self.elsewhere.start, is_again)?);
         }
         let (program, arguments) = self.elsewhere.command.split_first().ok_or(WayError::Nothing)?;
         Command::new(program)

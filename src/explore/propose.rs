@@ -3,7 +3,7 @@
 mod by_model;
 mod crossed;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use self::crossed::CROSSED;
 use super::candidate::{Candidate, Change, describe};
@@ -327,18 +327,19 @@ impl<'a> Search<'a> {
 
     /// The numbers of a candidate.
     fn point(&self, id: Id) -> Point {
-        let numbers = subjects(self.field, &self.candidates[&id]).into_iter().flat_map(|subject| {
-            let kernel = &subject.kernel.name;
-            let knobs = subject.knobs.iter();
-            let number = |knob: &Knob| (self.field.name(kernel, &knob.name), (knob.current.max(1) as f64).log2());
-            knobs.map(number).collect::<Vec<_>>()
-        });
-        let structures = self.candidates[&id].changes.iter().filter_map(|change| match change {
-            Change::Structure(what) => Some((what.clone(), 0.0)),
-            Change::Choice { .. } => Some((describe(std::slice::from_ref(change)), 0.0)),
-            Change::Number { .. } | Change::Chosen { .. } => None,
-        });
+        let numbers = self.numbers(id).into_iter().map(|(name, number)| (name, (number.max(1) as f64).log2()));
+        let structures = structure(&self.candidates[&id]).into_iter().map(|what| (what, 0.0));
         numbers.chain(structures).collect()
+    }
+
+    /// The numbers of all kernels of a candidate, by their names.
+    fn numbers(&self, id: Id) -> Vec<(String, i64)> {
+        let of = |subject: Subject<'_>| {
+            let kernel = &subject.kernel.name;
+            let number = |knob: &Knob| (self.field.name(kernel, &knob.name), knob.current);
+            subject.knobs.iter().map(number).collect::<Vec<_>>()
+        };
+        subjects(self.field, &self.candidates[&id]).into_iter().flat_map(of).collect()
     }
 
     /// Takes back one that could not be judged. It is not tried again.
@@ -399,6 +400,13 @@ fn launched<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<&'a str> {
         kernels.extend(new.into_iter().filter(|kernel| is_reached(kernel)));
     }
     kernels
+}
+
+/// How a candidate is built, in words.
+fn structure(candidate: &Candidate) -> BTreeSet<String> {
+    let built =
+        candidate.changes.iter().filter(|change| matches!(change, Change::Structure(_) | Change::Choice { .. }));
+    built.map(|change| describe(std::slice::from_ref(change))).collect()
 }
 
 /// The numbers after some changes.

@@ -5,7 +5,7 @@
 mod status;
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use std::{env, io};
 
@@ -45,6 +45,14 @@ pub enum ClientError {
     /// The path of this program is not known, so it cannot be sent.
     #[error("the program cannot find itself to be sent to the pool: {0}")]
     Itself(io::Error),
+    /// The interpreter does not start.
+    #[error("{python} does not start: {source}; set `python` in warpsmith.toml to the project's interpreter")]
+    Python {
+        /// The interpreter.
+        python: String,
+        /// What the system said.
+        source: io::Error,
+    },
 }
 
 /// What the client is told when it starts.
@@ -64,26 +72,26 @@ struct Options<'a> {
 }
 
 impl Pool {
-    /// The command that starts the client, whose standard streams then carry what a worker's do.
+    /// Starts the client, whose standard streams then carry what a worker's do.
     ///
     /// # Errors
     /// [`ClientError`] says what is missing.
-    pub fn client(&self, python: &Path, start: Duration, again: bool) -> Result<Command, ClientError> {
-        self.command(python, "judge", start, again)
+    pub fn client(&self, python: &Path, start: Duration, again: bool) -> Result<Child, ClientError> {
+        self.start(python, "judge", start, again)
     }
 
-    fn command(&self, python: &Path, what: &str, start: Duration, again: bool) -> Result<Command, ClientError> {
+    fn start(&self, python: &Path, what: &str, start: Duration, again: bool) -> Result<Child, ClientError> {
         let Self { address, gpu, settings } = self;
         let (start, binary) = (start.as_secs_f64(), env::current_exe().map_err(ClientError::Itself)?);
         let options = Options { what, address, gpu, settings, binary, start, again };
-        let mut command = Command::new(python);
-        command
+        Command::new(python)
             .arg(unpack_scripts("pool", SCRIPTS)?)
             .arg(serde_json::to_string(&options).unwrap_or_default())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit());
-        Ok(command)
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(|source| ClientError::Python { python: python.display().to_string(), source })
     }
 }
 

@@ -82,14 +82,6 @@ pub enum StatusError {
     /// The client cannot be started.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// The interpreter does not start.
-    #[error("cannot start {python}: {source}; set `python` in warpsmith.toml to the project's interpreter")]
-    Python {
-        /// The interpreter.
-        python: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
     /// The client says why.
     #[error("{0}")]
     Unfit(String),
@@ -110,9 +102,7 @@ enum Said {
 /// # Errors
 /// [`StatusError`] says what is missing.
 pub fn status(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
-    let mut command = pool.command(python, "status", PATIENCE, false)?;
-    let python = || python.display().to_string();
-    let mut process = command.spawn().map_err(|source| StatusError::Python { python: python(), source })?;
+    let mut process = pool.start(python, "status", PATIENCE, false)?;
     let stdout = process.stdout.take();
     let said = stdout.map(|stdout| read_frame(&mut BufReader::new(stdout)));
     // It has said what it has to say.

@@ -1,10 +1,11 @@
 //! Sessions that were on a GPU, played again by a stand-in for the server: `tests/gpu/standin.py`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+
+use crate::recording::write_program;
 
 /// What a session tells of itself.
 pub(crate) struct Played {
@@ -44,8 +45,7 @@ impl Played {
         let (script, kept) = (gpu().join("standin.py"), self.kept.display());
         let start =
             format!("#!/bin/sh\nexec '{python}' '{}' serve '{kept}' --speed {speed} \"$@\"\n", script.display());
-        fs::write(program, start).unwrap();
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(program, &start);
     }
 }
 

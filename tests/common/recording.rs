@@ -1,6 +1,7 @@
 //! Sessions of editors, written down: `SESSIONS=$PWD/tests/gpu/sessions` keeps what the tests record, for `tests/gpu/replay.py`.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,8 +26,7 @@ impl Recording {
             recording.traffic().display(),
             server.display()
         );
-        fs::write(recording.server(), start).unwrap();
-        assert!(Command::new("chmod").arg("+x").arg(recording.server()).status().unwrap().success());
+        write_program(&recording.server(), &start);
         recording
     }
 
@@ -68,6 +68,12 @@ impl Recording {
         }
         assert!(!session.contains(&*self.0.to_string_lossy()), "a path of this machine in\n{session}");
     }
+}
+
+/// Writes a program that can be started.
+pub(crate) fn write_program(path: &Path, text: &str) {
+    fs::write(path, text).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn script() -> PathBuf {

@@ -1,10 +1,8 @@
 // with-vscode.sh … measured.js FOLDER SHOTS: a search as it was on a GPU, from its finding to the edit that was measured there, in TITLE.
 // The server is one that plays what was said then.
-const { command, goTo, openFile, say, session, soon, tab, until } = require("./workbench");
+const { click, command, hover, inPage, openFile, optimize, say, session, soon, tab, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 const [FILE, NAME] = ["layer_norm.py", "layer_norm_kernel"];
-
-const inPage = (page) => page.frameLocator("iframe.webview").frameLocator("iframe");
 
 /** Waits until nothing moves any more: messages slide in, scroll bars fade. */
 const still = (page) => page.waitForTimeout(2000);
@@ -16,17 +14,12 @@ async function found(page, shot) {
   await openFile(page, FILE);
   await page.waitForSelector(".squiggly-hint", { timeout: 120_000 });
   const isCompiled = () => soon((timeout) => page.waitForSelector(".codelens-decoration >> text=registers", { timeout }), 10_000);
-  await until("resources", page, () => page.click(".codelens-decoration a >> text=resources on", { timeout: 5000 }), isCompiled);
+  await click(page, ".codelens-decoration a >> text=resources on", isCompiled);
   await page.waitForSelector(".notification-list-item");
   const isClear = () => soon((timeout) => page.waitForSelector(".notification-list-item", { state: "detached", timeout }));
   await command(page, "Notifications: Clear All Notifications", isClear);
   // A hint is only below the first two characters of what it is about.
-  const hover = async () => {
-    await goTo(page, 26, 14);
-    await page.keyboard.press("Control+K");
-    await page.keyboard.press("Control+I");
-  };
-  await until("hover", page, hover, () => soon((timeout) => page.waitForSelector(".monaco-hover:not(.hidden) >> text=has loaded the same", { timeout })));
+  await hover(page, 26, 14, "has loaded the same");
   await still(page);
   await shot("1-found", "finding");
   await page.keyboard.press("Escape");
@@ -34,10 +27,7 @@ async function found(page, shot) {
 }
 
 async function searched(page, shot) {
-  await goTo(page, 12, 10);
-  const isSearching = () => soon((timeout) => page.waitForSelector(`.statusbar-item >> text=Optimizing ${NAME}`, { timeout }), 10_000);
-  await command(page, "Warpsmith: Optimize Kernel", isSearching);
-  await page.click(".notification-list-item .monaco-button >> text=Run it once", { timeout: 60_000 });
+  await optimize(page, true, { name: NAME, line: 12, column: 10, timeout: 60_000 });
   const isOpen = () => soon((timeout) => page.waitForSelector(`.tab >> text=Search ${NAME}`, { timeout }), 10_000);
   await command(page, "Warpsmith: Show Search", isOpen);
   await inPage(page).locator("#headline >> text=confirming").waitFor({ timeout: 120_000 });

@@ -1,9 +1,8 @@
 // with-vscode.sh … panel.js FOLDER SHOTS: a search that is drawn while it goes on, by mouse and keyboard: stopped, gone on with,
 // applied and taken back, and still there when the window is loaded again. With a simulated device.
-const { click, command, launch, openFile, optimize, say, session, soon, undo, until } = require("./workbench");
+const { click, command, inPage, launch, openFile, optimize, say, session, soon, undo, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 
-const inPage = (page) => page.frameLocator("iframe.webview").frameLocator("iframe");
 const CANDIDATE = '[role=treeitem]:not([data-id="0"]):not([data-id="1"])';
 
 /** Waits until so many candidates are drawn. */

@@ -1,20 +1,13 @@
 // with-vscode.sh … recorded.js FOLDER SHOTS: what a user does with `layer_norm.py`, from its finding to a faster kernel that is saved.
 // The server is one that writes down what is said. With a simulated device.
-const { click, command, goTo, openFile, say, session, soon, tab, until } = require("./workbench");
+const { click, command, hover, inPage, openFile, optimize, say, session, soon, tab, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 const [FILE, NAME] = ["layer_norm.py", "layer_norm_kernel"];
-
-const inPage = (page) => page.frameLocator("iframe.webview").frameLocator("iframe");
 
 async function looked(page, shot) {
   await openFile(page, FILE);
   await page.waitForSelector(".squiggly-hint", { timeout: 120_000 });
-  const hover = async () => {
-    await goTo(page, 12, 10);
-    await page.keyboard.press("Control+K");
-    await page.keyboard.press("Control+I");
-  };
-  await until("hover", page, hover, () => soon((timeout) => page.waitForSelector(".monaco-hover:not(.hidden) >> text=Constexpr parameters", { timeout })));
+  await hover(page, 12, 10, "Constexpr parameters");
   await page.keyboard.press("Escape");
   await page.waitForSelector(".codelens-decoration >> text=resources on", { timeout: 120_000 });
   const isCompiled = () => soon((timeout) => page.waitForSelector(".codelens-decoration >> text=registers", { timeout }), 30_000);
@@ -24,10 +17,7 @@ async function looked(page, shot) {
 }
 
 async function searched(page, shot) {
-  await goTo(page, 12, 10);
-  const isSearching = () => soon((timeout) => page.waitForSelector(`.statusbar-item >> text=Optimizing ${NAME}`, { timeout }), 10_000);
-  await command(page, "Warpsmith: Optimize Kernel", isSearching);
-  await page.click(".notification-list-item .monaco-button >> text=Run it once", { timeout: 120_000 });
+  await optimize(page, true, { name: NAME, line: 12, column: 10 });
   const isOpen = () => soon((timeout) => page.waitForSelector(`.tab >> text=Search ${NAME}`, { timeout }), 10_000);
   await command(page, "Warpsmith: Show Search", isOpen);
   const candidate = inPage(page).locator("[role=treeitem][data-id='2']");

@@ -1,6 +1,6 @@
 // with-vscode.sh … session.js FOLDER SHOTS: what a user does by mouse and keyboard in a folder with `mistakes.py` and
 // `scale.py`, a simulated device and a Python with Triton. Pictures go to SHOTS.
-const { command, click, goTo, launch, lines, openFile, optimize, say, session, soon, TEXT, undo, until } = require("./workbench");
+const { command, click, goTo, hover, launch, lines, openFile, optimize, say, session, soon, TEXT, undo, until } = require("./workbench");
 const [, , folder, shots] = process.argv;
 
 /** A mistake: underlined, explained, mended by the keyboard. */
@@ -8,13 +8,7 @@ async function mistakes(page, shot) {
   await openFile(page, "mistakes.py");
   await page.waitForSelector(".squiggly-error", { timeout: 120_000 });
   say("squiggle");
-  const hover = async () => {
-    await goTo(page, 15, 27);
-    await page.keyboard.press("Control+K");
-    await page.keyboard.press("Control+I");
-  };
-  const isExplained = () => soon((timeout) => page.waitForSelector(".monaco-hover:not(.hidden) >> text=unknown-member", { timeout }));
-  await until("hover", page, hover, isExplained);
+  await hover(page, 15, 27, "unknown-member");
   await shot("1-hover");
   await page.keyboard.press("Escape");
   // A press while the editor still asks for actions is lost.

@@ -108,14 +108,27 @@ exports.undo = (page, words) =>
     () => soon((timeout) => exports.lines(page, words, timeout)),
   );
 
-/** Has the kernel of `scale.py` optimized. The file is run for a call unless there is one. */
-exports.optimize = async (page, isFirst) => {
-  await exports.goTo(page, 9, 20);
+/** What the page of a search holds. */
+exports.inPage = (page) => page.frameLocator("iframe.webview").frameLocator("iframe");
+
+/** Shows the hover at a place, until these words are in it. */
+exports.hover = (page, line, column, words) => {
+  const show = async () => {
+    await exports.goTo(page, line, column);
+    await page.keyboard.press("Control+K");
+    await page.keyboard.press("Control+I");
+  };
+  return until("hover", page, show, () => soon((timeout) => page.waitForSelector(`.monaco-hover:not(.hidden) >> text=${words}`, { timeout })));
+};
+
+/** Has a kernel optimized, that of `scale.py` unless told. The file is run for a call unless there is one. */
+exports.optimize = async (page, isFirst, { name = "scale", line = 9, column = 20, timeout = 120_000 } = {}) => {
+  await exports.goTo(page, line, column);
   const title = "Warpsmith: Optimize Kernel";
-  const isSearching = () => soon((timeout) => page.waitForSelector(".statusbar-item >> text=Optimizing scale", { timeout }), 10_000);
+  const isSearching = () => soon((timeout) => page.waitForSelector(`.statusbar-item >> text=Optimizing ${name}`, { timeout }), 10_000);
   await exports.command(page, title, isSearching);
   if (!isFirst) return;
-  const run = await page.waitForSelector(".notification-list-item .monaco-button >> text=Run it once", { timeout: 120_000 });
+  const run = await page.waitForSelector(".notification-list-item .monaco-button >> text=Run it once", { timeout });
   await run.click();
 };
 

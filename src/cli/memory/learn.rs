@@ -68,9 +68,8 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let going = || begun.fetch_add(1, Ordering::Relaxed) < jobs || learning.elapsed() < limit;
     let lessons = learn(&oracle, &failures, &sound, target, args.seed, &going);
     passed("learned");
-    let taken = signatures.len();
     signatures.retain(|(name, _)| !lessons.left.iter().any(|one| stored::named(one) == *name));
-    left += taken - signatures.len();
+    left += lessons.left.len();
     let mut found = merged(&oracle, lessons.learned, &failures, target);
     passed("merged");
     found.retain(adapt::Learned::stands_alone);

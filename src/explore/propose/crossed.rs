@@ -1,9 +1,7 @@
 //! Another structure with the numbers of the fastest: each alone may be slow.
 
-use std::collections::BTreeSet;
-
-use super::{Proposal, Search, subjects};
-use crate::explore::candidate::{Candidate, Change, describe};
+use super::{Proposal, Search, structure, subjects};
+use crate::explore::candidate::Candidate;
 use crate::explore::rewrite::{Subject, Turn};
 use crate::explore::tree::{Id, Step};
 
@@ -44,16 +42,6 @@ impl Search<'_> {
         self.tree.node(at).step == Step::Large && speed >= LEFT * before && is_new()
     }
 
-    /// The numbers of all kernels of a candidate, by their names.
-    fn numbers(&self, id: Id) -> Vec<(String, i64)> {
-        let of = |subject: Subject<'_>| {
-            let kernel = subject.kernel.name.clone();
-            let numbers = subject.knobs.iter().map(|knob| (self.field.name(&kernel, &knob.name), knob.current));
-            numbers.collect::<Vec<_>>()
-        };
-        subjects(self.field, &self.candidates[&id]).into_iter().flat_map(of).collect()
-    }
-
     /// A candidate with these numbers, as far as it has such ones.
     fn with_numbers(&self, at: Id, numbers: &[(String, i64)]) -> Option<Candidate> {
         let base = &self.candidates[&at];
@@ -83,11 +71,4 @@ impl Search<'_> {
         let is_free = !self.field.shared.contains_key(kernel) || !subject.is_changed_by(&turn);
         is_free.then(|| self.field.of_kernel(kernel, turn))
     }
-}
-
-/// How a candidate is built, in words.
-fn structure(candidate: &Candidate) -> BTreeSet<String> {
-    let built =
-        candidate.changes.iter().filter(|change| matches!(change, Change::Structure(_) | Change::Choice { .. }));
-    built.map(|change| describe(std::slice::from_ref(change))).collect()
 }

@@ -118,17 +118,12 @@ pub(super) struct Installed {
 /// The newest Triton whose metadata lies in a folder.
 pub(super) fn installed_triton(folder: &Path) -> Option<Installed> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).ok()?.filter_map(Result::ok) {
-        let Ok(name) = entry.file_name().into_string() else { continue };
-        let Some((distribution, version)) = name.strip_suffix(".dist-info").and_then(|name| name.split_once('-'))
-        else {
-            continue;
-        };
+    for (entry, distribution, version) in distributions(folder) {
         if DISTRIBUTIONS.contains(&distribution.to_ascii_lowercase().replace('-', "_").as_str())
             && let Ok(parsed) = version.parse::<Version>()
         {
             let at = entry.metadata().and_then(|metadata| metadata.modified()).ok();
-            found.push(Installed { version: Some(parsed), is_release: is_release(version), at });
+            found.push(Installed { version: Some(parsed), is_release: is_release(&version), at });
         }
     }
     found.into_iter().max()
@@ -136,12 +131,18 @@ pub(super) fn installed_triton(folder: &Path) -> Option<Installed> {
 
 /// The version of a distribution in a folder of packages.
 pub(super) fn installed(folder: &Path, distribution: &str) -> Option<String> {
-    let names = fs::read_dir(folder).ok()?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    let mut found = names.filter_map(|name| {
-        let (found, version) = name.strip_suffix(".dist-info")?.split_once('-')?;
-        (found == distribution).then(|| version.to_owned())
-    });
-    found.next()
+    distributions(folder).find(|(_, found, _)| found == distribution).map(|(.., version)| version)
+}
+
+/// The distributions whose metadata lies in a folder, with their versions.
+fn distributions(folder: &Path) -> impl Iterator<Item = (fs::DirEntry, String, String)> {
+    fs::read_dir(folder).into_iter().flatten().filter_map(|entry| {
+        let entry = entry.ok()?;
+        let name = entry.file_name().into_string().ok()?;
+        let (distribution, version) = name.strip_suffix(".dist-info")?.split_once('-')?;
+        let (distribution, version) = (distribution.to_owned(), version.to_owned());
+        Some((entry, distribution, version))
+    })
 }
 
 /// `3.6.0`, `3.6.0.post1` and `3.6.0+rocm6.4` are; `3.6.0+git1a2b3c`, `3.6.0rc1` and `3.6.0.dev2026` are not.
