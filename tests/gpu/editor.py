@@ -256,7 +256,7 @@ class Replay:
                 self.ask(at)
             elif "notify" in step:
                 self.notify(step["notify"], step["params"])
-            else:
+            elif "answer" in step:
                 self.answer(step["answer"], step["result"])
         self.wait("last answer", lambda: not self.asked)
 
