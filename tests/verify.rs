@@ -28,6 +28,8 @@ mod objects;
 mod precision;
 #[path = "verify/scout.rs"]
 mod scout;
+#[path = "verify/spilled.rs"]
+mod spilled;
 #[path = "verify/trials.rs"]
 mod trials;
 #[path = "verify/tuning.rs"]

@@ -319,13 +319,16 @@ impl Case<'_> {
 
     fn other_call(&mut self, known: &Ready, at: usize) -> Result<(), Stop> {
         let trial = self.baseline.trials[at].clone();
+        let recorded = self.baseline.known(self.bench, 0)?;
         self.took = self.took.max(known.took);
         // Who looks whether memory is filled beforehand shall not know when times are taken.
         let poison = !known.unwritten.is_empty() || self.chance() < 0.5;
         let _shared = self.shared();
         let call = Call { watch: true, poison, ..self.baseline.call(trial.inputs.clone(), false) };
         let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
-        self.compare(known, (slot, &ran.results), &trial, &trial.name)?;
+        if let Err(stop) = self.compare(known, (slot, &ran.results), &trial, &trial.name) {
+            self.spills((known, &recorded), slot, &trial, stop)?;
+        }
         if let Some(what) = ran.overrun.as_ref().filter(|_| known.ran.overrun.is_none()) {
             return Err(Stop::Refused(Reason::Overrun, format!("{}: {what}", trial.name), None));
         }

@@ -18,6 +18,8 @@ pub struct Inputs {
     pub added: Vec<(String, Value)>,
     /// What float tensors hold.
     pub values: Values,
+    /// What stands where [`Self::values`] puts infinities and NaN, if not those.
+    pub finite: Option<Finite>,
     /// Tensors whose recorded contents are kept hold others, made of those.
     pub varied: bool,
     /// How tensors lie in memory.
@@ -79,6 +81,16 @@ pub enum Values {
     Integers,
     /// Zeros.
     Zeros,
+}
+
+/// Numbers in the places of infinities and NaN.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Finite {
+    /// One that could have been recorded.
+    Usual,
+    /// One some thousand times as far from zero.
+    Great,
 }
 
 /// How tensors of two and more dimensions lie in memory.

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-pub use super::inputs::{Coarse, Inputs, Layout, Values};
+pub use super::inputs::{Coarse, Finite, Inputs, Layout, Values};
 pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 pub use super::tuning::Tuned;
@@ -392,6 +392,22 @@ pub enum ComparerRequest {
         jittered: Vec<u32>,
         /// On copies of the inputs that lie densely, if there is such a run: its results must be the same.
         dense: Option<u32>,
+    },
+    /// What differs in a candidate's results other than by infinities and NaN that it makes of numbers which it multiplies by
+    /// zero, as the original does elsewhere. Answered by [`ComparerReply::Differences`].
+    Spilled {
+        /// The original's, with infinities and NaN among its inputs.
+        original: u32,
+        /// The original's, with usual numbers in their places, and with great ones.
+        finite: [u32; 2],
+        /// The candidate's.
+        candidate: u32,
+        /// The candidate's, with usual numbers in their places, and with great ones.
+        candidate_finite: [u32; 2],
+        /// As in [`Self::Compare`], of the original with infinities and NaN.
+        reference: Option<u32>,
+        /// As in [`Self::Compare`].
+        jittered: Vec<u32>,
     },
     /// Which leaves are not the same bit by bit (NaN equals NaN), or are not of the same type, shape and layout.
     Changed {

@@ -66,6 +66,33 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
     return [wrong for _, wrong in sorted(found, key=lambda one: one[0])]
 
 
+def spilled(original, finite, candidate, others, reference=None, jittered=()):
+    """What differs on inputs with infinities and NaN other than by a spill: not finite, though what stands in their places makes no
+    difference there, as when they are multiplied by zero. The original must spill, too, if not at the same elements, and about as many.
+    `finite` and `others` are the results of both sides with usual and with great numbers in those places."""
+    candidate, wrong = aligned(original, candidate)
+    aligned_others = [aligned(original, leaves) for leaves in (*finite, *others)]
+    wrong = next((what for _, what in [(None, wrong), *aligned_others] if what is not None), None)
+    if wrong is not None:
+        return [wrong]
+    rounding = arithmetic_of(original)
+    found = []
+    for at, (one, other) in enumerate(zip(original, candidate)):
+        others = [leaves[at] for leaves, _ in aligned_others]
+        wrong = next((what for what in (shape_difference(one, leaf) for leaf in (other, *others)) if what is not None), None)
+        if wrong is None and one.meta[0] == "plain":
+            wrong = plain_difference(one, other, *runs_at(reference, jittered, at, len(original)))
+        elif wrong is None and one.meta[0] != "container" and not told([same_bits(one.data, other.data)])[0]:
+            runs = runs_at(reference, jittered, at, len(original))
+            compared = Tensors(one, other, *runs, rounding, True, False, None)
+            wrong = compared.difference()
+            if wrong is not None and compared.floats is not None and compared.floats.spills([leaf.data for leaf in others]):
+                wrong = None
+        if wrong is not None:
+            found.append(wrong)
+    return found
+
+
 def told(questions):
     """Answers that are on the device, and some that are known already (`True`, `False`). One wait serves them all: others use the
     device meanwhile, and each wait is for them, too."""

@@ -102,6 +102,13 @@ impl<'py> Comparer<'py> {
                 let all = (self.slot(original)?, self.slot(candidate)?, reference, jittered, holds_nan, exact, level);
                 self.differences(&module.getattr("compare")?.call1(all)?)
             }
+            ComparerRequest::Spilled { original, finite, candidate, candidate_finite, reference, jittered } => {
+                let (reference, jittered) = self.slots(reference, &jittered)?;
+                let both = |[usual, great]: [u32; 2]| PyResult::Ok((self.slot(usual)?, self.slot(great)?));
+                let (finite, others) = (both(finite)?, both(candidate_finite)?);
+                let all = (self.slot(original)?, finite, self.slot(candidate)?, others, reference, jittered);
+                self.differences(&module.getattr("spilled")?.call1(all)?)
+            }
             ComparerRequest::Stand { original, reference, jittered, dense } => {
                 let (reference, jittered) = self.slots(reference, &jittered)?;
                 let dense = dense.map(|slot| self.slot(slot)).transpose()?;

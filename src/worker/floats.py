@@ -39,6 +39,8 @@ CREDIBLE = 2.0**-5
 CREDIBLE_NOISE = 100.0
 # Rounding of the arithmetic that kernels do with inputs of 32 bits and fewer.
 ARITHMETIC = 2.0**-23
+# A candidate spills into so many times as many elements as the original: with tiles of four times the size.
+SPILLED = 4
 # Elements at once; some fifteen temporaries of 8 bytes each live at a time.
 CHUNK = 1 << 21
 SAMPLE = 1 << 16
@@ -244,6 +246,22 @@ class Floats:
             return torch.stack([self.is_fine(part) for part in self.parts()]).all()
         parts = zip(self.runs[1].split(self.step), *bounds)
         return torch.stack([((c.double() - expected).abs_() <= bound).all() for c, expected, bound in parts]).all()
+
+    def spills(self, runs):
+        """Whether all that is wrong is a spill, of which the original has its own. `runs` are the original's and the candidate's results
+        with usual and with great finite numbers in its inputs: no difference of theirs is an influence."""
+        runs = [real(x).reshape(self.runs[0].shape) for x in runs]
+        own = more = 0
+        for part in self.parts():
+            at = slice(part.start, part.start + len(part.o))
+            wrong = self.judged(part)[3]
+            usual, great, c_usual, c_great = (run[at].double() for run in runs)
+            stays = (c_usual == c_great) & c_great.isfinite()
+            if (wrong & ~(part.is_finite & ~part.c.isfinite() & stays)).any():
+                return False
+            more += int(wrong.sum())
+            own += int((~part.is_finite & (usual == great) & great.isfinite()).sum())
+        return 0 < more <= SPILLED * own
 
     def difference(self):
         count = int(torch.stack([self.judged(part)[3].sum() for part in self.parts()]).sum())

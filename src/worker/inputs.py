@@ -9,15 +9,16 @@ CHUNK = 1 << 24
 COARSE = ("float8_e8m0fnu", "float4_e2m1fn_x2")
 
 
-def apply(view, values, low, high, generator):
-    """Overwrites a float tensor that holds contents between `low` and `high`, and stays on their side of zero."""
+def apply(view, values, low, high, generator, finite=None):
+    """Overwrites a float tensor that holds contents between `low` and `high`, and stays on their side of zero. Where infinities and NaN
+    would be, `finite` puts a `"usual"` number or a `"great"` one."""
     if values == "recorded" or view.numel() == 0 or is_coarse(view.dtype):
         return
     view = torch.view_as_real(view) if view.is_complex() else view
     for dim, stride in enumerate(view.stride()):
         if stride == 0:
             view = view.narrow(dim, 0, 1)
-    Filler(view, low, high, generator).fill(values)
+    Filler(view, low, high, generator, finite).fill(values)
 
 
 def jitter(flat, seed):
@@ -72,8 +73,8 @@ def is_coarse(dtype):
 class Filler:
     """A tensor without repeated elements, and how to change it."""
 
-    def __init__(self, view, low, high, generator):
-        self.view, self.low, self.high, self.generator = view, float(low), float(high), generator
+    def __init__(self, view, low, high, generator, finite=None):
+        self.view, self.low, self.high, self.generator, self.finite = view, float(low), float(high), generator, finite
         self.info = torch.finfo(view.dtype)
         # The narrow types have no arithmetic of their own.
         self.wide = torch.float64 if view.dtype is torch.float64 else torch.float32
@@ -138,8 +139,20 @@ class Filler:
         self.change(small)
 
     def constant(self):
+        self.view.fill_(self.usual())
+
+    def usual(self):
         value = 0.75 * self.high + 0.25 * self.low
-        self.view.fill_(value if value or self.low >= 0 else self.high)
+        return value if value or self.low >= 0 else self.high
+
+    def instead(self, value):
+        """`value`, which is not finite, or what stands for it."""
+        if self.finite is None:
+            return value
+        if self.finite == "usual":
+            return self.usual()
+        top = min(1000.0 * max(self.amplitude(), self.info.tiny), self.info.max / 8)
+        return -top if self.low < 0 else top
 
     def sort(self):
         if self.view.ndim:
@@ -160,7 +173,7 @@ class Filler:
             return
         # Some types of 8 bits have no infinity.
         least = float(torch.tensor(-torch.inf).to(self.view.dtype).float())
-        least = least if least == -torch.inf else self.info.min
+        least = self.instead(least if least == -torch.inf else self.info.min)
         self.change(lambda part: torch.where(self.random(part) < 1 / 64, least, part))
         if self.view.ndim < 2:
             self.element().fill_(least)
@@ -172,13 +185,14 @@ class Filler:
     def nan(self):
         """A few in every eighth row."""
         few = 2 / max(self.view.shape[-1], 16) if self.view.ndim else 1.0
+        value = self.instead(torch.nan)
 
         def spoilt(part):
             row = self.random(part[..., :1]) < 0.125 if part.ndim > 1 else True
-            return torch.where((self.random(part) < few) & row, torch.nan, part)
+            return torch.where((self.random(part) < few) & row, value, part)
 
         self.change(spoilt)
-        self.element().fill_(torch.nan)
+        self.element().fill_(value)
 
     def integers(self):
         lowest = -4 if self.low < 0 else int(self.low > 0)

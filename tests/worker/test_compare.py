@@ -346,6 +346,52 @@ class NotFinite(unittest.TestCase):
         self.assertTrue(self.accepted(INF, 1.0, None, [2.0]))
 
 
+class Spilled(unittest.TestCase):
+    """Eight rows of sixteen; the original spills into the first four columns of a row, the candidate into eight."""
+
+    def setUp(self):
+        self.numbers = torch.randn(8, 16)
+        self.numbers[0, 0], self.influenced = 3.0, self.numbers.clone()
+        self.influenced[0, 0] = 5000.0
+
+    def found(self, own=4, more=8, others=None, **changes):
+        original, candidate = self.numbers.clone(), self.numbers.clone()
+        # What is not finite because it counts, and what is multiplied by zero.
+        original[0, 0] = candidate[0, 0] = -INF
+        original[3, :own], candidate[3, :more] = NAN, NAN
+        for name, value in changes.items():
+            candidate[int(name[1:]), 9] = value
+        great = self.influenced.clone() if others is None else others
+        runs = [one(x) for x in (self.numbers, self.influenced)], [one(x) for x in (self.numbers, great)]
+        self.assertEqual(len(against(original, candidate, holds_nan=True)), 1)
+        return compare.spilled(one(original), runs[0], one(candidate), runs[1])
+
+    def test_more_of_what_the_original_spills_is_no_difference(self):
+        self.assertEqual(self.found(), [])
+        self.assertEqual(self.found(own=2, more=10), [])
+
+    def test_a_spill_of_its_own_is(self):
+        self.assertEqual(len(self.found(own=0)), 1)
+        self.assertEqual(len(self.found(own=1, more=6)), 1)
+
+    def test_what_else_is_wrong_is(self):
+        self.assertEqual(len(self.found(r5=7.0)), 1)
+        self.assertEqual(len(self.found(r3=INF)), 0)
+
+    def test_an_influence_is(self):
+        counts = self.influenced.clone()
+        counts[3, 6] += 1e-3
+        self.assertEqual(len(self.found(others=counts)), 1)
+        counts[3, 6] = NAN
+        self.assertEqual(len(self.found(others=counts)), 1)
+
+    def test_integers_and_other_forms_are_held_against_the_original(self):
+        x, y = one(torch.arange(4)), one(torch.arange(4) + 1)
+        self.assertEqual(compare.spilled(x, (x, x), x, (x, x)), [])
+        self.assertEqual(len(compare.spilled(x, (x, x), y, (y, y))), 1)
+        self.assertEqual(len(compare.spilled(x, (x, x), one(torch.zeros(4)), (x, x))), 1)
+
+
 class Bits(unittest.TestCase):
     def test_changed(self):
         for dtype in [*FLOATS, *BYTES, *INTEGERS, *COMPLEX, torch.bool]:

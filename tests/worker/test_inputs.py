@@ -14,8 +14,8 @@ def contents(*shape, dtype=torch.float32, seed=0, low=-4.0, high=4.0):
     return torch.randn(shape, generator=generator).clamp_(low, high).to(dtype)
 
 
-def filled(view, values, low=-4.0, high=4.0, seed=1):
-    inputs.apply(view, values, low, high, torch.Generator().manual_seed(seed))
+def filled(view, values, low=-4.0, high=4.0, seed=1, finite=None):
+    inputs.apply(view, values, low, high, torch.Generator().manual_seed(seed), finite)
     return view.double()
 
 
@@ -119,6 +119,17 @@ class Values(unittest.TestCase):
             self.assertTrue(rows.any() and not rows.all())
             self.assertLess(x.isnan().double().mean(), 0.1)
         self.assertTrue(filled(contents(3), "nan").isnan().any())
+
+    def test_numbers_stand_where_infinities_and_nan_would(self):
+        for values in ("infinite", "nan"):
+            for shape in [(64, 64), (100,)]:
+                spoilt, usual, great = (filled(contents(*shape), values, finite=finite) for finite in (None, "usual", "great"))
+                places = ~spoilt.isfinite()
+                self.assertTrue(places.any() and usual.isfinite().all() and great.isfinite().all())
+                for numbers in (usual, great):
+                    self.assertTrue(torch.equal(spoilt[~places], numbers[~places]))
+                    self.assertEqual(len(numbers[places].unique()), 1)
+                self.assertLess(great[places].max(), 100 * usual.min())
 
     def test_integers_are_small(self):
         for dtype in [*FLOATS, *BYTES]:

@@ -72,6 +72,9 @@ impl Comparer {
                 let slots = (original, reference, jittered);
                 ComparerReply::Differences(self.compare(&slots, candidate, holds_nan, exact, &levels)?)
             }
+            ComparerRequest::Spilled { .. } => {
+                return Err(failed("what is multiplied by zero is looked at with torch only"));
+            }
             ComparerRequest::Stand { original, reference, jittered, dense } => {
                 self.stand(&(original, reference, jittered), dense)?
             }

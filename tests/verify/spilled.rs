@@ -1,0 +1,57 @@
+//! NaN that a kernel makes of what it multiplies by zero depends on its tiles; of other NaN candidates answer.
+
+use crate::judging::{Edit, Project};
+
+/// Sums of all rows up to each, tile by tile: rows of the last tile that come later are multiplied by zero.
+const SUMS: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=sums x=f32[6,16,8]
+
+@triton.jit
+def sums_kernel(x_ptr, out_ptr, batch, stride, step, rows, columns, TILE: tl.constexpr, BLOCK: tl.constexpr):
+    x_ptr += tl.program_id(0) * batch
+    out_ptr += tl.program_id(0) * rows * columns
+    row = tl.program_id(1) * TILE + tl.arange(0, TILE)
+    at = tl.arange(0, BLOCK)
+    total = tl.zeros([TILE, BLOCK], dtype=tl.float32)
+    for start in range(0, (tl.program_id(1) + 1) * TILE, TILE):
+        others = start + tl.arange(0, TILE)
+        mask = (others[:, None] < rows) & (at[None, :] < columns)
+        x = tl.load(x_ptr + others[:, None] * stride + at[None, :] * step, mask=mask, other=0.0)
+        weight = tl.where(others[None, :] <= row[:, None], 1.0, 0.0)
+        total += tl.sum(weight[:, :, None] * x[None, :, :], 1)
+    tl.store(out_ptr + row[:, None] * columns + at[None, :], total, mask=(row[:, None] < rows) & (at[None, :] < columns))
+
+def sums(x):
+    batches, rows, columns = x.shape
+    out = torch.empty((batches, rows, columns), dtype=x.dtype, device=x.device)
+    TILE = 4
+    BLOCK = triton.next_power_of_2(columns)
+    sums_kernel[(batches, triton.cdiv(rows, TILE))](x, out, *x.stride(), rows, columns, TILE=TILE, BLOCK=BLOCK)
+    return out
+"#;
+
+const PRODUCT: &str = "weight[:, :, None] * x[None, :, :], 1)";
+const CHOICE: &str = "tl.where(weight[:, :, None] != 0, x[None, :, :], 0.0), 1)";
+const TILES: Edit<'_> = ("TILE = 4", "TILE = 8");
+
+#[test]
+fn what_both_multiply_by_zero_spills_by_tiles() {
+    let project = Project::new(SUMS, &[("wider", TILES)]);
+    let (reports, _) = project.batch(&[]);
+    assert_eq!(reports.iter().map(|report| crate::otherwise(report, "accepted", "")).collect::<Vec<_>>(), [None]);
+    let passed = reports[0].0["checks"].as_array().unwrap().iter();
+    let texts: Vec<&str> = passed.filter_map(|check| check["evidence"].as_str()).collect();
+    assert!(texts.iter().any(|text| text.contains("multiply infinities or NaN by zero")), "{texts:?}");
+}
+
+#[test]
+fn who_chooses_instead_of_multiplying_has_nan_nowhere_else() {
+    let project = Project::new(&SUMS.replace(PRODUCT, CHOICE), &[("multiplies", (CHOICE, PRODUCT))]);
+    for report in project.batch(&[]).0 {
+        assert_eq!(crate::otherwise(&report, "values", "not finite on one side"), None);
+    }
+}
