@@ -11,9 +11,9 @@ use crate::syntax::Span;
 /// Functions of Python's that a kernel may call.
 const BUILTINS: &[&str] = &["abs", "bool", "float", "int", "len", "max", "min", "print", "range"];
 
-/// The edits that have a kernel go through its programs, as many as the grid had; `None` where a round might see what an earlier one left,
+/// The edits that have a kernel go through its programs, as many as the grid had, with the loads of `stages` rounds under way; `None` where a round might see what an earlier one left,
 /// or something is met that is not understood.
-pub(super) fn edits(subject: &Subject<'_>, counts: &[Count]) -> Option<Vec<Edit>> {
+pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], stages: Option<i64>) -> Option<Vec<Edit>> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let of = |name: &str| subject.candidate.module.language_name(kernel, name);
     let (id, all) = (of("program_id")?, of("num_programs")?);
@@ -34,7 +34,11 @@ pub(super) fn edits(subject: &Subject<'_>, counts: &[Count]) -> Option<Vec<Edit>
         }
         _ => return None,
     };
-    let mut head = format!("{before}for {program} in range({id}(0), {total}, {all}(0)):\n{outer}{step}");
+    let (range, option) = match stages {
+        None => ("range".to_owned(), String::new()),
+        Some(stages) => (of("range")?, format!(", num_stages={stages}")),
+    };
+    let mut head = format!("{before}for {program} in {range}({id}(0), {total}, {all}(0){option}):\n{outer}{step}");
     for name in assigned_parameters(subject)? {
         let (renamed, line) = renamed(subject, name)?;
         edits.extend(renamed);

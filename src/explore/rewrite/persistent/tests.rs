@@ -79,8 +79,14 @@ def run(x):
     assert_eq!(rewritten(ROWS).unwrap(), expected);
     assert_eq!(rewritten(expected), None, "once is enough");
     let turns = turned(ROWS, &[4096]);
-    assert_eq!(turns.len(), PROGRAMS.len());
+    assert_eq!(turns.len(), PROGRAMS.len() + PIPELINED.len());
     assert!(turns[4].1.contains("(min(m, 16 * multiprocessors),)"), "{}", turns[4].1);
+    let (pipelined, text) = &turns[7];
+    let told = Candidate::changed(text, pipelined.changes.clone()).describe();
+    assert_eq!(told, "a loop over the programs, programs per multiprocessor = 4, num_stages of loop 1 = 3");
+    assert!(text.contains("in tl.range(tl.program_id(0), programs, tl.num_programs(0), num_stages=3):"), "{text}");
+    let looped = ROWS.replace("    x = tl.load(x_ptr + cols,\n                mask=cols < n)\n", "    x = tl.zeros([B], tl.float32)\n    for at in range(0, n, B):\n        x += tl.load(x_ptr + at + cols, mask=cols + at < n)\n");
+    assert_eq!(turned(&looped, &[4096]).len(), PROGRAMS.len(), "the inner loop is the one to be pipelined");
     assert_eq!(turned(ROWS, &[128]), [], "there are no more programs than multiprocessors");
 }
 
