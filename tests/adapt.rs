@@ -179,7 +179,7 @@ fn what_a_search_saw_refused_is_kept_with_its_parent() {
     let folder = tempfile::tempdir().unwrap();
     assert_eq!(keep_refused(&python, &[suspect.clone(), suspect], "search", folder.path()).unwrap(), 1);
     let mut kept = Vec::new();
-    Store::of_user(folder.path()).unwrap().each_failure(None, &mut |one| kept.push(one.failure)).unwrap();
+    Store::of_user(folder.path()).unwrap().each_failure(&mut |one| kept.push(one.failure)).unwrap();
     assert_eq!((kept[0].kernel.as_str(), kept[0].source.as_str()), ("k", "search"));
     assert!(kept[0].text.contains("axis=0") && kept[0].error.message.contains("axis"), "{:?}", kept[0]);
     assert!(kept[0].relative.as_ref().is_some_and(|text| text.contains("tl.load(x + n)")), "{:?}", kept[0]);
