@@ -1,4 +1,4 @@
-//! Programs as patterns look at them, kept parsed: those that fail, and those that are known to compile.
+//! Programs as patterns look at them, kept parsed, and what patterns flag of those that fail.
 
 use super::failure::Failure;
 use crate::api::Target;
@@ -59,45 +59,6 @@ pub(crate) fn flags(pattern: &Pattern, context: &Context<'_>, place: Option<Span
             found.iter().any(|span| place.meets(*span) || rows(place).contains(&line(span.start)))
         }
     }
-}
-
-/// Files that are known to compile, with what was found out about them.
-#[derive(Debug)]
-pub(crate) struct Sound<'a> {
-    contexts: Vec<Context<'a>>,
-}
-
-impl<'a> Sound<'a> {
-    pub(crate) fn new(files: &'a [Parsed], target: Target) -> Self {
-        Self { contexts: files.iter().map(|file| file.context(target)).collect() }
-    }
-
-    /// At most so many of the files, spread over all.
-    pub(crate) fn some(files: &'a [Parsed], target: Target, most: usize) -> Self {
-        let stride = files.len().div_ceil(most.max(1)).max(1);
-        Self { contexts: files.iter().step_by(stride).map(|file| file.context(target)).collect() }
-    }
-
-    /// The first file that a pattern flags, and where. Files without one of the words are not looked at.
-    pub(crate) fn first_hit(&self, pattern: &Pattern, words: &[String]) -> Option<(usize, Span)> {
-        self.contexts.iter().enumerate().find_map(|(at, context)| Some((at, *hits(context, pattern, words).first()?)))
-    }
-
-    /// All files that a pattern flags, and where.
-    pub(crate) fn all_hits(&self, pattern: &Pattern, words: &[String]) -> Vec<(usize, Span)> {
-        let contexts = self.contexts.iter().enumerate();
-        contexts
-            .flat_map(|(at, context)| hits(context, pattern, words).into_iter().map(move |span| (at, span)))
-            .collect()
-    }
-}
-
-fn hits(context: &Context<'_>, pattern: &Pattern, words: &[String]) -> Vec<Span> {
-    let text = context.source.text().as_bytes();
-    if words.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_none()) {
-        return Vec::new();
-    }
-    pattern.matches(context)
 }
 
 /// The places of a failure that may be what is wrong: what Triton names, and what differs from the passing program.

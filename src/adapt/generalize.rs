@@ -4,12 +4,13 @@
 use rustc_hash::FxHashSet as HashSet;
 
 use super::around::{alone, around};
-use super::cases::{Parsed, Sound, flags};
+use super::cases::{Parsed, flags};
 use super::failure::{Failure, Signature};
 use super::forms::is_of_form;
 use super::oracle::{Asker, Failing, Verdict};
 use super::program::Program;
 use super::shape::{Condition, Shape, Step};
+use super::sound::Witnesses;
 use super::unify::{Example, STRONG, unify};
 use super::vary::{Ground, formed, shaken, variations};
 use crate::api::{Lookup, Target};
@@ -61,7 +62,7 @@ pub(crate) struct Found {
 /// One who generalises, with what it knows to compile.
 pub(crate) struct Generalizer<'g, 'a, 'o> {
     pub(crate) asker: &'g mut Asker<'o>,
-    pub(crate) sound: &'g Sound<'a>,
+    pub(crate) sound: &'g Witnesses<'a>,
     pub(crate) target: Target,
     /// Programs that compile and that were found on the way.
     pub(crate) counter: Vec<Program>,
@@ -161,12 +162,12 @@ impl Generalizer<'_, '_, '_> {
     }
 
     /// Whether a pattern flags nothing that compiles.
-    fn is_sound(&self, pattern: &Pattern, words: &[String]) -> bool {
+    fn is_sound(&mut self, pattern: &Pattern, words: &[String]) -> bool {
         let flags_one = |program: &Program| {
             let parsed = Parsed::new(&program.text);
             !pattern.matches(&parsed.context(self.target)).is_empty()
         };
-        !self.counter.iter().any(flags_one) && self.sound.first_hit(pattern, words).is_none()
+        !self.counter.iter().any(flags_one) && self.sound.first_hit(pattern, words, self.asker).is_none()
     }
 
     /// Whether what is flagged after a step, and was not before, fails as well.

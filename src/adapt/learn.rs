@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::cases::{Parsed, Sound, flags, places};
+use super::cases::{Parsed, flags, places};
 use super::failure::{Failure, Signature};
 use super::generalize::{Found, Generalizer, Spot};
 use super::oracle::{Asker, Oracle};
 use super::program::Program;
 use super::shape::Condition;
+use super::sound::{Sound, Witnesses};
 use super::synthesize::mixed;
 use super::unify::STRONG;
 use crate::api::Target;
@@ -86,12 +87,12 @@ pub struct Lessons {
     pub left: Vec<Signature>,
 }
 
-/// Learns from failures; nothing that it flags is among the files that compile. No further signature is begun once `going` says no.
+/// Learns from failures; nothing that it flags is among what compiles. No further signature is begun once `going` says no.
 #[must_use]
 pub fn learn(
     oracle: &Oracle,
     failures: &[Failure],
-    sound: &[Parsed],
+    sound: Sound<'_>,
     target: Target,
     seed: u64,
     going: &(dyn Fn() -> bool + Sync),
@@ -109,7 +110,7 @@ pub fn learn(
     groups.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
     let found = oracle.share_with(
         &groups,
-        || Sound::some(sound, target, KNOWN),
+        || Witnesses::some(sound, target, KNOWN),
         |sound, asker, (signature, members)| {
             if !going() {
                 return Lessons { left: vec![signature.clone()], ..Lessons::default() };
@@ -181,7 +182,7 @@ struct Group<'f> {
 
 impl<'f> Group<'f> {
     /// Learns from some of the failures; what no pattern holds for is divided by what tells them apart.
-    fn learn(&mut self, asker: &mut Asker<'_>, sound: &Sound<'_>, members: &[usize], division: usize) {
+    fn learn(&mut self, asker: &mut Asker<'_>, sound: &Witnesses<'_>, members: &[usize], division: usize) {
         if self.cases.independent(members) < INDEPENDENT {
             return;
         }
@@ -211,7 +212,7 @@ impl<'f> Group<'f> {
     fn attempt(
         &mut self,
         asker: &mut Asker<'_>,
-        sound: &Sound<'_>,
+        sound: &Witnesses<'_>,
         members: &[usize],
         choice: usize,
     ) -> Option<Learned> {

@@ -122,6 +122,10 @@ impl Oracle {
         self.sessions[at].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Program, Verdict>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Does `work` for each item, several at a time; each worker has a process for itself.
     pub fn share<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&mut Asker<'_>, &T) -> R + Sync) -> Vec<R> {
         self.share_with(items, || (), |(), asker, item| work(asker, item))
@@ -186,16 +190,20 @@ impl Asker<'_> {
 
     /// What Triton says to a program.
     pub fn verdict(&mut self, program: &Program) -> Verdict {
-        let known = || self.oracle.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(verdict) = known().get(program) {
+        if let Some(verdict) = self.oracle.known().get(program) {
             return verdict.clone();
         }
         let verdict = program.request(false).map_or(Verdict::Unknown, |request| {
             self.oracle.asked.fetch_add(1, Ordering::Relaxed);
             self.session.answer(request).map_or(Verdict::Unknown, |answer| verdict(&program.text, &answer))
         });
-        known().insert(program.clone(), verdict.clone());
+        self.oracle.known().insert(program.clone(), verdict.clone());
         verdict
+    }
+
+    /// Whether a program compiles, if that was asked before.
+    pub(super) fn is_taken(&self, program: &Program) -> Option<bool> {
+        self.oracle.known().get(program).map(Verdict::is_accepted)
     }
 
     /// Whether Triton refuses the kernel of a file around a place, whatever the parameters that may be meant, and in this way for some.

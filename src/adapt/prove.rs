@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::cases::{Parsed, Sound, flags};
+use super::cases::{Parsed, flags};
 use super::failure::{Failure, Signature};
 use super::learn::{INDEPENDENT, Learned};
 use super::oracle::{Asker, Oracle, Verdict};
 use super::program::Program;
 use super::reduce::{Pair, reduced};
+use super::sound::{Sound, Witnesses};
 use super::trial::program_of;
 use super::words::{name, sentence};
 use crate::api::{Target, Version};
@@ -73,8 +74,8 @@ pub struct Court<'o> {
     pub oracle: &'o Oracle,
     /// Further releases at hand.
     pub others: &'o [Oracle],
-    /// Programs that compile.
-    pub sound: &'o [Parsed],
+    /// What no rule may flag.
+    pub sound: Sound<'o>,
     /// Further programs, of which each release is asked whether they compile.
     pub programs: &'o [Program],
     /// Published files, which are taken to compile unless Triton says otherwise.
@@ -99,9 +100,10 @@ impl Court<'_> {
     #[must_use]
     pub fn prove(&self, learned: &[Learned], failures: &[Failure], first: u32) -> Vec<Proof> {
         let target = self.target(self.oracle);
+        let published = Sound { known: self.published, unasked: &[] };
         let mut proofs = self.oracle.share_with(
             learned,
-            || (Sound::new(self.sound, target), Sound::new(self.published, target)),
+            || (Witnesses::new(self.sound, target), Witnesses::new(published, target)),
             |(sound, published), asker, one| self.examined(one, failures, (sound, published), asker),
         );
         let mut names: BTreeMap<String, u32> = BTreeMap::new();
@@ -135,12 +137,12 @@ impl Court<'_> {
         &self,
         one: &Learned,
         failures: &[Failure],
-        (sound, published): (&Sound<'_>, &Sound<'_>),
+        (sound, published): (&Witnesses<'_>, &Witnesses<'_>),
         asker: &mut Asker<'_>,
     ) -> Proof {
         let Ok(pattern) = Pattern::compile(&one.query) else { return Proof::Refuted("its query is wrong".to_owned()) };
-        if let Some((at, _)) = sound.first_hit(&pattern, &one.words) {
-            return Proof::Refuted(format!("it flags what compiles:\n{}", self.sound[at].source.text()));
+        if let Some(text) = sound.first_hit(&pattern, &one.words, asker) {
+            return Proof::Refuted(format!("it flags what compiles:\n{text}"));
         }
         let target = self.target(self.oracle);
         for (at, span) in published.all_hits(&pattern, &one.words) {
@@ -194,17 +196,19 @@ impl Court<'_> {
         for oracle in std::iter::once(self.oracle).chain(self.others) {
             let Ok(version) = oracle.release().parse::<Version>() else { continue };
             let target = Target::of(version);
-            let stride = self.sound.len().div_ceil(ELSEWHERE).max(1);
-            let some = self.sound.iter().step_by(stride);
+            let stride = self.sound.known.len().div_ceil(ELSEWHERE).max(1);
+            let some = self.sound.known.iter().step_by(stride);
             let mut programs: Vec<Program> = some.filter_map(|file| program_of(file.source.text())).collect();
             programs.extend(self.programs.iter().cloned());
             // On the release of the failures all is known already.
             let is_other = oracle.release() != self.oracle.release();
             let accepted = if is_other { oracle.accepted(&programs) } else { Vec::new() };
+            let unasked = if is_other { self.sound.unasked } else { &[] };
+            let sound = Sound { known: &accepted, unasked };
             let work: Vec<(&Proof, &Learned)> = proofs.iter().zip(learned).collect();
             let holds = oracle.share_with(
                 &work,
-                || Sound::new(&accepted, target),
+                || Witnesses::new(sound, target),
                 |sound, asker, (proof, one)| {
                     let Proof::Rule(rule) = proof else { return None };
                     fails_there(rule, one, failures, (asker, sound, target))
@@ -241,7 +245,7 @@ fn fails_there(
     rule: &LearnedRule,
     one: &Learned,
     failures: &[Failure],
-    (asker, sound, target): (&mut Asker<'_>, &Sound<'_>, Target),
+    (asker, sound, target): (&mut Asker<'_>, &Witnesses<'_>, Target),
 ) -> Option<bool> {
     let pattern = Pattern::compile(&rule.pattern).ok()?;
     if !asker.verdict(&program_of(&rule.good)?).is_accepted() {
@@ -260,7 +264,7 @@ fn fails_there(
             return Some(false);
         }
     }
-    Some(sound.first_hit(&pattern, &one.words).is_none())
+    Some(sound.first_hit(&pattern, &one.words, asker).is_none())
 }
 
 /// The run of releases around `own` on which a rule holds.

@@ -8,7 +8,8 @@ use std::time::Instant;
 use anyhow::Context as _;
 
 use crate::adapt::{
-    Court, Oracle, Outcome, Parsed, Proof, experiment, gather, learn, merged, programs, published, spelled, sweep,
+    Court, Oracle, Outcome, Parsed, Proof, Sound, experiment, gather, learn, merged, programs, published, spelled,
+    sweep,
 };
 use crate::api::Target;
 use crate::clock;
@@ -85,7 +86,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         sound.extend(oracle.accepted(asked));
     }
     said("swept");
-    let lessons = learn(&oracle, &gathered.failures, &sound, target, args.seed, &|| true);
+    let known = Sound { known: &sound, unasked: &[] };
+    let lessons = learn(&oracle, &gathered.failures, known, target, args.seed, &|| true);
     said("learned");
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
     let found = lessons.learned.len();
@@ -95,7 +97,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let court = Court {
         oracle: &oracle,
         others: &others,
-        sound: &sound,
+        sound: Sound { known: &sound, unasked: &[] },
         programs: &programs,
         published: &published,
         today,

@@ -30,6 +30,7 @@ pub struct Context<'a> {
     path: Option<&'a Path>,
     memory: &'a Memory,
     values: RefCell<FxHashMap<usize, Arc<Values>>>,
+    shallow: RefCell<FxHashMap<usize, bool>>,
     facts: OnceCell<Vec<Arc<Facts>>>,
     dead: OnceCell<Vec<Span>>,
     other_compiler: OnceCell<bool>,
@@ -50,8 +51,9 @@ impl<'a> Context<'a> {
     #[must_use]
     pub fn new(source: &'a Source, module: &'a Module, target: Target) -> Self {
         let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
-        let (memory, values) = (Memory::shipped(), RefCell::default());
-        Self { source, module, target, path: None, memory, values, facts, dead, other_compiler, asked: Cell::default() }
+        let (memory, values, shallow) = (Memory::shipped(), RefCell::default(), RefCell::default());
+        let asked = Cell::default();
+        Self { source, module, target, path: None, memory, values, shallow, facts, dead, other_compiler, asked }
     }
 
     /// The same with other learned rules than those that are shipped.
@@ -80,6 +82,11 @@ impl<'a> Context<'a> {
             self.values.borrow_mut().insert(index, Arc::clone(&values));
             values
         })
+    }
+
+    /// Whether patterns are looked for in the kernel `module.kernels[index]`, which `find` finds out when first asked for.
+    pub(super) fn is_shallow(&self, index: usize, find: impl FnOnce() -> bool) -> bool {
+        *self.shallow.borrow_mut().entry(index).or_insert_with(find)
     }
 
     /// The same, with the place of the file, which may tell for whose compiler it is written.

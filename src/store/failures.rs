@@ -18,6 +18,11 @@ const SLACK: u32 = 1_000;
 /// So much of an error's text is kept.
 const MESSAGE: usize = 2_000;
 
+/// The columns that [`read`] takes.
+const SELECT: &str =
+    "SELECT failures.id, exception, message, kernel, one.body, other.body, start, stop, triton, source, met, first, last
+     FROM failures JOIN texts AS one ON one.id = text LEFT JOIN texts AS other ON other.id = relative";
+
 /// A kernel that Triton refused.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Failure {
@@ -87,26 +92,39 @@ impl Store {
         })
     }
 
-    /// Calls `visit` on each failure with this signature, or on all, oldest first: they need not all be in memory.
+    /// Calls `visit` on each failure, oldest first: they need not all be in memory.
     ///
     /// # Errors
     /// What SQLite says.
-    pub fn each_failure(
-        &self,
-        signature: Option<&str>,
-        visit: &mut dyn FnMut(StoredFailure),
-    ) -> Result<(), StoreError> {
+    pub fn each_failure(&self, visit: &mut dyn FnMut(StoredFailure)) -> Result<(), StoreError> {
         let mut query = || -> rusqlite::Result<()> {
-            let mut statement = self.connection.prepare_cached(
-                "SELECT failures.id, exception, message, kernel, one.body, other.body, start, stop, triton, source, met, first, last
-                 FROM failures JOIN texts AS one ON one.id = text LEFT JOIN texts AS other ON other.id = relative
-                 WHERE ?1 IS NULL OR signature = ?1 ORDER BY failures.id",
-            )?;
-            let mut rows = statement.query([signature])?;
+            let mut statement = self.connection.prepare_cached(&format!("{SELECT} ORDER BY failures.id"))?;
+            let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 read(row)?.into_iter().for_each(&mut *visit);
             }
             Ok(())
+        };
+        query().map_err(|error| self.error(error))
+    }
+
+    /// The newest failures with this signature on a release, at most so many, the newest first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn newest_failures(&self, signature: &str, triton: &str, most: usize) -> Result<Vec<Failure>, StoreError> {
+        let query = || -> rusqlite::Result<Vec<Failure>> {
+            let mut statement = self
+                .connection
+                .prepare_cached(&format!("{SELECT} WHERE signature = ?1 AND triton = ?2 ORDER BY failures.id DESC"))?;
+            let mut rows = statement.query([signature, triton])?;
+            let mut found = Vec::new();
+            while found.len() < most
+                && let Some(row) = rows.next()?
+            {
+                found.extend(read(row)?.map(|stored| stored.failure));
+            }
+            Ok(found)
         };
         query().map_err(|error| self.error(error))
     }
@@ -303,7 +321,7 @@ mod tests {
 
     fn all(store: &Store) -> Vec<StoredFailure> {
         let mut all = Vec::new();
-        store.each_failure(None, &mut |one| all.push(one)).unwrap();
+        store.each_failure(&mut |one| all.push(one)).unwrap();
         all
     }
 
@@ -317,10 +335,6 @@ mod tests {
         assert_eq!(stored.iter().map(|one| one.met).collect::<Vec<_>>(), [2, 1, 2]);
         assert_eq!((&stored[0].failure, &stored[1].failure), (&with, &failure(2)));
         assert_eq!(store.failure_signatures().unwrap(), [("NameError: name … is not defined".to_owned(), 3)]);
-        let mut of_signature = 0;
-        store.each_failure(Some("NameError: name … is not defined"), &mut |_| of_signature += 1).unwrap();
-        store.each_failure(Some("TypeError"), &mut |_| of_signature += 100).unwrap();
-        assert_eq!(of_signature, 3);
         let kind = "NameError: name … is not defined".to_owned();
         store.look_at("3.6.0", &[(kind.clone(), 2)]).unwrap();
         store.look_at("3.6.0", &[(kind.clone(), 3)]).unwrap();
@@ -328,6 +342,20 @@ mod tests {
         assert!(store.looked_at("3.9.0").unwrap().is_empty());
         let long = Failure { text: "x".repeat(LONGEST + 1), ..failure(4) };
         assert_eq!(store.keep_failures(&[long]).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_newest_of_a_signature_and_a_release_come_first() {
+        let (_folder, mut store) = store();
+        let elsewhere = Failure { triton: "3.9.0".to_owned(), ..failure(5) };
+        let other = Failure { error: Predicted { kind: "TypeError".to_owned(), ..Predicted::default() }, ..failure(6) };
+        store.keep_failures(&[failure(1), failure(2), failure(3), elsewhere, other]).unwrap();
+        let kind = "NameError: name … is not defined";
+        assert_eq!(store.newest_failures(kind, "3.6.0", 2).unwrap(), [failure(3), failure(2)]);
+        assert_eq!(store.newest_failures(kind, "3.6.0", 9).unwrap().len(), 3);
+        // What is damaged does not count.
+        store.connection.execute("UPDATE texts SET body = x'00' WHERE id = 3", []).unwrap();
+        assert_eq!(store.newest_failures(kind, "3.6.0", 2).unwrap(), [failure(2), failure(1)]);
     }
 
     #[test]
@@ -380,7 +408,7 @@ mod tests {
             std::fs::read_dir(folder.path()).unwrap().flatten().map(|file| file.metadata().unwrap().len()).sum();
         let started = std::time::Instant::now();
         let mut bytes = 0;
-        store.each_failure(None, &mut |one| bytes += one.failure.text.len()).unwrap();
+        store.each_failure(&mut |one| bytes += one.failure.text.len()).unwrap();
         println!("{count} failures: {size} bytes, {wrote:?} to write, {:?} to read {bytes} bytes", started.elapsed());
         assert!(size / count as u64 <= 10_000, "{size}");
     }

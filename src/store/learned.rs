@@ -374,7 +374,7 @@ mod tests {
         assert_eq!((shared.met, shared.failures), (120, 160));
         assert_eq!(store.objections().unwrap().len(), 40);
         let mut met = Vec::new();
-        store.each_failure(None, &mut |one| met.push(one.met)).unwrap();
+        store.each_failure(&mut |one| met.push(one.met)).unwrap();
         assert_eq!((met.len(), met.iter().sum::<u64>()), (41, 80));
     }
 

@@ -66,7 +66,7 @@ fn store(state: &Path) -> Store {
 
 fn failures(state: &Path) -> Vec<StoredFailure> {
     let mut all = Vec::new();
-    store(state).each_failure(None, &mut |one| all.push(one)).unwrap();
+    store(state).each_failure(&mut |one| all.push(one)).unwrap();
     all
 }
 

@@ -124,7 +124,7 @@ mean(torch.ones(50))
     assert!(!ran.status.success(), "{}", text(&ran.stderr));
     let store = Store::of_user(&project.state().join("warpsmith")).unwrap();
     let mut kept = Vec::new();
-    store.each_failure(None, &mut |one| kept.push(one.failure)).unwrap();
+    store.each_failure(&mut |one| kept.push(one.failure)).unwrap();
     let [failure] = kept.as_slice() else { panic!("{kept:?}") };
     assert_eq!((failure.kernel.as_str(), failure.source.as_str()), ("mean_kernel", "recording"));
     assert!(failure.error.message.contains("mean"), "{failure:?}");

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::stored;
 use crate::adapt::synthesize::tasks;
-use crate::adapt::{self, Court, Oracle, Parsed, Program, Said, learn, merged, spelled, sweep};
+use crate::adapt::{self, Court, Oracle, Parsed, Program, Said, Sound, Unasked, learn, merged, spelled, sweep};
 use crate::api::Target;
 use crate::clock;
 use crate::rules::learned::{LearnedRule, Origin};
@@ -53,8 +53,11 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     store.keep_failures(refused.iter().copied())?;
     store.keep_accepted(taken.iter().copied())?;
     let target = Target::of(oracle.release().parse()?);
-    let (asked, begun) = (Instant::now(), AtomicUsize::new(0));
-    let passed = |what| tracing::debug!(seconds = asked.elapsed().as_secs_f64(), "learning: {what}");
+    let (started, begun) = (Instant::now(), AtomicUsize::new(0));
+    let passed = |what| {
+        let (seconds, asked) = (started.elapsed().as_secs_f64(), oracle.asked());
+        tracing::debug!(seconds, asked, "learning: {what}");
+    };
     let (failures, mut sound) = (stored::failures(store, oracle.release())?, stored::sound(store, oracle.release())?);
     let count = failures.len();
     passed("read");
@@ -62,14 +65,16 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let found = stored::unexplained(&oracle, &store.memory()?, failures, target, &looked_at);
     let stored::Unexplained { failures, mut signatures, mut left, known } = found;
     passed("divided");
-    sound.extend(compiling(&oracle, &failures, target, args.seed));
+    let unasked = made_up(&oracle, &failures, target, args.seed);
     passed("counter-examples made");
     let (learning, limit) = (Instant::now(), Duration::from_secs(args.seconds));
     let going = || begun.fetch_add(1, Ordering::Relaxed) < jobs || learning.elapsed() < limit;
-    let lessons = learn(&oracle, &failures, &sound, target, args.seed, &going);
+    let all_sound = Sound { known: &sound, unasked: &unasked };
+    let lessons = learn(&oracle, &failures, all_sound, target, args.seed, &going);
     passed("learned");
     signatures.retain(|(name, _)| !lessons.left.iter().any(|one| stored::named(one) == *name));
     left += lessons.left.len();
+    sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
     let mut found = merged(&oracle, lessons.learned, &failures, target);
     passed("merged");
     found.retain(adapt::Learned::stands_alone);
@@ -77,7 +82,7 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     let court = Court {
         oracle: &oracle,
         others: &[],
-        sound: &sound,
+        sound: Sound { known: &sound, unasked: &unasked },
         programs: &[],
         published: &[],
         today: clock::day(clock::now().as_secs()),
@@ -105,9 +110,9 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     Ok(ExitCode::SUCCESS)
 }
 
-/// Further programs that compile: the relatives of the failures, kernels that are made up, and all that Triton offers. Without them what a
-/// store with few kernels does not know would pass for wrong.
-fn compiling(oracle: &Oracle, failures: &[adapt::Failure], target: Target, seed: u64) -> Vec<Parsed> {
+/// Further programs, many of which compile: the relatives of the failures, kernels that are made up, and all that Triton offers. Without
+/// them what a store with few kernels does not know would pass for wrong.
+fn made_up(oracle: &Oracle, failures: &[adapt::Failure], target: Target, seed: u64) -> Vec<Unasked> {
     let relatives = failures.iter().filter_map(|failure| failure.passing.clone());
     let made = tasks(TASKS, seed).into_iter().map(|task| task.program);
     let mut programs: Vec<Program> = relatives.chain(made).collect();
@@ -115,7 +120,7 @@ fn compiling(oracle: &Oracle, failures: &[adapt::Failure], target: Target, seed:
     programs.extend(spelled());
     programs.sort();
     programs.dedup();
-    oracle.accepted(&programs)
+    oracle.share(&programs, |_, program| Unasked::new(program.clone()))
 }
 
 fn short(path: &str) -> String {

@@ -1,6 +1,6 @@
 //! What the store holds for learning: so much of it as is compared, however much there is.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 
 use crate::adapt::{self, Oracle, Parsed, Program, Signature};
 use crate::api::Target;
@@ -24,16 +24,8 @@ const SOUND: usize = 2_000;
 pub(super) fn failures(store: &Store, release: &str) -> Result<Vec<adapt::Failure>, StoreError> {
     let mut found = Vec::new();
     for (signature, _) in store.failure_signatures()?.into_iter().take(SIGNATURES) {
-        let mut newest: VecDeque<adapt::Failure> = VecDeque::new();
-        store.each_failure(Some(&signature), &mut |kept| {
-            if kept.failure.triton == release {
-                newest.push_back(taught(kept.failure));
-                if newest.len() > EACH {
-                    newest.pop_front();
-                }
-            }
-        })?;
-        found.extend(newest);
+        let newest = store.newest_failures(&signature, release, EACH)?;
+        found.extend(newest.into_iter().rev().map(taught));
     }
     Ok(found)
 }

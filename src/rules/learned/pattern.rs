@@ -152,7 +152,8 @@ impl Set {
         if !open.contains(&true) {
             return found;
         }
-        let Some(root) = subject.root().filter(|root| is_shallow(*root)) else { return found };
+        let is_shallow = |root: &Node<'_>| context.is_shallow(index, || is_shallow(*root));
+        let Some(root) = subject.root().filter(is_shallow) else { return found };
         let mut cursor = QueryCursor::new();
         let mut matches = cursor.matches(&self.query, root, context.source.text().as_bytes());
         while let Some(matched) = matches.next() {
