@@ -40,10 +40,11 @@ fn list_patterns() {
     fs::write(out.join("learned_patterns.rs"), list).expect("the list can be written");
 }
 
-/// Builds the extension module in a target folder of its own: the outer build holds the lock of the usual one.
+/// Builds the extension module in a target folder of its own: the outer build holds the lock of the usual one. It lies beside the
+/// folder of build scripts, where builds with other features, and clippy's, find the worker built.
 fn build_worker() -> PathBuf {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    let target = out.join("worker");
+    let target = out.ancestors().nth(3).unwrap_or(&out).join("worker");
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
     let triple = env::var("TARGET").expect("cargo sets TARGET");
     let linker = format!("CARGO_TARGET_{}_LINKER", triple.to_uppercase().replace(['-', '.'], "_"));

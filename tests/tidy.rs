@@ -3,12 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
 // The chore that writes the generated files, so that a plain `cargo test` notices stale ones.
-#[path = "../xtask/src/generate.rs"]
+#[path = "../xtask/generate/src/files.rs"]
 #[expect(dead_code, reason = "the chore also writes")]
-mod generate;
-#[path = "../xtask/src/picture.rs"]
+mod files;
+#[path = "../xtask/generate/src/picture.rs"]
 mod picture;
-#[path = "../xtask/src/vscode.rs"]
+#[path = "../xtask/generate/src/vscode.rs"]
 mod vscode;
 
 use std::path::{Path, PathBuf};
@@ -177,7 +177,7 @@ fn links_in_the_manual_lead_somewhere() {
 #[test]
 fn generated_files_are_fresh() {
     // Cargo runs tests in the package's folder, as the picture's command needs.
-    if let Err(error) = generate::run(root(), generate::Mode::Check) {
+    if let Err(error) = files::run(root(), files::Mode::Check) {
         panic!("{error:#}");
     }
 }

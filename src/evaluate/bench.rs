@@ -16,8 +16,8 @@ use super::process::{Comparer, Ties};
 use super::verdict::Verdict;
 use crate::analysis::occupancy;
 use crate::protocol::runner::{ComparerRequest, Fence, Weights};
-use crate::protocol::{Environment, Played, Workload};
-use crate::python::{Forker, ForkerError, On, cache_folder};
+use crate::protocol::{Environment, Played, Workload, is_simulated};
+use crate::python::{Forker, ForkerError, On, cache_folder, state_folder};
 
 /// What is said once of a comparing process that had ended.
 pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
@@ -121,7 +121,9 @@ impl Bench {
             (bench.environment.device, bench.uuid) = (found.name, found.uuid);
         }
         // Not by its number: processes that see different devices count them differently.
-        bench.lock = cache_folder().join(format!("device-{}.lock", bench.uuid));
+        // Who simulates one has it alone, unless others have the same state.
+        let folder = if is_simulated() { state_folder() } else { cache_folder() };
+        bench.lock = folder.join(format!("device-{}.lock", bench.uuid));
         bench.environment.driver = super::drivers().cuda.unwrap_or_default();
         Ok(bench)
     }
@@ -372,6 +374,7 @@ impl Bench {
     }
 
     fn machine(&self) -> std::io::Result<File> {
+        self.lock.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         File::options().create(true).truncate(false).write(true).open(&self.lock)
     }
 

@@ -321,7 +321,7 @@ impl Case<'_> {
     }
 
     fn warm(&mut self, original: &mut Runner, measured: &mut Measured) -> Result<(), Stop> {
-        let timing = Timing { inputs: vec![self.inputs(2)], calls: WARM, ..self.timing() };
+        let timing = Timing { inputs: vec![self.inputs(2)], calls: alike(WARM), ..self.timing() };
         let one = median(self.ask(Some(original), &timing)?.milliseconds);
         let other = median(self.ask(None, &timing)?.milliseconds);
         measured.warm = Some((one, other));
@@ -330,7 +330,7 @@ impl Case<'_> {
 
     /// The clock must see what the events see: work on another stream, or left to a thread, is not in the events.
     fn by_the_clock(&mut self, original: &mut Runner, measured: &mut Measured) -> Result<(), Stop> {
-        let timing = Timing { inputs: vec![self.inputs(3)], calls: SYNCED, synced: true, ..self.timing() };
+        let timing = Timing { inputs: vec![self.inputs(3)], calls: alike(SYNCED), synced: true, ..self.timing() };
         // Others take the processor now and then: the least counts, and what is seen each time.
         let unseen = |timed: &Timed| {
             let calls = timed.walls.iter().zip(&timed.milliseconds);
@@ -388,6 +388,11 @@ fn is_hopeless(pairs: &[(f64, f64)]) -> bool {
 /// Whether further pairs would tell little more. It is the spread that ends the timing, never the ratio: nothing wins by it.
 fn is_sharp(pairs: &[(f64, f64)]) -> bool {
     ratio(pairs, Z_999).is_some_and(|ratio| ratio.high <= SHARP * ratio.low)
+}
+
+/// How many calls of so many to make on equal inputs: they take equally long on a simulated device.
+fn alike(calls: usize) -> usize {
+    if is_simulated() { calls.min(2) } else { calls }
 }
 
 /// How many calls a block has.

@@ -11,11 +11,11 @@ use pyo3::prelude::*;
 
 use super::keeper::{self, Ended};
 use super::sandbox::Readable;
-use super::{describe, raw};
+use super::{describe, helper, raw};
 use crate::fence::{Kernel, proc};
 use crate::protocol::passing::receive;
 use crate::protocol::runner::{End, ForkerReply, ForkerRequest, Role};
-use crate::protocol::{Environment, PROTOCOL, read_frame, write_frame};
+use crate::protocol::{Environment, PROTOCOL, is_simulated, read_frame, write_frame};
 
 /// How long keepers may take to end their children once the judge has gone.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -184,6 +184,11 @@ fn environment(py: Python<'_>) -> PyResult<Environment> {
     let of_torch: &[&str] = if is_raw { &[] } else { &["torch._subclasses.fake_tensor", "torch._dynamo"] };
     for warm in ["triton.language", "triton.runtime", "triton.compiler"].iter().chain(of_torch) {
         py.import(*warm)?;
+    }
+    if is_simulated() {
+        // Where nothing is compiled.
+        helper(py, "_warpsmith_interpreter", include_str!("interpreter.py"))?.getattr("hasten")?.call0()?;
+        return Ok(Environment { python, torch, triton, ..Environment::default() });
     }
     // Triton's hash of its own files, 0.4 s for each process that compiles; it stands elsewhere in older versions.
     for module in ["triton.runtime.cache", "triton.compiler.compiler"] {

@@ -89,6 +89,7 @@ impl Project {
             .args(args)
             .current_dir(self.0.path())
             .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .env("XDG_STATE_HOME", self.path(".state"))
             .env("PYTHONPATH", self.path("first"))
             .env("VIRTUAL_ENV", python.parent().and_then(Path::parent).unwrap());
         command

@@ -8,9 +8,9 @@ use std::process::Command;
 
 use anyhow::{Context, ensure};
 
-use crate::process::{self, output, say};
+use crate::installed;
+use crate::process::{self, cargo, output, say};
 use crate::python;
-use crate::{generate, installed};
 
 /// What builds the wheel, and links for old systems.
 const TOOLS: [&str; 2] = ["maturin==1.16.0", "ziglang==0.15.2"];
@@ -43,13 +43,19 @@ pub(crate) fn run(root: &Path, is_tried: bool) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The version, which is that of everything here.
+fn version() -> anyhow::Result<String> {
+    let id = output(&mut cargo("pkgid --package warpsmith"))?;
+    Ok(id.trim().rsplit(['#', '@']).next().unwrap_or_default().to_owned())
+}
+
 fn build(root: &Path) -> anyhow::Result<Dist> {
     let (out, work) = (root.join("target/dist"), root.join("target/dist-build"));
     if out.is_dir() {
         fs::remove_dir_all(&out)?;
     }
     fs::create_dir_all(&out)?;
-    let version = generate::version(root)?;
+    let version = version()?;
 
     say("The wheel");
     let wheel = wheel(root, &out, &work)?;

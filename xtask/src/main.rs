@@ -1,22 +1,19 @@
 //! Chores of the repository: `cargo xtask --help` lists them.
 
-mod api;
 mod demo;
 mod dist;
-mod generate;
 mod gpu_test;
 mod installed;
-mod picture;
 mod process;
 mod python;
 mod test;
-mod vscode;
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use anyhow::Context;
 use clap::Parser;
-use generate::Mode;
+use process::cargo;
 
 /// Chores of the repository
 #[derive(Parser)]
@@ -29,7 +26,10 @@ enum Chore {
         check: bool,
     },
     /// Write `config/api/`: what each Triton release offers, read from its published wheel
-    Api(api::Args),
+    Api {
+        /// Releases to read, such as 3.6.0; those that have a table when none is named
+        releases: Vec<String>,
+    },
     /// Install what the tests need, then run every check and every test
     Test,
     /// Optimize on this machine's GPU, from the command line and from Neovim, and write what was measured
@@ -48,11 +48,16 @@ fn main() -> anyhow::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the repository")?;
     std::env::set_current_dir(root)?;
     match Chore::parse() {
-        Chore::Generate { check } => generate::run(root, if check { Mode::Check } else { Mode::Write }),
-        Chore::Api(args) => api::run(&args),
+        Chore::Generate { check } => generate(if check { &["files", "--check"] } else { &["files"] }),
+        Chore::Api { releases } => generate(&[&["api".to_owned()], &*releases].concat()),
         Chore::Test => test::run(root),
         Chore::GpuTest => gpu_test::run(root),
         Chore::Dist { r#try } => dist::run(root, r#try),
         Chore::Demo => demo::run(root),
     }
+}
+
+/// Runs the program that is built with the library: the other chores do not wait for that.
+fn generate(args: &[impl AsRef<OsStr>]) -> anyhow::Result<()> {
+    process::run(cargo("run --quiet --package generate --").args(args))
 }

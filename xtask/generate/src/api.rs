@@ -39,8 +39,7 @@ pub(crate) struct Args {
 }
 
 /// Writes the tables.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the repository")?;
+pub(crate) fn run(root: &Path, args: &Args) -> Result<()> {
     let releases = if args.releases.is_empty() { Table::versions() } else { &args.releases };
     for &version in releases {
         let sources = sources(root, version)?;

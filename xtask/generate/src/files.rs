@@ -110,7 +110,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
 }
 
 /// The version, which is that of everything here.
-pub(crate) fn version(root: &Path) -> anyhow::Result<String> {
+fn version(root: &Path) -> anyhow::Result<String> {
     let package = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
     let version = package.lines().find_map(|line| line.strip_prefix("version = "));
     Ok(version.context("Cargo.toml has no version")?.trim_matches('"').to_owned())
