@@ -4,6 +4,10 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
+#[path = "pool/access.rs"]
+mod access;
+#[path = "pool/breaks.rs"]
+mod breaks;
 #[path = "common/judging.rs"]
 mod judging;
 #[path = "common/ray.rs"]
@@ -53,7 +57,8 @@ fn judged(project: &Project, args: &[&str], mut tell: impl FnMut(usize, u32)) ->
         tell(reports.len(), ran.id());
     }
     let log = std::fs::read_to_string(project.path("log")).unwrap();
-    assert_eq!(ran.wait().unwrap().code(), Some(1), "{log}");
+    let undecided: Vec<_> = reports.iter().filter(|report| report.said() == "undecided").map(|report| &report.0).collect();
+    assert_eq!(ran.wait().unwrap().code(), Some(1), "{undecided:?}\n{log}");
     reports
 }
 

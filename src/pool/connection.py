@@ -5,6 +5,8 @@ import socket
 import time
 from urllib.parse import urlsplit
 
+from warpsmith_pool_door import objection
+
 # How long an address may take to answer at all.
 REACH = 5
 
@@ -47,16 +49,19 @@ def connect_once(address):
 
 
 def reach(address):
-    """Ray waits for minutes for an address at which nobody listens."""
+    """Ray waits for minutes for an address at which nobody listens, or which does not let us in."""
     if address == "auto":
         return
     place = urlsplit(address if "://" in address else f"//{address}")
+    host, port = place.hostname, place.port or 10001
     try:
-        socket.create_connection((place.hostname, place.port or 10001), REACH).close()
+        socket.create_connection((host, port), REACH).close()
     except (OSError, ValueError) as error:
         raise Unfit(
             f"nobody answers at {address} ({error}): is `ray start --head` running there, and is the port open from here?"
         ) from None
+    if why := objection(host, port, place.scheme == "ray"):
+        raise Unfit(f"{address}: {why}")
 
 
 def first_line(error):

@@ -72,7 +72,8 @@ class Evaluations:
         elif self.open.pop(evaluation.number, None):
             verdict, seconds = done.result()
             now = time.monotonic()
-            verdict["judged_on"] = {"gpu": seat.ready["environment"]["device"], "node": seat.place["node"]}
+            place = {"node": seat.place["node"], "number": seat.place["number"]}
+            verdict["judged_on"] = {"gpu": seat.ready["environment"]["device"], **place}
             verdict["stages"] += [("queue", evaluation.sent - evaluation.came), ("pool", now - evaluation.sent - seconds)]
             self.say(evaluation.number, verdict)
 

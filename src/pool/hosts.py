@@ -39,6 +39,14 @@ def gpus_of(node):
     return int(node["Resources"].get("GPU", 0)) if node["Alive"] else 0
 
 
+def counted():
+    """The nodes, and how many GPUs of each model they have."""
+    nodes, counts = ray.nodes(), {}
+    for node in nodes:
+        counts[model_of(node)] = counts.get(model_of(node), 0) + gpus_of(node)
+    return nodes, {model: count for model, count in counts.items() if count}
+
+
 def versions(environment):
     python = ".".join(environment["python"].split(".")[:2])
     return f"{environment['device']}, Python {python}, torch {environment['torch']}, Triton {environment['triton']}"
@@ -69,10 +77,12 @@ class Hosts:
 
     def find(self):
         """Chooses a GPU model and takes its seats. Results of different models are never mixed: a client keeps to one."""
-        nodes, counts = ray.nodes(), {}
-        for node in nodes:
-            counts[model_of(node)] = counts.get(model_of(node), 0) + gpus_of(node)
-        counts = {model: count for model, count in counts.items() if count}
+        nodes, counts = counted()
+        deadline = time.monotonic() + (self.options["start"] if self.options["again"] else 0)
+        # After the head, its nodes start again.
+        while time.monotonic() < deadline and (self.model or ANY) not in counts:
+            time.sleep(1)
+            nodes, counts = counted()
         if not counts:
             raise Unfit("the cluster has no GPUs: start Ray on a machine with some (`ray start --address=…`)")
         self.model = self.model or max(counts, key=lambda model: (counts[model], model))
@@ -216,7 +226,7 @@ class Hosts:
             self.keep_alike(seat)
         ready = self.ready()
         cores = sum(seat.places for seat in ready)
-        return {"Ready": ready[0].ready | {"cores": cores, "devices": len(ready)}}
+        return {"Ready": ready[0].ready | {"cores": cores, "devices": len(ready), "model": self.model}}
 
     def why_none(self, when):
         reasons = [f"{seat.place['node']}, GPU {seat.at}: {seat.why}" for seat in self.seats.values()]
