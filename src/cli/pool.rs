@@ -93,7 +93,10 @@ fn show_node(node: &Node, hosts: &[Host], out: &mut impl Write) -> std::io::Resu
         let rate = host.done as f64 / host.seconds.max(1.0) * 60.0;
         let (gpu, number, clients, done) = (&host.gpu, &host.number, host.sessions.len(), host.done);
         let busy = busy(host);
-        writeln!(out, "    GPU {number}, {gpu}: {clients} clients, {busy} under way, {done} judged ({rate:.1} a minute)")?;
+        writeln!(
+            out,
+            "    GPU {number}, {gpu}: {clients} clients, {busy} under way, {done} judged ({rate:.1} a minute)"
+        )?;
     }
     Ok(())
 }

@@ -23,6 +23,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_pool_evaluations.py", include_str!("evaluations.py")),
     ("warpsmith_pool_host.py", include_str!("host.py")),
     ("warpsmith_pool_hosts.py", include_str!("hosts.py")),
+    ("warpsmith_pool_room.py", include_str!("room.py")),
     ("warpsmith_pool_status.py", include_str!("status.py")),
 ];
 

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use crate::CANDIDATES;
 use crate::judging::{Project, SCALE, text};
 use crate::ray::{Cluster, judge_in, without_gpu};
-use crate::CANDIDATES;
 
 /// What the program says with these variables, and its status.
 fn shown(project: &Project, args: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String) {
@@ -35,7 +35,10 @@ fn a_token_is_asked_for_and_handed_on() {
         for variables in [&wrong[..], &[home, token], &[home]] {
             for args in [&["pool", "status"][..], &["doctor", "--evaluator"]] {
                 let (code, said) = shown(&project, args, variables);
-                assert!(code != Some(0) && said.contains("set RAY_AUTH_MODE=token and"), "{address} {variables:?}: {said}");
+                assert!(
+                    code != Some(0) && said.contains("set RAY_AUTH_MODE=token and"),
+                    "{address} {variables:?}: {said}"
+                );
             }
         }
     }

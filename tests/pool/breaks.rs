@@ -23,7 +23,8 @@ fn a_head_that_starts_again_costs_no_candidate() {
         });
         assert_eq!(counts(&reports), expected(4), "{address}");
         // The hosts are new, and have judged what is theirs.
-        let done: u64 = status(&project)["hosts"].as_array().unwrap().iter().filter_map(|host| host["done"].as_u64()).sum();
+        let done: u64 =
+            status(&project)["hosts"].as_array().unwrap().iter().filter_map(|host| host["done"].as_u64()).sum();
         assert!((1..20).contains(&done), "{address}: {done}");
     }
 }
