@@ -11,20 +11,26 @@ from warpsmith_pool_door import objection
 REACH = 5
 
 VERSION = "2.60.0"
+# What Ray's client says when the process that the head has started for it does not get on.
+UNREADY = "Initialization failure from server"
 
 
 class Unfit(Exception):
     """The pool cannot be used; the text says what to do."""
 
 
+class Unready(Unfit):
+    """It cannot be used yet: its head answers, and what it starts for us has failed."""
+
+
 def connect(options):
-    """Connects; after a link broke it is tried for as long as the pool may take to be ready."""
-    deadline = time.monotonic() + (options["start"] if options["again"] else 0)
+    """Connects; what may pass, as after a link broke, is tried for as long as the pool may take to be ready."""
+    deadline = time.monotonic() + options["start"]
     while True:
         try:
             return connect_once(options["address"])
-        except Unfit:
-            if time.monotonic() >= deadline:
+        except Unfit as error:
+            if time.monotonic() >= deadline or not (options["again"] or isinstance(error, Unready)):
                 raise
             time.sleep(1)
 
@@ -45,7 +51,8 @@ def connect_once(address):
     try:
         ray.init(address, namespace="warpsmith", log_to_driver=False, logging_level="ERROR")
     except Exception as error:
-        raise Unfit(f"Ray does not connect to {address}: {first_line(error)}{hint(error)}") from None
+        kind = Unready if UNREADY in str(error) else Unfit
+        raise kind(f"Ray does not connect to {address}: {ends(error)}{hint(error)}") from None
 
 
 def reach(address):
@@ -67,6 +74,12 @@ def reach(address):
 def first_line(error):
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def ends(error):
+    """The first line, and where that announces more, the last: of a traceback the reason."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    return f"{lines[0]} {lines[-1]}" if len(lines) > 1 and lines[0].endswith(":") else first_line(error)
 
 
 def hint(error):
