@@ -11,7 +11,7 @@ from warpsmith_pool_door import objection
 REACH = 5
 
 VERSION = "2.60.0"
-# What Ray's client says when the process that the head has started for it does not get on.
+# What Ray's client says when the process that the head starts for it does not get on, or hangs: Ray forks it beside threads of gRPC's.
 UNREADY = "Initialization failure from server"
 
 

@@ -7,8 +7,8 @@ import ssl
 
 # How long the cluster may take to answer. What it does not say then is no reason to stay away.
 PATIENCE = 5
-# A question of each protocol that has no arguments.
-CLIENT, OWN = "/ray.rpc.RayletDriver/ClusterInfo", "/ray.rpc.NodeInfoGcsService/GetClusterId"
+# A question of each protocol that everyone may ask, with its arguments: the client's is `PING`.
+CLIENT, OWN = ("/ray.rpc.RayletDriver/ClusterInfo", b"\x08\x06"), ("/ray.rpc.NodeInfoGcsService/GetClusterId", b"")
 TLS = ("RAY_TLS_SERVER_CERT", "RAY_TLS_SERVER_KEY", "RAY_TLS_CA_CERT")
 
 
@@ -67,7 +67,8 @@ def token():
 
 
 def refusal(grpc, address, question, files):
-    """What the cluster says to a question that every one answers."""
+    """What the cluster says to a question that it answers to everyone whom it lets in."""
+    method, arguments = question
     shown, place = token()
     if files:
         certificate, key, root = files
@@ -77,7 +78,7 @@ def refusal(grpc, address, question, files):
     with channel:
         try:
             metadata = [("authorization", f"Bearer {shown}")] if shown else []
-            channel.unary_unary(question)(b"", timeout=PATIENCE, metadata=metadata)
+            channel.unary_unary(method)(arguments, timeout=PATIENCE, metadata=metadata)
         except grpc.RpcError as error:
             if error.code() == grpc.StatusCode.UNAUTHENTICATED:
                 wants = f"does not take the token {place}" if shown else "wants a token"

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{ClientError, Pool};
 use crate::protocol::read_frame;
 
-/// How long a cluster may take until it lets itself be asked.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a cluster may take until it lets itself be asked: Ray's client gives up after 30 seconds, and may succeed after that.
+const PATIENCE: Duration = Duration::from_secs(80);
 
 /// What a cluster has and does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
