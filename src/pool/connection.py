@@ -1,5 +1,6 @@
 """Connecting to a cluster, and what to do when that fails."""
 
+import contextlib
 import os
 import socket
 import time
@@ -11,8 +12,6 @@ from warpsmith_pool_door import objection
 REACH = 5
 
 VERSION = "2.60.0"
-# What Ray's client says when the process that the head starts for it does not get on, or hangs: Ray forks it beside threads of gRPC's.
-UNREADY = "Initialization failure from server"
 
 
 class Unfit(Exception):
@@ -20,7 +19,8 @@ class Unfit(Exception):
 
 
 class Unready(Unfit):
-    """It cannot be used yet: its head answers, and what it starts for us has failed."""
+    """It cannot be used yet: its head answers, and the process that it starts for us does not. Ray forks that beside threads of gRPC's,
+    where it hangs now and then."""
 
 
 def connect(options):
@@ -51,8 +51,11 @@ def connect_once(address):
     try:
         ray.init(address, namespace="warpsmith", log_to_driver=False, logging_level="ERROR")
     except Exception as error:
-        kind = Unready if UNREADY in str(error) else Unfit
-        raise kind(f"Ray does not connect to {address}: {ends(error)}{hint(error)}") from None
+        # What is half connected would be in the way of the next attempt.
+        with contextlib.suppress(Exception):
+            ray.shutdown()
+        is_late = address.startswith("ray://") and isinstance(error, ConnectionError)
+        raise (Unready if is_late else Unfit)(f"Ray does not connect to {address}: {ends(error)}{hint(error)}") from None
 
 
 def reach(address):
