@@ -4,6 +4,10 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 #![expect(clippy::unwrap_used, reason = "a test that panics fails, as it should")]
 
+#[path = "pool/access.rs"]
+mod access;
+#[path = "pool/breaks.rs"]
+mod breaks;
 #[path = "common/judging.rs"]
 mod judging;
 #[path = "common/ray.rs"]
@@ -53,7 +57,9 @@ fn judged(project: &Project, args: &[&str], mut tell: impl FnMut(usize, u32)) ->
         tell(reports.len(), ran.id());
     }
     let log = std::fs::read_to_string(project.path("log")).unwrap();
-    assert_eq!(ran.wait().unwrap().code(), Some(1), "{log}");
+    let undecided: Vec<_> =
+        reports.iter().filter(|report| report.said() == "undecided").map(|report| &report.0).collect();
+    assert_eq!(ran.wait().unwrap().code(), Some(1), "{undecided:?}\n{log}");
     reports
 }
 
@@ -155,6 +161,18 @@ fn what_is_no_pool_is_told_plainly() {
     project.write("warpsmith.toml", "[evaluator]\npool = \"gpubox\"\n");
     let (code, said) = shown(&project, &["pool", "status"]);
     assert!(code == Some(2) && said.contains("`evaluator.pool` must be `auto`, or an address"), "{said}");
+}
+
+/// The client's own code, with a stand-in for Ray: what it does for a candidate may not grow with the number of GPUs.
+#[test]
+fn a_client_does_not_look_at_all_gpus_for_each_candidate() {
+    let simulation = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/simulation.py");
+    let without_ray = ["--gpus", "16,256", "--seconds", "5", "--call", "0", "--reply", "0"];
+    let ran = Command::new(test_python()).arg(simulation).args(without_ray).output().unwrap();
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let rows: Vec<Value> = text(&ran.stdout).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let looks = |row: &Value| row["GPUs looked at each"].as_f64().unwrap();
+    assert!(rows.len() == 2 && rows.iter().all(|row| (1.0..8.0).contains(&looks(row))), "{rows:?}");
 }
 
 /// The whole of what the pool must show, some minutes long: with `WARPSMITH_POOL_FULL=1`. Its figures are in `docs/results/pool.md`.

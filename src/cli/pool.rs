@@ -91,8 +91,12 @@ fn show_node(node: &Node, hosts: &[Host], out: &mut impl Write) -> std::io::Resu
     writeln!(out, "  {name}: {gpus} × {model}, {cores} cores")?;
     for host in hosts.iter().filter(|host| host.id == node.id) {
         let rate = host.done as f64 / host.seconds.max(1.0) * 60.0;
-        let (gpu, clients, done) = (&host.gpu, host.sessions.len(), host.done);
-        writeln!(out, "    {gpu}: {clients} clients, {} under way, {done} judged ({rate:.1} a minute)", busy(host))?;
+        let (gpu, number, clients, done) = (&host.gpu, &host.number, host.sessions.len(), host.done);
+        let busy = busy(host);
+        writeln!(
+            out,
+            "    GPU {number}, {gpu}: {clients} clients, {busy} under way, {done} judged ({rate:.1} a minute)"
+        )?;
     }
     Ok(())
 }

@@ -301,8 +301,8 @@ fn write(
     for note in &verdict.notes {
         writeln!(out, "  note: {note}")?;
     }
-    if let Some(JudgedOn { gpu, node }) = &verdict.judged_on {
-        writeln!(out, "  judged on {gpu} of {node}")?;
+    if let Some(judged_on) = &verdict.judged_on {
+        writeln!(out, "  judged on {}, {}", judged_on.gpu, judged_on.place())?;
     }
     if let Some(Prediction { original, candidate }) = predicted {
         writeln!(out, "  predicted {:.2}×: {original:.4} → {candidate:.4} ms", original / candidate)?;

@@ -177,7 +177,7 @@ impl Evaluator {
     /// What is told to the other end of a link.
     pub(super) fn hello(&self) -> Hello {
         let (environment, judge) = (self.environment(), self.judge_version());
-        Hello { environment, cores: self.cores(), devices: self.devices(), judge }
+        Hello { environment, cores: self.cores(), devices: self.devices(), judge, model: String::new() }
     }
 
     /// Judges a candidate on the device that has the fewest. Blocks.

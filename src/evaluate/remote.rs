@@ -71,6 +71,9 @@ pub(super) struct Hello {
     /// Which judge it is.
     #[serde(default)]
     pub(super) judge: String,
+    /// The GPU model, as a pool calls it.
+    #[serde(default)]
+    pub(super) model: String,
 }
 
 /// A task with its files.
@@ -200,7 +203,7 @@ struct Link {
 impl Remote {
     pub(super) fn start(way: Way, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
         let all = Arc::default();
-        let (link, hello) = connect(&way, 0, &all, waiting)?;
+        let (link, hello) = connect(&way, 0, None, &all, waiting)?;
         let (link, hello) = (Mutex::new(link), Mutex::new(hello));
         let (next, unwanted) = Default::default();
         Ok(Self { way, link, waiting: all, next, hello, unwanted })
@@ -262,8 +265,15 @@ impl Remote {
         }
         link.end(Duration::ZERO);
         let going = || !self.unwanted.load(Ordering::Relaxed);
-        let (fresh, hello) = connect(&self.way, mends, &self.waiting, &going).map_err(|error| error.to_string())?;
+        let earlier = self.hello();
+        let (fresh, hello) = connect(&self.way, mends, Some(&earlier.model), &self.waiting, &going)
+            .map_err(|error| error.to_string())?;
         *link = fresh;
+        if hello.environment != earlier.environment {
+            let told = |it: &Environment| format!("{}, Triton {}, torch {}", it.device, it.triton, it.torch);
+            let (now, before) = (told(&hello.environment), told(&earlier.environment));
+            return Err(format!("it leads to {now} now, and led to {before}: what they measure is not compared"));
+        }
         *lock(&self.hello) = hello;
         let again: Vec<Ask> = lock(&self.waiting)
             .iter()
@@ -321,9 +331,15 @@ impl Drop for Remote {
 
 type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
 
-fn connect(way: &Way, mends: u32, all: &Waiting, waiting: &dyn Fn() -> bool) -> Result<(Link, Hello), ForkerError> {
+fn connect(
+    way: &Way,
+    mends: u32,
+    earlier: Option<&str>,
+    all: &Waiting,
+    waiting: &dyn Fn() -> bool,
+) -> Result<(Link, Hello), ForkerError> {
     let failed = |why: String| ForkerError::Unfit(format!("{}: {why}", way.name().0));
-    let mut process = way.go(mends > 0).map_err(|error| failed(error.to_string()))?;
+    let mut process = way.go(earlier).map_err(|error| failed(error.to_string()))?;
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
         return Err(failed("it has no standard streams".to_owned()));
     };

@@ -30,6 +30,18 @@ pub struct JudgedOn {
     pub gpu: String,
     /// The machine that it is in, by name and address.
     pub node: String,
+    /// Which of that machine's it is, as Ray counts them; empty where it does not say.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub number: String,
+}
+
+impl JudgedOn {
+    /// `GPU 2 of gpubox (10.0.0.5)`
+    #[must_use]
+    pub fn place(&self) -> String {
+        let Self { node, number, .. } = self;
+        if number.is_empty() { node.clone() } else { format!("GPU {number} of {node}") }
+    }
 }
 
 /// What is said of a candidate.

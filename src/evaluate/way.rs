@@ -70,10 +70,10 @@ impl Way {
         if self.elsewhere.pool.is_some() { 2 } else { 1 }
     }
 
-    /// Starts the near end, whose standard streams are the link.
-    pub(super) fn go(&self, is_again: bool) -> Result<Child, WayError> {
+    /// Starts the near end, whose standard streams are the link; again if there was one, to the GPU model that it had.
+    pub(super) fn go(&self, earlier: Option<&str>) -> Result<Child, WayError> {
         if let Some(pool) = &self.elsewhere.pool {
-            return Ok(pool.client(&self.python, self.elsewhere.start, is_again)?);
+            return Ok(pool.client(&self.python, self.elsewhere.start, earlier)?);
         }
         let (program, arguments) = self.elsewhere.command.split_first().ok_or(WayError::Nothing)?;
         Command::new(program)

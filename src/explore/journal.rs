@@ -15,7 +15,7 @@ use super::operators::transcript_path;
 use super::report::ModelCosts;
 use super::speedup::Speedup;
 use super::tree::{Fate, Id, Step};
-use crate::evaluate::Reason;
+use crate::evaluate::{JudgedOn, Reason};
 use crate::workload::state_folder;
 
 /// So many runs of a workspace are kept.
@@ -82,6 +82,9 @@ pub(super) struct Came {
     /// Whether its times are those of another one with the same machine code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) twin: bool,
+    /// Where it was judged, of a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) judged_on: Option<JudgedOn>,
 }
 
 /// A measurement that was to confirm one of the best.
@@ -330,8 +333,9 @@ mod tests {
         assert_eq!(journal.run, "Op-forward-1");
         let came = |id| {
             let refused = Some((Reason::Output, "differs".to_owned()));
-            let (times, calls, remembered) = Default::default();
-            Entry::Came(Came { id, seconds: 0.5, fate: Fate::Wrong, refused, times, calls, remembered, twin: false })
+            let (times, calls, remembered, twin, judged_on) = Default::default();
+            let (seconds, fate) = (0.5, Fate::Wrong);
+            Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on })
         };
         journal.write(&came(2));
         drop(journal);

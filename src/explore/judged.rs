@@ -52,7 +52,7 @@ impl Run<'_> {
         search.finish(id, fate);
         search.learn(id);
         search.measured(id, on_calls(&measured));
-        self.came(id, fate, refused, &measured, false);
+        self.came(id, fate, refused, &measured, false, verdict.judged_on);
         self.evaluated += 1;
         self.tell("exploring".to_owned());
     }

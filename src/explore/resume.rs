@@ -12,7 +12,7 @@ use super::speedup::on_calls;
 use super::tree::{Fate, Id};
 use super::{OptimizeError, Outcome, Report, Request, Subject, Work};
 use crate::clock::now_milliseconds;
-use crate::evaluate::{Measured, Reason, title};
+use crate::evaluate::{JudgedOn, Measured, Reason, title};
 use crate::protocol::{Environment, Workload};
 use crate::syntax::normal_form;
 
@@ -167,13 +167,14 @@ impl Run<'_> {
         refused: Option<(Reason, String)>,
         measured: &[Measured],
         remembered: bool,
+        judged_on: Option<JudgedOn>,
     ) {
         let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
         let (seconds, calls) = (self.seconds(), on_calls(measured));
         let times = (!measured.is_empty()).then(|| Measured::sum_of_times(measured));
         let twin = !measured.is_empty() && measured.iter().all(|one| one.twin);
         self.twins += usize::from(twin);
-        self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin }));
+        self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on }));
     }
 
     /// Writes down how the run ended.

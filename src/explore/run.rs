@@ -341,7 +341,7 @@ impl Run<'_> {
                         if let Some((Reason::Compile, evidence)) = &refused {
                             self.may_be_mended(search, id, evidence);
                         }
-                        self.came(id, fate, refused, &[], true);
+                        self.came(id, fate, refused, &[], true, None);
                         search.finish(id, fate);
                         continue;
                     }

@@ -129,10 +129,10 @@ impl Speedup {
         })
     }
 
-    /// Of a pool the node is a condition, too.
-    pub(super) fn judged_on(mut self, place: Option<&JudgedOn>) -> Self {
-        if let Some(JudgedOn { node, .. }) = place {
-            self.conditions += &format!("; judged on {node}");
+    /// Of a pool the place is a condition, too.
+    pub(super) fn judged_on(mut self, judged_on: Option<&JudgedOn>) -> Self {
+        if let Some(judged_on) = judged_on {
+            self.conditions += &format!("; judged on {}", judged_on.place());
         }
         self
     }

@@ -14,8 +14,6 @@ import uuid
 
 from warpsmith_pool_connection import Unfit, connect
 
-# How often hosts are told that this client is there, and it is looked for nodes that have come.
-TICK = 5
 # How often it is looked what else is due.
 GLANCE = 0.2
 
@@ -75,7 +73,7 @@ class Client:
                 looked = now
                 for seat in self.hosts.look():
                     self.evaluations.give_up(seat, seat.life, "it does not answer")
-            if now - told > TICK:
+            if now - told > self.hosts.tick():
                 told = now
                 self.hosts.tell(len(self.evaluations.waiting))
             if not self.is_ready:

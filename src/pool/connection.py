@@ -1,9 +1,12 @@
 """Connecting to a cluster, and what to do when that fails."""
 
+import contextlib
 import os
 import socket
 import time
 from urllib.parse import urlsplit
+
+from warpsmith_pool_door import objection
 
 # How long an address may take to answer at all.
 REACH = 5
@@ -15,14 +18,19 @@ class Unfit(Exception):
     """The pool cannot be used; the text says what to do."""
 
 
+class Unready(Unfit):
+    """It cannot be used yet: its head answers, and the process that it starts for us does not. Ray forks that beside threads of gRPC's,
+    where it hangs now and then."""
+
+
 def connect(options):
-    """Connects; after a link broke it is tried for as long as the pool may take to be ready."""
-    deadline = time.monotonic() + (options["start"] if options["again"] else 0)
+    """Connects; what may pass, as after a link broke, is tried for as long as the pool may take to be ready."""
+    deadline = time.monotonic() + options["start"]
     while True:
         try:
             return connect_once(options["address"])
-        except Unfit:
-            if time.monotonic() >= deadline:
+        except Unfit as error:
+            if time.monotonic() >= deadline or not (options["again"] or isinstance(error, Unready)):
                 raise
             time.sleep(1)
 
@@ -43,25 +51,38 @@ def connect_once(address):
     try:
         ray.init(address, namespace="warpsmith", log_to_driver=False, logging_level="ERROR")
     except Exception as error:
-        raise Unfit(f"Ray does not connect to {address}: {first_line(error)}{hint(error)}") from None
+        # What is half connected would be in the way of the next attempt.
+        with contextlib.suppress(Exception):
+            ray.shutdown()
+        is_late = address.startswith("ray://") and isinstance(error, ConnectionError)
+        raise (Unready if is_late else Unfit)(f"Ray does not connect to {address}: {ends(error)}{hint(error)}") from None
 
 
 def reach(address):
-    """Ray waits for minutes for an address at which nobody listens."""
+    """Ray waits for minutes for an address at which nobody listens, or which does not let us in."""
     if address == "auto":
         return
     place = urlsplit(address if "://" in address else f"//{address}")
+    host, port = place.hostname, place.port or 10001
     try:
-        socket.create_connection((place.hostname, place.port or 10001), REACH).close()
+        socket.create_connection((host, port), REACH).close()
     except (OSError, ValueError) as error:
         raise Unfit(
             f"nobody answers at {address} ({error}): is `ray start --head` running there, and is the port open from here?"
         ) from None
+    if why := objection(host, port, place.scheme == "ray"):
+        raise Unfit(f"{address}: {why}")
 
 
 def first_line(error):
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
+
+
+def ends(error):
+    """The first line, and where that announces more, the last: of a traceback the reason."""
+    lines = [line.strip() for line in str(error).strip().splitlines() if line.strip()]
+    return f"{lines[0]} {lines[-1]}" if len(lines) > 1 and lines[0].endswith(":") else first_line(error)
 
 
 def hint(error):

@@ -39,17 +39,16 @@ class Evaluations:
         self.waiting.append(evaluation)
 
     def hand_out(self):
-        """Gives what waits to the hosts that have the most room, and not to those that have lost it before."""
+        """Gives what waits to the hosts that have the most room, and rather not to those that have lost it before."""
         while self.waiting:
             evaluation = self.waiting[0]
             if evaluation.number not in self.open:
                 self.waiting.popleft()
                 continue
-            free = [seat for seat in self.hosts.ready() if seat.free() > 0]
-            if not free:
+            seat = self.hosts.room.most(evaluation.tried)
+            if seat is None:
                 return
             self.waiting.popleft()
-            seat = max(free, key=lambda seat: (seat not in evaluation.tried, seat.free() / seat.places))
             self.send(seat, evaluation)
 
     def send(self, seat, evaluation):
@@ -57,6 +56,7 @@ class Evaluations:
         evaluation.tried.add(seat)
         evaluation.sent = time.monotonic()
         seat.under.add(evaluation)
+        self.hosts.room.note(seat)
         call = seat.actor.judge.remote(
             self.hosts.session, evaluation.number, evaluation.name, evaluation.held, evaluation.own
         )
@@ -65,6 +65,7 @@ class Evaluations:
     def judged(self, seat, life, evaluation, attempt, done):
         if attempt == evaluation.attempt:
             seat.under.discard(evaluation)
+            self.hosts.room.note(seat)
         if error := done.exception():
             self.hosts.lose(seat, life, first_line(error))
             self.lost(seat, evaluation, attempt, first_line(error))
@@ -72,7 +73,8 @@ class Evaluations:
         elif self.open.pop(evaluation.number, None):
             verdict, seconds = done.result()
             now = time.monotonic()
-            verdict["judged_on"] = {"gpu": seat.ready["environment"]["device"], "node": seat.place["node"]}
+            place = {"node": seat.place["node"], "number": seat.place["number"]}
+            verdict["judged_on"] = {"gpu": seat.ready["environment"]["device"], **place}
             verdict["stages"] += [("queue", evaluation.sent - evaluation.came), ("pool", now - evaluation.sent - seconds)]
             self.say(evaluation.number, verdict)
 
@@ -85,6 +87,7 @@ class Evaluations:
         if attempt != evaluation.attempt or evaluation.number not in self.open:
             return
         seat.under.discard(evaluation)
+        self.hosts.room.note(seat)
         if evaluation.attempt < ATTEMPTS:
             self.waiting.appendleft(evaluation)
             return

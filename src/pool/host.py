@@ -126,7 +126,10 @@ class Host:
 
     def __init__(self):
         context = ray.get_runtime_context()
-        self.place = {"node": f"{socket.gethostname()} ({ray.util.get_node_ip_address()})", "id": context.get_node_id()}
+        self.place = {
+            "node": f"{socket.gethostname()} ({ray.util.get_node_ip_address()})", "id": context.get_node_id(),
+            "number": ", ".join(map(str, ray.get_gpu_ids())),
+        }
         self.itself = context.current_actor
         self.sessions, self.done, self.failures, self.gpu = {}, 0, 0, ""
         self.since = self.idle = time.monotonic()

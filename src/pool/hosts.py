@@ -10,9 +10,13 @@ import ray
 import warpsmith_pool_host as host
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from warpsmith_pool_connection import Unfit, first_line
+from warpsmith_pool_room import Room
 
 # Who does not answer for so long is given up, whatever Ray says of it.
 SILENCE = 30
+# How often hosts are told that this client is there, and it is looked for nodes that have come; many are told less often, since
+# each call costs a millisecond.
+TICK, CALLS = 5, 100
 # So long without looking is no silence of theirs.
 DEAF = 2
 # The others may take so many times as long to start as the first, and this many seconds.
@@ -39,6 +43,14 @@ def gpus_of(node):
     return int(node["Resources"].get("GPU", 0)) if node["Alive"] else 0
 
 
+def counted():
+    """The nodes, and how many GPUs of each model they have."""
+    nodes, counts = ray.nodes(), {}
+    for node in nodes:
+        counts[model_of(node)] = counts.get(model_of(node), 0) + gpus_of(node)
+    return nodes, {model: count for model, count in counts.items() if count}
+
+
 def versions(environment):
     python = ".".join(environment["python"].split(".")[:2])
     return f"{environment['device']}, Python {python}, torch {environment['torch']}, Triton {environment['triton']}"
@@ -63,16 +75,18 @@ class Seat:
 class Hosts:
     def __init__(self, options, session, events):
         self.options, self.session, self.events = options, session, events
-        self.seats, self.model, self.versions = {}, options["gpu"], None
+        self.seats, self.room, self.model, self.versions = {}, Room(), options["gpu"], None
         self.program, self.digest = None, digest_of(options["binary"])
         self.first, self.is_looking, self.looked = None, False, time.monotonic()
 
     def find(self):
         """Chooses a GPU model and takes its seats. Results of different models are never mixed: a client keeps to one."""
-        nodes, counts = ray.nodes(), {}
-        for node in nodes:
-            counts[model_of(node)] = counts.get(model_of(node), 0) + gpus_of(node)
-        counts = {model: count for model, count in counts.items() if count}
+        nodes, counts = counted()
+        deadline = time.monotonic() + (self.options["start"] if self.options["again"] else 0)
+        # After the head, its nodes start again.
+        while time.monotonic() < deadline and (self.model or ANY) not in counts:
+            time.sleep(1)
+            nodes, counts = counted()
         if not counts:
             raise Unfit("the cluster has no GPUs: start Ray on a machine with some (`ray start --address=…`)")
         self.model = self.model or max(counts, key=lambda model: (counts[model], model))
@@ -95,6 +109,7 @@ class Hosts:
     def start(self, seat):
         """Asks Ray for the actor of a GPU; another client may have one there."""
         seat.state, seat.why, seat.life = "starting", "its GPU is in use, or it starts still", seat.life + 1
+        self.room.note(seat)
         name = f"{seat.node}-{seat.at}-{self.digest[:16]}"
         seat.actor = ray.remote(host.Host).options(
             name=name,
@@ -132,6 +147,7 @@ class Hosts:
     def seated(self, seat, ready):
         seat.ready, seat.state, seat.places = ready, "ready", seat.most
         seat.pause, seat.heard = FIRST_PAUSE, time.monotonic()
+        self.room.note(seat)
         self.first = self.first or time.monotonic()
         if self.versions:
             self.keep_alike(seat)
@@ -145,6 +161,7 @@ class Hosts:
 
     def leave_out(self, seat, why):
         seat.state, seat.why = "unfit", why
+        self.room.note(seat)
         print(f"pool: {seat.place['node']} is left out: {why}", file=sys.stderr, flush=True)
 
     def send_program(self, seat):
@@ -166,6 +183,7 @@ class Hosts:
         if life == seat.life and seat.state != "lost":
             seat.state, seat.why, seat.again = "lost", why, time.monotonic() + seat.pause
             seat.pause = min(2 * seat.pause, LONGEST_PAUSE)
+            self.room.note(seat)
 
     def look(self):
         """Starts again what is due; returns those that were lost by their silence."""
@@ -180,6 +198,10 @@ class Hosts:
                 self.lose(seat, seat.life, "it does not answer")
                 silent.append(seat)
         return silent
+
+    def tick(self):
+        """Seconds between two rounds; well below the silences, up to 2,000 GPUs."""
+        return max(TICK, len(self.seats) / CALLS)
 
     def tell(self, queued):
         """Tells the hosts that this client is there, and asks for the nodes on a thread of its own."""
@@ -196,6 +218,7 @@ class Hosts:
             return self.lose(seat, life, first_line(error))
         # Clients that share a GPU have less of it each.
         seat.heard, seat.places = time.monotonic(), max(1, seat.most // max(1, done.result()))
+        self.room.note(seat)
 
     def ready(self):
         return [seat for seat in self.seats.values() if seat.state == "ready"]
@@ -216,7 +239,7 @@ class Hosts:
             self.keep_alike(seat)
         ready = self.ready()
         cores = sum(seat.places for seat in ready)
-        return {"Ready": ready[0].ready | {"cores": cores, "devices": len(ready)}}
+        return {"Ready": ready[0].ready | {"cores": cores, "devices": len(ready), "model": self.model}}
 
     def why_none(self, when):
         reasons = [f"{seat.place['node']}, GPU {seat.at}: {seat.why}" for seat in self.seats.values()]

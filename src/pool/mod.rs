@@ -19,9 +19,11 @@ use crate::python::{ScriptError, unpack_scripts};
 const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_pool.py", include_str!("client.py")),
     ("warpsmith_pool_connection.py", include_str!("connection.py")),
+    ("warpsmith_pool_door.py", include_str!("door.py")),
     ("warpsmith_pool_evaluations.py", include_str!("evaluations.py")),
     ("warpsmith_pool_host.py", include_str!("host.py")),
     ("warpsmith_pool_hosts.py", include_str!("hosts.py")),
+    ("warpsmith_pool_room.py", include_str!("room.py")),
     ("warpsmith_pool_status.py", include_str!("status.py")),
 ];
 
@@ -72,16 +74,18 @@ struct Options<'a> {
 }
 
 impl Pool {
-    /// Starts the client, whose standard streams then carry what a worker's do.
+    /// Starts the client, whose standard streams then carry what a worker's do. If there was one before, it had the GPU model
+    /// `earlier`, and no other is compared with that.
     ///
     /// # Errors
     /// [`ClientError`] says what is missing.
-    pub fn client(&self, python: &Path, start: Duration, again: bool) -> Result<Child, ClientError> {
-        self.start(python, "judge", start, again)
+    pub fn client(&self, python: &Path, start: Duration, earlier: Option<&str>) -> Result<Child, ClientError> {
+        self.start(python, "judge", start, earlier)
     }
 
-    fn start(&self, python: &Path, what: &str, start: Duration, again: bool) -> Result<Child, ClientError> {
+    fn start(&self, python: &Path, what: &str, start: Duration, earlier: Option<&str>) -> Result<Child, ClientError> {
         let Self { address, gpu, settings } = self;
+        let (again, gpu) = (earlier.is_some(), earlier.filter(|model| !model.is_empty()).unwrap_or(gpu));
         let (start, binary) = (start.as_secs_f64(), env::current_exe().map_err(ClientError::Itself)?);
         let options = Options { what, address, gpu, settings, binary, start, again };
         Command::new(python)

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::{ClientError, Pool};
 use crate::protocol::read_frame;
 
-/// How long a cluster may take until it lets itself be asked.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a cluster may take until it lets itself be asked: Ray's client gives up after 30 seconds, and may succeed after that.
+const PATIENCE: Duration = Duration::from_secs(80);
 
 /// What a cluster has and does.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -53,6 +53,9 @@ pub struct Host {
     pub node: String,
     /// The GPU, as its driver calls it.
     pub gpu: String,
+    /// Which of the node's it is, as Ray counts them. Hosts of earlier releases do not say.
+    #[serde(default)]
+    pub number: String,
     /// Its clients.
     pub sessions: Vec<Session>,
     /// How many verdicts it has given.
@@ -102,7 +105,7 @@ enum Said {
 /// # Errors
 /// [`StatusError`] says what is missing.
 pub fn status(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
-    let mut process = pool.start(python, "status", PATIENCE, false)?;
+    let mut process = pool.start(python, "status", PATIENCE, None)?;
     let stdout = process.stdout.take();
     let said = stdout.map(|stdout| read_frame(&mut BufReader::new(stdout)));
     // It has said what it has to say.

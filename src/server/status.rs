@@ -1,13 +1,14 @@
 //! `warpsmith/status`: how the compiler tier is and which device there is, for editors that show it.
 
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
 use tower_lsp::gen_lsp_types as lsp;
 
 use super::client::Call;
 use super::owner::Owner;
-use super::settings::Place;
+use super::settings::{Place, Resolved};
 use crate::compiler;
 use crate::evaluate::Devices;
 
@@ -21,7 +22,7 @@ pub(super) struct Status {
     device: DeviceStatus,
 }
 
-/// What kernels are measured on. Both are `None` as long as it is looked for.
+/// What kernels are measured on: a pool where one is set, else what is here. Both are `None` as long as it is looked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct DeviceStatus {
     name: Option<String>,
@@ -68,7 +69,13 @@ impl lsp::Notification for StatusNotification {
 impl Owner {
     /// How the server is.
     pub(super) fn status(&mut self) -> Status {
-        Status { compiler: self.compiler_status(), device: self.device_status() }
+        let set = if self.trusted { self.of_first_folder() } else { None };
+        let pool = set.and_then(|resolved| resolved.settings.evaluator.pool());
+        let device = pool.map_or_else(
+            || self.device_status(),
+            |pool| DeviceStatus { name: Some(format!("the pool at {}", pool.address)), message: None },
+        );
+        Status { compiler: self.compiler_status(), device }
     }
 
     /// The devices of this machine, several of a kind as one.
@@ -122,16 +129,18 @@ impl Owner {
             idle.message = Some("the workspace is not trusted: nothing is run".to_owned());
             return idle;
         }
-        let workspace = self.folders.first().cloned();
-        if let Some(root) = workspace.as_ref().and_then(super::from_lsp::path) {
-            let place = Place { folder: &root, root: &root, workspace: workspace.as_ref() };
-            let resolved = self.settings.at(&place, &self.tools);
-            if let Some(environment) = &resolved.environment {
-                idle.python = Some(environment.python.clone());
-                idle.triton = environment.triton.map(|version| version.to_string());
-            }
+        if let Some(environment) = self.of_first_folder().and_then(|resolved| resolved.environment.clone()) {
+            idle.python = Some(environment.python);
+            idle.triton = environment.triton.map(|version| version.to_string());
         }
         idle
+    }
+
+    /// What is set in the first folder of the workspace.
+    fn of_first_folder(&mut self) -> Option<Rc<Resolved>> {
+        let workspace = self.folders.first().cloned()?;
+        let root = super::from_lsp::path(&workspace)?;
+        Some(self.settings.at(&Place { folder: &root, root: &root, workspace: Some(&workspace) }, &self.tools))
     }
 
     /// Tells a client that takes it when the status is another than the one told last.

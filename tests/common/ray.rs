@@ -49,6 +49,11 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// A node with one device for each of these models.
     pub(crate) fn start(models: &[&str]) -> Self {
+        Self::start_with(models, &[])
+    }
+
+    /// Ray reads these variables.
+    pub(crate) fn start_with(models: &[&str], variables: &[(&str, &str)]) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         // The paths of its sockets are long already.
         let folder = tempfile::Builder::new().prefix("r").tempdir_in("/tmp").unwrap();
@@ -59,6 +64,7 @@ impl Cluster {
             .env("RAY_TMPDIR", folder.path())
             .env("XDG_CACHE_HOME", folder.path().join("cache"))
             .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .envs(variables.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(File::create(folder.path().join("said")).unwrap())
@@ -73,7 +79,7 @@ impl Cluster {
         Self { process, stdin, stdout, address, client_address, _folder: folder }
     }
 
-    /// What happens to a node: `cut`, `mend` or `kill`.
+    /// What happens to a node: `cut`, `mend` or `kill`; or to all: `restart`.
     pub(crate) fn tell(&mut self, what: &str, node: usize) {
         writeln!(self.stdin.as_mut().unwrap(), "{what} {node}").unwrap();
         let mut done = String::new();

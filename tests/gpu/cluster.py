@@ -63,8 +63,10 @@ class Head:
     def __enter__(self):
         begun = time.monotonic()
         found = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")} | LOOPBACK
-        # A host that is lent its memory bit by bit looks full to Ray, which then ends what runs there.
-        found |= {"CUDA_VISIBLE_DEVICES": numbers(self.gpus), "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1", "RAY_memory_monitor_refresh_ms": "0", MARK: self.mark}
+        # A host that is lent its memory bit by bit looks full to Ray, which then ends what runs there. For the first that connects Ray would
+        # start as many processes as there are processors.
+        found |= {"CUDA_VISIBLE_DEVICES": numbers(self.gpus), "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1", MARK: self.mark}
+        found |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_prestart_worker_first_driver": "0"}
         found |= {"WARPSMITH_FAKE_DEVICE": self.options.device} if self.options.device else {}
         with (self.folder / "said").open("w") as said:
             self.process = subprocess.Popen(
@@ -99,7 +101,7 @@ class Head:
         return False
 
     def said(self):
-        logs = [self.folder / "said", *self.folder.glob("t/session_latest/logs/raylet.err")]
+        logs = [self.folder / "said", *sorted(self.folder.glob("t/session_latest/logs/ra*.err")), *self.folder.glob("t/session_latest/logs/raylet.out")]
         return "\n".join(path.read_text(errors="replace")[-600:] for path in logs if path.exists()) if self.folder.exists() else self.stopped.get("said", "")
 
     def __exit__(self, *_):

@@ -230,6 +230,8 @@ class Pool:
             for part in parts:
                 if self.left() > LEAST:
                     self.part(f"{part} {gpus}", getattr(self, part), head)
+                    if "error" in self.results[f"{part} {gpus}"]:
+                        self.keep(f"logs of {part} {gpus}", {"said": head.said()})
                 else:
                     self.failed.append(part)
         return {"address": head.address, "seconds until it was there": head.seconds, "stopped": head.stopped, "said": head.said()}

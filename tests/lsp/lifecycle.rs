@@ -165,3 +165,15 @@ fn the_status_names_the_device_or_why_there_is_none() {
         client.stop_ignoring("warpsmith/status");
     }
 }
+
+/// It is what candidates are judged on, whatever this machine has; who does not trust the folder judges nothing.
+#[test]
+fn the_status_names_the_pool_that_is_set() {
+    for trusted in [true, false] {
+        let settings = json!({ "evaluator": { "pool": "ray://gpubox:10001" } });
+        let options = json!({ "settings": settings, "workspaceTrusted": trusted });
+        let mut client = Setup::new().options(options).start();
+        let name = client.request("warpsmith/status", json!({}))["device"]["name"].take();
+        assert_eq!(name == "the pool at ray://gpubox:10001", trusted, "{name}");
+    }
+}

@@ -24,6 +24,7 @@ fn tried(id: usize, speedup: Option<f64>) -> Tried {
         seconds: speedup.map(|_| 1.0),
         reason: None,
         said: None,
+        judged_on: None,
     }
 }
 

@@ -1,9 +1,11 @@
 """A Ray cluster of several nodes on this machine, with GPUs that are stand-ins. Says its address in a line, and ends with its
-standard input. A line there says what happens to a node, by its number: `cut N` (it stands still), `mend N`, `kill N`.
+standard input. A line there says what happens to a node, by its number: `cut N` (it stands still), `mend N`, `kill N`. `restart 0` kills
+the head with all nodes, and starts them again at the same address.
 """
 
 import os
 import signal
+import socket
 import sys
 
 # Nothing listens beyond this machine. It was made for systems whose firewalls ask the user otherwise.
@@ -18,10 +20,10 @@ MEMORY = 400 << 20
 SIGNALS = {"cut": signal.SIGSTOP, "mend": signal.SIGCONT, "kill": signal.SIGKILL}
 
 
-def start(port, models):
+def start(port, own, models):
     """One node for each GPU model; the head has none."""
     each = {"node_ip_address": "127.0.0.1", "object_store_memory": MEMORY}
-    head = {"num_cpus": 0, "num_gpus": 0, "include_dashboard": False, "ray_client_server_port": port}
+    head = {"num_cpus": 0, "num_gpus": 0, "include_dashboard": False, "ray_client_server_port": port, "gcs_server_port": own}
     cluster = Cluster(initialize_head=True, head_node_args=each | head)
     nodes = []
     for model in models:
@@ -46,16 +48,33 @@ def processes(node):
     return found
 
 
+def tell(node, what):
+    for process in processes(node):
+        try:
+            os.kill(process, what)
+        except ProcessLookupError:
+            pass
+
+
+def free_port():
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return one.getsockname()[1]
+
+
 def main():
-    cluster, nodes = start(int(sys.argv[1]), sys.argv[2:])
+    port, own, models = int(sys.argv[1]), free_port(), sys.argv[2:]
+    cluster, nodes = start(port, own, models)
     print(cluster.address, flush=True)
     for line in sys.stdin:
         what, at = line.split()
-        for process in processes(nodes[int(at)]):
-            try:
-                os.kill(process, SIGNALS[what])
-            except ProcessLookupError:
-                pass
+        if what == "restart":
+            for node in [cluster.head_node, *nodes]:
+                tell(node, signal.SIGKILL)
+            cluster.shutdown()
+            cluster, nodes = start(port, own, models)
+        else:
+            tell(nodes[int(at)], SIGNALS[what])
         print("done", flush=True)
     cluster.shutdown()
 

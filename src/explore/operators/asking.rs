@@ -251,7 +251,7 @@ impl Run<'_> {
         let evidence = refusing.join("; ");
         self.refused.entry(Reason::Screen).or_insert((0, evidence.clone())).0 += 1;
         self.screened += 1;
-        self.came(proposal.id, Fate::Uncompiled, Some((Reason::Screen, evidence)), &[], false);
+        self.came(proposal.id, Fate::Uncompiled, Some((Reason::Screen, evidence)), &[], false, None);
         self.in_vain += 1;
         search.finish(proposal.id, Fate::Uncompiled);
         search.tree.close(proposal.id);

@@ -111,6 +111,7 @@ fn tried(report: &Report) -> Markup {
     html! {
         h2 { "What was tried" }
         p { (right) " candidates were right, " (wrong) " wrong, " (report.count("uncompiled")) " did not compile." }
+        @for (place, count) in report.places() { p { (count) " were judged on " (place) "." } }
         div.scroll { (PreEscaped(pictures::tree(report))) }
     }
 }

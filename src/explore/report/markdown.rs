@@ -38,6 +38,9 @@ pub(super) fn text(report: &Report) -> String {
     }
     let (right, wrong, uncompiled) = (report.count("right"), report.count("wrong"), report.count("uncompiled"));
     let _ = writeln!(out, "{right} candidates were right, {wrong} wrong, {uncompiled} did not compile.");
+    for (place, count) in report.places() {
+        let _ = writeln!(out, "- {count} were judged on {place}.");
+    }
     for refusal in &report.refusals {
         let first = refusal.example.lines().next().unwrap_or_default();
         let _ = writeln!(out, "- {} ({}): {first}", refusal.reason, refusal.count);

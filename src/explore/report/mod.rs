@@ -18,6 +18,7 @@ use super::journal::{Asked, Begun, Came, Confirmed, Ended, Entry, JournalError, 
 use super::speedup::Speedup;
 use super::tree::{Fate, Step};
 use crate::clock::day;
+use crate::evaluate::JudgedOn;
 
 pub use detail::{CallTimes, Detail};
 
@@ -107,6 +108,9 @@ pub struct Tried {
     /// What the model said of it that made it; nobody has looked whether that is true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub said: Option<String>,
+    /// Where it was judged, of a pool.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub judged_on: Option<JudgedOn>,
 }
 
 /// What came of one operator of models.
@@ -177,6 +181,15 @@ impl Report {
     pub fn of(workspace: &Path, run: &str) -> Result<Self, JournalError> {
         let (run, entries) = read(workspace, run)?;
         Ok(Self::from_entries(run, &entries))
+    }
+
+    /// How many candidates were judged where, of a pool.
+    fn places(&self) -> BTreeMap<String, usize> {
+        let mut places = BTreeMap::new();
+        for judged_on in self.candidates.iter().filter_map(|tried| tried.judged_on.as_ref()) {
+            *places.entry(format!("{}, {}", judged_on.gpu, judged_on.place())).or_default() += 1;
+        }
+        places
     }
 
     pub(super) fn from_entries(run: String, entries: &[Entry]) -> Self {
@@ -348,11 +361,13 @@ impl Tried {
             seconds: None,
             reason: None,
             said: None,
+            judged_on: None,
         }
     }
 
     fn came(&mut self, came: &Came) {
         self.seconds = Some(came.seconds);
+        self.judged_on.clone_from(&came.judged_on);
         self.reason = came.refused.as_ref().map(|(reason, evidence)| format!("{reason:?}: {evidence}"));
         (self.fate, self.speedup) = match came.fate {
             Fate::Right(speedup) => ("right", Some(speedup)),

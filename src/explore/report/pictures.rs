@@ -57,7 +57,8 @@ fn branch(
         }
         let place = (MARGIN + COLUMN * f64::from(depth), *next);
         let speedup = tried.speedup.map_or_else(|| tried.fate.to_owned(), |speedup| format!("{speedup:.2}×"));
-        let label = escaped(&format!("{speedup}: {}", tried.change));
+        let judged_on = tried.judged_on.as_ref().map(|it| format!("; judged on {}", it.place())).unwrap_or_default();
+        let label = escaped(&format!("{speedup}: {}{judged_on}", tried.change));
         let class = if tried.large { "large" } else { "small" };
         let radius = tried.speedup.map_or(2.5, |speedup| (2.0 + 2.0 * speedup).clamp(2.5, 8.0));
         let _ = write!(

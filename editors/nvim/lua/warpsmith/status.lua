@@ -7,10 +7,16 @@ local function known(value)
   return value ~= nil and value ~= vim.NIL and tostring(value) or nil
 end
 
---- How a server's compiler is, in words, and whether it can be used; nothing where the server does not answer.
-function M.compiler(client)
+--- What a server says of itself; nothing where it does not answer.
+local function asked(client)
   local answer = client_module.request_sync(client, "warpsmith/status", vim.empty_dict(), 2000)
-  local status = answer and answer.result and answer.result.compiler
+  return answer and answer.result
+end
+
+--- How a server's compiler is, in words, and whether it can be used; nothing where the server does not answer.
+function M.compiler(client, said)
+  said = said or asked(client)
+  local status = said and said.compiler
   if not status then
     return nil
   end
@@ -22,12 +28,19 @@ function M.compiler(client)
   return text, status.state ~= "unfit"
 end
 
+--- What kernels are measured on: a pool, or the GPU of this machine; or why there is none.
+local function device(said)
+  return "GPU: " .. (known(said.device.name) or known(said.device.message) or "still looking")
+end
+
 --- The server of the current buffer, a line each.
 local function of_server(client)
   local program, from = require("warpsmith.server").program_of(client)
+  local said = asked(client)
   return {
     ("server: %s %s (%s)"):format(program, client_module.version(client) or "?", from),
-    M.compiler(client) or "the server does not answer",
+    said and M.compiler(client, said) or "the server does not answer",
+    said and said.device and device(said),
   }
 end
 
