@@ -249,7 +249,8 @@ class Floats:
 
     def spills(self, runs):
         """Whether all that is wrong is a spill, of which the original has its own. `runs` are the original's and the candidate's results
-        with usual and with great finite numbers in its inputs: no difference of theirs is an influence."""
+        with usual and with great finite numbers in its inputs: no difference of theirs is no influence. What is infinite by an influence
+        may be NaN by a spill beside it."""
         runs = [real(x).reshape(self.runs[0].shape) for x in runs]
         own = more = 0
         for part in self.parts():
@@ -257,7 +258,8 @@ class Floats:
             wrong = self.judged(part)[3]
             usual, great, c_usual, c_great = (run[at].double() for run in runs)
             stays = (c_usual == c_great) & c_great.isfinite()
-            if (wrong & ~(part.is_finite & ~part.c.isfinite() & stays)).any():
+            spilled = part.is_finite & ~part.c.isfinite() & stays | part.o.isinf() & part.c.isnan()
+            if (wrong & ~spilled).any():
                 return False
             more += int(wrong.sum())
             own += int((~part.is_finite & (usual == great) & great.isfinite()).sum())

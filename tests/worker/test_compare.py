@@ -354,10 +354,10 @@ class Spilled(unittest.TestCase):
         self.numbers[0, 0], self.influenced = 3.0, self.numbers.clone()
         self.influenced[0, 0] = 5000.0
 
-    def found(self, own=4, more=8, others=None, **changes):
+    def found(self, own=4, more=8, others=None, first=-INF, **changes):
         original, candidate = self.numbers.clone(), self.numbers.clone()
         # What is not finite because it counts, and what is multiplied by zero.
-        original[0, 0] = candidate[0, 0] = -INF
+        original[0, 0], candidate[0, 0] = -INF, first
         original[3, :own], candidate[3, :more] = NAN, NAN
         for name, value in changes.items():
             candidate[int(name[1:]), 9] = value
@@ -369,10 +369,13 @@ class Spilled(unittest.TestCase):
     def test_more_of_what_the_original_spills_is_no_difference(self):
         self.assertEqual(self.found(), [])
         self.assertEqual(self.found(own=2, more=10), [])
+        self.assertEqual(self.found(first=NAN), [])
 
     def test_a_spill_of_its_own_is(self):
         self.assertEqual(len(self.found(own=0)), 1)
         self.assertEqual(len(self.found(own=1, more=6)), 1)
+        self.assertEqual(len(self.found(own=0, more=0, first=NAN)), 1)
+        self.assertEqual(len(self.found(first=INF)), 1)
 
     def test_what_else_is_wrong_is(self):
         self.assertEqual(len(self.found(r5=7.0)), 1)

@@ -190,14 +190,20 @@ fn fill_values(view: &Bound<'_, Tensor>, values: &Bound<'_, PyAny>) -> PyResult<
     Ok(())
 }
 
+/// As `inputs.py` has it. Without torch nobody asks for `finite` numbers in place of others.
 #[pyfunction]
+#[pyo3(signature = (view, values, low, high, generator, finite=None))]
 fn apply(
     view: &Bound<'_, Tensor>,
     values: &str,
     low: f64,
     high: f64,
     generator: &Bound<'_, Generator>,
+    finite: Option<&str>,
 ) -> PyResult<()> {
+    if finite.is_some() {
+        return Err(failed("numbers in place of what is not finite are made with torch only"));
+    }
     let mut chance = generator.get().next();
     match view.get().change(|area| area.apply(values, (low, high), &mut chance))? {
         Some(Err(why)) => Err(failed(why)),
