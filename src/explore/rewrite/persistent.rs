@@ -14,9 +14,9 @@ use grid::Grid;
 /// So many programs are tried for each multiprocessor, and so many where the kernel multiplies matrices, whose tiles fill one.
 const PROGRAMS: [i64; 5] = [1, 2, 4, 8, 16];
 const OF_PRODUCTS: [i64; 3] = [1, 2, 4];
-/// Numbers of programs and of rounds whose loads are under way at once, where the rounds are the only loop. One of them alone is no faster
-/// than what was there.
-const PIPELINED: [(i64, i64); 5] = [(1, 3), (2, 3), (4, 3), (1, 2), (2, 2)];
+/// Numbers of rounds whose loads are under way at once, and of programs with each, where the rounds are the kernel's only loop: without
+/// that, such a loop alone is no faster.
+const PIPELINED: [(i64, &[i64]); 2] = [(3, &[1, 2, 4]), (2, &[1, 2])];
 /// With no more programs than this there is one round on the devices that are searched on.
 const FEWEST: i64 = 128;
 
@@ -45,20 +45,23 @@ impl Skill for Persistent {
             return Vec::new();
         }
         let Some(grid) = Grid::of(subject) else { return Vec::new() };
-        let turn = |(programs, stages): (i64, Option<i64>)| {
-            let mut edits = body::edits(subject, &grid.counts, stages)?;
-            edits.extend(grid.edits(programs));
-            let mut changes = vec![Change::Structure("a loop over the programs".to_owned())];
-            changes.push(Change::Chosen { name: "programs per multiprocessor".to_owned(), to: programs });
-            changes.extend(stages.map(|to| Change::Chosen { name: "num_stages of loop 1".to_owned(), to }));
-            let kind = if stages.is_some() { "persistent pipelined" } else { "persistent" };
-            Some(Turn { kind: kind.to_owned(), edits, changes })
+        let turns = |stages: Option<i64>, choices: &[i64]| -> Vec<Turn> {
+            let Some(body) = body::edits(subject, &grid.counts, stages) else { return Vec::new() };
+            let turn = |&programs: &i64| {
+                let edits = body.iter().cloned().chain(grid.edits(programs)).collect();
+                let mut changes = vec![Change::Structure("a loop over the programs".to_owned())];
+                changes.push(Change::Chosen { name: "programs per multiprocessor".to_owned(), to: programs });
+                changes.extend(stages.map(|to| Change::Chosen { name: "num_stages of loop 1".to_owned(), to }));
+                let kind = if stages.is_some() { "persistent pipelined" } else { "persistent" };
+                Turn { kind: kind.to_owned(), edits, changes }
+            };
+            choices.iter().map(turn).collect()
         };
-        let choices = if subject.has_product() { OF_PRODUCTS.as_slice() } else { PROGRAMS.as_slice() };
-        let pipelined = if is_one_round(subject) { PIPELINED.as_slice() } else { &[] };
-        let plain = choices.iter().map(|&programs| (programs, None));
-        let pipelined = pipelined.iter().map(|&(programs, stages)| (programs, Some(stages)));
-        plain.chain(pipelined).filter_map(turn).collect()
+        let mut all = turns(None, if subject.has_product() { &OF_PRODUCTS } else { &PROGRAMS });
+        if !all.is_empty() && is_one_round(subject) {
+            all.extend(PIPELINED.iter().flat_map(|&(stages, choices)| turns(Some(stages), choices)));
+        }
+        all
     }
 }
 

@@ -11,8 +11,8 @@ use crate::syntax::Span;
 /// Functions of Python's that a kernel may call.
 const BUILTINS: &[&str] = &["abs", "bool", "float", "int", "len", "max", "min", "print", "range"];
 
-/// The edits that have a kernel go through its programs, as many as the grid had, with the loads of `stages` rounds under way; `None` where a round might see what an earlier one left,
-/// or something is met that is not understood.
+/// The edits that have a kernel go through its programs, as many as the grid had, with the loads of `stages` rounds under way; `None` where
+/// a round might see what an earlier one left, or something is met that is not understood.
 pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], stages: Option<i64>) -> Option<Vec<Edit>> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let of = |name: &str| subject.candidate.module.language_name(kernel, name);

@@ -79,7 +79,7 @@ def run(x):
     assert_eq!(rewritten(ROWS).unwrap(), expected);
     assert_eq!(rewritten(expected), None, "once is enough");
     let turns = turned(ROWS, &[4096]);
-    assert_eq!(turns.len(), PROGRAMS.len() + PIPELINED.len());
+    assert_eq!(turns.len(), PROGRAMS.len() + 5);
     assert!(turns[4].1.contains("(min(m, 16 * multiprocessors),)"), "{}", turns[4].1);
     let (pipelined, text) = &turns[7];
     let told = Candidate::changed(text, pipelined.changes.clone()).describe();
