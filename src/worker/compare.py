@@ -70,27 +70,24 @@ def spilled(original, finite, candidate, others, reference=None, jittered=()):
     """What differs on inputs with infinities and NaN other than by a spill: not finite, though what stands in their places makes no
     difference there, as when they are multiplied by zero. The original must spill, too, if not at the same elements, and about as many.
     `finite` and `others` are the results of both sides with usual and with great numbers in those places."""
-    candidate, wrong = aligned(original, candidate)
-    aligned_others = [aligned(original, leaves) for leaves in (*finite, *others)]
-    wrong = next((what for _, what in [(None, wrong), *aligned_others] if what is not None), None)
-    if wrong is not None:
-        return [wrong]
+    places = {leaf.path: at for at, leaf in enumerate(original)}
+    runs = [{leaf.path: leaf for leaf in leaves} for leaves in (candidate, *finite, *others)]
     rounding = arithmetic_of(original)
-    found = []
-    for at, (one, other) in enumerate(zip(original, candidate)):
-        others = [leaves[at] for leaves, _ in aligned_others]
-        wrong = next((what for what in (shape_difference(one, leaf) for leaf in (other, *others)) if what is not None), None)
-        if wrong is None and one.meta[0] == "plain":
-            wrong = plain_difference(one, other, *runs_at(reference, jittered, at, len(original)))
-        elif wrong is None and one.meta[0] != "container" and not told([same_bits(one.data, other.data)])[0]:
-            runs = runs_at(reference, jittered, at, len(original))
-            compared = Tensors(one, other, *runs, rounding, True, False, None)
-            wrong = compared.difference()
-            if wrong is not None and compared.floats is not None and compared.floats.spills([leaf.data for leaf in others]):
-                wrong = None
-        if wrong is not None:
-            found.append(wrong)
-    return found
+
+    def is_spill(wrong):
+        path = wrong["path"]
+        one = original[places[path]] if path in places else None
+        if not wrong["is_value"] or one is None or one.data is None:
+            return False
+        leaves = [leaves.get(path) for leaves in runs]
+        if any(contents(leaf, one.data) is None for leaf in leaves):
+            return False
+        known = runs_at(reference, jittered, places[path], len(original))
+        floats = Tensors(one, leaves[0], *known, rounding, True, False, None).floats
+        return floats is not None and floats.spills([leaf.data for leaf in leaves[1:]])
+
+    found = compare(original, candidate, reference, jittered, holds_nan=True)
+    return [wrong for wrong in found if not is_spill(wrong)]
 
 
 def told(questions):

@@ -2,16 +2,16 @@
 
 use crate::judging::{Edit, Project};
 
-/// Sums of all rows up to each, tile by tile: rows of the last tile that come later are multiplied by zero.
-const SUMS: &str = r#"
+/// Each row, picked among all up to its tile by weights: all others are multiplied by zero.
+const PICKED: &str = r#"
 import torch
 import triton
 import triton.language as tl
 
-# warpsmith: workload entry=sums x=f32[6,16,8]
+# warpsmith: workload entry=picked x=f32[6,16,8]
 
 @triton.jit
-def sums_kernel(x_ptr, out_ptr, batch, stride, step, rows, columns, TILE: tl.constexpr, BLOCK: tl.constexpr):
+def picked_kernel(x_ptr, out_ptr, batch, stride, step, rows, columns, TILE: tl.constexpr, BLOCK: tl.constexpr):
     x_ptr += tl.program_id(0) * batch
     out_ptr += tl.program_id(0) * rows * columns
     row = tl.program_id(1) * TILE + tl.arange(0, TILE)
@@ -21,16 +21,16 @@ def sums_kernel(x_ptr, out_ptr, batch, stride, step, rows, columns, TILE: tl.con
         others = start + tl.arange(0, TILE)
         mask = (others[:, None] < rows) & (at[None, :] < columns)
         x = tl.load(x_ptr + others[:, None] * stride + at[None, :] * step, mask=mask, other=0.0)
-        weight = tl.where(others[None, :] <= row[:, None], 1.0, 0.0)
+        weight = tl.where(others[None, :] == row[:, None], 1.0, 0.0)
         total += tl.sum(weight[:, :, None] * x[None, :, :], 1)
     tl.store(out_ptr + row[:, None] * columns + at[None, :], total, mask=(row[:, None] < rows) & (at[None, :] < columns))
 
-def sums(x):
+def picked(x):
     batches, rows, columns = x.shape
     out = torch.empty((batches, rows, columns), dtype=x.dtype, device=x.device)
     TILE = 4
     BLOCK = triton.next_power_of_2(columns)
-    sums_kernel[(batches, triton.cdiv(rows, TILE))](x, out, *x.stride(), rows, columns, TILE=TILE, BLOCK=BLOCK)
+    picked_kernel[(batches, triton.cdiv(rows, TILE))](x, out, *x.stride(), rows, columns, TILE=TILE, BLOCK=BLOCK)
     return out
 "#;
 
@@ -40,7 +40,7 @@ const TILES: Edit<'_> = ("TILE = 4", "TILE = 8");
 
 #[test]
 fn what_both_multiply_by_zero_spills_by_tiles() {
-    let project = Project::new(SUMS, &[("wider", TILES)]);
+    let project = Project::new(PICKED, &[("wider", TILES)]);
     let (reports, _) = project.batch(&[]);
     assert_eq!(reports.iter().map(|report| crate::otherwise(report, "accepted", "")).collect::<Vec<_>>(), [None]);
     let passed = reports[0].0["checks"].as_array().unwrap().iter();
@@ -50,8 +50,8 @@ fn what_both_multiply_by_zero_spills_by_tiles() {
 
 #[test]
 fn who_chooses_instead_of_multiplying_has_nan_nowhere_else() {
-    let project = Project::new(&SUMS.replace(PRODUCT, CHOICE), &[("multiplies", (CHOICE, PRODUCT))]);
+    let project = Project::new(&PICKED.replace(PRODUCT, CHOICE), &[("multiplies", (CHOICE, PRODUCT))]);
     for report in project.batch(&[]).0 {
-        assert_eq!(crate::otherwise(&report, "values", "not finite on one side"), None);
+        assert_eq!(crate::otherwise(&report, "values", "nan instead of"), None);
     }
 }
