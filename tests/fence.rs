@@ -129,6 +129,7 @@ impl Bench {
             readable: vec![self.path("readable")],
             memory: 768 << 20,
             device_memory: 0,
+            streams: true,
             results: 0,
             processes: 12,
             output: 1 << 20,

@@ -115,7 +115,7 @@ impl Original {
         let processes = if waits { 0 } else { worth(rest.len(), each, *lock(&self.loading), most) };
         let start = || {
             bench.wait_for_quiet();
-            self.start(bench)
+            self.start_compiler(bench)
         };
         if processes < 2 { Ok(()) } else { beside(&start, (rest, &chosen), processes, (limit, wanted)) }
     }

@@ -112,13 +112,11 @@ impl Bench {
         limits: Limits,
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
-        let on = device.map_or(On::Devices, On::Device);
+        let (on, own) = super::devices::one(device);
         let mut bench = Self::without_comparer(python, &on, limits, waiting)?;
         bench.comparer = Mutex::new(Some(Comparer::start(&bench.forker, &bench.ties)?));
-        if let super::Devices::Found(found) = super::devices()
-            && let Some(found) = found.into_iter().nth(device.unwrap_or(0))
-        {
-            (bench.environment.device, bench.uuid) = (found.name, found.uuid);
+        if let Some(own) = own {
+            (bench.environment.device, bench.uuid) = (own.name, own.uuid);
         }
         // Not by its number: processes that see different devices count them differently.
         // Who simulates one has it alone, unless others have the same state.
@@ -227,6 +225,7 @@ impl Bench {
             memory: self.limits.memory,
             device_memory: 0,
             results: 0,
+            streams: true,
             processes: self.limits.processes,
             output: self.limits.output,
             token: self.secret(),

@@ -11,6 +11,7 @@ use cudarc::driver::{DriverError, result, sys};
 use super::{Device, Devices};
 use crate::clock::now_milliseconds;
 use crate::protocol::{FAKE_DEVICE_ENV, is_simulated};
+use crate::python::On;
 
 /// Per cent of the multiprocessors' time below which a program only waits.
 const AT_WORK: u32 = 5;
@@ -190,6 +191,27 @@ fn nvml() -> Option<&'static nvml_wrapper::Nvml> {
 /// The present clock of a device's multiprocessors in MHz, where it is told.
 pub(super) fn clock(uuid: &str) -> Option<u32> {
     nvml()?.device_by_uuid(uuid).ok()?.clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM).ok()
+}
+
+/// The device of that number, and how a forker is told of it: by its file, where it is the only one and its file is known.
+pub(super) fn one(device: Option<usize>) -> (On, Option<Device>) {
+    let found = match devices() {
+        Devices::Found(found) => found,
+        Devices::Missing(_) => Vec::new(),
+    };
+    let is_only = device.is_some() || found.len() == 1;
+    let own = found.into_iter().nth(device.unwrap_or(0));
+    let node = own.as_ref().filter(|_| is_only).and_then(|own| Some((own.uuid.clone(), node(&own.uuid)?)));
+    let on = match node {
+        Some((uuid, node)) => On::Node { uuid, node },
+        None => device.map_or(On::Devices, On::Device),
+    };
+    (on, own)
+}
+
+/// The number of a device's file, where it is told.
+fn node(uuid: &str) -> Option<u32> {
+    if is_simulated() { None } else { nvml()?.device_by_uuid(uuid).ok()?.minor_number().ok() }
 }
 
 fn cuda_version() -> Option<String> {

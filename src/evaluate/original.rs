@@ -10,7 +10,7 @@ use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
 use super::process::{Gone, Loaded, Runner};
 use crate::protocol::Workload;
-use crate::protocol::runner::{Call, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Tuned, Weights};
+use crate::protocol::runner::{Call, Fence, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Tuned, Weights};
 
 /// The original may begin to load so much earlier than candidates: a device starts one process after the other, and all of them
 /// wait for what is found out about it.
@@ -178,8 +178,18 @@ impl Original {
     }
 
     pub(super) fn start(&self, bench: &Bench) -> Result<Runner, Undecided> {
+        self.start_with(bench, true)
+    }
+
+    /// A process that calls nothing.
+    pub(super) fn start_compiler(&self, bench: &Bench) -> Result<Runner, Undecided> {
+        self.start_with(bench, false)
+    }
+
+    fn start_with(&self, bench: &Bench, streams: bool) -> Result<Runner, Undecided> {
         let readable = vec![project(&self.folder), self.file.clone()];
-        let mut runner = Runner::start(&bench.forker, bench.fence("original", true, readable)?, &bench.ties)?;
+        let fence = Fence { streams, ..bench.fence("original", true, readable)? };
+        let mut runner = Runner::start(&bench.forker, fence, &bench.ties)?;
         let since = Instant::now();
         match runner.load(&self.file, &self.folder, &self.workload, (false, self.weights), bench.limits.load) {
             Ok(Ok(Loaded { tampered, .. })) => {

@@ -83,39 +83,40 @@ impl Runner {
         let since = Instant::now();
         let answer = self.ask_unlogged(request, limit);
         let (seconds, is_answered) = (since.elapsed().as_secs_f64(), answer.is_ok());
-        tracing::debug!(process = self.name, request = name(request), seconds, is_answered, "a runner was asked");
-        answer
+        let (held, reply) = answer.map_or_else(|gone| (0, Err(gone)), |(held, reply)| (held, Ok(reply)));
+        tracing::debug!(process = self.name, request = name(request), seconds, is_answered, held, "a runner was asked");
+        reply
     }
 
-    fn ask_unlogged(&mut self, request: &RunnerRequest, limit: Duration) -> Result<RunnerReply, Gone> {
+    fn ask_unlogged(&mut self, request: &RunnerRequest, limit: Duration) -> Result<(u64, RunnerReply), Gone> {
         // That it cannot be written to is told by its end.
         if write_frame(&mut self.child.stream, request).is_err() {
             return Err(self.end());
         }
         match read_within::<Sealed>(&mut self.child.stream, Instant::now() + limit, &self.ties.unwanted) {
-            Ok(Sealed { token, reply }) if token == self.token => Ok(reply),
-            Ok(_) => self.stop(Gone::Garbage),
-            Err(error) => match error.kind() {
+            Ok(Sealed { token, reply, held }) if token == self.token => Ok((held, reply)),
+            Ok(_) => Err(self.stop(Gone::Garbage)),
+            Err(error) => Err(match error.kind() {
                 io::ErrorKind::InvalidData => self.stop(Gone::Garbage),
                 io::ErrorKind::TimedOut => self.stop(Gone::Late(limit)),
                 io::ErrorKind::Interrupted => self.stop(Gone::Unwanted),
-                _ => Err(self.end()),
-            },
+                _ => self.end(),
+            }),
         }
     }
 
-    fn stop(&mut self, why: Gone) -> Result<RunnerReply, Gone> {
+    fn stop(&mut self, why: Gone) -> Gone {
         if self.child.is_left() {
-            return Err(why);
+            return why;
         }
         self.child.kill();
-        Err(match (why, self.child.wait(END_LIMIT)) {
+        match (why, self.child.wait(END_LIMIT)) {
             // What it was ended for says more than that it was late or broke off.
             (_, Ok(Some(Ended { how: how @ (End::MemoryLimit | End::ProcessLimit | End::OutputLimit), output }))) => {
                 Gone::Ended(how, output)
             }
             (why, _) => why,
-        })
+        }
     }
 
     /// How it ended, which is known to have happened.

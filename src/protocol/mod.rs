@@ -25,7 +25,7 @@ pub use workload::{
 };
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL: u32 = 16;
+pub const PROTOCOL: u32 = 17;
 
 /// No frame is larger: a longer length means that the stream is not ours.
 pub const MAX_FRAME: usize = 64 << 20;
@@ -36,6 +36,9 @@ pub const RECORD_ENV: &str = "WARPSMITH_RECORD";
 /// Environment variable that names a simulated device: kernels run in Triton's interpreter, times come from a formula.
 /// For tests; its results say "simulated".
 pub const FAKE_DEVICE_ENV: &str = "WARPSMITH_FAKE_DEVICE";
+
+/// Environment variable with the number of the one device file that processes on a device are to open.
+pub const NODE_ENV: &str = "WARPSMITH_DEVICE_NODE";
 
 /// Whether a type, by its name in torch, holds floats.
 #[must_use]

@@ -62,6 +62,9 @@ pub struct Fence {
     pub device_memory: u64,
     /// Bytes that the results of a block of calls are likely to take; 0 where nobody knows.
     pub results: u64,
+    /// Whether it may launch on several streams side by side. For one the driver needs fewer connections to the device, and a third of
+    /// the time to start.
+    pub streams: bool,
     /// Processes at once, and threads beyond those that torch and the driver start; 0 for no limit.
     pub processes: u64,
     /// Bytes that it may write into one file, and print.
@@ -249,6 +252,8 @@ pub struct Sealed {
     pub token: u64,
     /// What it says.
     pub reply: RunnerReply,
+    /// Bytes of the device that its torch holds, for the log.
+    pub held: u64,
 }
 
 /// What a runner says.

@@ -22,7 +22,7 @@ use super::module::{ModuleError, bootstrap, cache_folder, unpack};
 use crate::fence::passes;
 use crate::protocol::passing::send_with;
 use crate::protocol::runner::{End, ForkerReply, ForkerRequest, Role};
-use crate::protocol::{Environment, PLAYED_ENV, PROTOCOL, Played, is_simulated, read_frame, write_frame};
+use crate::protocol::{Environment, NODE_ENV, PLAYED_ENV, PROTOCOL, Played, is_simulated, read_frame, write_frame};
 
 /// How long the imports of torch and Triton may take.
 const START_LIMIT: Duration = Duration::from_secs(180);
@@ -78,6 +78,13 @@ pub enum On {
     Devices,
     /// The device of that number alone, counted among those that this process sees.
     Device(usize),
+    /// One device alone, whose number among others nobody needs.
+    Node {
+        /// As `CUDA_VISIBLE_DEVICES` names it.
+        uuid: String,
+        /// The number of its file.
+        node: u32,
+    },
     /// A GPU that is not there, for which they compile.
     Played(Played),
 }
@@ -356,11 +363,16 @@ fn variables(on: &On) -> Vec<(OsString, OsString)> {
     if is_simulated() {
         set("TRITON_INTERPRET", "1".into());
     }
-    if let On::Played(gpu) = on {
-        set(PLAYED_ENV, serde_json::to_string(gpu).unwrap_or_default().into());
-    }
-    if let On::Device(device) = on {
-        set("CUDA_VISIBLE_DEVICES", visible(std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), *device).into());
+    match on {
+        On::Devices => {}
+        On::Device(device) => {
+            set("CUDA_VISIBLE_DEVICES", visible(std::env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(), *device).into());
+        }
+        On::Node { uuid, node } => {
+            set("CUDA_VISIBLE_DEVICES", uuid.into());
+            set(NODE_ENV, node.to_string().into());
+        }
+        On::Played(gpu) => set(PLAYED_ENV, serde_json::to_string(gpu).unwrap_or_default().into()),
     }
     variables
 }
@@ -403,6 +415,13 @@ mod tests {
     fn nothing_is_left_among_temporary_files() {
         let folder = cache_folder().join("inductor").into_os_string();
         assert!(variables(&On::Devices).contains(&("TORCHINDUCTOR_CACHE_DIR".into(), folder)));
+    }
+
+    #[test]
+    fn a_device_by_its_file_is_named_whatever_its_number() {
+        let variables = variables(&On::Node { uuid: "GPU-abc".to_owned(), node: 3 });
+        assert!(variables.contains(&("CUDA_VISIBLE_DEVICES".into(), "GPU-abc".into())));
+        assert!(variables.contains(&(NODE_ENV.into(), "3".into())));
     }
 
     #[test]

@@ -9,15 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
 use super::buffers::{Buffers, Source};
+use super::ready::{Held, give_back, is_scarce};
 use super::timing::check;
-use super::{compare, describe, failed, lacks_memory, raw};
+use super::{compare, describe, failed, lacks_memory, nodes, raw};
 use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 
-/// One part in so many of the device's memory may be held ready without being used, whatever the others need.
-const SHARE_READY: u64 = 16;
-/// More is given back where less than one part in so many is free. That takes a fifth of a second, in which all wait.
-const SHARE_FREE: u64 = 4;
 /// Asking what is free takes milliseconds beside other processes: it is asked once in so many times.
 const SELDOM: u32 = 32;
 
@@ -34,6 +31,7 @@ fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
         return raw::serve(py, stream);
     }
     let simulated = is_simulated();
+    nodes::close_others();
     let device = if simulated { "cpu" } else { "cuda" };
     let mut comparer = Comparer::new(py, device)?;
     if !simulated {
@@ -130,23 +128,12 @@ impl<'py> Comparer<'py> {
         if self.device != "cuda" {
             return Ok(());
         }
-        let cuda = self.torch.getattr("cuda")?;
-        // Known to torch by itself, other than what is free.
-        let total: u64 = cuda.call_method1("get_device_properties", (0,))?.getattr("total_memory")?.extract()?;
-        let known = cuda.call_method0("memory_stats_as_nested_dict")?;
-        if known.is_empty()? {
-            return Ok(()); // nothing was allocated yet
-        }
-        let bytes = |what: &str| known.get_item(what)?.get_item("all")?.get_item("current")?.extract::<u64>();
-        if bytes("reserved_bytes")?.saturating_sub(bytes("allocated_bytes")?) <= total / SHARE_READY {
+        if !Held::by(&self.torch)?.is_much(&self.torch)? {
             return Ok(());
         }
         self.held = self.held.wrapping_add(1);
-        let is_wanted = is_wanted
-            || self.held.is_multiple_of(SELDOM)
-                && cuda.call_method1("mem_get_info", (0,))?.get_item(0)?.extract::<u64>()? < total / SHARE_FREE;
-        if is_wanted {
-            cuda.call_method0("empty_cache")?;
+        if is_wanted || self.held.is_multiple_of(SELDOM) && is_scarce(&self.torch)? {
+            give_back(&self.torch)?;
         }
         Ok(())
     }

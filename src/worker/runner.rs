@@ -12,14 +12,18 @@ use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
 use super::launch::callable;
 use super::models::{Entry, load_as};
+use super::ready::{Held, give_back, is_scarce};
 use super::replay::{Arguments, Replay};
 use super::timing::{Timer, synchronize};
 use super::tuning::{Tuners, Way, is_open, tuned};
-use super::{chance, describe, draft, failed, kernels, lacks_memory, mixed, poison, raw, shim, watch};
+use super::{chance, describe, draft, failed, kernels, lacks_memory, mixed, nodes, poison, raw, shim, watch};
 use crate::protocol::runner::{
     Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Tuned, Weights,
 };
 use crate::protocol::{Played, Source, Workload, is_simulated, read_frame, write_frame};
+
+/// Of the driver: how many connections to the device a process has, through which its streams launch side by side.
+const CONNECTIONS_ENV: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
 
 /// Serves the judge until it closes the stream.
 pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
@@ -28,7 +32,7 @@ pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
 }
 
 fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> {
-    let say = |stream: &mut UnixStream, reply| write_frame(stream, &Sealed { token: fence.token, reply });
+    let say = |stream: &mut UnixStream, reply, held| write_frame(stream, &Sealed { token: fence.token, reply, held });
     let simulated = is_simulated();
     let Some(RunnerRequest::Load { file, folder, workload, is_candidate, weights }) = read_frame(&mut stream)? else {
         return Ok(());
@@ -52,10 +56,10 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
     let guard = Guard::new(py)?;
     let mut runner = match Runner::load(py, (&file, &folder), &workload, (is_candidate, weights), fence, simulated) {
         Ok(runner) => runner,
-        Err(error) => return Ok(say(&mut stream, RunnerReply::Raised(raised(py, &error, &file)))?),
+        Err(error) => return Ok(say(&mut stream, RunnerReply::Raised(raised(py, &error, &file)), 0)?),
     };
     let has_own_weights = workload.source == Source::KernelBench && runner.weights.is_none();
-    say(&mut stream, RunnerReply::Loaded { tampered: guard.changed(), has_own_weights })?;
+    say(&mut stream, RunnerReply::Loaded { tampered: guard.changed(), has_own_weights }, 0)?;
     while let Some(request) = read_frame(&mut stream)? {
         let mut large = false;
         let reply = match request {
@@ -75,8 +79,11 @@ fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> 
         let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(Raised { is_early, ..raised(py, &error, &file) }));
         // Others need the memory; an error keeps what it went through. After some errors there is nothing to be given back.
         let released = if large { runner.release() } else { Ok(()) };
-        say(&mut stream, reply)?;
+        let held = runner.held();
+        say(&mut stream, reply, held.taken)?;
         released?;
+        // After an error of the device this fails as everything does.
+        let _ = runner.trim(held);
     }
     Ok(())
 }
@@ -88,6 +95,10 @@ pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     }
     if draft::play(py)? {
         return Ok(());
+    }
+    nodes::close_others();
+    if !fence.streams {
+        py.import("os")?.getattr("environ")?.call_method1("setdefault", (CONNECTIONS_ENV, "1"))?;
     }
     if raw::is_raw(py) {
         return raw::start(py, true);
@@ -344,6 +355,19 @@ impl<'py, 'a> Runner<'py, 'a> {
             Some(torch) if !self.simulated => torch.getattr("cuda")?.call_method0("empty_cache").map(drop),
             _ => Ok(()),
         }
+    }
+
+    /// What torch holds of the device, where there are both.
+    fn held(&self) -> Held {
+        let torch = self.replay.torch.as_ref().filter(|_| !self.simulated);
+        torch.and_then(|torch| Held::by(torch).ok()).unwrap_or_default()
+    }
+
+    /// Gives back what torch holds ready, where it is much and little is left for others: nobody asks a process for it that is busy all
+    /// the time.
+    fn trim(&self, held: Held) -> PyResult<()> {
+        let Some(torch) = self.replay.torch.as_ref().filter(|_| held.taken > 0) else { return Ok(()) };
+        if held.is_much(torch)? && is_scarce(torch)? { give_back(torch) } else { Ok(()) }
     }
 
     fn make_room(&mut self, room: u64) -> PyResult<()> {

@@ -88,7 +88,7 @@ class Head:
             if time.monotonic() > until or self.process.poll() is not None:
                 raise RuntimeError(f"no head with {self.gpus} GPUs: {self.seen} {self.said()}")
             time.sleep(1.0)
-        if not any(self.is_there(self.address) for _ in range(TRIES)):
+        if self.options.own or not any(self.is_there(self.address) for _ in range(TRIES)):
             self.address = own
 
     def is_there(self, address):

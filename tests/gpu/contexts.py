@@ -5,7 +5,8 @@
 
 `spread`: so many `--processes` for each GPU, each seeing that one alone (`CUDA_VISIBLE_DEVICES`). `hidden`: beside that the device files of the other GPUs are
 not there for it (a mount namespace: needs root). If the rates of `spread` do not grow with the GPUs and those of `hidden` do, what bounds them is that the
-driver looks at every GPU of the host in every process. Standard library only.
+driver looks at every GPU of the host in every process. `narrow`: with one connection to the device instead of eight. `few`: `spread` with four processes a GPU. Of each
+context: seconds to start the driver, to make it, and until its process has ended. Standard library only.
 """
 
 import argparse
@@ -42,20 +43,23 @@ def hide(keep):
 
 
 def once():
-    """Makes a context and ends with it; seconds."""
-    begun = time.monotonic()
+    """Makes a context; seconds for the driver and for the context, and when it was there."""
     cuda, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+    marks = [time.monotonic()]
     for call, arguments in (("cuInit", (0,)), ("cuDeviceGet", (ctypes.byref(device), 0)), ("cuCtxCreate_v2", (ctypes.byref(context), 0, device))):
         if status := getattr(cuda, call)(*arguments):
             raise RuntimeError(f"{call}: {status}")
-    return time.monotonic() - begun
+        marks.append(time.monotonic())
+    return marks[1] - marks[0], marks[3] - marks[1], marks[3]
 
 
-def work(gpu, keep, until, results):
+def work(gpu, keep, until, results, connections):
     """Starts a process for each context, one after the other, until the time is over."""
-    made, spent = 0, 0.0
+    made, spent = 0, [0.0, 0.0, 0.0]
     try:
         os.environ["CUDA_VISIBLE_DEVICES"] = str(gpu)
+        if connections:
+            os.environ["CUDA_DEVICE_MAX_CONNECTIONS"] = connections
         if keep is not None:
             hide(keep)
             # Of what it sees there is one alone.
@@ -65,23 +69,25 @@ def work(gpu, keep, until, results):
             if (child := os.fork()) == 0:
                 # Nothing of it may go on with what its parent does.
                 try:
-                    os.write(writer, str(once()).encode())
+                    os.write(writer, json.dumps(once()).encode())
                 finally:
                     os._exit(0)
             os.close(writer)
             with os.fdopen(reader) as said:
                 text = said.read()
             os.waitpid(child, 0)
-            made, spent = made + bool(text), spent + float(text or 0.0)
+            if text:
+                driver, context, there = json.loads(text)
+                made, spent = made + 1, [spent[0] + driver, spent[1] + context, spent[2] + time.monotonic() - there]
         results.put({"gpu": gpu, "made": made, "seconds": spent})
     except OSError as error:
         results.put({"gpu": gpu, "made": made, "seconds": spent, "error": str(error)})
 
 
-def rate(gpus, options, is_hidden):
+def rate(gpus, options, processes, is_hidden, connections):
     results, until = multiprocessing.Queue(), time.time() + options.seconds
     keeps = {gpu: minor(gpu) if is_hidden else None for gpu in range(gpus)}
-    started = [multiprocessing.Process(target=work, args=(gpu, keeps[gpu], until, results)) for gpu in keeps for _ in range(options.processes)]
+    started = [multiprocessing.Process(target=work, args=(gpu, keeps[gpu], until, results, connections)) for gpu in keeps for _ in range(processes)]
     begun = time.monotonic()
     for process in started:
         process.start()
@@ -89,7 +95,7 @@ def rate(gpus, options, is_hidden):
     took, made = time.monotonic() - begun, sum(row["made"] for row in rows)
     errors = sorted({row["error"] for row in rows if "error" in row})
     return {
-        "a second": round(made / took, 2), "made": made, "seconds each": round(sum(row["seconds"] for row in rows) / max(made, 1), 3),
+        "a second": round(made / took, 2), "made": made, "seconds each": [round(sum(row["seconds"][at] for row in rows) / max(made, 1), 3) for at in range(3)],
         **({"errors": errors} if errors else {}),
     }
 
@@ -99,12 +105,12 @@ def main():
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--gpus", default="1,2,4")
     parser.add_argument("--processes", type=int, default=16)
-    parser.add_argument("--seconds", type=float, default=6.0)
+    parser.add_argument("--seconds", type=float, default=5.0)
     options = parser.parse_args()
     rows = {}
-    for name, is_hidden in (("spread", False), ("hidden", True)):
+    for name, *how in (("spread", options.processes, False, ""), ("hidden", options.processes, True, ""), ("narrow", options.processes, False, "1"), ("few", 4, False, "")):
         for gpus in map(int, options.gpus.split(",")):
-            rows[f"{name} {gpus}"] = rate(gpus, options, is_hidden)
+            rows[f"{name} {gpus}"] = rate(gpus, options, *how)
             print(f"{name} {gpus}: {json.dumps(rows[f'{name} {gpus}'])}", flush=True)
             if options.out:
                 options.out.write_text(json.dumps(rows, indent=1) + "\n")

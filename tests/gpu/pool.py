@@ -2,14 +2,14 @@
 """Measures a pool of GPUs on one host: a real Ray cluster that sees 1, 2, then 4 of them.
 
     pool.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--gpus 4,1,2] [--parts status,throughput,search,editor,local]
-        [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--device toy]
+        [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--own] [--device toy]
 
 `throughput` judges variants of `examples/matmul.py`, so many `--candidates` for each GPU, with `evaluator.pool`; `local` does it without a pool, on the
 fewest GPUs. `search` is one search with a seed until so many candidates are judged, on the most and the fewest. `status` keeps what
 `warpsmith pool status` and `warpsmith doctor --evaluator` say; `editor` plays a recorded Neovim session of `examples/matmul.py` to a server that sees no GPU.
 
 The heads are started one after the other, in the order of `--gpus` and as far as there are so many, bound to the loopback, and ended with all that they have started. `--cores` gives each
-GPU so many processors. What the GPUs do meanwhile is asked of `nvidia-smi`. Results are written after each part; a part that fails says so and the others go
+GPU so many processors; with `--own` the pool is asked by Ray's own protocol, not by its client. What the GPUs do meanwhile is asked of `nvidia-smi`. Results are written after each part; a part that fails says so and the others go
 on. PYTHON has torch, Triton and `ray[client]`; else the standard library only. `--device` plays devices, to try this script.
 """
 
@@ -272,6 +272,7 @@ def main():
     parser.add_argument("--search", type=int, default=200, help="candidates of a search")
     parser.add_argument("--seconds", type=float, default=560.0, help="for all parts together")
     parser.add_argument("--cores", type=int, help="processors for each GPU")
+    parser.add_argument("--own", action="store_true", help="ask by Ray's own protocol")
     parser.add_argument("--device", help="a device to be played")
     options = parser.parse_args()
     options.out = options.out.absolute()
