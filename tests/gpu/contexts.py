@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """How many contexts of the driver are made and ended a second, by processes that do nothing else: on one GPU, and on several of one host.
 
-    contexts.py [--out RESULTS.json] [--gpus 1,2,4] [--processes 16] [--seconds 6]
+    contexts.py [--out RESULTS.json] [--gpus 1,2,4] [--processes 16] [--seconds 5] [--ways spread,few,hidden,narrow,both]
 
 `spread`: so many `--processes` for each GPU, each seeing that one alone (`CUDA_VISIBLE_DEVICES`). `hidden`: beside that the device files of the other GPUs are
 not there for it (a mount namespace: needs root). If the rates of `spread` do not grow with the GPUs and those of `hidden` do, what bounds them is that the
-driver looks at every GPU of the host in every process. `narrow`: with one connection to the device instead of eight. `few`: `spread` with four processes a GPU. Of each
-context: seconds to start the driver, to make it, and until its process has ended. Standard library only.
+driver looks at every GPU of the host in every process. `narrow`: with one connection to the device instead of eight. `both`: hidden and
+narrow. `few`: `spread` with four processes a GPU. Of each context: seconds to start the driver, to make it, and until its process has ended. Standard library only.
 """
 
 import argparse
@@ -104,13 +104,16 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=pathlib.Path)
     parser.add_argument("--gpus", default="1,2,4")
+    parser.add_argument("--ways", default="spread,few,hidden,narrow,both")
     parser.add_argument("--processes", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=5.0)
     options = parser.parse_args()
     rows = {}
-    for name, *how in (("spread", options.processes, False, ""), ("hidden", options.processes, True, ""), ("narrow", options.processes, False, "1"), ("few", 4, False, "")):
+    every = options.processes
+    ways = {"spread": (every, False, ""), "few": (4, False, ""), "hidden": (every, True, ""), "narrow": (every, False, "1"), "both": (every, True, "1")}
+    for name in options.ways.split(","):
         for gpus in map(int, options.gpus.split(",")):
-            rows[f"{name} {gpus}"] = rate(gpus, options, *how)
+            rows[f"{name} {gpus}"] = rate(gpus, options, *ways[name])
             print(f"{name} {gpus}: {json.dumps(rows[f'{name} {gpus}'])}", flush=True)
             if options.out:
                 options.out.write_text(json.dumps(rows, indent=1) + "\n")
