@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 use super::baseline::Undecided;
 use super::bench::lock;
 use crate::protocol::runner::{
-    ComparerReply, ComparerRequest, Difference, End, Exported, Fence, Raised, Role, RunnerReply, RunnerRequest, Sealed,
-    Weights,
+    Compared, ComparerReply, ComparerRequest, Difference, End, Exported, Fence, Raised, Role, RunnerReply,
+    RunnerRequest, Sealed, Weights,
 };
 use crate::protocol::{MAX_FRAME, Workload, write_frame};
 use crate::python::{Child, Ended, Forker, ForkerError};
@@ -219,11 +219,13 @@ impl Comparer {
         }
         let since = Instant::now();
         let asked = write_frame(&mut self.child.stream, request).and_then(|()| {
-            read_within(&mut self.child.stream, Instant::now() + COMPARER_LIMIT, &AtomicBool::new(false))
+            let (until, unwanted) = (Instant::now() + COMPARER_LIMIT, AtomicBool::new(false));
+            read_within::<Compared>(&mut self.child.stream, until, &unwanted)
         });
         let (seconds, is_answered) = (since.elapsed().as_secs_f64(), asked.is_ok());
-        tracing::debug!(request = name(request), seconds, is_answered, "the comparer was asked");
-        match asked {
+        let held = asked.as_ref().map_or(0, |compared| compared.held);
+        tracing::debug!(request = name(request), seconds, is_answered, held, "the comparer was asked");
+        match asked.map(|compared| compared.reply) {
             Ok(ComparerReply::Failed { is_memory: true, .. }) => Err(ComparerError::Memory),
             Ok(ComparerReply::Failed { why, .. }) => Err(ComparerError::Other(why)),
             Ok(reply) => Ok(reply),

@@ -1,5 +1,7 @@
 //! A version of the file, and how it came about.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use similar::{DiffTag, TextDiff};
 
@@ -52,6 +54,13 @@ impl Candidate {
     /// How far it is from the user's file: a number counts by its halves and doubles, another structure more than most of these.
     pub(super) fn distance(&self) -> f64 {
         self.changes.iter().map(Change::distance).sum()
+    }
+
+    /// What differs from the user's file, whatever the numbers are.
+    pub(super) fn turned(&self) -> BTreeSet<String> {
+        let name =
+            |change: &Change| change.number().map_or_else(|| describe(std::slice::from_ref(change)), str::to_owned);
+        self.changes.iter().map(name).collect()
     }
 
     /// What differs from the user's file, in words: `BLOCK_M 64 → 128, num_warps 4 → 8`

@@ -1,5 +1,6 @@
 //! The last part of a search: the best is measured again and offered, or nothing is.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,8 +21,9 @@ use crate::workload::last_lines;
 const CONFIRM_PAIRS: usize = 188;
 /// What is at least so many times as fast as the best is as fast, by a rough measurement.
 const AS_FAST: f64 = 0.99;
-/// This many of the best are tried to be confirmed.
+/// This many of the best are tried to be confirmed, and for each that is refused another one, up to so many.
 const CONFIRMED: usize = 3;
+const REFUSED: usize = 3;
 /// Share of the budget by which all but the rest of the confirming should be done, and limits of what is left of it (seconds).
 const CHECKED_AT: f64 = 0.9;
 const LEAST_CHECKED: f64 = 15.0;
@@ -37,6 +39,22 @@ fn simplest_first(search: &Search<'_>) -> Vec<(Id, f64)> {
         one.total_cmp(&other)
     });
     ranked
+}
+
+/// Which of some candidates to confirm next, by what each changes: the first that does not share with one that was refused all that is changed
+/// there.
+fn next(left: &[BTreeSet<String>], refused: &[BTreeSet<String>]) -> Option<usize> {
+    let is_alike = |turned: &BTreeSet<String>| refused.iter().any(|refused| refused.is_subset(turned));
+    left.iter().position(|turned| !is_alike(turned)).or((!left.is_empty()).then_some(0))
+}
+
+/// What came of an attempt to confirm a candidate.
+enum Answer {
+    Confirmed(Speedup),
+    /// It is wrong.
+    Refused,
+    /// It is not certainly faster, or that could not be told.
+    Other,
 }
 
 impl Run<'_> {
@@ -58,21 +76,22 @@ impl Run<'_> {
         if self.is_late && self.evaluated + self.remembered == 0 {
             return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
         }
-        let mut tried = 0;
-        for (id, speedup) in simplest_first(search) {
-            if id == Search::FIRST || speedup < LEAST_SPEEDUP || tried >= CONFIRMED {
-                break;
-            }
+        let is_likely = |(id, speedup): &(Id, f64)| *id != Search::FIRST && *speedup >= LEAST_SPEEDUP;
+        let mut left: Vec<_> = simplest_first(search).into_iter().filter(is_likely).collect();
+        let (mut tried, mut refused) = (0, Vec::new());
+        while tried < CONFIRMED + refused.len().min(REFUSED) {
             // Once one of these was held back, one that would not be is of more use.
-            if speedup > CREDIBLE && !self.objections.is_empty() {
-                continue;
-            }
+            left.retain(|(_, speedup)| *speedup <= CREDIBLE || self.objections.is_empty());
+            let turned: Vec<_> = left.iter().map(|(id, _)| search.candidate(*id).turned()).collect();
+            let Some(at) = next(&turned, &refused) else { break };
+            let candidate = search.candidate(left.remove(at).0);
             tried += 1;
-            let candidate = search.candidate(id);
             let tuned = with_the_others(search.candidate(Search::FIRST), candidate);
             for candidate in tuned.iter().chain([candidate]) {
-                if let Some(speedup) = self.confirm(original, candidate)? {
-                    return Ok(Some(self.offer(candidate, speedup)));
+                match self.confirm(original, candidate)? {
+                    Answer::Confirmed(speedup) => return Ok(Some(self.offer(candidate, speedup))),
+                    Answer::Refused => refused.push(candidate.turned()),
+                    Answer::Other => {}
                 }
             }
         }
@@ -86,7 +105,7 @@ impl Run<'_> {
     }
 
     /// What can be said of a candidate, on all calls.
-    fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Option<Speedup>, OptimizeError> {
+    fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Answer, OptimizeError> {
         self.tell(format!("confirming {}", candidate.describe()));
         let (rough, full, sanitizer) = (ROUGH_PAIRS, CONFIRM_PAIRS, Some(self.left_for_checks()));
         let effort = Effort {
@@ -123,8 +142,13 @@ impl Run<'_> {
         };
         let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
         let (seconds, change) = (self.seconds(), candidate.describe());
-        self.note(&Entry::Confirmed(Confirmed { seconds, change, speedup: speedup.clone(), refused, checks }));
-        Ok(speedup)
+        let answer = match (&speedup, &refused) {
+            (Some(speedup), _) => Answer::Confirmed(speedup.clone()),
+            (None, Some(_)) => Answer::Refused,
+            (None, None) => Answer::Other,
+        };
+        self.note(&Entry::Confirmed(Confirmed { seconds, change, speedup, refused, checks }));
+        Ok(answer)
     }
 
     fn offer(&self, candidate: &Candidate, speedup: Speedup) -> Offer {
@@ -204,5 +228,20 @@ impl Run<'_> {
             text.push_str(&format!(" Most common refusal ({count}, {reason:?}): {}", last_lines(evidence)));
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_shares_the_changes_of_a_refused_one_waits() {
+        let turned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<String>>();
+        let all = [turned(&["SPLIT", "unrolled"]), turned(&["SPLIT", "unrolled", "num_stages"]), turned(&["SPLIT"])];
+        assert_eq!(next(&all, &[]), Some(0));
+        assert_eq!(next(&all[1..], &all[..1]), Some(1));
+        assert_eq!(next(&all[1..2], &all[..1]), Some(0));
+        assert_eq!(next(&[], &all), None);
     }
 }

@@ -428,6 +428,15 @@ pub enum ComparerRequest {
     },
 }
 
+/// What the comparer says, and what it has.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Compared {
+    /// What it says.
+    pub reply: ComparerReply,
+    /// Bytes of the device that its torch held when results were last forgotten, for the log.
+    pub held: u64,
+}
+
 /// What the comparer says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ComparerReply {

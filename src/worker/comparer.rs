@@ -12,7 +12,7 @@ use super::buffers::{Buffers, Source};
 use super::ready::{Held, give_back, is_scarce};
 use super::timing::check;
 use super::{compare, describe, failed, lacks_memory, nodes, raw};
-use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
+use crate::protocol::runner::{Compared, ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 
 /// Asking what is free takes milliseconds beside other processes: it is asked once in so many times.
@@ -43,7 +43,7 @@ fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResult<()> {
             why: describe(py, &error),
             is_memory: lacks_memory(&error),
         });
-        write_frame(&mut stream, &reply)?;
+        write_frame(&mut stream, &Compared { reply, held: comparer.taken })?;
     }
     Ok(())
 }
@@ -56,11 +56,21 @@ pub(super) struct Comparer<'py> {
     buffers: Buffers,
     /// So often more was held ready than needs no question.
     held: u32,
+    /// Bytes of the device that torch had when results were last forgotten.
+    taken: u64,
 }
 
 impl<'py> Comparer<'py> {
     pub(super) fn new(py: Python<'py>, device: &'static str) -> PyResult<Self> {
-        Ok(Self { py, torch: py.import("torch")?, device, slots: HashMap::new(), buffers: Buffers::default(), held: 0 })
+        Ok(Self {
+            py,
+            torch: py.import("torch")?,
+            device,
+            slots: HashMap::new(),
+            buffers: Buffers::default(),
+            held: 0,
+            taken: 0,
+        })
     }
 
     pub(super) fn answer(&mut self, request: ComparerRequest) -> PyResult<ComparerReply> {
@@ -128,7 +138,9 @@ impl<'py> Comparer<'py> {
         if self.device != "cuda" {
             return Ok(());
         }
-        if !Held::by(&self.torch)?.is_much(&self.torch)? {
+        let held = Held::by(&self.torch)?;
+        self.taken = held.taken;
+        if !held.is_much(&self.torch)? {
             return Ok(());
         }
         self.held = self.held.wrapping_add(1);

@@ -57,9 +57,14 @@ mod tests {
 
     #[test]
     fn the_files_of_other_devices_are_known_by_their_numbers() {
-        for (name, is_expected) in
-            [("nvidia0", true), ("nvidia12", true), ("nvidia1", false), ("nvidiactl", false), ("nvidia-uvm", false), ("null", false)]
-        {
+        for (name, is_expected) in [
+            ("nvidia0", true),
+            ("nvidia12", true),
+            ("nvidia1", false),
+            ("nvidiactl", false),
+            ("nvidia-uvm", false),
+            ("null", false),
+        ] {
             assert_eq!(is_other(&Path::new(FOLDER).join(name), 1), is_expected, "{name}");
         }
     }

@@ -10,7 +10,8 @@ use crate::syntax::Span;
 /// Only the first so many loops are turned.
 const MOST: usize = 4;
 /// Numbers that are tried.
-const NUMBERS: [(&str, &[i64]); 2] = [("num_stages", &[1, 2, 3, 4, 5]), ("loop_unroll_factor", &[2, 4])];
+const NUMBERS: [(&str, &[i64]); 2] = [("num_stages", &[1, 2, 3, 4, 5]), (UNROLL, &[2, 4])];
+const UNROLL: &str = "loop_unroll_factor";
 
 /// Gives a loop that loads something an option of `tl.range`, for which `range` becomes `tl.range`; or turns a number that is given. The
 /// rounds of a loop stay what they are. `num_stages` has loads of later rounds begin early, also where nothing but a `tl.dot` would have
@@ -49,7 +50,9 @@ impl Skill for LoopOptions {
         let mut turns = Vec::new();
         for it in loops(subject).iter().take(MOST) {
             for (keyword, choices) in NUMBERS {
-                turns.extend(numbers(it, keyword, choices));
+                if keyword != UNROLL || rises(subject, it.call) {
+                    turns.extend(numbers(it, keyword, choices));
+                }
             }
             let has_loop = it.body.iter().any(|stmt| matches!(stmt.kind, StmtKind::For { .. }));
             let is_meant = [("flatten", has_loop), ("warp_specialize", calls(subject, it.body, "dot"))];
@@ -85,6 +88,30 @@ fn loops<'a>(subject: &Subject<'a>) -> Vec<Loop<'a>> {
         }
     });
     all
+}
+
+/// Whether a loop is known not to stop below its start. Triton counts the rounds of one that it unrolls by an unsigned division
+/// (`arith.divui`, 3.6.0): where its stop lies below its start, they are half a billion and not none.
+fn rises(subject: &Subject<'_>, call: &Call) -> bool {
+    let given: Vec<&Expr> = call.args.iter().filter(|arg| arg.keyword.is_none()).map(|arg| &arg.value).collect();
+    let [start, stop, ..] = given.as_slice() else { return true };
+    let text = |expr: &Expr| subject.candidate.text.get(expr.span.start..expr.span.end);
+    let is_above = |expr: &Expr| {
+        let greatest = expr.as_call().filter(|call| {
+            subject.candidate.module.language_member(subject.kernel, &call.func).as_deref() == Some("maximum")
+        });
+        greatest.is_some_and(|call| call.args.iter().any(|arg| text(&arg.value) == text(start)))
+    };
+    let mut values = Vec::new();
+    if let Some(name) = stop.as_name() {
+        walk_statements(&subject.kernel.body, &mut |stmt| match &stmt.kind {
+            StmtKind::Assign { targets, value, .. } if targets.iter().any(|target| target.as_name() == Some(name)) => {
+                values.push(value.as_ref().is_some_and(is_above));
+            }
+            _ => {}
+        });
+    }
+    start.as_int() == Some(0) || is_above(stop) || !values.is_empty() && values.iter().all(|is_above| *is_above)
 }
 
 /// Whether a builtin of Python is something else here.
@@ -180,6 +207,22 @@ mod tests {
                 "loop loop_unroll_factor: loop_unroll_factor of loop 1 = 4: tl.range(0, n, loop_unroll_factor=4):  # all",
             ]
         );
+    }
+
+    #[test]
+    fn only_loops_that_do_not_stop_below_their_start_are_unrolled() {
+        let unrolls = |head: &str| {
+            let turned = turned(&format!("    first = tl.program_id(0) * 8\n{head}\n{LOAD}"));
+            turned.iter().any(|turn| turn.contains("loop_unroll_factor"))
+        };
+        assert!(unrolls("    for i in range(n):") && unrolls("    for i in range(0, n, 8):"));
+        assert!(
+            !unrolls("    for i in range(first, n):")
+                && !unrolls("    for i in range(first, tl.minimum(first + 8, n)):")
+        );
+        assert!(unrolls("    for i in range(first, tl.maximum(n, first)):"));
+        assert!(unrolls("    last = tl.maximum(tl.minimum(first + 8, n), first)\n    for i in range(first, last, 8):"));
+        assert!(!unrolls("    last = tl.minimum(first + 8, n)\n    for i in range(first, last):"));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::leaf::{
     too_far, unequal,
 };
 use crate::numbers::{Floats, Run, Scales};
-use crate::protocol::runner::{ComparerReply, ComparerRequest, Difference, LeafValue};
+use crate::protocol::runner::{Compared, ComparerReply, ComparerRequest, Difference, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 use crate::worker::buffers::Buffers;
 use crate::worker::{failed, lacks_memory};
@@ -22,7 +22,7 @@ pub(in crate::worker) fn serve(py: Python<'_>, mut stream: UnixStream) -> PyResu
     }
     let mut comparer = Comparer::default();
     while let Some(request) = read_frame(&mut stream)? {
-        write_frame(&mut stream, &comparer.reply(request))?;
+        write_frame(&mut stream, &Compared { reply: comparer.reply(request), held: 0 })?;
     }
     Ok(())
 }

@@ -36,7 +36,8 @@ impl Split<'_> {
     /// The loop over a part of its range.
     pub(super) fn range(&self) -> Option<Vec<Edit>> {
         let Gather { stmt, range, end, step, moves, .. } = &self.gather;
-        let (cdiv, minimum, int64) = (self.language("cdiv")?, self.language("minimum")?, self.language("int64")?);
+        let (cdiv, int64) = (self.language("cdiv")?, self.language("int64")?);
+        let (minimum, maximum) = (self.language("minimum")?, self.language("maximum")?);
         let (names, indent) = (&self.names, indent_of(self.text, stmt.span.start)?);
         let (end, step) = (self.slice(end.span), step.map(|step| self.slice(step.span)));
         let (rounds, first, last) = (&names.rounds, &names.first, &names.last);
@@ -51,7 +52,8 @@ impl Split<'_> {
         let mut lines = vec![
             format!("{rounds} = {cdiv}({end}, {width})"),
             format!("{first} = {} * {rounds}", names.split),
-            format!("{last} = {minimum}({to}, {end})"),
+            // Not below the first: Triton 3.6 runs unrolled loops whose stop lies below their start.
+            format!("{last} = {maximum}({minimum}({to}, {end}), {from})"),
         ];
         for one in moves {
             let by = self.slice(one.by.span);

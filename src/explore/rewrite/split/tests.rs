@@ -55,7 +55,7 @@ def k(x_ptr, out_ptr, n_rows, n_cols, B: tl.constexpr, stride_part, SPLIT: tl.co
     acc = tl.zeros((B,), dtype=tl.float32)
     rounds = tl.cdiv(n_rows, SPLIT)
     first = split * rounds
-    last = tl.minimum(first + rounds, n_rows)
+    last = tl.maximum(tl.minimum(first + rounds, n_rows), first)
     for row in range(first, last):  # one by one
         acc += tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
     tl.store(out_ptr + cols, acc, mask=mask)
@@ -99,7 +99,7 @@ def k(x_ptr, out_ptr, n_rows, n_cols, B: tl.constexpr, SPLIT: tl.constexpr):
     acc = tl.zeros((B,), dtype=tl.float32)
     rounds = tl.cdiv(n_rows, SPLIT)
     first = split * rounds
-    last = tl.minimum(first + rounds, n_rows)
+    last = tl.maximum(tl.minimum(first + rounds, n_rows), first)
     for row in range(first, last):  # one by one
         acc += tl.load(x_ptr + row * n_cols + cols, mask=mask, other=0.0)
     tl.atomic_add(out_ptr + cols, acc, mask=mask)
@@ -173,7 +173,7 @@ def k(a, b, bias, c, n, k_size, stride_bk, stride_c, M: tl.constexpr, N: tl.cons
     acc = tl.zeros((M, N), dtype=tl.float32)
     rounds = tl.cdiv(tl.cdiv(k_size, K), SPLIT)
     first = split * rounds
-    last = tl.minimum(first + rounds, tl.cdiv(k_size, K))
+    last = tl.maximum(tl.minimum(first + rounds, tl.cdiv(k_size, K)), first)
     a_ptrs += first.to(tl.int64) * K
     b_ptrs += first.to(tl.int64) * K * stride_bk
     for i in tl.range(first, last, num_stages=2):
