@@ -180,7 +180,7 @@ impl Case<'_> {
         }
         let (inputs, chosen) = (self.baseline.trials[at].inputs.clone(), self.chosen.clone());
         let request = RunnerRequest::Compile { inputs, chosen, drafts: false };
-        match self.runner.ask(&request, self.bench.limits.compile)? {
+        match self.place.runner.ask(&request, self.bench.limits.compile)? {
             RunnerReply::Compiled { notes, tunes, code, .. } => Ok((notes, tunes, code)),
             other => Err(strange(other)),
         }
@@ -188,7 +188,7 @@ impl Case<'_> {
 
     /// Compiles for all trials but the first in further processes with the candidate's folder of kernels.
     fn compile_beside(&self, task: &Task, each: Duration) -> Result<(), Stop> {
-        let (bench, workload, fence) = (self.bench, self.workload(task), &self.fence);
+        let (bench, workload, fence) = (self.bench, self.workload(task), &self.place.fence);
         let mut rest = Vec::new();
         for (at, trial) in self.baseline.trials.iter().enumerate().skip(1).filter(|(_, trial)| trial.specializes) {
             if self.baseline.takes(bench, at)? {

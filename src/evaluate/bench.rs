@@ -13,6 +13,7 @@ use super::devices::predicted;
 use super::meter::{Meter, Use};
 use super::model::Gpu;
 use super::process::{Comparer, Ties};
+use super::series::Spare;
 use super::verdict::Verdict;
 use crate::analysis::occupancy;
 use crate::protocol::runner::{ComparerRequest, Fence, Weights};
@@ -98,6 +99,7 @@ pub struct Bench {
     /// Folders of launching stubs, and when they were looked for.
     launchers: Mutex<Option<(Instant, Vec<PathBuf>)>>,
     pub(super) ties: Arc<Ties>,
+    pub(super) spares: Mutex<Vec<Spare>>,
 }
 
 impl Bench {
@@ -155,7 +157,7 @@ impl Bench {
             .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
         forker.owns(scratch.path())?;
         let seed = u64::from_le_bytes(random());
-        let (ties, comparer, rate, baselines, next, launchers, uuid, lock) = Default::default();
+        let (ties, comparer, rate, baselines, next, launchers, uuid, lock, spares) = Default::default();
         Ok(Self {
             environment: forker.environment().clone(),
             uuid,
@@ -177,12 +179,14 @@ impl Bench {
             next,
             launchers,
             ties,
+            spares,
         })
     }
 
     /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again.
     pub fn abandon(&self, unwanted: bool) {
         self.ties.unwanted.store(unwanted, Ordering::Relaxed);
+        self.end_spares();
     }
 
     /// Ends everything, for good: nothing is judged here any more, and nobody waits until all processes have ended.
@@ -264,6 +268,7 @@ impl Bench {
 
     /// Ends the processes of all originals, which hold memory of the device ready for what is next asked of them.
     fn make_room(&self) {
+        self.end_spares();
         let known: Vec<_> = lock(&self.baselines).values().cloned().collect();
         known.iter().for_each(|baseline| baseline.end());
         // Results that nobody needs are forgotten beside others; who cannot be asked is started again.

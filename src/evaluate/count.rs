@@ -29,7 +29,7 @@ impl Case<'_> {
     pub(super) fn count(&mut self) {
         let Some(gpu) = Gpu::of_device(&self.bench.environment().device) else { return };
         let (baseline, bench) = (self.baseline.clone(), self.bench);
-        let of_candidate = counted(&mut self.runner, (&baseline.trials[0].inputs, &self.chosen), bench, &gpu);
+        let of_candidate = counted(&mut self.place.runner, (&baseline.trials[0].inputs, &self.chosen), bench, &gpu);
         let of_original = of_candidate.and_then(|_| baseline.counted(bench, &gpu));
         if let Some(measured) = self.measured.last_mut() {
             measured.counted = of_original.zip(of_candidate);

@@ -27,6 +27,9 @@ pub struct Effort {
     /// Ask only of what comes near [`Self::contender`] that it neither races nor deceives. That is enough to search by, not to offer.
     #[serde(default)]
     pub brief: bool,
+    /// So many candidates may share a process, one after the other, unless they are thoroughly judged. Only for whoever made them all.
+    #[serde(default)]
+    pub series: usize,
     /// Refuse what launches no kernel of Triton's, also where the original launches none.
     #[serde(default)]
     pub kernel: bool,
@@ -51,6 +54,7 @@ impl Default for Effort {
             contender: 0.9,
             twins: false,
             brief: false,
+            series: 1,
             kernel: false,
         }
     }

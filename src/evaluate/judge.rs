@@ -11,16 +11,17 @@ use super::effort::Effort;
 use super::measure::is_contender;
 use super::notes::notes;
 use super::original::{add_chosen, with_chosen};
-use super::process::{Comparer, Runner};
+use super::process::Comparer;
 use super::rivals::is_offer;
 use super::sanitizer::{self, Checks};
 use super::scout::scouted;
+use super::series::Place;
 use super::stop::{Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::Workload;
 use crate::protocol::runner::{
-    Call, ComparerRequest, Difference, Exported, Fence, Raised, Ran, RunnerReply, RunnerRequest, Tuned,
+    Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest, Tuned,
 };
 use crate::workload::place_of_comment;
 
@@ -63,9 +64,7 @@ pub(super) struct Spent {
 pub(super) struct Case<'a> {
     pub(super) bench: &'a Bench,
     pub(super) baseline: Arc<Baseline>,
-    pub(super) runner: Runner,
-    /// Around its process.
-    pub(super) fence: Fence,
+    pub(super) place: Place,
     pub(super) effort: Effort,
     /// How long a call may take that is no slower than others.
     pub(super) patience: Duration,
@@ -178,21 +177,30 @@ impl Bench {
         }
     }
 
-    fn judge_with(&self, task: &Task, workload: &Workload, (compiles_ahead, moves_weights): (bool, bool)) -> Verdict {
+    fn judge_with(&self, task: &Task, workload: &Workload, how: (bool, bool)) -> Verdict {
+        let (verdict, judged) = self.judge_in(task, workload, how);
+        if !self.doubts(judged, &verdict.outcome) {
+            return verdict;
+        }
+        let effort = Effort { series: 1, ..task.effort };
+        self.judge_in(&Task { effort, ..task.clone() }, workload, how).0
+    }
+
+    /// The verdict, and how many candidates its process had judged before.
+    fn judge_in(
+        &self,
+        task: &Task,
+        workload: &Workload,
+        (compiles_ahead, moves_weights): (bool, bool),
+    ) -> (Verdict, usize) {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
-            let mut fence = self.fence("candidate", false, readable)?;
-            fence.streams = uses_streams(task);
-            fence.device_memory = self.device_memory(baseline.device_memory());
-            // Of many candidates at once, on a small device, too.
-            fence.results = baseline.results().min(fence.device_memory / 64);
-            let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
-            let runner = baseline.original.first(self, start)?;
-            Ok((baseline, runner, fence))
+            let place = self.place(task, &baseline, uses_streams(task), readable)?;
+            Ok((baseline, place))
         });
-        let (baseline, runner, fence) = match started {
+        let (baseline, place) = match started {
             Ok(started) => started,
-            Err(Undecided(why)) => return Verdict::undecided(why),
+            Err(Undecided(why)) => return (Verdict::undecided(why), 0),
         };
         let (code, chosen, usual, checks, notes, stages, spent, measured) = Default::default();
         let (dice, effort) = (self.secret(), task.effort);
@@ -206,8 +214,7 @@ impl Bench {
             is_host_bound,
             bench: self,
             baseline,
-            runner,
-            fence,
+            place,
             effort,
             tunes,
             code,
@@ -227,15 +234,14 @@ impl Bench {
                 Outcome::Refused { reason, evidence, line }
             }
         };
-        let Case { checks, notes, mut stages, spent, measured, runner, fence, .. } = case;
+        let Case { baseline, place, checks, notes, mut stages, spent, measured, .. } = case;
         let Spent { waiting, running, comparing } = spent.into_inner();
         for (stage, spent) in [("of it waiting", waiting), ("of it running", running), ("of it comparing", comparing)] {
             stages.push((stage.to_owned(), spent));
         }
-        drop(runner);
-        // What is still being written there goes with the whole folder in the end.
-        let _ = std::fs::remove_dir_all(fence.scratch);
-        Verdict { outcome, checks, measured, notes, stages, judged_on: None }
+        let judged = place.judged;
+        self.leave_place(&task.effort, baseline, place, &outcome);
+        (Verdict { outcome, checks, measured, notes, stages, judged_on: None }, judged)
     }
 }
 
@@ -373,7 +379,9 @@ impl Case<'_> {
         let tampered = original.tampered(bench)?;
         bench.wait_for_quiet();
         let whose = (true, original.weights);
-        match self.runner.load(&task.candidate, &task.folder, &workload, whose, bench.limits.load)? {
+        let file =
+            self.file(task).map_err(|error| Stop::Undecided(format!("the candidate cannot be copied: {error}")))?;
+        match self.place.runner.load(&file, &task.folder, &workload, whose, bench.limits.load)? {
             Ok(found) if found.has_own_weights && original.weights.are_moved => {
                 Err(Stop::Undecided(OWN_WEIGHTS.to_owned()))
             }
@@ -391,12 +399,12 @@ impl Case<'_> {
     /// One call, whose results are kept under a number.
     pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
         let (limit, since) = (self.limit(), Instant::now());
-        let reply = self.runner.ask(&RunnerRequest::Run(with_chosen(call, &self.chosen)), limit);
+        let reply = self.place.runner.ask(&RunnerRequest::Run(with_chosen(call, &self.chosen)), limit);
         self.spent.borrow_mut().running += since.elapsed().as_secs_f64();
         match reply? {
             RunnerReply::Ran(ran) => {
                 add_chosen(&mut self.chosen, &ran.tuned);
-                let slot = self.keep(self.runner.number, &ran.results)?;
+                let slot = self.keep(self.place.runner.number, &ran.results)?;
                 Ok((*ran, slot))
             }
             other => Err(strange(other)),

@@ -98,7 +98,7 @@ impl Case<'_> {
             };
             if !is_small {
                 // Others need the memory. Who cannot give it back cannot be asked for anything else either.
-                let _ = self.runner.ask(&RunnerRequest::Release, self.bench.limits.call);
+                let _ = self.place.runner.ask(&RunnerRequest::Release, self.bench.limits.call);
             }
             measured
         };
@@ -183,7 +183,7 @@ impl Case<'_> {
         let limit = self.limit();
         let is_original = runner.is_some();
         let since = Instant::now();
-        let reply = runner.unwrap_or(&mut self.runner).ask(&RunnerRequest::Measure(timing.clone()), limit);
+        let reply = runner.unwrap_or(&mut self.place.runner).ask(&RunnerRequest::Measure(timing.clone()), limit);
         let passed = if is_simulated() { f64::INFINITY } else { since.elapsed().as_secs_f64() * 1000.0 };
         match reply {
             Ok(RunnerReply::Measured { milliseconds, walls, outran, results, tampered }) => {
@@ -298,7 +298,7 @@ impl Case<'_> {
         let timing = Timing { export, ..self.block(size) };
         let mut asked = |case: &mut Self, is_original: bool| -> Result<_, Stop> {
             let timed = case.ask(is_original.then_some(&mut *original), &timing)?;
-            let owner = if is_original { original.number } else { case.runner.number };
+            let owner = if is_original { original.number } else { case.place.runner.number };
             let slots = case.keep_all(owner, &timed.results)?;
             Ok((timed, slots))
         };

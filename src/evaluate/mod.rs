@@ -34,6 +34,7 @@ mod remote;
 mod rivals;
 mod sanitizer;
 mod scout;
+mod series;
 mod spilled;
 mod standing;
 pub mod statistics;

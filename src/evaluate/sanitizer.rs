@@ -187,7 +187,7 @@ impl<'a> Case<'a> {
     pub(super) fn checks(&self, task: &Task, limit: Duration) -> Option<Checks<'a>> {
         let checker = sanitizer(Some(&self.bench.python))?;
         let job = Alone {
-            fence: self.fence.clone(),
+            fence: self.place.fence.clone(),
             file: task.candidate.clone(),
             folder: task.folder.clone(),
             workload: self.workload(task),

@@ -117,6 +117,7 @@ impl Run<'_> {
             contender: 0.0,
             twins: false,
             brief: false,
+            series: 1,
             kernel: self.target.is_new(),
         };
         let mut verdict = self.judge(original, &candidate.text, effort)?;

@@ -52,6 +52,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         contender: 0.0,
         twins: false,
         brief: false,
+        series: 1,
         kernel: false,
     };
     let task = Task {

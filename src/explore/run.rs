@@ -350,7 +350,9 @@ impl Run<'_> {
                     let (thorough, sanitizer, beyond, twins) = (false, None, false, true);
                     // Of what is written for a function without kernels it matters at once whether the kernels do the work.
                     let (kernel, brief) = (self.target.is_new(), !self.target.is_new());
-                    let effort = Effort { thorough, sanitizer, beyond, rough, full, contender, twins, brief, kernel };
+                    let series = self.series();
+                    let effort =
+                        Effort { thorough, sanitizer, beyond, rough, full, contender, twins, brief, series, kernel };
                     let task = self.task(original, &text, effort, SEARCHED)?;
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
                     scope.spawn(move || sender.send(Box::new(News::Judged(id, judged_or_not(|| bench.judge(&task))))));
@@ -396,6 +398,11 @@ impl Run<'_> {
             Err(why) => tracing::info!(why, "nothing was counted of the original"),
         });
         Ok(counted)
+    }
+
+    /// How many candidates may share a process: what models write has one of its own, and what may be made of it.
+    fn series(&self) -> usize {
+        if self.asking.is_some() { 1 } else { self.request.settings.optimize.search.series }
     }
 
     /// What is judged next.

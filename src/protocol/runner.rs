@@ -139,7 +139,7 @@ impl std::fmt::Display for End {
 /// What a runner is asked.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum RunnerRequest {
-    /// Load the file. Answered by [`RunnerReply::Loaded`].
+    /// Load the file, in place of the one before if there was one. Answered by [`RunnerReply::Loaded`].
     Load {
         /// The file.
         file: PathBuf,

@@ -52,6 +52,10 @@ pub struct SearchSettings {
     /// The greatest speedup that counts.
     #[schemars(range(min = 1))]
     pub most_speedup: f64,
+    /// So many candidates of the built-in skills are judged by one process, one after the other; 1 gives each a process of its own, as a candidate of a model
+    /// always has. What is offered is judged once more in a process of its own.
+    #[schemars(range(min = 1))]
+    pub series: usize,
 }
 
 impl Default for SearchSettings {
@@ -73,6 +77,7 @@ impl Default for SearchSettings {
             reward_most: 1.6,
             least_speedup: 0.1,
             most_speedup: 10.0,
+            series: 1,
         }
     }
 }

@@ -5,10 +5,10 @@ use std::process::Command;
 
 use pyo3::prelude::*;
 
-use super::runner::{Runner, warm};
+use super::runner::Runner;
 use super::sandbox::{Readable, enter};
+use super::serve::{Left, warm};
 use super::{failed, raw};
-use crate::protocol::is_simulated;
 use crate::protocol::runner::{Alone, Watched, Weights};
 
 /// Becomes the checker. Returns only why it cannot.
@@ -38,7 +38,7 @@ pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> 
     }
     let workload = &job.workload;
     let whose = (job.is_candidate, Weights::default());
-    let runner = Runner::load(py, (&job.file, &job.folder), workload, whose, &job.fence, is_simulated())?;
+    let runner = Runner::load(py, (&job.file, &job.folder), workload, whose, &job.fence, Left::default())?;
     let arguments = runner.replay.arguments(&job.inputs)?;
     runner.seed(&job.inputs)?;
     let out = runner.invoke(&arguments)?;

@@ -17,7 +17,7 @@ use pyo3::types::PyDict;
 use serde::{Deserialize, Serialize};
 
 use super::sandbox::{self, Readable};
-use super::{checked, comparer, describe, runner};
+use super::{checked, comparer, describe, serve};
 use crate::fence::proc;
 use crate::protocol::passing::{receive, send_with};
 use crate::protocol::runner::{End, Fence, Role};
@@ -133,7 +133,7 @@ fn become_child(
         // What it was prepared by is not the child's to keep.
         drop(setup);
         match role {
-            Role::Runner(fence) => runner::run(py, UnixStream::from(socket), fence),
+            Role::Runner(fence) => serve::run(py, UnixStream::from(socket), fence),
             Role::Comparer => comparer::run(py, UnixStream::from(socket)),
             Role::Watched(watched) => return Err(checked::become_checker(watched)),
         }
@@ -155,7 +155,7 @@ fn become_child(
 fn prepare(py: Python<'_>, role: &Role, readable: &Readable, setup: &UnixStream) -> PyResult<()> {
     let fenced = match role {
         // The driver starts with sockets, which are closed to whatever comes later.
-        Role::Runner(fence) => runner::warm(py, fence).and_then(|()| sandbox::enter(py, fence, readable)),
+        Role::Runner(fence) => serve::warm(py, fence).and_then(|()| sandbox::enter(py, fence, readable)),
         Role::Comparer | Role::Watched(_) => Ok(None),
     };
     match fenced {

@@ -30,6 +30,7 @@ mod recorder;
 mod replay;
 mod runner;
 mod sandbox;
+mod serve;
 mod sketch;
 mod timed;
 mod timing;

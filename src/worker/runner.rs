@@ -1,7 +1,6 @@
-//! A runner: loads one file and calls its entry as the judge says. What it answers is not believed.
+//! A runner: calls the entry of a file as the judge says. What it answers is not believed.
 
 use std::cell::Cell;
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use pyo3::prelude::*;
@@ -14,116 +13,18 @@ use super::launch::callable;
 use super::models::{Entry, load_as};
 use super::ready::{Held, give_back, is_scarce};
 use super::replay::{Arguments, Replay};
+use super::serve::Left;
 use super::timing::{Timer, synchronize};
 use super::tuning::{Tuners, Way, is_open, tuned};
-use super::{chance, describe, draft, failed, kernels, lacks_memory, mixed, nodes, poison, raw, shim, watch};
-use crate::protocol::runner::{
-    Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, RunnerRequest, Sealed, Tail, Tuned, Weights,
-};
-use crate::protocol::{Played, Source, Workload, is_simulated, read_frame, write_frame};
-
-/// Of the driver: how many connections to the device a process has, through which its streams launch side by side.
-const CONNECTIONS_ENV: &str = "CUDA_DEVICE_MAX_CONNECTIONS";
-
-/// Serves the judge until it closes the stream.
-pub(super) fn run(py: Python<'_>, stream: UnixStream, fence: &Fence) {
-    // The judge has gone, or our own machinery fails: either way the process ends, and the judge hears of that.
-    let _ = serve(py, stream, fence);
-}
-
-fn serve(py: Python<'_>, mut stream: UnixStream, fence: &Fence) -> PyResult<()> {
-    let say = |stream: &mut UnixStream, reply, held| write_frame(stream, &Sealed { token: fence.token, reply, held });
-    let simulated = is_simulated();
-    let Some(RunnerRequest::Load { file, folder, workload, is_candidate, weights }) = read_frame(&mut stream)? else {
-        return Ok(());
-    };
-    for ours in [shim, chance, super::replay::helpers, super::values::contents] {
-        ours(py)?;
-    }
-    if !raw::is_raw(py) {
-        poison(py)?;
-    }
-    if workload.source == Source::KernelBench {
-        super::weights(py)?;
-        // It says what candidates are called with.
-        let _ = super::models::load(py, &workload.file);
-        if !workload.gradients {
-            // Forward alone: what a kernel computes has no history, and need not have the one of torch's operators.
-            py.import("torch")?.call_method1("set_grad_enabled", (false,))?;
-        }
-    }
-    watch::install(py)?;
-    let guard = Guard::new(py)?;
-    let mut runner = match Runner::load(py, (&file, &folder), &workload, (is_candidate, weights), fence, simulated) {
-        Ok(runner) => runner,
-        Err(error) => return Ok(say(&mut stream, RunnerReply::Raised(raised(py, &error, &file)), 0)?),
-    };
-    let has_own_weights = workload.source == Source::KernelBench && runner.weights.is_none();
-    say(&mut stream, RunnerReply::Loaded { tampered: guard.changed(), has_own_weights }, 0)?;
-    while let Some(request) = read_frame(&mut stream)? {
-        let mut large = false;
-        let reply = match request {
-            RunnerRequest::Load { .. } => Err(failed("a runner loads one file")),
-            RunnerRequest::Compile { inputs, chosen, drafts } => Ok(runner.compile(&inputs, &chosen, drafts)),
-            RunnerRequest::Run(call) => {
-                let ran = runner.call(&call, &guard).map(|ran| RunnerReply::Ran(Box::new(ran)));
-                large |= call.tail.is_some();
-                ran
-            }
-            RunnerRequest::Measure(timing) => runner.measure(&timing, &guard),
-            RunnerRequest::Probe(wanted) => runner.probe(&wanted).map(RunnerReply::Probed),
-            RunnerRequest::Copy => runner.copy_rate().map(RunnerReply::Copied),
-            RunnerRequest::Release => runner.release().map(|()| RunnerReply::Released),
-        };
-        let is_early = runner.making.take();
-        let reply = reply.unwrap_or_else(|error| RunnerReply::Raised(Raised { is_early, ..raised(py, &error, &file) }));
-        // Others need the memory; an error keeps what it went through. After some errors there is nothing to be given back.
-        let released = if large { runner.release() } else { Ok(()) };
-        let held = runner.held();
-        say(&mut stream, reply, held.taken)?;
-        released?;
-        // After an error of the device this fails as everything does.
-        let _ = runner.trim(held);
-    }
-    Ok(())
-}
-
-/// Starts the device, before the process is fenced in, and tells torch how much of its memory it may take.
-pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
-    if is_simulated() {
-        return Ok(());
-    }
-    if draft::play(py)? {
-        return Ok(());
-    }
-    nodes::close_others();
-    if !fence.streams {
-        py.import("os")?.getattr("environ")?.call_method1("setdefault", (CONNECTIONS_ENV, "1"))?;
-    }
-    if raw::is_raw(py) {
-        return raw::start(py, true);
-    }
-    let (torch, cuda) = (py.import("torch")?, py.import("torch.cuda")?);
-    torch.call_method1("zeros", (1,))?.call_method0("cuda")?;
-    cuda.call_method0("synchronize")?;
-    // Many processes share the cores.
-    torch.call_method1("set_num_threads", (1,))?;
-    // Triton's own helper is compiled once for all, not in each process anew.
-    let _ =
-        py.import("triton.runtime").and_then(|runtime| runtime.getattr("driver")?.getattr("active")?.getattr("utils"));
-    if fence.device_memory > 0 {
-        let total: u64 = cuda.call_method1("mem_get_info", (0,))?.get_item(1)?.extract()?;
-        let share = (fence.device_memory as f64 / total as f64).min(1.0);
-        cuda.call_method1("set_per_process_memory_fraction", (share,))?;
-    }
-    Ok(())
-}
+use super::{chance, describe, draft, failed, kernels, lacks_memory, mixed, poison, raw, shim, watch};
+use crate::protocol::runner::{Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, Tail, Tuned, Weights};
+use crate::protocol::{Played, Workload, is_simulated};
 
 pub(super) struct Runner<'py, 'a> {
     pub(super) py: Python<'py>,
     pub(super) replay: Replay<'py, 'a>,
     entry: Bound<'py, PyAny>,
-    weights: Option<Bound<'py, PyAny>>,
+    pub(super) weights: Option<Bound<'py, PyAny>>,
     /// Whether they are moved, and the seed by which they were last.
     moved: Option<Cell<Option<u64>>>,
     pub(super) exporter: Exporter<'py>,
@@ -135,7 +36,7 @@ pub(super) struct Runner<'py, 'a> {
     last: Option<Results<'py>>,
     pub(super) kept: Vec<Vec<Arguments<'py>>>,
     /// Whether arguments are being made at present.
-    making: Cell<bool>,
+    pub(super) making: Cell<bool>,
     /// Milliseconds that launching one call takes at the least, once it is known.
     pub(super) launching: Cell<Option<f64>>,
 }
@@ -147,22 +48,28 @@ impl<'py, 'a> Runner<'py, 'a> {
         workload: &'a Workload,
         (is_candidate, weights): (bool, Weights),
         fence: &Fence,
-        simulated: bool,
+        left: Left,
     ) -> PyResult<Self> {
+        let simulated = is_simulated();
         // Tensors without contents on a device that is not there trip over it where they are indexed.
         let device = if simulated || Played::here().is_some() { "cpu" } else { "cuda" };
         let threads = py.import("_thread")?.getattr("_count")?;
         let threads_before = threads.call0()?.extract()?;
-        let outlet =
-            if simulated { Outlet::File(fence.scratch.clone()) } else { Outlet::Device { address: 0, size: 0 } };
+        let new =
+            || if simulated { Outlet::File(fence.scratch.clone()) } else { Outlet::Device { address: 0, size: 0 } };
+        let outlet = left.outlet.unwrap_or_else(new);
         let exporter = Exporter::new(py, outlet, fence.results)?;
-        py.import("sys")?.getattr("path")?.call_method1("insert", (0, folder.to_string_lossy().as_ref()))?;
+        let (places, folder) = (py.import("sys")?.getattr("path")?, folder.to_string_lossy());
+        // The file before may have been loaded from there.
+        if !places.get_item(0).and_then(|first| first.eq(folder.as_ref()))? {
+            places.call_method1("insert", (0, folder.as_ref()))?;
+        }
         let module = module(py, file)?;
         let replay = Replay::new(py, &module, workload, device)?;
         let Entry { call: entry, weights: set } = callable(py, &module, workload, device, is_candidate, weights.seed)?;
         let moved = weights.are_moved.then(Cell::default);
         let weights = set;
-        let (timer, last, kept, making, launching) = (None, None, Vec::new(), Cell::default(), Cell::default());
+        let (timer, last, kept, making, launching) = (left.timer, None, Vec::new(), Cell::default(), Cell::default());
         Ok(Self {
             py,
             replay,
@@ -181,7 +88,14 @@ impl<'py, 'a> Runner<'py, 'a> {
         })
     }
 
-    fn compile(&self, inputs: &Inputs, chosen: &[Tuned], drafts: bool) -> RunnerReply {
+    /// Makes room for another file; what can be used again is left.
+    pub(super) fn leave(self, file: &Path) -> Left {
+        let modules = self.py.import("sys").and_then(|sys| sys.getattr("modules"));
+        let _ = modules.and_then(|modules| modules.del_item(module_name(file)));
+        Left { outlet: Some(self.exporter.outlet), timer: self.timer }
+    }
+
+    pub(super) fn compile(&self, inputs: &Inputs, chosen: &[Tuned], drafts: bool) -> RunnerReply {
         draft::want(drafts);
         draft::take_code();
         let ahead = || -> PyResult<()> {
@@ -236,7 +150,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         Ok(last.arguments)
     }
 
-    fn call(&mut self, call: &Call, guard: &Guard<'py>) -> PyResult<Ran> {
+    pub(super) fn call(&mut self, call: &Call, guard: &Guard<'py>) -> PyResult<Ran> {
         if let Some(tail) = &call.tail {
             self.make_room(tail.room)?;
         }
@@ -348,7 +262,7 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     /// Gives back all memory of the device that is not in use.
-    fn release(&mut self) -> PyResult<()> {
+    pub(super) fn release(&mut self) -> PyResult<()> {
         (self.last, self.kept) = (None, Vec::new());
         self.py.import("gc")?.call_method0("collect")?;
         match &self.replay.torch {
@@ -358,14 +272,14 @@ impl<'py, 'a> Runner<'py, 'a> {
     }
 
     /// What torch holds of the device, where there are both.
-    fn held(&self) -> Held {
+    pub(super) fn held(&self) -> Held {
         let torch = self.replay.torch.as_ref().filter(|_| !self.simulated);
         torch.and_then(|torch| Held::by(torch).ok()).unwrap_or_default()
     }
 
     /// Gives back what torch holds ready, where it is much and little is left for others: nobody asks a process for it that is busy all
     /// the time.
-    fn trim(&self, held: Held) -> PyResult<()> {
+    pub(super) fn trim(&self, held: Held) -> PyResult<()> {
         let Some(torch) = self.replay.torch.as_ref().filter(|_| held.taken > 0) else { return Ok(()) };
         if held.is_much(torch)? && is_scarce(torch)? { give_back(torch) } else { Ok(()) }
     }
@@ -411,9 +325,12 @@ pub(super) fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyRe
 
 /// Loads a file under a name of its own.
 fn module<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyAny>> {
+    load_as(py, &module_name(path), path)
+}
+
+fn module_name(path: &Path) -> String {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("file");
-    let name = format!("warpsmith_{}", stem.replace(|letter: char| !letter.is_alphanumeric(), "_"));
-    load_as(py, &name, path)
+    format!("warpsmith_{}", stem.replace(|letter: char| !letter.is_alphanumeric(), "_"))
 }
 
 fn operators(seen: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u64)>> {
@@ -428,7 +345,7 @@ fn children() -> usize {
 }
 
 /// An exception with the innermost line of the loaded file.
-fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> Raised {
+pub(super) fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> Raised {
     let line = || -> PyResult<Option<usize>> {
         let frames = py.import("traceback")?.call_method1("extract_tb", (error.traceback(py),))?;
         let mut line = None;

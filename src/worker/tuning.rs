@@ -35,11 +35,16 @@ struct Met {
     is_open: bool,
 }
 
-/// The process judges one candidate on one thread.
+/// Of the file that is loaded: there is one at a time, on one thread.
 static MET: Mutex<Met> = Mutex::new(Met { tuners: Vec::new(), is_open: false });
 
 fn met() -> MutexGuard<'static, Met> {
     MET.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Forgets all that were met.
+pub(super) fn forget() {
+    *met() = Met { tuners: Vec::new(), is_open: false };
 }
 
 /// A hook under every autotuner, until it is taken away by [`Self::remove`].

@@ -8,6 +8,7 @@ mod models;
 mod predicted;
 mod replayed;
 mod runs;
+mod series;
 mod shapes;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,119 @@
+//! Processes that judge several candidates, one after the other.
+//!
+//! The driver makes one context after the other for the whole machine, so a process for each candidate bounds how many are judged
+//! (`docs/results/pool.md`). In a search, candidates that our own skills make of the user's file may share one: they are the user's code,
+//! and what is offered is judged once more in a process of its own. What a shared process refuses is judged in another one, too.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::baseline::{Baseline, Undecided};
+use super::bench::{Bench, lock};
+use super::effort::Effort;
+use super::judge::{Case, Task};
+use super::process::Runner;
+use super::verdict::{Outcome, Reason};
+use crate::protocol::runner::Fence;
+use crate::protocol::{Source, Workload};
+
+/// A process that has judged candidates of an original and waits for another one.
+pub(super) struct Spare {
+    baseline: Arc<Baseline>,
+    runner: Runner,
+    fence: Fence,
+    /// How many it has judged.
+    judged: usize,
+}
+
+/// The process of a candidate.
+pub(super) struct Place {
+    pub(super) runner: Runner,
+    pub(super) fence: Fence,
+    /// How many candidates it has judged before.
+    pub(super) judged: usize,
+}
+
+impl Effort {
+    /// Whether a process that judges so may judge another candidate after `judged` others.
+    fn goes_on(&self, judged: usize, workload: &Workload) -> bool {
+        judged < self.series && !self.thorough && workload.source != Source::KernelBench
+    }
+}
+
+impl Bench {
+    /// A process for a candidate: one that has judged others of the same original, where that is allowed, or a new one.
+    pub(super) fn place(
+        &self,
+        task: &Task,
+        baseline: &Arc<Baseline>,
+        streams: bool,
+        readable: Vec<PathBuf>,
+    ) -> Result<Place, Undecided> {
+        // Without torch the worker counts memory for a process, not for a file.
+        if task.effort.goes_on(1, &baseline.original.workload) && !self.environment().torch.is_empty() {
+            let mut spares = lock(&self.spares);
+            let fits = |spare: &Spare| Arc::ptr_eq(&spare.baseline, baseline) && (spare.fence.streams || !streams);
+            if let Some(at) = spares.iter().position(fits) {
+                let Spare { runner, fence, judged, .. } = spares.swap_remove(at);
+                return Ok(Place { runner, fence, judged });
+            }
+        }
+        let mut fence = self.fence("candidate", false, readable)?;
+        fence.streams = streams;
+        fence.device_memory = self.device_memory(baseline.device_memory());
+        // Of many candidates at once, on a small device, too.
+        fence.results = baseline.results().min(fence.device_memory / 64);
+        let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
+        let runner = baseline.original.first(self, start)?;
+        Ok(Place { runner, fence, judged: 0 })
+    }
+
+    /// Keeps the process of a candidate for another one, where that is allowed, or ends it.
+    pub(super) fn leave_place(&self, effort: &Effort, baseline: Arc<Baseline>, place: Place, outcome: &Outcome) {
+        let Place { runner, fence, judged } = place;
+        let judged = judged + 1;
+        let may_go_on = matches!(outcome, Outcome::Accepted) && !self.is_abandoned();
+        if may_go_on && effort.goes_on(judged, &baseline.original.workload) {
+            lock(&self.spares).push(Spare { baseline, runner, fence, judged });
+            return;
+        }
+        drop(runner);
+        // What is still being written there goes with the whole folder in the end.
+        let _ = std::fs::remove_dir_all(fence.scratch);
+    }
+
+    /// Ends the processes that wait for another candidate: they hold memory of the device.
+    pub(super) fn end_spares(&self) {
+        let ended = std::mem::take(&mut *lock(&self.spares));
+        for Spare { runner, fence, .. } in ended {
+            drop(runner);
+            let _ = std::fs::remove_dir_all(fence.scratch);
+        }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.ties.unwanted.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    /// Whether what a process that had judged others says of a candidate is to be asked of a new one.
+    pub(super) fn doubts(&self, judged: usize, outcome: &Outcome) -> bool {
+        let is_sure = match outcome {
+            Outcome::Refused { reason, .. } => *reason == Reason::Compile,
+            Outcome::Undecided { .. } => false,
+            _ => true,
+        };
+        judged > 0 && !is_sure && !self.is_abandoned()
+    }
+}
+
+impl Case<'_> {
+    /// The file that the process loads: the candidate's, or a copy of it, where it may read no other one than its first.
+    pub(super) fn file(&self, task: &Task) -> std::io::Result<PathBuf> {
+        if self.place.judged == 0 {
+            return Ok(task.candidate.clone());
+        }
+        let copy = self.place.fence.scratch.join(format!("candidate_{}.py", self.place.judged));
+        std::fs::copy(&task.candidate, &copy)?;
+        Ok(copy)
+    }
+}

@@ -1,0 +1,43 @@
+//! Several candidates that one process judges, one after the other.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{BUDGET, Project, SCALE, text};
+
+const CANDIDATES: usize = 8;
+
+/// What a search says that may judge so many candidates by a process, and how many processes judged candidates in it.
+fn searched(series: usize, kernel: &str) -> (Value, usize) {
+    let settings = format!(
+        "[optimize]\nrewrites = false\nparallel = 1\ncandidates = {CANDIDATES}\npatience = 0\n[optimize.search]\nseries = {series}\n"
+    );
+    let project = Project::new(&[("scale.py", kernel), ("warpsmith.toml", &settings)]);
+    let mut command = project.command(&["optimize", "scale.py", "--budget", BUDGET, "--json"]);
+    let ran = command.env("WARPSMITH_LOG", "warpsmith::evaluate::process=debug").output().unwrap();
+    let outcome = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
+    let log = text(&ran.stderr);
+    let named = log.split("candidate-").skip(1).filter_map(|rest| rest.split(['"', '\u{1b}', ' ']).next());
+    (outcome, named.collect::<BTreeSet<_>>().len())
+}
+
+#[test]
+fn a_process_judges_as_many_candidates_as_are_allowed() {
+    let (alone, processes) = searched(1, SCALE);
+    assert!(alone["offer"].is_object(), "{alone}");
+    assert!(processes > CANDIDATES, "each has its own, and what is offered another one: {processes}");
+    let (shared, processes) = searched(4, SCALE);
+    assert_eq!(shared["evaluated"], alone["evaluated"]);
+    assert_eq!(shared["offer"]["change"], alone["offer"]["change"], "{shared}");
+    assert!(processes <= CANDIDATES / 4 + 2, "{processes}");
+}
+
+#[test]
+fn what_a_shared_process_refuses_is_judged_in_another_one() {
+    let once = "import sys\nif 'scale_was_loaded' in sys.modules:\n    raise RuntimeError('loaded twice')\nsys.modules['scale_was_loaded'] = sys\n";
+    let (outcome, processes) = searched(4, &format!("{once}{SCALE}"));
+    let right = format!("{CANDIDATES} candidates");
+    assert!(outcome["offer"].is_object() && outcome["summary"].as_str().unwrap().contains(&right), "{outcome}");
+    assert!(processes > CANDIDATES / 2, "{processes}");
+}
