@@ -209,9 +209,14 @@ pub(super) fn one(device: Option<usize>) -> (On, Option<Device>) {
     (on, own)
 }
 
-/// The number of a device's file, where it is told.
+/// The number of a device's file, where it is told. A part of a device (MIG) has files of other names, and is not named by the UUID of the whole.
 fn node(uuid: &str) -> Option<u32> {
-    if is_simulated() { None } else { nvml()?.device_by_uuid(uuid).ok()?.minor_number().ok() }
+    if is_simulated() {
+        return None;
+    }
+    let device = nvml()?.device_by_uuid(uuid).ok()?;
+    let is_parted = device.mig_mode().is_ok_and(|mode| mode.current != 0);
+    if is_parted { None } else { device.minor_number().ok() }
 }
 
 fn cuda_version() -> Option<String> {
