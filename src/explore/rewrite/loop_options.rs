@@ -91,7 +91,7 @@ fn loops<'a>(subject: &Subject<'a>) -> Vec<Loop<'a>> {
 }
 
 /// Whether a loop is known not to stop below its start. Triton counts the rounds of one that it unrolls by an unsigned division
-/// (`arith.divui`, 3.6.0): where its stop lies below its start, they are half a billion and not none.
+/// (`arith.divui`, 3.3 to 3.9): where its stop lies below its start, they are half a billion and not none.
 fn rises(subject: &Subject<'_>, call: &Call) -> bool {
     let given: Vec<&Expr> = call.args.iter().filter(|arg| arg.keyword.is_none()).map(|arg| &arg.value).collect();
     let [start, stop, ..] = given.as_slice() else { return true };

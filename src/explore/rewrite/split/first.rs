@@ -52,7 +52,7 @@ impl Split<'_> {
         let mut lines = vec![
             format!("{rounds} = {cdiv}({end}, {width})"),
             format!("{first} = {} * {rounds}", names.split),
-            // Not below the first: Triton 3.6 runs unrolled loops whose stop lies below their start.
+            // Not below the first: Triton runs unrolled loops whose stop lies below their start.
             format!("{last} = {maximum}({minimum}({to}, {end}), {from})"),
         ];
         for one in moves {
