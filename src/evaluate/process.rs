@@ -83,18 +83,18 @@ impl Runner {
         let since = Instant::now();
         let answer = self.ask_unlogged(request, limit);
         let (seconds, is_answered) = (since.elapsed().as_secs_f64(), answer.is_ok());
-        let (held, reply) = answer.map_or_else(|gone| (0, Err(gone)), |(held, reply)| (held, Ok(reply)));
+        let held = answer.as_ref().map_or(0, |sealed| sealed.held);
         tracing::debug!(process = self.name, request = name(request), seconds, is_answered, held, "a runner was asked");
-        reply
+        answer.map(|sealed| sealed.reply)
     }
 
-    fn ask_unlogged(&mut self, request: &RunnerRequest, limit: Duration) -> Result<(u64, RunnerReply), Gone> {
+    fn ask_unlogged(&mut self, request: &RunnerRequest, limit: Duration) -> Result<Sealed, Gone> {
         // That it cannot be written to is told by its end.
         if write_frame(&mut self.child.stream, request).is_err() {
             return Err(self.end());
         }
         match read_within::<Sealed>(&mut self.child.stream, Instant::now() + limit, &self.ties.unwanted) {
-            Ok(Sealed { token, reply, held }) if token == self.token => Ok((held, reply)),
+            Ok(sealed) if sealed.token == self.token => Ok(sealed),
             Ok(_) => Err(self.stop(Gone::Garbage)),
             Err(error) => Err(match error.kind() {
                 io::ErrorKind::InvalidData => self.stop(Gone::Garbage),

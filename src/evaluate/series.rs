@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, lock};
@@ -16,15 +17,6 @@ use super::verdict::{Outcome, Reason};
 use crate::protocol::runner::Fence;
 use crate::protocol::{Source, Workload};
 
-/// A process that has judged candidates of an original and waits for another one.
-pub(super) struct Spare {
-    baseline: Arc<Baseline>,
-    runner: Runner,
-    fence: Fence,
-    /// How many it has judged.
-    judged: usize,
-}
-
 /// The process of a candidate.
 pub(super) struct Place {
     pub(super) runner: Runner,
@@ -32,6 +24,17 @@ pub(super) struct Place {
     /// How many candidates it has judged before.
     pub(super) judged: usize,
 }
+
+impl Place {
+    fn end(self) {
+        drop(self.runner);
+        // What is still being written there goes with the whole folder in the end.
+        let _ = std::fs::remove_dir_all(self.fence.scratch);
+    }
+}
+
+/// A process that has judged candidates of an original and waits for another one.
+pub(super) type Spare = (Arc<Baseline>, Place);
 
 impl Effort {
     /// Whether a process that judges so may judge another candidate after `judged` others.
@@ -52,10 +55,9 @@ impl Bench {
         // Without torch the worker counts memory for a process, not for a file.
         if task.effort.goes_on(1, &baseline.original.workload) && !self.environment().torch.is_empty() {
             let mut spares = lock(&self.spares);
-            let fits = |spare: &Spare| Arc::ptr_eq(&spare.baseline, baseline) && (spare.fence.streams || !streams);
+            let fits = |(of, place): &Spare| Arc::ptr_eq(of, baseline) && (place.fence.streams || !streams);
             if let Some(at) = spares.iter().position(fits) {
-                let Spare { runner, fence, judged, .. } = spares.swap_remove(at);
-                return Ok(Place { runner, fence, judged });
+                return Ok(spares.swap_remove(at).1);
             }
         }
         let mut fence = self.fence("candidate", false, readable)?;
@@ -69,30 +71,24 @@ impl Bench {
     }
 
     /// Keeps the process of a candidate for another one, where that is allowed, or ends it.
-    pub(super) fn leave_place(&self, effort: &Effort, baseline: Arc<Baseline>, place: Place, outcome: &Outcome) {
-        let Place { runner, fence, judged } = place;
-        let judged = judged + 1;
+    pub(super) fn leave_place(&self, effort: &Effort, baseline: Arc<Baseline>, mut place: Place, outcome: &Outcome) {
+        place.judged += 1;
         let may_go_on = matches!(outcome, Outcome::Accepted) && !self.is_abandoned();
-        if may_go_on && effort.goes_on(judged, &baseline.original.workload) {
-            lock(&self.spares).push(Spare { baseline, runner, fence, judged });
-            return;
+        if may_go_on && effort.goes_on(place.judged, &baseline.original.workload) {
+            lock(&self.spares).push((baseline, place));
+        } else {
+            place.end();
         }
-        drop(runner);
-        // What is still being written there goes with the whole folder in the end.
-        let _ = std::fs::remove_dir_all(fence.scratch);
     }
 
     /// Ends the processes that wait for another candidate: they hold memory of the device.
     pub(super) fn end_spares(&self) {
         let ended = std::mem::take(&mut *lock(&self.spares));
-        for Spare { runner, fence, .. } in ended {
-            drop(runner);
-            let _ = std::fs::remove_dir_all(fence.scratch);
-        }
+        ended.into_iter().for_each(|(_, place)| place.end());
     }
 
     fn is_abandoned(&self) -> bool {
-        self.ties.unwanted.load(std::sync::atomic::Ordering::Relaxed)
+        self.ties.unwanted.load(Ordering::Relaxed)
     }
 
     /// Whether what a process that had judged others says of a candidate is to be asked of a new one.
