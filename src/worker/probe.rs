@@ -151,7 +151,7 @@ impl<'py> Runner<'py, '_> {
         }
         timer.synchronize()?;
         drop((from, to));
-        torch.getattr("cuda")?.call_method0("empty_cache")?;
+        super::ready::give_back(&torch)?;
         let times = spans.into_iter().map(super::timing::Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
         let least = times.into_iter().fold(f64::INFINITY, f64::min);
         Ok((least > 0.0 && least.is_finite()).then(|| 2.0 * COPIED as f64 / least * 1000.0))

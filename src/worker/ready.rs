@@ -33,14 +33,18 @@ impl Held {
     }
 }
 
-/// Whether the device has little left. Asking takes milliseconds beside other processes.
+/// Whether the device has little left.
 pub(super) fn is_scarce(torch: &Bound<'_, PyModule>) -> PyResult<bool> {
-    let free: u64 = torch.getattr("cuda")?.call_method1("mem_get_info", (0,))?.get_item(0)?.extract()?;
-    Ok(free < total(torch)? / SHARE_FREE)
+    Ok(free(torch)? < total(torch)? / SHARE_FREE)
+}
+
+/// Bytes of the device that nobody has. Asking takes milliseconds beside other processes.
+pub(super) fn free(torch: &Bound<'_, PyModule>) -> PyResult<u64> {
+    torch.getattr("cuda")?.call_method1("mem_get_info", (0,))?.get_item(0)?.extract()
 }
 
 /// Gives back what is ready.
-pub(super) fn give_back(torch: &Bound<'_, PyModule>) -> PyResult<()> {
+pub(super) fn give_back(torch: &Bound<'_, PyAny>) -> PyResult<()> {
     torch.getattr("cuda")?.call_method0("empty_cache").map(drop)
 }
 

@@ -11,7 +11,7 @@ use super::export::{Exporter, Outlet, Results};
 use super::guard::Guard;
 use super::launch::callable;
 use super::models::{Entry, load_as};
-use super::ready::{Held, give_back, is_scarce};
+use super::ready::{Held, free, give_back, is_scarce};
 use super::replay::{Arguments, Replay};
 use super::serve::Left;
 use super::timing::{Timer, synchronize};
@@ -266,7 +266,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         (self.last, self.kept) = (None, Vec::new());
         self.py.import("gc")?.call_method0("collect")?;
         match &self.replay.torch {
-            Some(torch) if !self.simulated => torch.getattr("cuda")?.call_method0("empty_cache").map(drop),
+            Some(torch) if !self.simulated => give_back(torch),
             _ => Ok(()),
         }
     }
@@ -291,7 +291,7 @@ impl<'py, 'a> Runner<'py, 'a> {
         }
         // What takes torch is not asked of those that have none.
         let Some(torch) = &self.replay.torch else { return Ok(()) };
-        let free: u64 = torch.getattr("cuda")?.call_method1("mem_get_info", (0,))?.get_item(0)?.extract()?;
+        let free = free(torch)?;
         if free >= room {
             Ok(())
         } else {

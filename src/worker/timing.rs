@@ -62,7 +62,7 @@ pub(super) fn allocate(py: Python<'_>, size: usize) -> PyResult<sys::CUdeviceptr
     if taken == sys::CUresult::CUDA_ERROR_OUT_OF_MEMORY
         && let Some(torch) = py.import("sys")?.getattr("modules")?.cast::<PyDict>()?.get_item("torch")?
     {
-        torch.getattr("cuda")?.call_method0("empty_cache")?;
+        super::ready::give_back(&torch)?;
         taken = take();
     }
     check(taken)?;
