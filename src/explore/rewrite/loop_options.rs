@@ -1,5 +1,6 @@
 //! What Triton is told about a loop: how many rounds are under way at once, whether it is unrolled.
 
+use super::reaching::{Given, Reaching};
 use super::{Change, Skill, Subject, Turn};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
@@ -95,23 +96,29 @@ fn loops<'a>(subject: &Subject<'a>) -> Vec<Loop<'a>> {
 fn rises(subject: &Subject<'_>, call: &Call) -> bool {
     let given: Vec<&Expr> = call.args.iter().filter(|arg| arg.keyword.is_none()).map(|arg| &arg.value).collect();
     let [start, stop, ..] = given.as_slice() else { return true };
-    let text = |expr: &Expr| subject.candidate.text.get(expr.span.start..expr.span.end);
-    let is_above = |expr: &Expr| {
-        let greatest = expr.as_call().filter(|call| {
+    start.as_int() == Some(0) || is_at_least(subject, stop, start).unwrap_or(false)
+}
+
+/// Whether `stop` is the greater of `start` and something else, by itself or by all that may have given it its value.
+fn is_at_least(subject: &Subject<'_>, stop: &Expr, start: &Expr) -> Option<bool> {
+    let reaching = Reaching::of(subject.kernel)?;
+    let value = |expr: &Expr| {
+        let mut from = Vec::new();
+        expr.walk(&mut |part| from.extend(part.as_name().map(|_| reaching.of_name(part).map(|read| &read.from))));
+        (subject.candidate.text.get(expr.span.start..expr.span.end), from)
+    };
+    let is_greatest = |expr: &Expr| {
+        let call = expr.as_call().filter(|call| {
             subject.candidate.module.language_member(subject.kernel, &call.func).as_deref() == Some("maximum")
         });
-        greatest.is_some_and(|call| call.args.iter().any(|arg| text(&arg.value) == text(start)))
+        call.is_some_and(|call| call.args.iter().any(|arg| value(&arg.value) == value(start)))
     };
-    let mut values = Vec::new();
-    if let Some(name) = stop.as_name() {
-        walk_statements(&subject.kernel.body, &mut |stmt| match &stmt.kind {
-            StmtKind::Assign { targets, value, .. } if targets.iter().any(|target| target.as_name() == Some(name)) => {
-                values.push(value.as_ref().is_some_and(is_above));
-            }
-            _ => {}
-        });
+    if stop.as_name().is_none() {
+        return Some(is_greatest(stop));
     }
-    start.as_int() == Some(0) || is_above(stop) || !values.is_empty() && values.iter().all(|is_above| *is_above)
+    let from = &reaching.of_name(stop)?.from;
+    let is_given = |&id: &usize| matches!(reaching.assignments[id].0, Given::Value(given) if is_greatest(given));
+    Some(!from.is_empty() && from.iter().all(is_given))
 }
 
 /// Whether a builtin of Python is something else here.
@@ -223,6 +230,9 @@ mod tests {
         assert!(unrolls("    for i in range(first, tl.maximum(n, first)):"));
         assert!(unrolls("    last = tl.maximum(tl.minimum(first + 8, n), first)\n    for i in range(first, last, 8):"));
         assert!(!unrolls("    last = tl.minimum(first + 8, n)\n    for i in range(first, last):"));
+        // What was the greater of both is not so any more.
+        assert!(!unrolls("    last = tl.maximum(n, first)\n    last -= 8\n    for i in range(first, last):"));
+        assert!(!unrolls("    last = tl.maximum(n, first)\n    first += 8\n    for i in range(first, last):"));
     }
 
     #[test]
