@@ -3,11 +3,18 @@
 //! `tl.dot(p, v)` makes NaN of a row of `v` that is masked by zeros in `p`. How many rows lie in a tile decides then which results are NaN,
 //! so a kernel with other tiles has others, and both are right wherever inputs are finite. An original that does so is no measure there.
 
+use std::cmp::Reverse;
+use std::iter;
+
 use super::baseline::{Known, Ready};
 use super::judge::Case;
 use super::stop::Stop;
 use super::trials::Trial;
-use crate::protocol::runner::{Call, ComparerRequest, Finite, Inputs, Values};
+use crate::protocol::is_float;
+use crate::protocol::runner::{ComparerRequest, Finite, Inputs, Values};
+
+/// So many tensors have numbers alone, at most: each asks both sides two times more.
+const MOST: usize = 4;
 
 impl Case<'_> {
     /// Stops for `stop`, unless all that is wrong in `slot` are infinities and NaN of that kind, the original has some of the kind itself, and
@@ -24,9 +31,8 @@ impl Case<'_> {
         if !spreads || !matches!(stop, Stop::Refused(..)) || self.bench.environment().torch.is_empty() {
             return Err(stop);
         }
-        let Some(finite) = self.original_with_numbers(trial)? else { return Err(stop) };
-        let mut slots = finite.to_vec();
-        let answer = self.explained((known, recorded), slot, trial, finite, &mut slots);
+        let mut slots = Vec::new();
+        let answer = self.explained((known, recorded), slot, trial, &mut slots);
         self.bench.drop_slots(slots)?;
         if !answer? {
             return Err(stop);
@@ -39,55 +45,69 @@ impl Case<'_> {
         Ok(())
     }
 
+    /// Whether it is so. Numbers in the places of all tensors explain most; where one tensor's count, another's that are multiplied by zero
+    /// are seen by numbers in that one alone.
     fn explained(
         &mut self,
         (known, recorded): (&Ready, &Ready),
         slot: u32,
         trial: &Trial,
-        finite: [u32; 2],
         slots: &mut Vec<u32>,
     ) -> Result<bool, Stop> {
-        let mut mine = [0; 2];
-        for (at, call) in self.with_numbers(trial).into_iter().enumerate() {
-            let (_, made) = self.run(&call)?;
-            mine[at] = made;
-            slots.push(made);
+        let (mut finite, mut candidate_finite) = (Vec::new(), Vec::new());
+        for tensor in iter::once(None).chain(self.tensors().into_iter().map(Some)) {
+            let Some([theirs, mine]) = self.both_with_numbers(trial, tensor, slots)? else { return Ok(false) };
             // Great numbers overflow in one order of calculation and not in another.
-            if at == 0 && !self.differences(&recorded.by_level(finite[0], made))?.is_empty() {
+            if tensor.is_none() && !self.differences(&recorded.by_level(theirs[0], mine[0]))?.is_empty() {
                 return Ok(false);
             }
-        }
-        let found = self.differences(&ComparerRequest::Spilled {
-            original: known.original,
-            finite,
-            candidate: slot,
-            candidate_finite: mine,
-            reference: known.reference,
-            jittered: known.jittered.clone(),
-        })?;
-        Ok(found.is_empty())
-    }
-
-    /// Results of the original, if it takes such calls.
-    fn original_with_numbers(&self, trial: &Trial) -> Result<Option<[u32; 2]>, Stop> {
-        let mut found = Vec::new();
-        for call in self.with_numbers(trial) {
-            match self.baseline.original.run(self.bench, &call)? {
-                Ok((_, slot)) => found.push(slot),
-                Err(_) => break,
+            finite.push(theirs);
+            candidate_finite.push(mine);
+            let found = self.differences(&ComparerRequest::Spilled {
+                original: known.original,
+                finite: finite.clone(),
+                candidate: slot,
+                candidate_finite: candidate_finite.clone(),
+                reference: known.reference,
+                jittered: known.jittered.clone(),
+            })?;
+            if found.is_empty() {
+                return Ok(true);
             }
         }
-        match found[..] {
-            [usual, great] => Ok(Some([usual, great])),
-            _ => Ok(self.bench.drop_slots(found).map(|()| None)?),
-        }
+        Ok(false)
     }
 
-    /// The call of a trial with numbers in place of what is not finite.
-    fn with_numbers(&self, trial: &Trial) -> [Call; 2] {
-        [Finite::Usual, Finite::Great].map(|finite| {
-            let inputs = Inputs { finite: Some(finite), ..trial.inputs.clone() };
+    /// Numbers of the greatest tensors of floats, if there are several.
+    fn tensors(&self) -> Vec<usize> {
+        let mut floats = self.baseline.original.workload.specs();
+        floats.retain(|spec| is_float(&spec.dtype) && !spec.shape.is_empty());
+        floats.sort_by_key(|spec| (Reverse(spec.shape.iter().product::<i64>()), spec.id));
+        floats.dedup_by_key(|spec| spec.id);
+        if floats.len() < 2 { Vec::new() } else { floats.iter().take(MOST).map(|spec| spec.id).collect() }
+    }
+
+    /// Results of the original and of the candidate with usual and with great numbers, if the original takes such calls.
+    fn both_with_numbers(
+        &mut self,
+        trial: &Trial,
+        tensor: Option<usize>,
+        slots: &mut Vec<u32>,
+    ) -> Result<Option<[[u32; 2]; 2]>, Stop> {
+        let calls = [Finite::Usual, Finite::Great].map(|finite| {
+            let inputs = Inputs { finite: Some(finite), finite_in: tensor, ..trial.inputs.clone() };
             self.baseline.call(inputs, false)
-        })
+        });
+        let (mut theirs, mut mine) = ([0; 2], [0; 2]);
+        for (call, made) in calls.iter().zip(&mut theirs) {
+            let Ok((_, slot)) = self.baseline.original.run(self.bench, call)? else { return Ok(None) };
+            *made = slot;
+            slots.push(slot);
+        }
+        for (call, made) in calls.iter().zip(&mut mine) {
+            *made = self.run(call)?.1;
+            slots.push(*made);
+        }
+        Ok(Some([theirs, mine]))
     }
 }

@@ -20,6 +20,8 @@ pub struct Inputs {
     pub values: Values,
     /// What stands where [`Self::values`] puts infinities and NaN, if not those.
     pub finite: Option<Finite>,
+    /// The tensor that alone has those, by its number; without it all have.
+    pub finite_in: Option<usize>,
     /// Tensors whose recorded contents are kept hold others, made of those.
     pub varied: bool,
     /// How tensors lie in memory.

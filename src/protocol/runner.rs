@@ -403,12 +403,12 @@ pub enum ComparerRequest {
     Spilled {
         /// The original's, with infinities and NaN among its inputs.
         original: u32,
-        /// The original's, with usual numbers in their places, and with great ones.
-        finite: [u32; 2],
+        /// The original's, with usual numbers in their places, and with great ones: in all tensors, and in some of them alone.
+        finite: Vec<[u32; 2]>,
         /// The candidate's.
         candidate: u32,
-        /// The candidate's, with usual numbers in their places, and with great ones.
-        candidate_finite: [u32; 2],
+        /// The candidate's, like those.
+        candidate_finite: Vec<[u32; 2]>,
         /// As in [`Self::Compare`], of the original with infinities and NaN.
         reference: Option<u32>,
         /// As in [`Self::Compare`].

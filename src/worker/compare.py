@@ -69,9 +69,12 @@ def compare(original, candidate, reference=None, jittered=(), holds_nan=False, e
 def spilled(original, finite, candidate, others, reference=None, jittered=()):
     """What differs on inputs with infinities and NaN other than by a spill: not finite, though what stands in their places makes no
     difference there, as when they are multiplied by zero. The original must spill, too, if not at the same elements, and about as many.
-    `finite` and `others` are the results of both sides with usual and with great numbers in those places."""
+    `finite` and `others` are the results of both sides with usual and with great numbers in those places, as pairs: in all tensors, and
+    in some of them alone."""
     places = {leaf.path: at for at, leaf in enumerate(original)}
-    runs = [{leaf.path: leaf for leaf in leaves} for leaves in (candidate, *finite, *others)]
+    pairs = list(zip(finite, others))
+    sides = [side for pair in pairs for side in pair]
+    runs = [{leaf.path: leaf for leaf in leaves} for leaves in (candidate, *(leaves for side in sides for leaves in side))]
     rounding = arithmetic_of(original)
 
     def is_spill(wrong):
@@ -84,7 +87,8 @@ def spilled(original, finite, candidate, others, reference=None, jittered=()):
             return False
         known = runs_at(reference, jittered, places[path], len(original))
         floats = Tensors(one, leaves[0], *known, rounding, True, False, None).floats
-        return floats is not None and floats.spills([leaf.data for leaf in leaves[1:]])
+        data = [leaf.data for leaf in leaves[1:]]
+        return floats is not None and floats.spills([data[at : at + 4] for at in range(0, len(data), 4)])
 
     found = compare(original, candidate, reference, jittered, holds_nan=True)
     return [wrong for wrong in found if not is_spill(wrong)]

@@ -12,6 +12,8 @@ The original's error is its distance from a run at a higher precision. Without o
 results move with the inputs stands for it.
 """
 
+import copy
+
 import torch
 
 from _warpsmith_poison import real
@@ -91,6 +93,12 @@ class Part:
         if self.noise is not None:
             # The last rounding says nothing about what is before it.
             self.noise = self.noise.sub_(plan.place(self.size)).clamp_(min=0.0)
+
+    def with_results(self, c):
+        """The same, with other results of the candidate's."""
+        other = copy.copy(self)
+        other.c = c
+        return other
 
     def row_scale(self, plan):
         if self.row is None and not plan.by_row:
@@ -248,21 +256,25 @@ class Floats:
         return torch.stack([((c.double() - expected).abs_() <= bound).all() for c, expected, bound in parts]).all()
 
     def spills(self, runs):
-        """Whether all that is wrong is a spill, of which the original has its own. `runs` are the original's and the candidate's results
-        with usual and with great finite numbers in its inputs: no difference of theirs is no influence. What is infinite by an influence
-        may be NaN by a spill beside it."""
-        runs = [real(x).reshape(self.runs[0].shape) for x in runs]
+        """Whether all that is wrong is a spill, of which the original has its own. Each of `runs` are the original's and the candidate's
+        results with usual and with great finite numbers in some of its inputs: no difference of theirs is no influence, so what is not
+        finite comes of a product with zero, and is right without it. What is infinite by an influence may be NaN by a spill beside it."""
+        runs = [[real(x).reshape(self.runs[0].shape) for x in four] for four in runs]
         own = more = 0
         for part in self.parts():
             at = slice(part.start, part.start + len(part.o))
             wrong = self.judged(part)[3]
-            usual, great, c_usual, c_great = (run[at].double() for run in runs)
-            stays = (c_usual == c_great) & c_great.isfinite()
-            spilled = part.is_finite & ~part.c.isfinite() & stays | part.o.isinf() & part.c.isnan()
+            spilled = part.o.isinf() & part.c.isnan()
+            own_spills = torch.zeros_like(wrong)
+            for four in runs:
+                usual, great, c_usual, c_great = (run[at].double() for run in four)
+                stays = (c_usual == c_great) & c_great.isfinite()
+                spilled |= part.is_finite & ~part.c.isfinite() & stays & ~self.judged(part.with_results(c_usual))[3]
+                own_spills |= ~part.is_finite & (usual == great) & great.isfinite()
             if (wrong & ~spilled).any():
                 return False
             more += int(wrong.sum())
-            own += int((~part.is_finite & (usual == great) & great.isfinite()).sum())
+            own += int(own_spills.sum())
         return 0 < more <= SPILLED * own
 
     def difference(self):

@@ -55,3 +55,31 @@ fn who_chooses_instead_of_multiplying_has_nan_nowhere_else() {
         assert_eq!(crate::otherwise(&report, "values", "nan instead of"), None);
     }
 }
+
+/// The same, with what counts in each row beside it, and hides that nothing else does.
+const BESIDE: [(&str, &str); 5] = [
+    ("entry=picked x=f32[6,16,8]", "entry=picked x=f32[6,16,8] y=f32[6,16,64]"),
+    ("def picked_kernel(x_ptr,", "def picked_kernel(x_ptr, y_ptr,"),
+    (
+        "    tl.store(",
+        "    counts = (tl.program_id(0) * rows + row[:, None]) * 64 + tl.arange(0, 64)[None, :]\n    y = tl.load(y_ptr + counts, mask=row[:, None] < rows, other=0.0)\n    total += tl.sum(tl.where(y > 0, y, 0.0), 1)[:, None]\n    tl.store(",
+    ),
+    ("def picked(x):", "def picked(x, y):\n    y = y.contiguous()"),
+    ("(x, out, *x.stride()", "(x, y, out, *x.stride()"),
+];
+
+#[test]
+fn what_counts_in_one_tensor_does_not_hide_what_another_spills() {
+    let text = BESIDE.iter().fold(PICKED.to_owned(), |text, (from, to)| {
+        assert!(text.contains(from), "{from}");
+        text.replace(from, to)
+    });
+    let project = Project::new(&text, &[("wider", TILES)]);
+    for report in project.batch(&[]).0 {
+        assert_eq!(crate::otherwise(&report, "accepted", ""), None);
+    }
+    let project = Project::new(&text.replace(PRODUCT, CHOICE), &[("multiplies", (CHOICE, PRODUCT))]);
+    for report in project.batch(&[]).0 {
+        assert_eq!(crate::otherwise(&report, "values", "nan instead of"), None);
+    }
+}

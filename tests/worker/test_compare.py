@@ -364,7 +364,7 @@ class Spilled(unittest.TestCase):
         great = self.influenced.clone() if others is None else others
         runs = [one(x) for x in (self.numbers, self.influenced)], [one(x) for x in (self.numbers, great)]
         self.assertEqual(len(against(original, candidate, holds_nan=True)), 1)
-        return compare.spilled(one(original), runs[0], one(candidate), runs[1])
+        return compare.spilled(one(original), runs[:1], one(candidate), runs[1:])
 
     def test_more_of_what_the_original_spills_is_no_difference(self):
         self.assertEqual(self.found(), [])
@@ -388,11 +388,25 @@ class Spilled(unittest.TestCase):
         counts[3, 6] = NAN
         self.assertEqual(len(self.found(others=counts)), 1)
 
+    def test_of_several_tensors_one_may_count_where_another_does_not(self):
+        counts = self.influenced.clone()
+        counts[3] += 1.0
+        original, candidate = self.numbers.clone(), self.numbers.clone()
+        original[3, :4], candidate[3, :8] = NAN, NAN
+        everywhere = one(self.numbers), one(counts)
+        alone = one(self.numbers), one(self.numbers)
+        self.assertEqual(len(compare.spilled(one(original), [everywhere], one(candidate), [everywhere])), 1)
+        self.assertEqual(compare.spilled(one(original), [everywhere, alone], one(candidate), [everywhere, alone]), [])
+        other = self.numbers.clone()
+        other[3, 6] += 1.0
+        wrong = one(other), one(other)
+        self.assertEqual(len(compare.spilled(one(original), [everywhere, alone], one(candidate), [everywhere, wrong])), 1)
+
     def test_integers_and_other_forms_are_held_against_the_original(self):
         x, y = one(torch.arange(4)), one(torch.arange(4) + 1)
-        self.assertEqual(compare.spilled(x, (x, x), x, (x, x)), [])
-        self.assertEqual(len(compare.spilled(x, (x, x), y, (y, y))), 1)
-        self.assertEqual(len(compare.spilled(x, (x, x), one(torch.zeros(4)), (x, x))), 1)
+        self.assertEqual(compare.spilled(x, [(x, x)], x, [(x, x)]), [])
+        self.assertEqual(len(compare.spilled(x, [(x, x)], y, [(y, y)])), 1)
+        self.assertEqual(len(compare.spilled(x, [(x, x)], one(torch.zeros(4)), [(x, x)])), 1)
 
 
 class Bits(unittest.TestCase):
