@@ -175,6 +175,13 @@ fn a_client_does_not_look_at_all_gpus_for_each_candidate() {
     assert!(rows.len() == 2 && rows.iter().all(|row| (1.0..8.0).contains(&looks(row))), "{rows:?}");
 }
 
+#[test]
+fn an_offer_is_judged_where_its_original_is_known() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/ahead.py");
+    let ran = Command::new(test_python()).args(["-B", script]).output().unwrap();
+    assert!(ran.status.success() && text(&ran.stderr).contains("\nOK"), "{}", text(&ran.stderr));
+}
+
 /// The whole of what the pool must show, some minutes long: with `WARPSMITH_POOL_FULL=1`. Its figures are in `docs/results/pool.md`.
 #[test]
 fn two_thousand_evaluations_come_once_each() {

@@ -49,6 +49,11 @@ fn results_are_compared_by_the_error_of_the_original() {
 }
 
 #[test]
+fn great_tensors_are_kept_once() {
+    run("test_bits");
+}
+
+#[test]
 fn right_kernels_are_accepted_and_wrong_ones_refused() {
     run("test_kernels");
 }

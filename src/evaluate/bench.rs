@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
 use super::devices::predicted;
 use super::meter::{Meter, Use};
 use super::model::Gpu;
+use super::places::{Places, Taken};
 use super::process::{Comparer, Ties};
 use super::series::Spare;
 use super::verdict::Verdict;
@@ -26,6 +27,8 @@ pub(super) const RESTARTED: &str = "the comparing process had ended and was star
 /// So many candidates use the device beside each other at the most: it serves one process after the other, and the more
 /// there are, the longer each waits.
 const PLACES: usize = 6;
+/// So many processes of candidates start at once: the driver makes one context after the other, and the first had better not wait for the last.
+const STARTING: usize = 4;
 
 /// Of the device's memory this share may be a candidate's, where nothing else is said and the original takes less.
 pub(super) const SHARE: f64 = 0.6;
@@ -89,7 +92,9 @@ pub struct Bench {
     alone: RwLock<()>,
     is_alone: AtomicBool,
     /// How many more may use the device beside others.
-    places: (Mutex<usize>, Condvar),
+    places: Places,
+    /// For processes of candidates that start.
+    pub(super) starting: Places,
     pub(super) meter: Meter,
     lock: PathBuf,
     /// Bytes a second at which the device copies, once that was measured, if it could be.
@@ -171,7 +176,8 @@ impl Bench {
             device: RwLock::new(()),
             alone: RwLock::new(()),
             is_alone: AtomicBool::new(false),
-            places: (Mutex::new(PLACES), Condvar::new()),
+            places: Places::new(PLACES),
+            starting: Places::new(STARTING),
             meter: Meter::default(),
             lock,
             rate,
@@ -258,6 +264,7 @@ impl Bench {
         if !verdict.outcome.lacks_memory() {
             return verdict;
         }
+        tracing::debug!("memory ran out: a candidate is judged once more without others");
         let _alone = self.alone.write().unwrap_or_else(PoisonError::into_inner);
         self.is_alone.store(true, Ordering::Relaxed);
         self.make_room();
@@ -356,7 +363,7 @@ impl Bench {
     /// Uses the device beside others.
     pub(super) fn shared(&self) -> Shared<'_> {
         let held = Held::new();
-        let place = Place::take(&self.places);
+        let place = self.places.take();
         let bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
         // Without the file there is only this process to share with.
         let file = self.machine().ok().filter(|file| file.lock_shared().is_ok());
@@ -419,7 +426,7 @@ pub(super) struct Exclusive<'a> {
 pub(super) struct Shared<'a> {
     _bench: RwLockReadGuard<'a, ()>,
     _machine: Option<File>,
-    _place: Place<'a>,
+    _place: Taken,
     _held: Held,
     _use: Use<'a>,
 }
@@ -428,24 +435,6 @@ pub(super) struct Shared<'a> {
 pub(super) enum Turn<'a> {
     Alone { _held: Exclusive<'a> },
     Beside { _held: Shared<'a> },
-}
-
-/// One of the places beside each other on the device.
-struct Place<'a>(&'a (Mutex<usize>, Condvar));
-
-impl<'a> Place<'a> {
-    fn take(places: &'a (Mutex<usize>, Condvar)) -> Self {
-        let free = places.1.wait_while(lock(&places.0), |free| *free == 0);
-        *free.unwrap_or_else(PoisonError::into_inner) -= 1;
-        Self(places)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.0) += 1;
-        self.0.1.notify_one();
-    }
 }
 
 thread_local! {

@@ -33,6 +33,9 @@ pub struct Effort {
     /// Refuse what launches no kernel of Triton's, also where the original launches none.
     #[serde(default)]
     pub kernel: bool,
+    /// Judge nothing: find out of the original what a thorough judgement of a candidate will ask. Only over a link.
+    #[serde(default)]
+    pub ahead: bool,
 }
 
 impl Effort {
@@ -56,6 +59,7 @@ impl Default for Effort {
             brief: false,
             series: 1,
             kernel: false,
+            ahead: false,
         }
     }
 }

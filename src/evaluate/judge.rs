@@ -381,7 +381,9 @@ impl Case<'_> {
         let whose = (true, original.weights);
         let file =
             self.file(task).map_err(|error| Stop::Undecided(format!("the candidate cannot be copied: {error}")))?;
-        match self.place.runner.load(&file, &task.folder, &workload, whose, bench.limits.load)? {
+        let loaded = self.place.runner.load(&file, &task.folder, &workload, whose, bench.limits.load);
+        self.place.starting = None;
+        match loaded? {
             Ok(found) if found.has_own_weights && original.weights.are_moved => {
                 Err(Stop::Undecided(OWN_WEIGHTS.to_owned()))
             }

@@ -25,6 +25,7 @@ mod numbers;
 mod operators;
 mod original;
 mod others;
+mod places;
 mod pool;
 mod possible;
 mod precision;

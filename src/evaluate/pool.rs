@@ -198,13 +198,17 @@ impl Evaluator {
     }
 
     /// Finds out of the originals of a task what judging a candidate of it thoroughly will ask, while others are judged; ends some seconds after
-    /// it is no longer wanted. Elsewhere, and where a model speaks, nothing is done. Blocks.
+    /// it is no longer wanted. Where a model speaks, nothing is done. Blocks.
     pub fn go_ahead(&self, task: &Task, wanted: &(dyn Fn() -> bool + Sync)) {
-        // A single candidate is judged on the first.
-        if let Place::Here(benches) = &self.0
-            && let Some((bench, _)) = benches.first()
-        {
-            bench.go_ahead(task, wanted);
+        match &self.0 {
+            // A single candidate is judged on the first.
+            Place::Here(benches) => {
+                if let Some((bench, _)) = benches.first() {
+                    bench.go_ahead(task, wanted);
+                }
+            }
+            Place::There(remote) => remote.go_ahead(task, wanted),
+            Place::Nowhere(_) => {}
         }
     }
 

@@ -156,6 +156,7 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
     say(&Say::Ready { protocol: PROTOCOL, hello: evaluator.hello() })?;
     let folder = tempfile::tempdir()?;
     let (folder, say) = (folder.path(), &say);
+    let is_over = &AtomicBool::new(false);
     std::thread::scope(|scope| {
         let ended = loop {
             match read_frame(&mut input) {
@@ -165,6 +166,10 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
                 Ok(Some(Ask::Judge { id, parcel })) => {
                     scope.spawn(move || {
                         let verdict = match parcel.unpack(folder, id) {
+                            Ok(task) if task.effort.ahead => {
+                                evaluator.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed));
+                                Verdict::undecided("nothing was to be judged")
+                            }
                             Ok(task) => evaluator.judge(&task),
                             Err(error) => Verdict::undecided(format!("the files do not arrive: {error}")),
                         };
@@ -175,6 +180,7 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
             }
         };
         // Nobody is there to be told.
+        is_over.store(true, Ordering::Relaxed);
         evaluator.abandon(true);
         ended
     })
@@ -214,6 +220,16 @@ impl Remote {
     }
 
     pub(super) fn judge(&self, task: &Task) -> Verdict {
+        self.ask(task, &|| true)
+    }
+
+    /// Has the other side find out of the original what it will be asked, and waits for as long as that is wanted.
+    pub(super) fn go_ahead(&self, task: &Task, wanted: &dyn Fn() -> bool) {
+        let effort = Effort { ahead: true, ..task.effort };
+        self.ask(&Task { effort, ..task.clone() }, wanted);
+    }
+
+    fn ask(&self, task: &Task, wanted: &dyn Fn() -> bool) -> Verdict {
         if let Some(why) = self.way.objection(&task.workloads, &lock(&self.hello).environment) {
             return Verdict::undecided(why);
         }
@@ -229,7 +245,7 @@ impl Remote {
             if let Ok(verdict) = verdict.recv_timeout(Duration::from_millis(100)) {
                 return verdict;
             }
-            if self.unwanted.load(Ordering::Relaxed) {
+            if self.unwanted.load(Ordering::Relaxed) || !wanted() {
                 lock(&self.waiting).remove(&id);
                 return Verdict::undecided("stopped");
             }

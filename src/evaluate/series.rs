@@ -12,6 +12,7 @@ use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, lock};
 use super::effort::Effort;
 use super::judge::{Case, Task};
+use super::places::Taken;
 use super::process::Runner;
 use super::verdict::{Outcome, Reason};
 use crate::protocol::runner::Fence;
@@ -23,6 +24,8 @@ pub(super) struct Place {
     pub(super) fence: Fence,
     /// How many candidates it has judged before.
     pub(super) judged: usize,
+    /// Held while it starts, and loads its first file.
+    pub(super) starting: Option<Taken>,
 }
 
 impl Place {
@@ -53,13 +56,17 @@ impl Bench {
         readable: Vec<PathBuf>,
     ) -> Result<Place, Undecided> {
         // Without torch the worker counts memory for a process, not for a file.
-        if task.effort.goes_on(1, &baseline.original.workload) && !self.environment().torch.is_empty() {
+        let shares = task.effort.goes_on(1, &baseline.original.workload) && !self.environment().torch.is_empty();
+        let fits = |(of, place): &Spare| Arc::ptr_eq(of, baseline) && (place.fence.streams || !streams);
+        let spare = || {
             let mut spares = lock(&self.spares);
-            let fits = |(of, place): &Spare| Arc::ptr_eq(of, baseline) && (place.fence.streams || !streams);
-            if let Some(at) = spares.iter().position(fits) {
-                return Ok(spares.swap_remove(at).1);
-            }
-        }
+            let at = spares.iter().position(fits).filter(|_| shares)?;
+            Some(spares.swap_remove(at).1)
+        };
+        let starting = match self.starting.take_or(spare) {
+            Ok(starting) => Some(starting),
+            Err(spare) => return Ok(spare),
+        };
         let mut fence = self.fence("candidate", false, readable)?;
         fence.streams = streams;
         fence.device_memory = self.device_memory(baseline.device_memory());
@@ -67,7 +74,7 @@ impl Bench {
         fence.results = baseline.results().min(fence.device_memory / 64);
         let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
         let runner = baseline.original.first(self, start)?;
-        Ok(Place { runner, fence, judged: 0 })
+        Ok(Place { runner, fence, judged: 0, starting })
     }
 
     /// Keeps the process of a candidate for another one, where that is allowed, or ends it.
@@ -76,6 +83,7 @@ impl Bench {
         let may_go_on = matches!(outcome, Outcome::Accepted) && !self.is_abandoned();
         if may_go_on && effort.goes_on(place.judged, &baseline.original.workload) {
             lock(&self.spares).push((baseline, place));
+            self.starting.nudge();
         } else {
             place.end();
         }

@@ -119,6 +119,7 @@ impl Run<'_> {
             brief: false,
             series: 1,
             kernel: self.target.is_new(),
+            ahead: false,
         };
         let mut verdict = self.judge(original, &candidate.text, effort)?;
         if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {

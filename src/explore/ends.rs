@@ -8,7 +8,7 @@ use crate::evaluate::{LEAST_SPEEDUP, Measured, is_stand_in};
 const SEARCH_SHARE: f64 = 0.7;
 /// Share of what a search may spend (time, candidates, patience) after which it looks for choices between candidates.
 const CHOICE_SHARE: f64 = 0.5;
-/// Share of the time for proposals after which the original is asked what will be asked of an offer.
+/// Share of the same after which the original is asked what will be asked of an offer.
 const AHEAD_SHARE: f64 = 0.4;
 /// What takes no longer than this share of its time to move its bytes is as fast as it gets.
 const AT_FLOOR: f64 = 0.95;
@@ -20,7 +20,8 @@ impl Run<'_> {
     pub(super) fn goes_on(&self, flying: usize) -> bool {
         let settings = &self.request.settings.optimize;
         let is_within = |count: usize, most: usize| most == 0 || count < most;
-        self.spent() < SEARCH_SHARE
+        !self.is_late
+            && self.spent() < SEARCH_SHARE
             && self.at_floor.is_none()
             && is_within(self.evaluated + flying, settings.candidates)
             && is_within(self.in_vain, settings.patience)
@@ -29,16 +30,20 @@ impl Run<'_> {
 
     /// Whether it is time to look for choices between candidates: there are some, and what is left is enough to find better ones.
     pub(super) fn chooses(&self) -> bool {
+        self.progress() > CHOICE_SHARE
+    }
+
+    /// The greatest share that is used up of what may end the search: time, candidates, patience.
+    fn progress(&self) -> f64 {
         let settings = &self.request.settings.optimize;
         let share = |count: usize, most: usize| if most == 0 { 0.0 } else { count as f64 / most as f64 };
-        self.spent() / SEARCH_SHARE > CHOICE_SHARE
-            || share(self.evaluated, settings.candidates) > CHOICE_SHARE
-            || share(self.in_vain, settings.patience) > CHOICE_SHARE
+        let counts = share(self.evaluated, settings.candidates).max(share(self.in_vain, settings.patience));
+        counts.max(self.spent() / SEARCH_SHARE)
     }
 
     /// Whether something is likely to be offered, so that it pays to find out now what it will be held against.
     pub(super) fn will_offer(&self) -> bool {
-        self.best.is_some_and(|best| best >= LEAST_SPEEDUP) && self.spent() / SEARCH_SHARE > AHEAD_SHARE
+        self.best.is_some_and(|best| best >= LEAST_SPEEDUP) && self.progress() > AHEAD_SHARE
     }
 
     /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count.

@@ -12,6 +12,7 @@ mod judged;
 pub mod llm;
 mod memory;
 mod operators;
+mod pace;
 mod pause;
 mod pool;
 mod prepare;

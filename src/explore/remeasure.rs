@@ -54,6 +54,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         brief: false,
         series: 1,
         kernel: false,
+        ahead: false,
     };
     let task = Task {
         original: write("original.py", &begun.text)?,

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use super::journal::{Entry, Journal};
 use super::memory::Memory;
 use super::operators::{Answer, Asking, Operators};
+use super::pace::Pace;
 use super::pause::Pause;
 use super::prepare::{Target, select_kernels, target};
 use super::propose::{Field, Proposal, Search};
@@ -305,7 +306,7 @@ impl Run<'_> {
         std::thread::scope(|scope| {
             let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| StopAtEnd(asking.operators())));
             self.tell("exploring".to_owned());
-            let (mut flying, mut is_ahead) = (0, false);
+            let (mut flying, mut is_ahead, mut pace) = (0, false, Pace::default());
             let counted = self.count(scope, original, is_over)?;
             loop {
                 if let Ok(profiles) = counted.try_recv() {
@@ -349,14 +350,26 @@ impl Run<'_> {
                     let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
                     let (thorough, sanitizer, beyond, twins) = (false, None, false, true);
                     // Of what is written for a function without kernels it matters at once whether the kernels do the work.
-                    let (kernel, brief) = (self.target.is_new(), !self.target.is_new());
+                    let (kernel, brief, ahead) = (self.target.is_new(), !self.target.is_new(), false);
                     let series = self.series();
-                    let effort =
-                        Effort { thorough, sanitizer, beyond, rough, full, contender, twins, brief, series, kernel };
+                    let effort = Effort {
+                        thorough,
+                        sanitizer,
+                        beyond,
+                        rough,
+                        full,
+                        contender,
+                        twins,
+                        brief,
+                        series,
+                        kernel,
+                        ahead,
+                    };
                     let task = self.task(original, &text, effort, SEARCHED)?;
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
                     scope.spawn(move || sender.send(Box::new(News::Judged(id, judged_or_not(|| bench.judge(&task))))));
                     flying += 1;
+                    pace.begins(id);
                 }
                 if flying + asked == 0 && !(self.goes_on(0) && (waits || !self.is_late && self.may_ask())) {
                     break;
@@ -364,12 +377,14 @@ impl Run<'_> {
                 match news.recv_timeout(GLANCE).map(|news| *news) {
                     Ok(News::Judged(id, verdict)) => {
                         flying -= 1;
+                        pace.ends(id);
                         self.judged(search, id, verdict);
                     }
                     Ok(News::Answered(answer)) => self.answered(search, answer),
                     Err(_) => {}
                 }
-                if self.spent() > ABANDON_SHARE || self.at_floor.is_some() {
+                let is_over = self.spent() > ABANDON_SHARE || self.at_floor.is_some();
+                if is_over || !self.goes_on(flying) && pace.leaves_stragglers() {
                     // What still compiles would keep the cores and the device from the measurement that counts.
                     self.is_late = true;
                     self.bench.abandon(true);

@@ -25,6 +25,8 @@ class Evaluations:
         self.hosts, self.say = hosts, say
         self.open, self.waiting = {}, deque()
         self.shared = OrderedDict()
+        # Who knows of an original what is asked of an offer.
+        self.ahead = {}
 
     def add(self, number, parcel):
         own = {name: parcel.pop(name) for name in ("candidate", "effort")}
@@ -34,7 +36,7 @@ class Evaluations:
             self.shared[name] = [ray.put(body)]
         self.shared.move_to_end(name)
         if len(self.shared) > KEPT:
-            self.shared.popitem(last=False)
+            self.ahead.pop(self.shared.popitem(last=False)[0], None)
         self.open[number] = evaluation = Evaluation(number, name, self.shared[name], own)
         self.waiting.append(evaluation)
 
@@ -45,11 +47,18 @@ class Evaluations:
             if evaluation.number not in self.open:
                 self.waiting.popleft()
                 continue
-            seat = self.hosts.room.most(evaluation.tried)
+            seat = self.knows(evaluation) or self.hosts.room.most(evaluation.tried)
             if seat is None:
                 return
             self.waiting.popleft()
+            if evaluation.own["effort"].get("ahead"):
+                self.ahead[evaluation.name] = seat
             self.send(seat, evaluation)
+
+    def knows(self, evaluation):
+        """The seat that has gone ahead for a thorough judgement, if it has room."""
+        seat = self.ahead.get(evaluation.name) if evaluation.own["effort"].get("thorough") else None
+        return seat if seat and seat not in evaluation.tried and seat.free() > 0 else None
 
     def send(self, seat, evaluation):
         evaluation.attempt += 1

@@ -77,7 +77,7 @@ impl Default for SearchSettings {
             reward_most: 1.6,
             least_speedup: 0.1,
             most_speedup: 10.0,
-            series: 1,
+            series: 32,
         }
     }
 }

@@ -4,8 +4,9 @@ import struct
 
 import torch
 
+from _warpsmith_bits import bits_of, same_bits
 from _warpsmith_floats import FACTOR, FEW, ULPS, CREDIBLE, ARITHMETIC, CHUNK, Floats, difference, index_of
-from _warpsmith_poison import BITS, poisoned, real
+from _warpsmith_poison import poisoned, real
 
 
 class Leaf:
@@ -102,11 +103,6 @@ def told(questions):
     return [answer if isinstance(answer, bool) else next(answers) for answer in questions]
 
 
-def same_bits(a, b):
-    """Whether tensors of one type and shape are the same bit by bit; what has no contents is."""
-    return True if a is None or a.numel() == 0 else (bits_of(a) == bits_of(b)).all()
-
-
 def levels(original, reference=None, jittered=()):
     """For each leaf the greatest error that an element may have, relative to its row: what is known of other inputs."""
     rounding = arithmetic_of(original)
@@ -196,6 +192,7 @@ def changed(one, other):
         return [wrong]
     wrong = [shape_difference(a, b) for a, b in zip(one, other)]
     held = [at for at, a in enumerate(one) if wrong[at] is None and a.data is not None and a.data.numel()]
+    held = [at for at in held if one[at].data is not other[at].data]
     counts = told([sum(bitwise_wrong(x, y).sum() for x, y in chunks(one[at].data, other[at].data)) for at in held])
     for at, count in zip(held, counts):
         if count:
@@ -439,11 +436,6 @@ class Tensors:
         runs = [] if self.r is None else [self.r]
         runs += self.js if self.r is None or self.rounding[1] == 1.0 else []
         return integer_difference(self.one, self.o, self.c, [] if self.exact else runs)
-
-
-def bits_of(tensor):
-    flat = real(tensor)
-    return flat.view(BITS.get(flat.dtype.itemsize, flat.dtype))
 
 
 def integer_difference(leaf, o, c, runs):

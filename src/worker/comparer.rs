@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 use super::buffers::{Buffers, Source};
 use super::ready::{Held, give_back, is_scarce};
 use super::timing::check;
-use super::{compare, describe, failed, lacks_memory, nodes, raw};
+use super::{bits, compare, describe, failed, lacks_memory, nodes, raw};
 use crate::protocol::runner::{Compared, ComparerReply, ComparerRequest, Difference, Exported, Leaf, LeafValue};
 use crate::protocol::{is_simulated, read_frame, write_frame};
 
@@ -53,6 +53,8 @@ pub(super) struct Comparer<'py> {
     torch: Bound<'py, PyModule>,
     device: &'static str,
     slots: HashMap<u32, Bound<'py, PyList>>,
+    /// What keeps contents of great tensors once.
+    once: Bound<'py, PyAny>,
     buffers: Buffers,
     /// So often more was held ready than needs no question.
     held: u32,
@@ -67,6 +69,7 @@ impl<'py> Comparer<'py> {
             torch: py.import("torch")?,
             device,
             slots: HashMap::new(),
+            once: bits(py)?.getattr("Once")?.call0()?,
             buffers: Buffers::default(),
             held: 0,
             taken: 0,
@@ -214,6 +217,6 @@ impl<'py> Comparer<'py> {
         let count: usize = tensor.call_method0("numel")?.extract()?;
         let bytes = count * tensor.call_method0("element_size")?.extract::<usize>()?;
         source.copy(at, tensor.call_method0("data_ptr")?.extract()?, bytes)?;
-        Ok(tensor)
+        self.once.call_method1("keep", (tensor,))
     }
 }

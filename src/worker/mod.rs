@@ -66,9 +66,15 @@ fn helper<'py>(py: Python<'py>, name: &str, text: &str) -> PyResult<Bound<'py, P
 
 /// Comparing results.
 fn compare(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    poison(py)?;
+    bits(py)?;
     helper(py, "_warpsmith_floats", include_str!("floats.py"))?;
     helper(py, "_warpsmith_compare", include_str!("compare.py"))
+}
+
+/// Comparing bits.
+fn bits(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    poison(py)?;
+    helper(py, "_warpsmith_bits", include_str!("bits.py"))
 }
 
 /// Weights of models.

@@ -1,6 +1,7 @@
 """A Ray head on this host that sees some of its GPUs, and what its GPUs and processors do meanwhile, for `pool.py`."""
 
 import contextlib
+import gzip
 import json
 import os
 import pathlib
@@ -68,6 +69,7 @@ class Head:
         found |= {"CUDA_VISIBLE_DEVICES": numbers(self.gpus), "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1", MARK: self.mark}
         found |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_prestart_worker_first_driver": "0"}
         found |= {"WARPSMITH_FAKE_DEVICE": self.options.device} if self.options.device else {}
+        found |= {"WARPSMITH_LOG": "warpsmith=debug"} if self.options.logs else {}
         with (self.folder / "said").open("w") as said:
             self.process = subprocess.Popen(
                 [*map(str, self.command())], env=found, cwd=self.folder, start_new_session=True,
@@ -118,7 +120,17 @@ class Head:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(timeout=1)
         self.stopped = {"seconds": round(time.monotonic() - begun, 1), "left": list(self.marked().values()), "said": said}
+        if self.options.logs:
+            self.keep_logs(self.options.logs)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def keep_logs(self, out):
+        """What the hosts said, each in a file."""
+        out.mkdir(parents=True, exist_ok=True)
+        for at, path in enumerate(sorted(self.folder.glob("t/session_latest/logs/worker*.err"))):
+            if b"warpsmith" in (text := path.read_bytes()):
+                with gzip.open(out / f"{self.gpus}-{at}.log.gz", "wb") as copy:
+                    copy.write(text)
 
     def marked(self):
         """Processes of this head: their numbers, with what they are."""

@@ -2,10 +2,10 @@
 """Measures a pool of GPUs on one host: a real Ray cluster that sees 1, 2, then 4 of them.
 
     pool.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--gpus 4,1,2] [--parts status,throughput,search,editor,local]
-        [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--own] [--device toy]
+        [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--own] [--logs FOLDER] [--device toy]
 
 `throughput` judges variants of `examples/matmul.py`, so many `--candidates` for each GPU, with `evaluator.pool`; `local` does it without a pool, on the
-fewest GPUs. `search` is one search with a seed until so many candidates are judged, on the most and the fewest. `status` keeps what
+fewest GPUs. `search` is one search with a seed until so many candidates are judged. `status` keeps what
 `warpsmith pool status` and `warpsmith doctor --evaluator` say; `editor` plays a recorded Neovim session of `examples/matmul.py` to a server that sees no GPU.
 
 The heads are started one after the other, in the order of `--gpus` and as far as there are so many, bound to the loopback, and ended with all that they have started. `--cores` gives each
@@ -151,16 +151,14 @@ class Pool:
 
     def summed(self, answers, count, seconds, errors):
         times, verdicts = sorted(at for at, _ in answers), [one for _, one in answers]
-        half, stages = times[len(times) // 2 :], collections.defaultdict(list)
+        stages = collections.defaultdict(list)
         for stage, spent in (pair for one in verdicts for pair in one.get("stages") or []):
             stages[stage].append(spent)
-        rate = lambda some: round(60.0 * (len(some) - 1) / (some[-1] - some[0]), 1) if len(some) > 4 else None
         places = collections.Counter(json.dumps(one.get("judged_on"), sort_keys=True) for one in verdicts)
         return {
             **({"error": f"{len(verdicts)} of {count} verdicts: {errors[-600:]}"} if len(verdicts) != count else {}),
             "verdicts": len(verdicts), "seconds": round(seconds, 1), "a minute": round(60.0 * len(verdicts) / seconds, 1),
-            "a minute from the first on": rate(times), "a minute in the second half": rate(half),
-            "first after": round(times[0], 1) if times else None, "judged on": dict(places),
+            **rates(times), "first after": round(times[0], 1) if times else None, "judged on": dict(places),
             "said": collections.Counter(f"{one['verdict']} {one.get('reason') or ''}"[:80] for one in verdicts),
             "example": {key: verdicts[0].get(key) for key in ("judged_on", "measured")} if verdicts else None, "errors": errors[-600:],
             "stages": {stage: round(statistics.median(spent), 3) for stage, spent in stages.items()}, "at": [round(at, 1) for at in times],
@@ -189,6 +187,7 @@ class Pool:
         return {
             "seconds": round(seconds, 1), "evaluated": outcome.get("evaluated"), "summary": outcome.get("summary"), "change": offer.get("change"),
             "speedup": speedup.get("ratio"), "interval": [speedup.get("low"), speedup.get("high")], "conditions": speedup.get("conditions"),
+            **rates([one["seconds"] for one in done]), "first judged after": done[0]["seconds"] if done else None,
             "last judged after": done[-1]["seconds"] if done else None, "best": best(done), "errors": errors[-600:], **watch.seen(),
         }
 
@@ -223,7 +222,7 @@ class Pool:
     def where(self, part):
         """The numbers of GPUs that a part is done with."""
         every = self.options.gpus
-        return {"status": every[:1], "throughput": every, "search": [min(every), max(every)], "editor": every[-1:], "local": []}[part]
+        return {"status": every[:1], "throughput": every, "search": every, "editor": every[-1:], "local": []}[part]
 
     def with_head(self, gpus, parts):
         with cluster.Head(self.options, gpus, self.warpsmith, self.environment) as head:
@@ -239,16 +238,24 @@ class Pool:
     def compared(self):
         """How much more several GPUs give than one."""
         found = {}
-        rows = {gpus: self.results.get(f"throughput {gpus}", {}) for gpus in sorted(self.options.gpus)}
-        one = rows.get(1, {})
-        for key in ("a minute", "a minute from the first on", "a minute in the second half"):
-            found[key] = {gpus: round(row[key] / one[key], 2) for gpus, row in rows.items() if gpus > 1 and one.get(key) and row.get(key)}
+        for part in ("throughput", "search"):
+            rows = {gpus: self.results.get(f"{part} {gpus}", {}) for gpus in sorted(self.options.gpus)}
+            one = rows.get(1, {})
+            for key in ("a minute", "a minute from the first on", "a minute in the second half"):
+                ratios = {gpus: round(row[key] / one[key], 2) for gpus, row in rows.items() if gpus > 1 and one.get(key) and row.get(key)}
+                found[f"{part}, {key}"] = ratios
         found["pool to local"] = [self.results.get(f"{part} 1", {}).get("a minute") for part in ("throughput", "local")]
         few, many = (self.results.get(f"search {gpus}", {}) for gpus in (min(self.options.gpus), max(self.options.gpus)))
         if few.get("speedup") and many.get("speedup"):
             found["search"] = {"speedup": [few["speedup"], many["speedup"]], "share of the seconds": round(many["seconds"] / few["seconds"], 2)}
-        missed = {gpus: ratio for gpus, ratio in found["a minute"].items() if ratio < GOALS.get(gpus, 0)}
+        missed = {gpus: ratio for gpus, ratio in found["throughput, a minute"].items() if ratio < GOALS.get(gpus, 0)}
         return {**found, **({"missed": missed} if missed else {})}
+
+
+def rates(times):
+    """Verdicts a minute, by the seconds at which they came."""
+    rate = lambda some: round(60.0 * (len(some) - 1) / (some[-1] - some[0]), 1) if len(some) > 4 else None
+    return {"a minute from the first on": rate(times), "a minute in the second half": rate(times[len(times) // 2 :])}
 
 
 def best(done):
@@ -273,6 +280,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=560.0, help="for all parts together")
     parser.add_argument("--cores", type=int, help="processors for each GPU")
     parser.add_argument("--own", action="store_true", help="ask by Ray's own protocol")
+    parser.add_argument("--logs", type=pathlib.Path, help="a folder for what the hosts say, in detail")
     parser.add_argument("--device", help="a device to be played")
     options = parser.parse_args()
     options.out = options.out.absolute()

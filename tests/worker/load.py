@@ -17,6 +17,7 @@ def load(name):
 
 
 poison = load("poison")
+bits = load("bits")
 floats = load("floats")
 compare = load("compare")
 inputs = load("inputs")

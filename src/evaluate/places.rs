@@ -1,0 +1,99 @@
+//! So many at once.
+
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+use super::bench::lock;
+
+/// Places, for which callers wait.
+pub(super) struct Places(Arc<Free>);
+
+#[derive(Default)]
+struct Free {
+    count: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// One of the places, until it is dropped.
+pub(super) struct Taken(Arc<Free>);
+
+impl Places {
+    pub(super) fn new(count: usize) -> Self {
+        Self(Arc::new(Free { count: Mutex::new(count), changed: Condvar::new() }))
+    }
+
+    /// Waits for a place.
+    pub(super) fn take(&self) -> Taken {
+        let mut free = lock(&self.0.count);
+        while *free == 0 {
+            free = self.0.changed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+        *free -= 1;
+        Taken(Arc::clone(&self.0))
+    }
+
+    /// Waits for a place, or for what does instead, which is asked for at first and after each [`Self::nudge`].
+    pub(super) fn take_or<T>(&self, mut instead: impl FnMut() -> Option<T>) -> Result<Taken, T> {
+        let mut free = lock(&self.0.count);
+        loop {
+            if let Some(instead) = instead() {
+                return Err(instead);
+            }
+            if *free > 0 {
+                *free -= 1;
+                return Ok(Taken(Arc::clone(&self.0)));
+            }
+            free = self.0.changed.wait(free).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Has those who wait ask again for what does instead.
+    pub(super) fn nudge(&self) {
+        // Who is about to wait has the lock until it does.
+        drop(lock(&self.0.count));
+        self.0.changed.notify_all();
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        *lock(&self.0.count) += 1;
+        self.0.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn no_more_have_a_place_than_there_are() {
+        let (places, inside, most) = (Places::new(2), AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let _taken = places.take();
+                    most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(5));
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        assert_eq!((most.into_inner(), *lock(&places.0.count)), (2, 2));
+    }
+
+    #[test]
+    fn who_waits_takes_what_does_instead() {
+        let (places, spare) = (Places::new(1), Mutex::new(None));
+        let taken = places.take_or(|| lock(&spare).take());
+        assert!(taken.is_ok());
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| places.take_or(|| lock(&spare).take()).err());
+            *lock(&spare) = Some(7);
+            places.nudge();
+            assert_eq!(waits.join().unwrap(), Some(7));
+        });
+    }
+}

@@ -1,0 +1,76 @@
+//! How long candidates take: whoever takes much longer than the rest is not waited for at the end.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use super::tree::Id;
+
+/// So many have to be done before it is known what is usual.
+const KNOWN: usize = 8;
+/// So many times what is usual is much longer.
+const TIMES: u32 = 4;
+/// And no less than this, whatever is usual.
+const LEAST: Duration = Duration::from_secs(5);
+
+/// Candidates that are under way, and how long others took.
+#[derive(Default)]
+pub(super) struct Pace {
+    begun: HashMap<Id, Instant>,
+    took: Vec<Duration>,
+}
+
+impl Pace {
+    pub(super) fn begins(&mut self, id: Id) {
+        self.begun.insert(id, Instant::now());
+    }
+
+    pub(super) fn ends(&mut self, id: Id) {
+        self.took.extend(self.begun.remove(&id).map(|since| since.elapsed()));
+    }
+
+    /// Whether all that are under way take much longer than those that are done: most compile, some do for minutes.
+    pub(super) fn leaves_stragglers(&mut self) -> bool {
+        if self.begun.is_empty() || self.took.len() < KNOWN {
+            return false;
+        }
+        let middle = self.took.len() / 2;
+        let (_, usual, _) = self.took.select_nth_unstable(middle);
+        let limit = (*usual * TIMES).max(LEAST);
+        self.begun.values().all(|since| since.elapsed() > limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pace(under_way: &[f64], took: &[f64]) -> Pace {
+        let ago = |seconds: &f64| Instant::now().checked_sub(Duration::from_secs_f64(*seconds)).unwrap();
+        let begun = under_way.iter().enumerate().map(|(at, seconds)| (at, ago(seconds))).collect();
+        Pace { begun, took: took.iter().copied().map(Duration::from_secs_f64).collect() }
+    }
+
+    #[test]
+    fn who_takes_much_longer_than_the_others_is_a_straggler() {
+        let usual = [3.0, 2.0, 2.5, 2.0, 20.0, 2.0, 2.0, 3.0, 2.0];
+        assert!(pace(&[8.5, 30.0], &usual).leaves_stragglers());
+        assert!(!pace(&[7.5, 30.0], &usual).leaves_stragglers(), "one is not late yet");
+        assert!(!pace(&[], &usual).leaves_stragglers());
+        assert!(!pace(&[60.0], &usual[..7]).leaves_stragglers(), "nobody knows what is usual");
+    }
+
+    #[test]
+    fn who_is_fast_waits_some_seconds_all_the_same() {
+        assert!(!pace(&[4.5], &[0.1; 20]).leaves_stragglers());
+        assert!(pace(&[5.5], &[0.1; 20]).leaves_stragglers());
+    }
+
+    #[test]
+    fn what_ends_is_not_under_way() {
+        let mut pace = pace(&[60.0, 1.0], &[2.0; 9]);
+        pace.ends(1);
+        assert!(pace.leaves_stragglers());
+        pace.begins(7);
+        assert!(!pace.leaves_stragglers());
+    }
+}
