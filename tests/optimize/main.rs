@@ -10,6 +10,7 @@ mod replayed;
 mod runs;
 mod series;
 mod shapes;
+mod stragglers;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

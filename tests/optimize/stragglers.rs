@@ -1,0 +1,24 @@
+//! Candidates that take much longer than the others.
+
+use super::{BUDGET, Project, SCALE, text};
+
+const CANDIDATES: usize = 16;
+/// What is loaded with this number takes a minute.
+const SLOW: &str = "import time\nBLOCK = 16\nif BLOCK == 64:\n    time.sleep(60)\n";
+
+#[test]
+fn who_takes_much_longer_is_not_waited_for_and_nobody_is_begun_in_its_place() {
+    let settings = format!("[optimize]\nrewrites = false\nparallel = 8\ncandidates = {CANDIDATES}\npatience = 0\n");
+    let kernel = format!("{SLOW}{}", SCALE.replace("BLOCK=16", "BLOCK=BLOCK").replace("cdiv(n, 16)", "cdiv(n, BLOCK)"));
+    let project = Project::new(&[("scale.py", &kernel), ("warpsmith.toml", &settings)]);
+    let ran = project.run(&["optimize", "scale.py", "--budget", BUDGET, "--json"]);
+    assert!(ran.status.success(), "{}", text(&ran.stderr));
+    let outcome: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    let folder = std::fs::read_dir(project.path(".warpsmith/runs")).unwrap();
+    let journal = folder.flatten().find(|entry| entry.path().extension().is_some_and(|it| it == "jsonl")).unwrap();
+    let journal = std::fs::read_to_string(journal.path()).unwrap();
+    let made = journal.lines().filter(|line| line.starts_with(r#"{"what":"made""#)).count();
+    assert_eq!(made, CANDIDATES, "{outcome}");
+    let evaluated = outcome["evaluated"].as_u64().unwrap() as usize;
+    assert!((8..CANDIDATES).contains(&evaluated), "{outcome}");
+}
