@@ -193,6 +193,11 @@ pub(super) fn clock(uuid: &str) -> Option<u32> {
     nvml()?.device_by_uuid(uuid).ok()?.clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM).ok()
 }
 
+/// Bytes of a device that nobody holds, where it is told.
+pub(super) fn free(uuid: &str) -> Option<u64> {
+    Some(nvml()?.device_by_uuid(uuid).ok()?.memory_info().ok()?.free)
+}
+
 /// The device of that number, and how a forker is told of it: by its file, where it is the only one and its file is known.
 pub(super) fn one(device: Option<usize>) -> (On, Option<Device>) {
     let found = match devices() {

@@ -90,6 +90,15 @@ impl Outcome {
             Self::Accepted | Self::Predicted => false,
         }
     }
+
+    /// The same, but undecided where it lacks memory and so many bytes were free, fewer than a candidate may have.
+    pub(super) fn if_there_was(self, free: u64, may_have: u64) -> Self {
+        if !matches!(self, Self::Refused { .. }) || !self.lacks_memory() || free >= may_have {
+            return self;
+        }
+        let gib = free as f64 / f64::from(1 << 30);
+        Self::Undecided { why: format!("it lacks memory, and other programs leave {gib:.1} GiB of the device's memory") }
+    }
 }
 
 /// Why a candidate is refused.
@@ -303,5 +312,17 @@ mod tests {
             assert!(!refused(reason, "RuntimeError: CUDA error").lasts(), "{reason:?}");
         }
         assert!(!Outcome::Accepted.lasts() && !Outcome::Undecided { why: "stopped".to_owned() }.lasts());
+    }
+
+    #[test]
+    fn where_others_hold_the_memory_a_candidate_is_not_to_blame() {
+        let refused = |reason| Outcome::Refused { reason, evidence: "out of memory".to_owned(), line: None };
+        let lacks = refused(Reason::DeviceMemory);
+        assert_eq!(lacks.clone().if_there_was(84 << 30, 84 << 30), lacks);
+        let Outcome::Undecided { why } = lacks.if_there_was(3 << 29, 84 << 30) else { panic!("it was blamed") };
+        assert_eq!(why, "it lacks memory, and other programs leave 1.5 GiB of the device's memory");
+        for other in [refused(Reason::Memory), refused(Reason::Run), Outcome::Accepted] {
+            assert_eq!(other.clone().if_there_was(0, 84 << 30), other);
+        }
     }
 }
