@@ -56,7 +56,8 @@ impl Skill for GroupedOrder {
     }
 }
 
-fn calls(kernel: &Kernel) -> Vec<(&Expr, &Call)> {
+/// All calls in a kernel.
+pub(super) fn calls(kernel: &Kernel) -> Vec<(&Expr, &Call)> {
     let mut found = Vec::new();
     walk_statements(&kernel.body, &mut |stmt| {
         for expr in stmt.exprs() {
@@ -67,7 +68,7 @@ fn calls(kernel: &Kernel) -> Vec<(&Expr, &Call)> {
 }
 
 /// The axis of `tl.program_id(…)`.
-fn axis(subject: &Subject<'_>, expr: &Expr) -> Option<i64> {
+pub(super) fn axis(subject: &Subject<'_>, expr: &Expr) -> Option<i64> {
     let call = expr.as_call()?;
     let is_id = subject.member(call).as_deref() == Some("program_id");
     let axis = call.argument("axis", Some(0)).filter(|_| is_id)?;

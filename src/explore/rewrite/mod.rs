@@ -21,6 +21,7 @@ mod launched;
 mod lift;
 mod lines;
 mod loads;
+mod longest_first;
 mod loop_options;
 mod looped;
 mod masked;
@@ -139,6 +140,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &one_configuration::OneConfiguration,
     &autotuned::Autotuned,
     &grouped_order::GroupedOrder,
+    &longest_first::LongestFirst,
     &rounds_at_once::RoundsAtOnce,
     &persistent::Persistent,
     &descriptors::Descriptors,
