@@ -97,7 +97,9 @@ impl Outcome {
             return self;
         }
         let gib = free as f64 / f64::from(1 << 30);
-        Self::Undecided { why: format!("it lacks memory, and other programs leave {gib:.1} GiB of the device's memory") }
+        Self::Undecided {
+            why: format!("it lacks memory, and other programs leave {gib:.1} GiB of the device's memory"),
+        }
     }
 }
 

@@ -312,14 +312,13 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
     fn apply_values(&self) -> PyResult<()> {
         let apply = helpers(self.replay.py)?.getattr("apply")?;
         let values = serde_json::to_value((self.inputs.values, self.inputs.finite)).map_err(failed)?;
-        let is_finite = |spec: &TensorSpec| self.inputs.finite_in.is_none_or(|tensor| tensor == spec.id);
         let core = contents(self.replay.py)?.getattr("core")?;
         for (spec, placed) in self.specs.iter().filter(|(spec, _)| is_float(&spec.dtype) && !spec.shape.is_empty()) {
             let view = self.replay.view(&self.storages[&spec.storage], &spec.dtype, placed)?;
             let view = core.call1((view,))?;
             let (low, high) = bounds(&spec.data);
             let generator = self.generators.get_item(view.getattr("device")?.getattr("type")?)?;
-            let finite = values[1].as_str().filter(|_| is_finite(spec));
+            let finite = values[1].as_str().filter(|_| self.inputs.finite_in.is_none_or(|tensor| tensor == spec.id));
             let made = apply.call1((&view, values[0].as_str(), low, high, generator, finite))?;
             if !made.is_none() && !made.is(&view) {
                 view.call_method1("copy_", (made,))?;

@@ -65,7 +65,11 @@ fn turned(subject: &Subject<'_>, at: i64) -> Option<Turn> {
         return None;
     }
     let edit = |id: &&Expr| Edit { span: id.span, text: format!("({before}{})", &text[id.span.start..id.span.end]) };
-    Turn::of_structure("longest_first", &format!("programs of axis {at} the other way around"), ids.iter().map(edit).collect())
+    Turn::of_structure(
+        "longest_first",
+        &format!("programs of axis {at} the other way around"),
+        ids.iter().map(edit).collect(),
+    )
 }
 
 /// Whether a loop begins or ends, but not both, where the number of the program on an axis says. Loops of which both ends move with it have
@@ -74,7 +78,9 @@ fn bounds_a_loop(subject: &Subject<'_>, at: i64) -> bool {
     let mut known = BTreeSet::new();
     let depends = |expr: &Expr, known: &BTreeSet<&str>| {
         let mut found = false;
-        expr.walk(&mut |part| found |= axis(subject, part) == Some(at) || part.as_name().is_some_and(|name| known.contains(name)));
+        expr.walk(&mut |part| {
+            found |= axis(subject, part) == Some(at) || part.as_name().is_some_and(|name| known.contains(name))
+        });
         found
     };
     // Assignments in loops may be used above them.
@@ -101,7 +107,9 @@ fn bounds_a_loop(subject: &Subject<'_>, at: i64) -> bool {
         found |= match plain[..] {
             [stop] => depends(stop, &known),
             // A loop over programs steps by their number.
-            [start, stop] | [start, stop, _] => depends(start, &known) != depends(stop, &known) && !is_over_programs(subject, iter),
+            [start, stop] | [start, stop, _] => {
+                depends(start, &known) != depends(stop, &known) && !is_over_programs(subject, iter)
+            }
             _ => false,
         };
     });
@@ -123,23 +131,36 @@ mod tests {
 
     fn turned(body: &str) -> Vec<String> {
         let text = |body: &str| {
-            format!("import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n{body}\ndef run(x):\n    k[(7, 3)](x, 7, B=8)\n")
+            format!(
+                "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, n, B: tl.constexpr):\n{body}\ndef run(x):\n    k[(7, 3)](x, 7, B=8)\n"
+            )
         };
         let before = text("");
         let start = before.find("\ndef run").unwrap();
-        turned_by(&LongestFirst, &text(body)).iter().map(|text| text[start..text.find("\ndef run").unwrap()].to_owned()).collect()
+        turned_by(&LongestFirst, &text(body))
+            .iter()
+            .map(|text| text[start..text.find("\ndef run").unwrap()].to_owned())
+            .collect()
     }
 
     const LOOP: &str = "    for at in range(0, end, B):\n        tl.store(x + at, first)\n";
 
     #[test]
     fn programs_that_take_longer_and_longer_come_in_the_other_order() {
-        let causal = format!("    first = tl.program_id(0) * B\n    head = tl.program_id(1)\n    end = tl.minimum(first + B, n)\n{LOOP}");
+        let causal = format!(
+            "    first = tl.program_id(0) * B\n    head = tl.program_id(1)\n    end = tl.minimum(first + B, n)\n{LOOP}"
+        );
         let expected = causal.replace("tl.program_id(0)", "(tl.num_programs(0) - 1 - tl.program_id(0))");
-        assert_eq!(turned(&causal), [expected.clone()]);
+        assert_eq!(turned(&causal), std::slice::from_ref(&expected));
         assert!(turned(&expected).is_empty(), "once is enough");
-        let other = format!("    first = tl.program_id(axis=1) * B\n    end = n\n{}", LOOP.replace("range(0, end", "tl.range(first, end"));
-        assert_eq!(turned(&other), [other.replace("tl.program_id(axis=1)", "(tl.num_programs(1) - 1 - tl.program_id(axis=1))")]);
+        let other = format!(
+            "    first = tl.program_id(axis=1) * B\n    end = n\n{}",
+            LOOP.replace("range(0, end", "tl.range(first, end")
+        );
+        assert_eq!(
+            turned(&other),
+            [other.replace("tl.program_id(axis=1)", "(tl.num_programs(1) - 1 - tl.program_id(axis=1))")]
+        );
     }
 
     #[test]
@@ -153,8 +174,12 @@ mod tests {
     fn loops_with_the_same_rounds_everywhere_are_left_alone() {
         for body in [
             format!("    first = tl.program_id(0) * B\n    end = n\n{LOOP}"),
-            format!("    first = tl.program_id(0) * B\n    end = first + B\n{}", LOOP.replace("range(0", "range(first")),
-            "    for at in tl.range(tl.program_id(0), n, tl.num_programs(0)):\n        tl.store(x + at, at)\n".to_owned(),
+            format!(
+                "    first = tl.program_id(0) * B\n    end = first + B\n{}",
+                LOOP.replace("range(0", "range(first")
+            ),
+            "    for at in tl.range(tl.program_id(0), n, tl.num_programs(0)):\n        tl.store(x + at, at)\n"
+                .to_owned(),
         ] {
             assert!(turned(&body).is_empty(), "{body}");
         }
@@ -163,7 +188,11 @@ mod tests {
     #[test]
     fn programs_that_may_wait_for_each_other_keep_their_order() {
         let causal = format!("    first = tl.program_id(0) * B\n    end = first + B\n{LOOP}");
-        for more in ["    tl.atomic_add(x, 1)\n", "    while tl.load(x) < first:\n        end = end\n", "    a, b = tl.swizzle2d(first, end, 4, 4, 2)\n"] {
+        for more in [
+            "    tl.atomic_add(x, 1)\n",
+            "    while tl.load(x) < first:\n        end = end\n",
+            "    a, b = tl.swizzle2d(first, end, 4, 4, 2)\n",
+        ] {
             assert!(turned(&format!("{causal}{more}")).is_empty(), "{more}");
         }
     }
