@@ -27,7 +27,7 @@ pub(super) const RESTARTED: &str = "the comparing process had ended and was star
 /// So many candidates use the device beside each other at the most: it serves one process after the other, and the more
 /// there are, the longer each waits.
 const PLACES: usize = 6;
-/// So many processes of candidates start at once: the driver makes one context after the other, and the first had better not wait for the last.
+/// So many processes that judge several candidates start at once: the driver makes one context after the other, and the first had better not wait for the last.
 const STARTING: usize = 4;
 
 /// Of the device's memory this share may be a candidate's, where nothing else is said and the original takes less.
@@ -93,7 +93,7 @@ pub struct Bench {
     is_alone: AtomicBool,
     /// How many more may use the device beside others.
     places: Places,
-    /// For processes of candidates that start.
+    /// For processes that start, and are to judge several candidates.
     pub(super) starting: Places,
     pub(super) meter: Meter,
     lock: PathBuf,

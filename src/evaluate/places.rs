@@ -1,6 +1,7 @@
 //! So many at once.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::bench::lock;
 
@@ -15,6 +16,13 @@ struct Free {
 
 /// One of the places, until it is dropped.
 pub(super) struct Taken(Arc<Free>);
+
+/// What came of waiting.
+pub(super) enum Waited<T> {
+    Place(Taken),
+    Instead(T),
+    InVain,
+}
 
 impl Places {
     pub(super) fn new(count: usize) -> Self {
@@ -31,18 +39,20 @@ impl Places {
         Taken(Arc::clone(&self.0))
     }
 
-    /// Waits for a place, or for what does instead, which is asked for at first and after each [`Self::nudge`].
-    pub(super) fn take_or<T>(&self, mut instead: impl FnMut() -> Option<T>) -> Result<Taken, T> {
+    /// Waits for a place, or for what does instead, which is asked for at first and after each [`Self::nudge`]; for so long.
+    pub(super) fn take_or<T>(&self, patience: Duration, mut instead: impl FnMut() -> Option<T>) -> Waited<T> {
+        let since = Instant::now();
         let mut free = lock(&self.0.count);
         loop {
             if let Some(instead) = instead() {
-                return Err(instead);
+                return Waited::Instead(instead);
             }
             if *free > 0 {
                 *free -= 1;
-                return Ok(Taken(Arc::clone(&self.0)));
+                return Waited::Place(Taken(Arc::clone(&self.0)));
             }
-            free = self.0.changed.wait(free).unwrap_or_else(PoisonError::into_inner);
+            let Some(left) = patience.checked_sub(since.elapsed()) else { return Waited::InVain };
+            free = self.0.changed.wait_timeout(free, left).unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
@@ -64,7 +74,6 @@ impl Drop for Taken {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::time::Duration;
 
     use super::*;
 
@@ -87,13 +96,14 @@ mod tests {
     #[test]
     fn who_waits_takes_what_does_instead() {
         let (places, spare) = (Places::new(1), Mutex::new(None));
-        let taken = places.take_or(|| lock(&spare).take());
-        assert!(taken.is_ok());
+        let taken = places.take_or(Duration::ZERO, || lock(&spare).take());
+        assert!(matches!(taken, Waited::Place(_)));
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| places.take_or(|| lock(&spare).take()).err());
+            let waits = scope.spawn(|| places.take_or(Duration::from_secs(60), || lock(&spare).take()));
             *lock(&spare) = Some(7);
             places.nudge();
-            assert_eq!(waits.join().unwrap(), Some(7));
+            assert!(matches!(waits.join().unwrap(), Waited::Instead(7)));
         });
+        assert!(matches!(places.take_or(Duration::from_millis(5), || lock(&spare).take()), Waited::InVain));
     }
 }

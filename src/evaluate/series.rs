@@ -7,16 +7,20 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, lock};
 use super::effort::Effort;
 use super::judge::{Case, Task};
-use super::places::Taken;
+use super::places::{Taken, Waited};
 use super::process::Runner;
 use super::verdict::{Outcome, Reason};
 use crate::protocol::runner::Fence;
 use crate::protocol::{Source, Workload};
+
+/// What imports much loads longer than others should wait for it: it keeps the processors busy, not the driver.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// The process of a candidate.
 pub(super) struct Place {
@@ -60,12 +64,14 @@ impl Bench {
         let fits = |(of, place): &Spare| Arc::ptr_eq(of, baseline) && (place.fence.streams || !streams);
         let spare = || {
             let mut spares = lock(&self.spares);
-            let at = spares.iter().position(fits).filter(|_| shares)?;
+            let at = spares.iter().position(fits)?;
             Some(spares.swap_remove(at).1)
         };
-        let starting = match self.starting.take_or(spare) {
-            Ok(starting) => Some(starting),
-            Err(spare) => return Ok(spare),
+        let waited = if shares { self.starting.take_or(PATIENCE, spare) } else { Waited::InVain };
+        let starting = match waited {
+            Waited::Place(starting) => Some(starting),
+            Waited::Instead(spare) => return Ok(spare),
+            Waited::InVain => None,
         };
         let mut fence = self.fence("candidate", false, readable)?;
         fence.streams = streams;
