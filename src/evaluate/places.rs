@@ -8,7 +8,6 @@ use super::bench::lock;
 /// Places, for which callers wait.
 pub(super) struct Places(Arc<Free>);
 
-#[derive(Default)]
 struct Free {
     count: Mutex<usize>,
     changed: Condvar,
@@ -32,11 +31,17 @@ impl Places {
     /// Waits for a place.
     pub(super) fn take(&self) -> Taken {
         let mut free = lock(&self.0.count);
-        while *free == 0 {
+        loop {
+            if let Some(taken) = self.claim(&mut free) {
+                return taken;
+            }
             free = self.0.changed.wait(free).unwrap_or_else(PoisonError::into_inner);
         }
-        *free -= 1;
-        Taken(Arc::clone(&self.0))
+    }
+
+    fn claim(&self, free: &mut usize) -> Option<Taken> {
+        *free = free.checked_sub(1)?;
+        Some(Taken(Arc::clone(&self.0)))
     }
 
     /// Waits for a place, or for what does instead, which is asked for at first and after each [`Self::nudge`]; for so long.
@@ -47,9 +52,8 @@ impl Places {
             if let Some(instead) = instead() {
                 return Waited::Instead(instead);
             }
-            if *free > 0 {
-                *free -= 1;
-                return Waited::Place(Taken(Arc::clone(&self.0)));
+            if let Some(taken) = self.claim(&mut free) {
+                return Waited::Place(taken);
             }
             let Some(left) = patience.checked_sub(since.elapsed()) else { return Waited::InVain };
             free = self.0.changed.wait_timeout(free, left).unwrap_or_else(PoisonError::into_inner).0;

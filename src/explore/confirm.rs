@@ -107,19 +107,13 @@ impl Run<'_> {
     /// What can be said of a candidate, on all calls.
     fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Answer, OptimizeError> {
         self.tell(format!("confirming {}", candidate.describe()));
-        let (rough, full, sanitizer) = (ROUGH_PAIRS, CONFIRM_PAIRS, Some(self.left_for_checks()));
         let effort = Effort {
-            thorough: true,
-            sanitizer,
-            beyond: false,
-            rough,
-            full,
+            sanitizer: Some(self.left_for_checks()),
+            rough: ROUGH_PAIRS,
+            full: CONFIRM_PAIRS,
             contender: 0.0,
-            twins: false,
-            brief: false,
-            series: 1,
             kernel: self.target.is_new(),
-            ahead: false,
+            ..Effort::default()
         };
         let mut verdict = self.judge(original, &candidate.text, effort)?;
         if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {

@@ -43,19 +43,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         std::fs::write(&path, text).map_err(|error| failed(format!("cannot write {}: {error}", path.display())))?;
         Ok::<_, OptimizeError>(path)
     };
-    let effort = Effort {
-        thorough: true,
-        sanitizer: None,
-        beyond: false,
-        rough: PAIRS,
-        full: PAIRS,
-        contender: 0.0,
-        twins: false,
-        brief: false,
-        series: 1,
-        kernel: false,
-        ahead: false,
-    };
+    let effort = Effort { sanitizer: None, rough: PAIRS, full: PAIRS, contender: 0.0, ..Effort::default() };
     let task = Task {
         original: write("original.py", &begun.text)?,
         candidate: write("candidate.py", &request.text)?,

@@ -346,24 +346,18 @@ impl Run<'_> {
                         search.finish(id, fate);
                         continue;
                     }
-                    let contender = self.best.unwrap_or(1.0) * 0.95;
-                    let (rough, full) = (ROUGH_PAIRS, FULL_PAIRS);
-                    let (thorough, sanitizer, beyond, twins) = (false, None, false, true);
-                    // Of what is written for a function without kernels it matters at once whether the kernels do the work.
-                    let (kernel, brief, ahead) = (self.target.is_new(), !self.target.is_new(), false);
-                    let series = self.series();
                     let effort = Effort {
-                        thorough,
-                        sanitizer,
-                        beyond,
-                        rough,
-                        full,
-                        contender,
-                        twins,
-                        brief,
-                        series,
-                        kernel,
-                        ahead,
+                        thorough: false,
+                        sanitizer: None,
+                        rough: ROUGH_PAIRS,
+                        full: FULL_PAIRS,
+                        contender: self.best.unwrap_or(1.0) * 0.95,
+                        twins: true,
+                        // Of what is written for a function without kernels it matters at once whether the kernels do the work.
+                        brief: !self.target.is_new(),
+                        kernel: self.target.is_new(),
+                        series: self.series(),
+                        ..Effort::default()
                     };
                     let task = self.task(original, &text, effort, SEARCHED)?;
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
@@ -383,8 +377,8 @@ impl Run<'_> {
                     Ok(News::Answered(answer)) => self.answered(search, answer),
                     Err(_) => {}
                 }
-                let is_over = self.spent() > ABANDON_SHARE || self.at_floor.is_some();
-                if is_over || !self.goes_on(flying) && pace.leaves_stragglers() {
+                let ends_now = self.spent() > ABANDON_SHARE || self.at_floor.is_some();
+                if ends_now || !self.goes_on(flying) && pace.leaves_stragglers() {
                     // What still compiles would keep the cores and the device from the measurement that counts.
                     self.is_late = true;
                     self.bench.abandon(true);

@@ -73,9 +73,8 @@ def spilled(original, finite, candidate, others, reference=None, jittered=()):
     `finite` and `others` are the results of both sides with usual and with great numbers in those places, as pairs: in all tensors, and
     in some of them alone."""
     places = {leaf.path: at for at, leaf in enumerate(original)}
-    pairs = list(zip(finite, others))
-    sides = [side for pair in pairs for side in pair]
-    runs = [{leaf.path: leaf for leaf in leaves} for leaves in (candidate, *(leaves for side in sides for leaves in side))]
+    by_path = {leaf.path: leaf for leaf in candidate}
+    fours = [[{leaf.path: leaf for leaf in leaves} for leaves in (*one, *other)] for one, other in zip(finite, others)]
     rounding = arithmetic_of(original)
 
     def is_spill(wrong):
@@ -83,13 +82,12 @@ def spilled(original, finite, candidate, others, reference=None, jittered=()):
         one = original[places[path]] if path in places else None
         if not wrong["is_value"] or one is None or one.data is None:
             return False
-        leaves = [leaves.get(path) for leaves in runs]
-        if any(contents(leaf, one.data) is None for leaf in leaves):
+        data = [[contents(leaves.get(path), one.data) for leaves in four] for four in fours]
+        if contents(by_path.get(path), one.data) is None or any(part is None for four in data for part in four):
             return False
         known = runs_at(reference, jittered, places[path], len(original))
-        floats = Tensors(one, leaves[0], *known, rounding, True, False, None).floats
-        data = [leaf.data for leaf in leaves[1:]]
-        return floats is not None and floats.spills([data[at : at + 4] for at in range(0, len(data), 4)])
+        floats = Tensors(one, by_path[path], *known, rounding, True, False, None).floats
+        return floats is not None and floats.spills(data)
 
     found = compare(original, candidate, reference, jittered, holds_nan=True)
     return [wrong for wrong in found if not is_spill(wrong)]
@@ -191,8 +189,10 @@ def changed(one, other):
     if wrong is not None:
         return [wrong]
     wrong = [shape_difference(a, b) for a, b in zip(one, other)]
-    held = [at for at, a in enumerate(one) if wrong[at] is None and a.data is not None and a.data.numel()]
-    held = [at for at in held if one[at].data is not other[at].data]
+    held = [
+        at for at, (a, b) in enumerate(zip(one, other))
+        if wrong[at] is None and a.data is not b.data and a.data.numel()
+    ]
     counts = told([sum(bitwise_wrong(x, y).sum() for x, y in chunks(one[at].data, other[at].data)) for at in held])
     for at, count in zip(held, counts):
         if count:

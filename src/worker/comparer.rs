@@ -116,8 +116,8 @@ impl<'py> Comparer<'py> {
             ComparerRequest::Spilled { original, finite, candidate, candidate_finite, reference, jittered } => {
                 let (reference, jittered) = self.slots(reference, &jittered)?;
                 let both = |[usual, great]: [u32; 2]| PyResult::Ok((self.slot(usual)?, self.slot(great)?));
-                let all = |pairs: Vec<[u32; 2]>| pairs.into_iter().map(both).collect::<PyResult<Vec<_>>>();
-                let (finite, others) = (all(finite)?, all(candidate_finite)?);
+                let pairs = |all: Vec<[u32; 2]>| all.into_iter().map(both).collect::<PyResult<Vec<_>>>();
+                let (finite, others) = (pairs(finite)?, pairs(candidate_finite)?);
                 let all = (self.slot(original)?, finite, self.slot(candidate)?, others, reference, jittered);
                 self.differences(&module.getattr("spilled")?.call1(all)?)
             }
