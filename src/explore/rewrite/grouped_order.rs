@@ -111,7 +111,7 @@ fn one_number(subject: &Subject<'_>, group: i64) -> Option<Vec<Edit>> {
     let text = subject.candidate.text.as_str();
     let of = |name: &str| subject.candidate.module.language_name(subject.kernel, name);
     let (count, swizzle) = (of("num_programs")?, of("swizzle2d")?);
-    let parts: Vec<Part<'_>> = subject.kernel.body.iter().filter_map(|stmt| part(subject, stmt)).collect();
+    let parts: Vec<Part<'_>> = subject.kernel.body.iter().flat_map(|stmt| parts(subject, stmt)).collect();
     let row = parts.iter().find(|part| part.op == "//")?;
     let column = parts.iter().find(|part| part.op == "%" && part.columns == row.columns)?;
     let last = if row.at.span.end > column.at.span.end { row.at } else { column.at };
@@ -129,9 +129,20 @@ struct Part<'a> {
     columns: &'a str,
 }
 
-fn part<'a>(subject: &Subject<'a>, at: &'a Stmt) -> Option<Part<'a>> {
-    let StmtKind::Assign { targets, value: Some(value), .. } = &at.kind else { return None };
-    let ([target], ExprKind::Binary { op, left, right }) = (targets.as_slice(), &value.kind) else { return None };
+/// What an assignment takes of the number of a program, also as `row, column = program // columns, program % columns`.
+fn parts<'a>(subject: &Subject<'a>, at: &'a Stmt) -> Vec<Part<'a>> {
+    let StmtKind::Assign { targets, value: Some(value), .. } = &at.kind else { return Vec::new() };
+    let [target] = targets.as_slice() else { return Vec::new() };
+    match (&target.kind, &value.kind) {
+        (ExprKind::Tuple(names), ExprKind::Tuple(values)) if names.len() == values.len() => {
+            names.iter().zip(values).filter_map(|(name, value)| part(subject, at, (name, value))).collect()
+        }
+        _ => part(subject, at, (target, value)).into_iter().collect(),
+    }
+}
+
+fn part<'a>(subject: &Subject<'a>, at: &'a Stmt, (target, value): (&'a Expr, &'a Expr)) -> Option<Part<'a>> {
+    let ExprKind::Binary { op, left, right } = &value.kind else { return None };
     let is_program = match left.as_name() {
         Some(name) => only_binding(subject.kernel, name).is_some_and(|value| axis(subject, value) == Some(0)),
         None => axis(subject, left) == Some(0),
@@ -197,6 +208,15 @@ mod tests {
         let all = turned(&text(body));
         assert_eq!(all.len(), 3);
         let line = "    m = pid // columns\n    m, c = tl.swizzle2d(m, c, tl.num_programs(0) // columns, columns, 8)  # rows\n    at";
+        assert!(all[1].contains(line), "{}", all[1]);
+    }
+
+    #[test]
+    fn one_number_may_be_taken_apart_at_once() {
+        let body = "    pid = tl.program_id(0)\n    columns = tl.cdiv(n, B)\n    m, c = pid // columns, pid % columns\n    at = m * B\n";
+        let all = turned(&text(body));
+        assert_eq!(all.len(), 3);
+        let line = "    m, c = pid // columns, pid % columns\n    m, c = tl.swizzle2d(m, c, tl.num_programs(0) // columns, columns, 8)\n    at";
         assert!(all[1].contains(line), "{}", all[1]);
     }
 
