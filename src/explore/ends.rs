@@ -12,6 +12,11 @@ const CHOICE_SHARE: f64 = 0.5;
 const AHEAD_SHARE: f64 = 0.4;
 /// What takes no longer than this share of its time to move its bytes is as fast as it gets.
 const AT_FLOOR: f64 = 0.95;
+/// What takes more than all of it is there; below, another tile or other options may still give some percent, so these are tried
+/// first: so many candidates, or for this share of the budget.
+const AT_ONCE: f64 = 1.0;
+const LOOKED_AT: usize = 48;
+const LOOK_SHARE: f64 = 0.2;
 /// What is less than this times as fast as the best is as fast as that.
 const BETTER: f64 = 1.005;
 
@@ -22,10 +27,15 @@ impl Run<'_> {
         let is_within = |count: usize, most: usize| most == 0 || count < most;
         !self.is_late
             && self.spent() < SEARCH_SHARE
-            && self.at_floor.is_none()
+            && !self.ends_at_floor(flying)
             && is_within(self.evaluated + flying, settings.candidates)
             && is_within(self.in_vain, settings.patience)
             && !self.observer.cancelled()
+    }
+
+    /// Whether the memory lets nothing be much faster, and it was tried what else there is.
+    pub(super) fn ends_at_floor(&self, flying: usize) -> bool {
+        self.at_floor.is_some_and(|share| is_looked_at(share, self.evaluated + flying, self.spent()))
     }
 
     /// Whether it is time to look for choices between candidates: there are some, and what is left is enough to find better ones.
@@ -64,10 +74,10 @@ impl Run<'_> {
         share < 1.0 && self.bench.used().as_secs_f64() > share * self.began.elapsed().as_secs_f64()
     }
 
-    /// One that is right, and so many times as fast.
-    pub(super) fn better(&mut self, speedup: f64) {
+    /// One that is right, and so many times as fast. What has the machine code of another one says nothing of what is left to find.
+    pub(super) fn better(&mut self, speedup: f64, is_twin: bool) {
         let best = self.best.unwrap_or(1.0);
-        self.in_vain = if speedup > best * BETTER { 0 } else { self.in_vain + 1 };
+        self.in_vain = if speedup > best * BETTER { 0 } else { self.in_vain + usize::from(!is_twin) };
         if speedup > best {
             self.best = Some(speedup);
         }
@@ -81,5 +91,22 @@ impl Run<'_> {
         if share >= AT_FLOOR && !is_stand_in(&self.bench.environment().device) {
             self.at_floor = Some(share.max(self.at_floor.unwrap_or(0.0)));
         }
+    }
+}
+
+/// Whether a search that is so near to the floor is done after so many candidates and such a share of its budget.
+fn is_looked_at(floor: f64, candidates: usize, spent: f64) -> bool {
+    floor >= AT_ONCE || candidates >= LOOKED_AT || spent > LOOK_SHARE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_close_to_the_floor_is_looked_at_first() {
+        assert!(is_looked_at(1.02, 1, 0.0));
+        assert!(!is_looked_at(0.96, LOOKED_AT - 1, LOOK_SHARE));
+        assert!(is_looked_at(0.96, LOOKED_AT, 0.0) && is_looked_at(0.96, 1, LOOK_SHARE + 0.01));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::journal::Entry;
 use super::propose::{Proposal, Search};
 use super::run::{Run, fate};
-use super::speedup::{on_calls, rough};
+use super::speedup::{is_twin, on_calls, rough};
 use super::tree::{Fate, Id};
 use crate::evaluate::{Evaluator, Outcome as Judged, Reason, Verdict};
 
@@ -31,7 +31,7 @@ impl Run<'_> {
                 let speedup = rough(&verdict.measured);
                 search.memory.measured(&verdict.measured);
                 self.look_at_floor(&verdict.measured);
-                self.better(speedup);
+                self.better(speedup, is_twin(&verdict.measured));
                 (Fate::Right(speedup), None, verdict.measured)
             }
             Judged::Refused { reason, evidence, .. } => {

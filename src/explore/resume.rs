@@ -8,7 +8,7 @@ use super::journal::{Begun, Came, Ended, Entry, Journal, Made, read};
 use super::prepare::Target;
 use super::propose::Search;
 use super::run::{Run, failed};
-use super::speedup::on_calls;
+use super::speedup::{is_twin, on_calls};
 use super::tree::{Fate, Id};
 use super::{OptimizeError, Outcome, Report, Request, Subject, Work};
 use crate::clock::now_milliseconds;
@@ -154,7 +154,7 @@ impl Run<'_> {
             self.refused.entry(*reason).or_insert((0, evidence.clone())).0 += 1;
         }
         match came.fate {
-            Fate::Right(speedup) => self.better(speedup),
+            Fate::Right(speedup) => self.better(speedup, came.twin),
             Fate::Uncompiled | Fate::Wrong => self.in_vain += 1,
         }
     }
@@ -172,7 +172,7 @@ impl Run<'_> {
         let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
         let (seconds, calls) = (self.seconds(), on_calls(measured));
         let times = (!measured.is_empty()).then(|| Measured::sum_of_times(measured));
-        let twin = !measured.is_empty() && measured.iter().all(|one| one.twin);
+        let twin = is_twin(measured);
         self.twins += usize::from(twin);
         self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on }));
     }

@@ -377,7 +377,7 @@ impl Run<'_> {
                     Ok(News::Answered(answer)) => self.answered(search, answer),
                     Err(_) => {}
                 }
-                let ends_now = self.spent() > ABANDON_SHARE || self.at_floor.is_some();
+                let ends_now = self.spent() > ABANDON_SHARE || self.ends_at_floor(0);
                 if ends_now || !self.goes_on(flying) && pace.leaves_stragglers() {
                     // What still compiles would keep the cores and the device from the measurement that counts.
                     self.is_late = true;

@@ -13,6 +13,11 @@ const LEAST_PREDICTED: f64 = 1.05;
 /// What takes so much of the memory's bandwidth is bounded by it.
 const MEMORY_BOUND: f64 = 0.5;
 
+/// Whether a candidate was not measured, since another one has its machine code.
+pub(super) fn is_twin(measured: &[Measured]) -> bool {
+    !measured.is_empty() && measured.iter().all(|one| one.twin)
+}
+
 /// A speedup with its interval and the conditions it was measured under.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Speedup {

@@ -164,7 +164,7 @@ pub struct OptimizeSettings {
     pub budget: f64,
     /// How many candidates are judged at most; 0 means as many as there is time for.
     pub candidates: usize,
-    /// After so many candidates in a row that are no faster than the best a search ends; 0 means never.
+    /// After so many candidates in a row that are no faster than the best a search ends; 0 means never. Those with the machine code of another one do not count.
     pub patience: usize,
     /// Whether a search waits while another program of yours computes on the GPU. That time does not count.
     pub pause: bool,
@@ -192,7 +192,7 @@ impl Default for OptimizeSettings {
         Self {
             budget: 60.0,
             candidates: 0,
-            patience: 120,
+            patience: 200,
             pause: true,
             share: 1.0,
             parallel: 0,
