@@ -34,6 +34,8 @@ mod spilled;
 mod trials;
 #[path = "verify/tuning.rs"]
 mod tuning;
+#[path = "verify/waiting.rs"]
+mod waiting;
 
 use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 

@@ -392,13 +392,18 @@ impl Bench {
         File::options().create(true).truncate(false).write(true).open(&self.lock)
     }
 
+    /// The file that stands for the device, for processes that take it themselves once they come to use it.
+    pub(super) fn lock_file(&self) -> std::io::Result<&Path> {
+        self.machine().map(|_| self.lock.as_path())
+    }
+
     /// Has the device alone, of all that judge on this machine.
     pub(super) fn exclusive(&self) -> Result<Exclusive<'_>, Undecided> {
         let (held, since) = (Held::new(), Instant::now());
         let bench = self.device.write().unwrap_or_else(PoisonError::into_inner);
         let file = self.machine()?;
         file.lock()?;
-        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "the device is had alone");
+        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "it was waited for the device");
         Ok(Exclusive { _bench: bench, _machine: file, _held: held, _use: self.meter.begin() })
     }
 }

@@ -18,7 +18,7 @@ use crate::protocol::runner::{Alone, End};
 
 /// For tests: what stands in for the checker on a simulated device.
 const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
-/// One run may take so long where nobody has a budget; others are not timed meanwhile.
+/// One run may take so long where nobody has a budget.
 pub(super) const LIMIT: Duration = Duration::from_secs(60);
 /// What the checker ends with when it has found something.
 const FOUND: i32 = 77;
@@ -194,6 +194,7 @@ impl<'a> Case<'a> {
             inputs: self.baseline.trials[0].inputs.clone(),
             is_candidate: true,
             unfenced: false,
+            device: PathBuf::new(),
         };
         let (bench, baseline, is_over) = (self.bench, Arc::clone(&self.baseline), AtomicBool::new(false));
         Some(Checks { bench, baseline, checker, job: job.unasked(), limit, is_over })

@@ -60,7 +60,8 @@ impl Bench {
     ) -> Result<Option<(Ended, Option<String>)>, Undecided> {
         let folder = self.private(name)?;
         let (description, report) = (folder.join("call.json"), folder.join("report"));
-        std::fs::write(&description, serde_json::to_vec(job)?)?;
+        let job = Alone { device: self.lock_file()?.to_owned(), ..job.clone() };
+        std::fs::write(&description, serde_json::to_vec(&job)?)?;
         let Tooled { mut command, variables, limit } = tooled;
         command.extend(["--log-file".to_owned(), text(&report)]);
         let call = module_call(&format!("checked({:?})", text(&description)))?;
@@ -72,14 +73,14 @@ impl Bench {
         Ok(Some((ended, report)))
     }
 
-    /// Runs a process under a tool, beside others that use the device, and says how it ended; `None` where it took longer than it may.
+    /// Runs a process under a tool and says how it ended; `None` where it took longer than it may. For most of its time it starts
+    /// Python: it takes the device itself, later.
     fn watch(
         &self,
         watched: Watched,
         limit: Duration,
         is_unwanted: &dyn Fn() -> bool,
     ) -> Result<Option<Ended>, Undecided> {
-        let _shared = self.shared();
         let mut child = self.forker.spawn(Role::Watched(Box::new(watched)))?;
         let deadline = Instant::now() + limit;
         loop {
@@ -109,6 +110,7 @@ impl Baseline {
             inputs: self.trials[0].inputs.clone(),
             is_candidate: false,
             unfenced: false,
+            device: PathBuf::new(),
         };
         Ok(job.unasked())
     }

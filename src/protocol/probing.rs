@@ -76,6 +76,9 @@ pub struct Alone {
     pub is_candidate: bool,
     /// What looks on needs more than a fence leaves: only for a file of the user's own.
     pub unfenced: bool,
+    /// The file that stands for the device. The process has it, beside others, from where it uses the device first: until then it
+    /// keeps nobody from having the device alone.
+    pub device: PathBuf,
 }
 
 impl Alone {

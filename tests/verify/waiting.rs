@@ -1,0 +1,44 @@
+//! A process under a tool starts Python before it takes the device, so that others are timed meanwhile.
+
+use std::os::unix::fs::PermissionsExt;
+
+use crate::FASTER;
+use crate::judging::{Project, Report, SCALE};
+
+/// Has the device alone while what it is given starts, until that waits for it; before, nothing may have been printed. Then it lets it run.
+const CHECKER: &str = r#"#!/usr/bin/env python3
+import fcntl, json, re, subprocess, sys, time
+args = sys.argv[1:]
+tool, log = (args[args.index(name) + 1] for name in ("--tool", "--log-file"))
+command = args[args.index("-c") - 1:]
+with open(re.search(r'checked\("(.*?)"\)', command[2])[1]) as file:
+    device = open(json.load(file)["device"], "r+")
+fcntl.flock(device, fcntl.LOCK_EX)
+ran = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+waits = re.compile(rf"-> FLOCK +ADVISORY +READ +{ran.pid} ")
+while ran.poll() is None and not waits.search(open("/proc/locks").read()):
+    time.sleep(0.02)
+began_early = ran.poll() is not None
+fcntl.flock(device, fcntl.LOCK_UN)
+said = ran.communicate()[0]
+end = {"memcheck": "ERROR SUMMARY: 0 errors", "racecheck": "RACECHECK SUMMARY: 0 hazards displayed"}[tool]
+with open(log, "w") as file:
+    file.write("" if began_early else f"========= {end}\n")
+print(said)
+sys.exit(ran.returncode)
+"#;
+
+/// Whoever judges used to have the device for all of that time: then this checker would wait for it until its time is up.
+#[test]
+fn a_process_under_a_tool_takes_the_device_when_it_comes_to_use_it() {
+    let project = Project::new(SCALE, &[("faster", FASTER)]);
+    project.write("checker", CHECKER);
+    let checker = project.path("checker");
+    std::fs::set_permissions(&checker, PermissionsExt::from_mode(0o755)).unwrap();
+    let variables = [("WARPSMITH_FAKE_SANITIZER", checker.to_str().unwrap())];
+    let ran = project.verify_with(&variables, &["candidates/faster.py", "--quick", "--json"]);
+    let report = Report(serde_json::from_slice(&ran.stdout).unwrap());
+    let checks: Vec<_> =
+        report.checks().into_iter().filter(|(name, _)| name.starts_with("compute-sanitizer")).collect();
+    assert_eq!((report.said(), checks.len()), ("accepted", 2), "{}", report.0);
+}
