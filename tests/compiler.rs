@@ -213,6 +213,26 @@ fn broken(number: usize) -> Request {
     request
 }
 
+/// It was killed, and its folders stayed among the temporary files.
+#[test]
+fn a_process_that_is_needed_no_more_leaves_nothing_behind() {
+    let mut session = Session::new(python());
+    let mut tells = in_series(add(1));
+    tells.files[0].text.insert_str(0, "raise RuntimeError('<' + __file__ + '>')\n");
+    let told = format!("{:?}", session.answer(tells).unwrap());
+    let place = Path::new(told.split(['<', '>']).nth(1).unwrap()).parent().unwrap().to_owned();
+    assert!(place.is_dir(), "{told}");
+    let process = session.process().unwrap();
+    drop(session);
+    let is_left = || place.exists() || Path::new(&format!("/proc/{process}")).exists();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    while is_left() && std::time::Instant::now() < deadline {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert!(!is_left(), "{}", place.display());
+    assert!(!place.parent().unwrap().exists(), "{}", place.display());
+}
+
 #[test]
 fn a_killed_process_costs_no_answer() {
     let mut session = Session::new(python());

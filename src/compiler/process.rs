@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use super::protocol::{Message, Request};
@@ -42,11 +43,17 @@ pub enum Heard {
     Ended,
 }
 
-/// A running process. It is killed, with what it started, when dropped.
+/// So long a process may take to end what it has started and to remove its files.
+const END_LIMIT: Duration = Duration::from_secs(2);
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// A running process. It ends, with what it started, when dropped.
 #[derive(Debug)]
 pub struct Process {
-    child: Child,
-    lines: Sender<Vec<u8>>,
+    /// Until it is dropped.
+    child: Option<Child>,
+    lines: Option<Sender<Vec<u8>>>,
+    id: u32,
 }
 
 impl Process {
@@ -88,7 +95,8 @@ impl Process {
             }
             hear(Heard::Ended);
         });
-        Ok(Self { child, lines })
+        let id = child.id();
+        Ok(Self { child: Some(child), lines: Some(lines), id })
     }
 
     /// Asks for a kernel.
@@ -106,7 +114,7 @@ impl Process {
             Ok(mut line) => {
                 line.push(b'\n');
                 // A process that is gone has told so.
-                let _ = self.lines.send(line);
+                let _ = self.lines.as_ref().map(|lines| lines.send(line));
             }
             Err(error) => tracing::error!(%error, "a question to the compiler cannot be written"),
         }
@@ -115,14 +123,29 @@ impl Process {
     /// The number of the process.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.child.id()
+        self.id
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // The system kills its children with it.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        // Where there is nothing more to read it ends by itself; when it is killed, its folders stay.
+        drop(self.lines.take());
+        if let Some(child) = self.child.take() {
+            thread::spawn(move || end(child));
+        }
     }
+}
+
+fn end(mut child: Child) {
+    let deadline = Instant::now() + END_LIMIT;
+    while Instant::now() < deadline {
+        if !matches!(child.try_wait(), Ok(None)) {
+            return;
+        }
+        thread::sleep(GLANCE);
+    }
+    // The system kills its children with it.
+    let _ = child.kill();
+    let _ = child.wait();
 }
