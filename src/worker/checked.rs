@@ -20,11 +20,13 @@ pub(super) fn become_checker(watched: &Watched) -> PyErr {
     failed(format!("{program}: {error}"))
 }
 
-/// Takes the device, for as long as the file that comes back is open: at once, or when nobody has it alone any more.
-fn beside_others(py: Python<'_>, device: &Path) -> PyResult<File> {
+/// Takes the device for as long as this process is there: at once, or when nobody has it alone any more.
+fn beside_others(py: Python<'_>, device: &Path) -> PyResult<()> {
     let file = File::options().write(true).open(device)?;
     py.detach(|| file.lock_shared())?;
-    Ok(file)
+    // To give memory back at the end uses the device, too.
+    std::mem::forget(file);
+    Ok(())
 }
 
 /// Makes the call that the file at `path` describes, once, behind the fence if it is to be.
@@ -37,7 +39,7 @@ pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> 
         py.import(module)?;
     }
     let readable = Readable::of(py)?;
-    let _held = beside_others(py, &job.device)?;
+    beside_others(py, &job.device)?;
     // What the checker needs of sockets, it has by then; the fence closes them as for everybody.
     warm(py, &job.fence)?;
     if job.unfenced && !job.is_candidate {
