@@ -47,6 +47,7 @@ mod tile_sizes;
 mod turned;
 mod two_dimensional;
 mod whole_rounds;
+mod widened;
 mod written;
 
 use std::collections::BTreeSet;
@@ -127,6 +128,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &exp2::Exp2,
     &dot_inputs::DotInputs,
     &dot_precision::DotPrecision,
+    &widened::Widened,
     &swapped_factors::SwappedFactors,
     &even_sizes::EvenSizes,
     &narrow_offsets::NarrowOffsets,
