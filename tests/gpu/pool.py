@@ -178,14 +178,14 @@ class Pool:
             seconds = time.monotonic() - begun
             _, told, _ = self.command(folder, "report", "--format", "json", limit=60.0)
         text, report = ("".join(line for _, line in some) for some in (lines, told))
-        if not text.startswith("{"):
-            return {"error": f"status {code}: {errors[-800:]}", "seconds": round(seconds, 1), **watch.seen()}
-        outcome, report = json.loads(text), json.loads(report or "{}")
+        # One that was ended says nothing, but its journal does.
+        failed = {} if text.startswith("{") else {"error": f"status {code}: {errors[-800:]}"}
+        outcome, report = json.loads("{}" if failed else text), json.loads(report or "{}")
         offer = outcome.get("offer") or {}
         speedup = offer.get("speedup") or {}
         done = sorted((one for one in report.get("candidates", []) if one["fate"] != "open"), key=lambda one: one["seconds"])
         return {
-            "seconds": round(seconds, 1), "evaluated": outcome.get("evaluated"), "summary": outcome.get("summary"), "change": offer.get("change"),
+            **failed, "seconds": round(seconds, 1), "evaluated": outcome.get("evaluated"), "summary": outcome.get("summary"), "change": offer.get("change"),
             "speedup": speedup.get("ratio"), "interval": [speedup.get("low"), speedup.get("high")], "conditions": speedup.get("conditions"),
             **rates([one["seconds"] for one in done]), "first judged after": done[0]["seconds"] if done else None,
             "last judged after": done[-1]["seconds"] if done else None, "best": best(done), "errors": errors[-600:], **watch.seen(),
@@ -241,7 +241,7 @@ class Pool:
         for part in ("throughput", "search"):
             rows = {gpus: self.results.get(f"{part} {gpus}", {}) for gpus in sorted(self.options.gpus)}
             one = rows.get(1, {})
-            for key in ("a minute", "a minute from the first on", "a minute in the second half"):
+            for key in ("a minute", "a minute from the first on", "a minute in the second half", "a minute in the middle"):
                 ratios = {gpus: round(row[key] / one[key], 2) for gpus, row in rows.items() if gpus > 1 and one.get(key) and row.get(key)}
                 found[f"{part}, {key}"] = ratios
         found["pool to local"] = [self.results.get(f"{part} 1", {}).get("a minute") for part in ("throughput", "local")]
@@ -253,9 +253,14 @@ class Pool:
 
 
 def rates(times):
-    """Verdicts a minute, by the seconds at which they came."""
+    """Verdicts a minute, by the seconds at which they came; `in the middle` is without the first and the last fifth, when processes start and
+    the last candidates compile."""
     rate = lambda some: round(60.0 * (len(some) - 1) / (some[-1] - some[0]), 1) if len(some) > 4 else None
-    return {"a minute from the first on": rate(times), "a minute in the second half": rate(times[len(times) // 2 :])}
+    fifth, half = len(times) // 5, len(times) // 2
+    return {
+        "a minute from the first on": rate(times), "a minute in the second half": rate(times[half:]),
+        "a minute in the middle": rate(times[fifth : len(times) - fifth]),
+    }
 
 
 def best(done):
