@@ -51,7 +51,7 @@ impl Run<'_> {
         }
         search.finish(id, fate);
         search.learn(id);
-        search.measured(id, on_calls(&measured));
+        search.measured(id, on_calls(&measured), is_twin(&measured));
         self.came(id, fate, refused, &measured, false, verdict.judged_on);
         self.evaluated += 1;
         self.tell("exploring".to_owned());

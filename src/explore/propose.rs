@@ -76,6 +76,8 @@ pub(super) struct Search<'a> {
     chance: Chance,
     /// How fast that was whose numbers a structure was given.
     crossed: HashMap<Id, f64>,
+    /// Those with the machine code of another one.
+    twins: HashSet<Id>,
     /// How each that is right did on each call.
     pub(super) calls: BTreeMap<Id, Calls>,
     /// How many of these there were when a choice was last looked for.
@@ -93,7 +95,7 @@ impl<'a> Search<'a> {
         tree.finish(first, Fate::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
-        let (points, made, gains, fine, memory, surrogate, crossed, calls) = Default::default();
+        let (points, made, gains, fine, memory, surrogate, crossed, twins, calls) = Default::default();
         let (chance, looked_at, shares) = (Chance::new(seed), 0, BTreeMap::new());
         let mut search = Self {
             field,
@@ -109,6 +111,7 @@ impl<'a> Search<'a> {
             surrogate,
             chance,
             crossed,
+            twins,
             calls,
             looked_at,
         };
@@ -143,11 +146,10 @@ impl<'a> Search<'a> {
     /// A small step from the fastest so far, or from the next ones if nobody knows one from there; none before something is faster
     /// than the file as it is.
     fn polish(&mut self) -> Option<Proposal> {
-        let mut ranked = self.tree.ranked();
-        // Those of one machine code have one measurement: the first of them stands for all.
-        ranked.dedup_by_key(|(_, speedup)| *speedup);
-        let fastest: Vec<Id> =
-            ranked.into_iter().map(|(id, _)| id).take_while(|id| *id != Self::FIRST).take(POLISHED).collect();
+        let ranked = self.tree.ranked().into_iter().map(|(id, _)| id);
+        // Those of one machine code are one.
+        let own = ranked.filter(|id| !self.twins.contains(id));
+        let fastest: Vec<Id> = own.take_while(|id| *id != Self::FIRST).take(POLISHED).collect();
         fastest.into_iter().find_map(|at| {
             let (base, kind, candidate) = self.turn(&[at], Step::Small)?;
             Some(self.put((at, Step::Small), base, kind, candidate))
@@ -345,8 +347,11 @@ impl<'a> Search<'a> {
         self.tree.forget(id);
     }
 
-    /// How a candidate that is right did on each call.
-    pub(super) fn measured(&mut self, id: Id, calls: Calls) {
+    /// How a candidate that is right did on each call, and whether it has the machine code of another one.
+    pub(super) fn measured(&mut self, id: Id, calls: Calls, is_twin: bool) {
+        if is_twin {
+            self.twins.insert(id);
+        }
         if !calls.is_empty() {
             self.calls.insert(id, calls);
         }

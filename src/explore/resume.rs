@@ -123,7 +123,7 @@ impl Run<'_> {
                     if matches!(came.refused, Some((Reason::Screen, _))) {
                         search.tree.close(came.id);
                     }
-                    search.measured(came.id, came.calls);
+                    search.measured(came.id, came.calls, came.twin);
                 }
                 Entry::GivenUp { id } if open.remove(&id) => search.forget(id),
                 _ => {}

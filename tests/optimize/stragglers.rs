@@ -2,7 +2,7 @@
 
 use super::{BUDGET, Project, SCALE, text};
 
-const CANDIDATES: usize = 16;
+const CANDIDATES: usize = 32;
 /// What is loaded with this number takes a minute.
 const SLOW: &str = "import time\nBLOCK = 16\nif BLOCK == 64:\n    time.sleep(60)\n";
 

@@ -89,7 +89,7 @@ fn add(search: &mut Search<'_>, to: i64, calls: Calls) {
     };
     search.make_again(made).unwrap();
     search.finish(id, Fate::Right(calls.iter().map(|(_, ratio)| ratio).fold(f64::INFINITY, |a, b| a.min(*b))));
-    search.measured(id, calls);
+    search.measured(id, calls, false);
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_choice_is_made_once_of_what_was_measured() {
     add(&mut search, 256, vec![(1.0, 0.9), (3.0, 0.9)]);
     assert!(search.choose().is_none(), "it was tried");
     search.finish(id, Fate::Right(2.0));
-    search.measured(id, vec![(1.0, 2.0), (3.0, 2.0)]);
+    search.measured(id, vec![(1.0, 2.0), (3.0, 2.0)], false);
     assert!(search.choose().is_none());
     add(&mut search, 4096, vec![(1.0, 0.5), (3.0, 4.0)]);
     assert!(search.choose().unwrap().text.contains("B=128 if n <= 512 else 4096"));

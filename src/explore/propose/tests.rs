@@ -207,6 +207,21 @@ fn the_fastest_is_polished_however_many_small_steps_it_has_made() {
     assert!(polished.len() > setting.settings.small_steps);
 }
 
+#[test]
+fn of_one_machine_code_one_is_polished() {
+    let mut setting = Setting::new(TEXT, &["k"]);
+    setting.settings.polish = 1.0;
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let Proposal { id: first, .. } = search.propose().unwrap();
+    search.finish(first, Fate::Right(1.5));
+    let Proposal { id: twin, .. } = search.propose().unwrap();
+    search.finish(twin, Fate::Right(1.5));
+    search.measured(twin, Calls::default(), true);
+    while let Some(Proposal { id, .. }) = search.polish() {
+        assert_eq!(search.tree.node(id).parent, first);
+    }
+}
+
 /// What is built otherwise and has slow numbers is tried with those of the fastest, once for each that is much faster.
 #[test]
 fn another_structure_gets_the_numbers_of_the_fastest() {
