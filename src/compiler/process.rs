@@ -4,11 +4,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{io, thread};
 
 use super::protocol::{Message, Request};
-use crate::python::{ScriptError, unpack_scripts};
+use crate::python::{ScriptError, end_within, unpack_scripts};
 
 /// The program: its files and their texts, the one that is started first.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -45,7 +45,6 @@ pub enum Heard {
 
 /// So long a process may take to end what it has started and to remove its files.
 const END_LIMIT: Duration = Duration::from_secs(2);
-const GLANCE: Duration = Duration::from_millis(5);
 
 /// A running process. It ends, with what it started, when dropped.
 #[derive(Debug)]
@@ -132,20 +131,8 @@ impl Drop for Process {
         // Where there is nothing more to read it ends by itself; when it is killed, its folders stay.
         drop(self.lines.take());
         if let Some(child) = self.child.take() {
-            thread::spawn(move || end(child));
+            // Killed, it takes its children with it.
+            thread::spawn(move || end_within(child, END_LIMIT));
         }
     }
-}
-
-fn end(mut child: Child) {
-    let deadline = Instant::now() + END_LIMIT;
-    while Instant::now() < deadline {
-        if !matches!(child.try_wait(), Ok(None)) {
-            return;
-        }
-        thread::sleep(GLANCE);
-    }
-    // The system kills its children with it.
-    let _ = child.kill();
-    let _ = child.wait();
 }

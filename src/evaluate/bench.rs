@@ -403,7 +403,7 @@ impl Bench {
         let bench = self.device.write().unwrap_or_else(PoisonError::into_inner);
         let file = self.machine()?;
         file.lock()?;
-        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "it was waited for the device");
+        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "waited to have the device alone");
         Ok(Exclusive { _bench: bench, _machine: file, _held: held, _use: self.meter.begin() })
     }
 }

@@ -18,6 +18,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::ending::end_within;
 use super::module::{ModuleError, bootstrap, cache_folder, unpack};
 use crate::fence::passes;
 use crate::protocol::passing::send_with;
@@ -287,17 +288,9 @@ impl Drop for Forker {
     }
 }
 
-fn end(mut process: std::process::Child, shared: &Shared) {
+fn end(process: std::process::Child, shared: &Shared) {
     let _ = lock(&shared.control).shutdown(Shutdown::Both);
-    let deadline = Instant::now() + END_LIMIT;
-    while Instant::now() < deadline {
-        if !matches!(process.try_wait(), Ok(None)) {
-            return;
-        }
-        std::thread::park_timeout(Duration::from_millis(5));
-    }
-    let _ = process.kill();
-    let _ = process.wait();
+    end_within(process, END_LIMIT);
 }
 
 impl Child {

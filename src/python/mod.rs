@@ -1,11 +1,13 @@
 //! The user's interpreter: finding it, and the workers that run in it.
 
+mod ending;
 pub mod environment;
 mod forker;
 mod module;
 mod record;
 mod scripts;
 
+pub use ending::end_within;
 pub use forker::{Child, Ended, Forker, ForkerError, On};
 pub use module::{ModuleError, cache_folder, module_call, state_folder};
 pub use record::{RecordError, record_command};
