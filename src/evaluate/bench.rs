@@ -393,8 +393,8 @@ impl Bench {
     }
 
     /// The file that stands for the device, for processes that take it themselves once they come to use it.
-    pub(super) fn lock_file(&self) -> std::io::Result<&Path> {
-        self.machine().map(|_| self.lock.as_path())
+    pub(super) fn lock_file(&self) -> PathBuf {
+        self.lock.clone()
     }
 
     /// Has the device alone, of all that judge on this machine.

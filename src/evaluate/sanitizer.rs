@@ -194,7 +194,7 @@ impl<'a> Case<'a> {
             inputs: self.baseline.trials[0].inputs.clone(),
             is_candidate: true,
             unfenced: false,
-            device: PathBuf::new(),
+            device: self.bench.lock_file(),
         };
         let (bench, baseline, is_over) = (self.bench, Arc::clone(&self.baseline), AtomicBool::new(false));
         Some(Checks { bench, baseline, checker, job: job.unasked(), limit, is_over })

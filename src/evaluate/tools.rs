@@ -60,8 +60,7 @@ impl Bench {
     ) -> Result<Option<(Ended, Option<String>)>, Undecided> {
         let folder = self.private(name)?;
         let (description, report) = (folder.join("call.json"), folder.join("report"));
-        let job = Alone { device: self.lock_file()?.to_owned(), ..job.clone() };
-        std::fs::write(&description, serde_json::to_vec(&job)?)?;
+        std::fs::write(&description, serde_json::to_vec(job)?)?;
         let Tooled { mut command, variables, limit } = tooled;
         command.extend(["--log-file".to_owned(), text(&report)]);
         let call = module_call(&format!("checked({:?})", text(&description)))?;
@@ -110,7 +109,7 @@ impl Baseline {
             inputs: self.trials[0].inputs.clone(),
             is_candidate: false,
             unfenced: false,
-            device: PathBuf::new(),
+            device: bench.lock_file(),
         };
         Ok(job.unasked())
     }

@@ -22,7 +22,7 @@ pub(super) fn become_checker(watched: &Watched) -> PyErr {
 
 /// Takes the device for as long as this process is there: at once, or when nobody has it alone any more.
 fn beside_others(py: Python<'_>, device: &Path) -> PyResult<()> {
-    let file = File::options().write(true).open(device)?;
+    let file = File::options().create(true).truncate(false).write(true).open(device)?;
     py.detach(|| file.lock_shared())?;
     // To give memory back at the end uses the device, too.
     std::mem::forget(file);

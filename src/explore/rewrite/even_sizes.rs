@@ -89,8 +89,7 @@ fn is_met(subject: &Subject<'_>, even: &Even<'_>) -> bool {
         let (Some(size), Some(tile)) = (number(even.size), number(even.tile)) else { return true };
         if even.has_start { tile > 0 && size % tile == 0 } else { size >= tile }
     };
-    let mut launches =
-        subject.workload.launches.iter().filter(|launch| launch.kernel == subject.kernel.name).peekable();
+    let mut launches = subject.records().peekable();
     launches.peek().is_none() || launches.any(is_even)
 }
 

@@ -1,5 +1,6 @@
 //! Programs in groups, so that those that run together share what they load.
 
+use super::written::assigned;
 use super::{Change, Skill, Subject, Turn, first_statement, fresh, indent_of};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
@@ -131,25 +132,20 @@ struct Part<'a> {
 
 /// What an assignment takes of the number of a program, also as `row, column = program // columns, program % columns`.
 fn parts<'a>(subject: &Subject<'a>, at: &'a Stmt) -> Vec<Part<'a>> {
-    let StmtKind::Assign { targets, value: Some(value), .. } = &at.kind else { return Vec::new() };
-    let [target] = targets.as_slice() else { return Vec::new() };
-    match (&target.kind, &value.kind) {
-        (ExprKind::Tuple(names), ExprKind::Tuple(values)) if names.len() == values.len() => {
-            names.iter().zip(values).filter_map(|(name, value)| part(subject, at, (name, value))).collect()
-        }
-        _ => part(subject, at, (target, value)).into_iter().collect(),
-    }
+    let mut names = Vec::new();
+    at.targets().iter().for_each(|target| target.walk(&mut |part| names.extend(part.as_name())));
+    names.into_iter().filter_map(|name| part(subject, at, name)).collect()
 }
 
-fn part<'a>(subject: &Subject<'a>, at: &'a Stmt, (target, value): (&'a Expr, &'a Expr)) -> Option<Part<'a>> {
-    let ExprKind::Binary { op, left, right } = &value.kind else { return None };
+fn part<'a>(subject: &Subject<'a>, at: &'a Stmt, name: &'a str) -> Option<Part<'a>> {
+    let ExprKind::Binary { op, left, right } = &assigned(at, name)?.kind else { return None };
     let is_program = match left.as_name() {
         Some(name) => only_binding(subject.kernel, name).is_some_and(|value| axis(subject, value) == Some(0)),
         None => axis(subject, left) == Some(0),
     };
     let op = op.as_str();
     (is_program && matches!(op, "//" | "%")).then_some(())?;
-    Some(Part { at, name: target.as_name()?, op, columns: right.as_name()? })
+    Some(Part { at, name, op, columns: right.as_name()? })
 }
 
 /// What a name is bound to at the top of the kernel, where it is bound once.

@@ -4,12 +4,19 @@ use super::Subject;
 use super::written::{bindings, grid_of, is_steady, tuple_of};
 use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, has_star, walk_statements};
 use crate::kernel::{Host, Launch};
+use crate::protocol::{Value, Workload};
 use crate::syntax::Span;
 
 /// The only launch of the kernel in the file.
 pub(super) fn only_launch<'a>(subject: &'a Subject<'a>) -> Option<&'a Launch> {
     let mut launches = subject.candidate.module.launches_of(&subject.kernel.name);
     launches.next().filter(|launch| launches.next().is_none() && !launch.has_error)
+}
+
+/// What a call of a function passes for one of its parameters.
+pub(super) fn called_with<'a>(host: &Host, call: &'a Workload, name: &str) -> Option<&'a Value> {
+    let by_name = call.kwargs.iter().find(|(given, _)| given == name).map(|(_, value)| value);
+    by_name.or_else(|| call.args.get(host.params.iter().position(|param| param == name)?))
 }
 
 /// What is passed for which parameter, as far as that is certain.

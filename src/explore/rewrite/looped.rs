@@ -74,7 +74,7 @@ fn looped<'a>(subject: &Subject<'a>) -> Option<(&'a str, Vec<Edit>)> {
 
 /// How long the tile was when the call was recorded.
 fn most(subject: &Subject<'_>, block: &str) -> Option<i64> {
-    let of = subject.workload.launches.iter().filter(|launch| launch.kernel == subject.kernel.name);
+    let of = subject.records();
     let passed = of.flat_map(|launch| launch.keywords.iter().chain(&launch.arguments));
     let numbers = passed.filter(|(name, _)| name == block).filter_map(|(_, value)| match value {
         Value::Int(number) => Some(*number),

@@ -59,7 +59,7 @@ use crate::api::Target;
 use crate::chance::Chance;
 use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
-use crate::protocol::{Source, Workload};
+use crate::protocol::{LaunchRecord, Source, Workload};
 use crate::rules::Edit;
 use crate::workload::{launch_of_candidate, numbers_of_comment};
 
@@ -174,6 +174,12 @@ impl<'a> Subject<'a> {
     /// Compiled with a certain release of Triton.
     pub(super) fn with_target(self, target: Target) -> Self {
         Self { target, ..self }
+    }
+
+    /// The launches of the kernel inside the call, as they were recorded.
+    fn records(&self) -> impl Iterator<Item = &'a LaunchRecord> + use<'a> {
+        let (workload, kernel) = (self.workload, self.kernel);
+        workload.launches.iter().filter(|launch| launch.kernel == kernel.name)
     }
 
     /// Whether the kernel multiplies matrices.

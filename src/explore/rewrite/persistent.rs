@@ -76,7 +76,7 @@ fn is_one_round(subject: &Subject<'_>) -> bool {
 
 /// Whether it was launched with so few programs that none would have a second round.
 fn has_few_programs(subject: &Subject<'_>) -> bool {
-    let of_kernel = subject.workload.launches.iter().filter(|launch| launch.kernel == subject.kernel.name);
+    let of_kernel = subject.records();
     let known = of_kernel.filter(|launch| !launch.grid.is_empty());
     known.map(|launch| launch.grid.iter().product::<i64>()).max().is_some_and(|most| most <= FEWEST)
 }

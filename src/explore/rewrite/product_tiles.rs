@@ -169,7 +169,7 @@ fn names(product: &Product) -> Option<[String; 3]> {
 
 /// What an element of the factors takes: the shortest float that the launch is given, else the shortest integer, else half precision.
 fn bytes(subject: &Subject<'_>) -> i64 {
-    let launches = subject.workload.launches.iter().filter(|launch| launch.kernel == subject.kernel.name);
+    let launches = subject.records();
     let pointed = launches.flat_map(|launch| &launch.arguments).filter_map(|(_, value)| match value {
         Value::Pointer(dtype) => Some(dtype.as_str()),
         _ => None,

@@ -1,6 +1,6 @@
 //! Weights of one byte, made floats by cheaper instructions.
 
-use super::launched::{only_launch, passed};
+use super::launched::{called_with, only_launch, passed};
 use super::loads::root;
 use super::written::{assigned, bindings};
 use super::{Skill, Subject, Turn};
@@ -126,24 +126,24 @@ fn byte<'a>(subject: &'a Subject<'a>, value: &Expr, conversion: &Expr) -> Option
 /// The type of what a parameter points to in the call, as far as it is known.
 fn element<'a>(subject: &'a Subject<'a>, param: &str) -> Option<&'a str> {
     let workload = subject.workload;
-    let launches = workload.launches.iter().filter(|launch| launch.kernel == subject.kernel.name);
-    let recorded = launches.flat_map(|launch| &launch.arguments).find(|(name, _)| name == param);
+    let recorded = subject.records().flat_map(|launch| &launch.arguments).find(|(name, _)| name == param);
     if let Some((_, Value::Pointer(dtype))) = recorded {
         return Some(dtype);
     }
-    let of = |name: &str, at: Option<usize>| {
-        let given = workload.kwargs.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-        match given.or_else(|| workload.args.get(at?)) {
-            Some(Value::Tensor(tensor)) => Some(tensor.dtype.as_str()),
-            _ => None,
+    let given = match only_launch(subject) {
+        // It is launched by itself.
+        None => workload.kwargs.iter().find(|(known, _)| known == param).map(|(_, value)| value),
+        Some(launch) => {
+            let host = &subject.candidate.module.hosts[launch.host?];
+            let (_, passed) = passed(subject, launch).into_iter().find(|(name, _)| *name == param)?;
+            let name = leftmost(&passed.value).filter(|_| host.qualname == workload.entry)?;
+            called_with(host, workload, name)
         }
     };
-    // A kernel that is launched by itself, or a function that passes on what it is given.
-    let Some(launch) = only_launch(subject) else { return of(param, None) };
-    let host = &subject.candidate.module.hosts[launch.host?];
-    let (_, passed) = passed(subject, launch).into_iter().find(|(name, _)| *name == param)?;
-    let name = leftmost(&passed.value).filter(|_| host.qualname == workload.entry)?;
-    of(name, host.params.iter().position(|param| param == name))
+    match given {
+        Some(Value::Tensor(tensor)) => Some(&tensor.dtype),
+        _ => None,
+    }
 }
 
 #[cfg(test)]

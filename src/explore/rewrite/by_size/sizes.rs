@@ -1,6 +1,7 @@
 //! Sizes that tell calls apart, as the function that launches can write them.
 
 use crate::explore::candidate::Candidate;
+use crate::explore::rewrite::launched::called_with;
 use crate::explore::rewrite::written::{assigned, bindings, is_steady};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, argument};
 use crate::kernel::{Host, Launch, Module};
@@ -113,15 +114,9 @@ fn of_host<'a>(host: &Host, call: &'a Workload) -> Option<&'a Workload> {
     (call.entry == host.qualname).then_some(call)
 }
 
-/// What a call passes for a parameter of the function.
-fn given<'a>(host: &Host, call: &'a Workload, name: &str) -> Option<&'a Value> {
-    let by_name = call.kwargs.iter().find(|(given, _)| given == name).map(|(_, value)| value);
-    by_name.or_else(|| call.args.get(host.params.iter().position(|param| param == name)?))
-}
-
 /// A tensor that a call passes, where its name means nothing of another shape later on.
 fn of_tensor<'a>(host: &Host, call: &'a Workload, name: &str) -> Option<&'a TensorSpec> {
-    match given(host, of_host(host, call)?, name)? {
+    match called_with(host, of_host(host, call)?, name)? {
         Value::Tensor(spec) if keeps_shape(host, name) => Some(spec),
         _ => None,
     }
@@ -191,7 +186,7 @@ impl Values<'_> {
     fn of_name(&self, name: &str, depth: usize) -> Option<i64> {
         let all = bindings(&self.host.body, name);
         let [only] = all.as_slice() else {
-            let value = given(self.host, self.call, name).filter(|_| all.is_empty())?;
+            let value = called_with(self.host, self.call, name).filter(|_| all.is_empty())?;
             return if let Value::Int(value) = value { Some(*value) } else { None };
         };
         if let Some(value) = assigned(only, name) {

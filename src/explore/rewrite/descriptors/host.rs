@@ -52,8 +52,7 @@ impl<'a> Host<'a> {
 
     /// Whether the recorded call passed a 1.
     fn was_one(&self, name: &str) -> bool {
-        let of_kernel =
-            self.subject.workload.launches.iter().filter(|launch| launch.kernel == self.subject.kernel.name);
+        let of_kernel = self.subject.records();
         let mut values = of_kernel.flat_map(|launch| &launch.arguments).filter(|(param, _)| param == name).peekable();
         values.peek().is_some() && values.all(|(_, value)| *value == Value::Int(1))
     }

@@ -2,6 +2,7 @@
 
 use super::gather::{Gather, member};
 use crate::explore::rewrite::Subject;
+use crate::explore::rewrite::launched::called_with;
 use crate::explore::rewrite::lines::lines_of;
 use crate::explore::rewrite::written::{grid_of, only_value};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, argument, has_star, walk_expressions, walk_statements};
@@ -142,9 +143,7 @@ impl<'a> Site<'a> {
                 is_same &= !CONVERSIONS.iter().any(|word| said.contains(word));
             }
         });
-        let at = self.host.params.iter().position(|param| param == name);
-        let given = workload.kwargs.iter().find(|(known, _)| known == name).map(|(_, value)| value);
-        match given.or_else(|| workload.args.get(at?)) {
+        match called_with(self.host, workload, name) {
             Some(Value::Tensor(tensor)) => is_same && is_it(&tensor.dtype),
             _ => false,
         }
@@ -184,7 +183,7 @@ fn are_below(subject: &Subject<'_>, axes: usize) -> bool {
 
 /// How the kernel was launched when the call was recorded.
 fn record<'a>(subject: &Subject<'a>) -> Option<&'a LaunchRecord> {
-    subject.workload.launches.iter().find(|launch| launch.kernel == subject.kernel.name)
+    subject.records().next()
 }
 
 /// How many programs there were, where that is known.
