@@ -47,10 +47,21 @@ fn expected(each: usize) -> BTreeMap<String, usize> {
 }
 
 /// Judges all candidates in the pool; tells of each report as it comes, by its number, and the number of the process.
-fn judged(project: &Project, args: &[&str], mut tell: impl FnMut(usize, u32)) -> Vec<Report> {
+fn judged(project: &Project, args: &[&str], tell: impl FnMut(usize, u32)) -> Vec<Report> {
+    judged_with(project, args, &[], tell)
+}
+
+/// As [`judged`]; the program's processes have these variables.
+fn judged_with(
+    project: &Project,
+    args: &[&str],
+    variables: &[(&str, &str)],
+    mut tell: impl FnMut(usize, u32),
+) -> Vec<Report> {
     let args = [&["verify", "original.py", "candidates", "--batch", "--quick", "--json"], args].concat();
     let log = std::fs::File::create(project.path("log")).unwrap();
-    let mut ran = without_gpu(project, &args).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
+    let mut command = without_gpu(project, &args);
+    let mut ran = command.envs(variables.iter().copied()).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
     let mut reports = Vec::new();
     for line in BufReader::new(ran.stdout.take().unwrap()).lines() {
         reports.push(Report(serde_json::from_str(&line.unwrap()).unwrap()));

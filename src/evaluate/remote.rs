@@ -347,6 +347,7 @@ impl Drop for Remote {
 
 type Waiting = Arc<Mutex<HashMap<u64, (Parcel, Sender<Verdict>)>>>;
 
+/// Makes a link. A pool's client that ends before it is ready has lost its connection meanwhile: another one is started.
 fn connect(
     way: &Way,
     mends: u32,
@@ -355,32 +356,66 @@ fn connect(
     waiting: &dyn Fn() -> bool,
 ) -> Result<(Link, Hello), ForkerError> {
     let failed = |why: String| ForkerError::Unfit(format!("{}: {why}", way.name().0));
-    let mut process = way.go(earlier).map_err(|error| failed(error.to_string()))?;
+    let (since, mut more) = (Instant::now(), way.most_starts());
+    loop {
+        let process = way.go(earlier).map_err(|error| failed(error.to_string()))?;
+        more -= 1;
+        match greeted(process, mends, all, &|first| greeting(first, way, since, waiting)) {
+            Err(Unready::Ended) if more > 0 && waiting() && since.elapsed() < way.start() => {
+                tracing::warn!("{} is asked again: the connection broke before it was ready", way.name().0);
+            }
+            Err(unready) => return Err(failed(unready.to_string())),
+            Ok(linked) => return Ok(linked),
+        }
+    }
+}
+
+/// Why the other side is not ready.
+#[derive(Debug, thiserror::Error)]
+enum Unready {
+    #[error("it ended before it was ready")]
+    Ended,
+    #[error("{0}")]
+    Because(String),
+}
+
+type First = Receiver<io::Result<Say>>;
+
+/// Listens to what was started until it has greeted.
+fn greeted(
+    mut process: Child,
+    mends: u32,
+    all: &Waiting,
+    greeting: &dyn Fn(&First) -> Result<Hello, Unready>,
+) -> Result<(Link, Hello), Unready> {
     let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
-        return Err(failed("it has no standard streams".to_owned()));
+        return Err(Unready::Because("it has no standard streams".to_owned()));
     };
     let (sender, first) = channel();
     let is_broken = Arc::<AtomicBool>::default();
     let (all, breaks) = (Arc::clone(all), Arc::clone(&is_broken));
     std::thread::spawn(move || listen(stdout, &sender, &all, &breaks));
     let mut link = Link { process, stdin: Some(BufWriter::new(stdin)), is_broken, mends };
-    match greeting(&first, way, waiting) {
+    match greeting(&first) {
         Ok(hello) => Ok((link, hello)),
         Err(why) => {
             link.end(Duration::ZERO);
-            Err(failed(why))
+            Err(why)
         }
     }
 }
 
 /// Waits for the other side to be ready.
-fn greeting(first: &Receiver<io::Result<Say>>, way: &Way, waiting: &dyn Fn() -> bool) -> Result<Hello, String> {
-    let (since, limit, mut is_told) = (Instant::now(), way.start(), false);
+fn greeting(first: &First, way: &Way, since: Instant, waiting: &dyn Fn() -> bool) -> Result<Hello, Unready> {
+    let because = |why| Err(Unready::Because(why));
+    let (limit, mut is_told) = (way.start(), since.elapsed() > SILENCE);
     while waiting() {
         let passed = since.elapsed();
         if passed > limit {
             let seconds = limit.as_secs_f64();
-            return Err(format!("it was not ready within {seconds} s; a queue may take longer: set `evaluator.start`"));
+            return because(format!(
+                "it was not ready within {seconds} s; a queue may take longer: set `evaluator.start`"
+            ));
         }
         if passed > SILENCE && !is_told {
             is_told = true;
@@ -391,19 +426,21 @@ fn greeting(first: &Receiver<io::Result<Say>>, way: &Way, waiting: &dyn Fn() -> 
         match first.recv_timeout(Duration::from_millis(100)) {
             Ok(Ok(Say::Ready { protocol: PROTOCOL, hello })) => return Ok(hello),
             Ok(Ok(Say::Ready { protocol, .. })) => {
-                return Err(format!("it speaks protocol {protocol}, not {PROTOCOL}: install the same warpsmith there"));
+                return because(format!(
+                    "it speaks protocol {protocol}, not {PROTOCOL}: install the same warpsmith there"
+                ));
             }
-            Ok(Ok(Say::Unfit { reason })) => return Err(reason),
+            Ok(Ok(Say::Unfit { reason })) => return because(reason),
             Ok(Err(_)) => {
-                return Err(
-                    "what it writes is not what `warpsmith worker` writes; does a start-up file print?".to_owned()
+                return because(
+                    "what it writes is not what `warpsmith worker` writes; does a start-up file print?".to_owned(),
                 );
             }
             Ok(Ok(Say::Verdict { .. })) | Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => return Err("it ended before it was ready".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => return Err(Unready::Ended),
         }
     }
-    Err("it is not ready".to_owned())
+    because("it is not ready".to_owned())
 }
 
 fn listen(stdout: impl Read, first: &Sender<io::Result<Say>>, all: &Waiting, is_broken: &AtomicBool) {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use crate::pool::{ClientError, Pool};
+use crate::pool::{ClientError, Pool, STARTS};
 use crate::protocol::{Environment, Workload};
 
 /// A machine, or several, that judge in place of this one.
@@ -68,6 +68,11 @@ impl Way {
     /// How often a link that broke is made anew. A cluster whose head starts again is there a second time.
     pub(super) fn most_mends(&self) -> u32 {
         if self.elsewhere.pool.is_some() { 2 } else { 1 }
+    }
+
+    /// How often the near end is started until it is ready. A command that ends has said why.
+    pub(super) fn most_starts(&self) -> u32 {
+        if self.elsewhere.pool.is_some() { STARTS } else { 1 }
     }
 
     /// Starts the near end, whose standard streams are the link; again if there was one, to the GPU model that it had.

@@ -4,6 +4,7 @@ To the program that starts it this is a worker like any other, with the GPUs of 
 and notices what dies; here is noted what each has been given, so that nothing is lost and nothing counts twice.
 """
 
+import contextlib
 import json
 import os
 import queue
@@ -12,7 +13,7 @@ import threading
 import time
 import uuid
 
-from warpsmith_pool_connection import Unfit, connect
+from warpsmith_pool_connection import Unfit, connect, first_line
 
 # How often it is looked what else is due.
 GLANCE = 0.2
@@ -138,7 +139,13 @@ def main():
         try:
             client.run()
         finally:
-            client.hosts.leave()
+            # Over a connection that is lost nobody can be told.
+            with contextlib.suppress(Exception):
+                client.hosts.leave()
+    except ConnectionError as error:
+        print(f"the connection to {options['address']} is lost: {first_line(error)}", file=sys.stderr, flush=True)
+        # Ray would look for the cluster once more, and a thread reads still.
+        os._exit(1)
     except Unfit as error:
         stream.say({"Unfit": {"reason": str(error)}})
         sys.exit(2)

@@ -27,6 +27,9 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_pool_status.py", include_str!("status.py")),
 ];
 
+/// How often a client is started that ends without a word: Ray loses connections now and then.
+pub const STARTS: u32 = 3;
+
 /// A cluster, and what is wanted of it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Pool {

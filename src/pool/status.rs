@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ClientError, Pool};
+use super::{ClientError, Pool, STARTS};
 use crate::protocol::read_frame;
 
 /// How long a cluster may take until it lets itself be asked: Ray's client gives up after 30 seconds, and may succeed after that.
@@ -105,6 +105,17 @@ enum Said {
 /// # Errors
 /// [`StatusError`] says what is missing.
 pub fn status(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
+    let mut asked = ask(pool, python);
+    for _ in 1..STARTS {
+        if !matches!(asked, Err(StatusError::Ended)) {
+            break;
+        }
+        asked = ask(pool, python);
+    }
+    asked
+}
+
+fn ask(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
     let mut process = pool.start(python, "status", PATIENCE, None)?;
     let stdout = process.stdout.take();
     let said = stdout.map(|stdout| read_frame(&mut BufReader::new(stdout)));

@@ -2,13 +2,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::judging::{Project, SCALE};
 use crate::ray::{Cluster, judge_in};
-use crate::{CANDIDATES, counts, expected, judged, status};
+use crate::{CANDIDATES, counts, expected, judged, judged_with, status};
 
 #[test]
 fn a_head_that_starts_again_costs_no_candidate() {
@@ -35,9 +35,16 @@ fn a_network_that_is_cut_costs_no_candidate() {
     let cluster = Cluster::start(&["toy", "toy"]);
     let relay = Relay::to(cluster.client_address.rsplit_once(':').unwrap().1.parse().unwrap());
     judge_in(&project, &format!("ray://127.0.0.1:{}", relay.port), "");
-    // For a moment, and for longer than Ray waits for it.
-    for pause in [Duration::ZERO, Duration::from_secs(40)] {
-        let reports = judged(&project, &["--repeat", "4", "--jobs", "4"], |count, _| {
+    // Ray's client tries to come back for so many seconds; not for half a minute, as usual.
+    let (grace, longer) = ([("RAY_CLIENT_RECONNECT_GRACE_PERIOD", "3")], Duration::from_secs(6));
+    let judged = |args: &[&str], tell: &dyn Fn(usize)| judged_with(&project, args, &grace, |count, _| tell(count));
+    // Before it is ready, while the program is sent there.
+    relay.cut_after(1 << 20, longer);
+    assert_eq!(counts(&judged(&[], &|_| ())), expected(1));
+    assert_eq!(relay.cuts(), 1);
+    // In the middle, for a moment, and for longer.
+    for pause in [Duration::ZERO, longer] {
+        let reports = judged(&["--repeat", "4", "--jobs", "4"], &|count| {
             if count == 6 {
                 relay.cut(pause);
             }
@@ -49,49 +56,84 @@ fn a_network_that_is_cut_costs_no_candidate() {
 /// Passes on what comes to a port, unless it is cut.
 struct Relay {
     port: u16,
-    is_cut: Arc<AtomicBool>,
-    streams: Arc<Mutex<Vec<TcpStream>>>,
+    line: Arc<Line>,
+}
+
+#[derive(Default)]
+struct Line {
+    is_cut: AtomicBool,
+    cuts: AtomicUsize,
+    streams: Mutex<Vec<TcpStream>>,
+    /// It is cut for so long when so many bytes more have gone there.
+    after: Mutex<Option<(usize, Duration)>>,
 }
 
 impl Relay {
     fn to(there: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
-        let (is_cut, streams) = (Arc::<AtomicBool>::default(), Arc::<Mutex<Vec<TcpStream>>>::default());
-        let (cut, open) = (Arc::clone(&is_cut), Arc::clone(&streams));
+        let line = Arc::<Line>::default();
+        let open = Arc::clone(&line);
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
-                let far = (!cut.load(Ordering::Relaxed)).then(|| TcpStream::connect(("127.0.0.1", there)));
+                let far = (!open.is_cut.load(Ordering::Relaxed)).then(|| TcpStream::connect(("127.0.0.1", there)));
                 // Whoever comes meanwhile is sent away.
                 let Some(Ok(far)) = far else { continue };
-                for (from, to) in [(&near, &far), (&far, &near)] {
-                    let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
-                    std::thread::spawn(move || pass(from, to));
+                for (from, to, line) in [(&near, &far, Some(&open)), (&far, &near, None)] {
+                    let (from, to, line) = (from.try_clone().unwrap(), to.try_clone().unwrap(), line.map(Arc::clone));
+                    std::thread::spawn(move || pass(from, to, line));
                 }
-                open.lock().unwrap().extend([near, far]);
+                open.streams.lock().unwrap().extend([near, far]);
             }
         });
-        Self { port, is_cut, streams }
+        Self { port, line }
     }
 
     /// Breaks all connections, and lets nobody connect for so long.
     fn cut(&self, pause: Duration) {
-        self.is_cut.store(true, Ordering::Relaxed);
-        for stream in self.streams.lock().unwrap().drain(..) {
-            let _ = stream.shutdown(Shutdown::Both);
-        }
-        let is_cut = Arc::clone(&self.is_cut);
-        std::thread::spawn(move || {
-            std::thread::sleep(pause);
-            is_cut.store(false, Ordering::Relaxed);
-        });
+        self.line.cut(pause);
+    }
+
+    /// Does that when so many bytes have gone there.
+    fn cut_after(&self, bytes: usize, pause: Duration) {
+        *self.line.after.lock().unwrap() = Some((bytes, pause));
+    }
+
+    fn cuts(&self) -> usize {
+        self.line.cuts.load(Ordering::Relaxed)
     }
 }
 
-fn pass(mut from: TcpStream, mut to: TcpStream) {
+impl Line {
+    fn cut(self: &Arc<Self>, pause: Duration) {
+        self.is_cut.store(true, Ordering::Relaxed);
+        self.cuts.fetch_add(1, Ordering::Relaxed);
+        for stream in self.streams.lock().unwrap().drain(..) {
+            let _ = stream.shutdown(Shutdown::Both);
+        }
+        let line = Arc::clone(self);
+        std::thread::spawn(move || {
+            std::thread::sleep(pause);
+            line.is_cut.store(false, Ordering::Relaxed);
+        });
+    }
+
+    /// So many bytes are to go there.
+    fn count(self: &Arc<Self>, bytes: usize) {
+        let mut after = self.after.lock().unwrap();
+        match after.take() {
+            Some((left, pause)) if left <= bytes => self.cut(pause),
+            Some((left, pause)) => *after = Some((left - bytes, pause)),
+            None => {}
+        }
+    }
+}
+
+fn pass(mut from: TcpStream, mut to: TcpStream, line: Option<Arc<Line>>) {
     let mut some = [0; 1 << 16];
     let mut step = || -> io::Result<bool> {
         let count = from.read(&mut some)?;
+        line.iter().for_each(|line| line.count(count));
         to.write_all(&some[..count])?;
         Ok(count > 0)
     };
