@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::baseline::Undecided;
-use super::bench::Bench;
+use super::bench::{Bench, lock};
 use super::judge::Task;
 use super::original::last_line;
 use super::tools::{Tooled, installed, text};
@@ -111,7 +111,10 @@ impl Bench {
         let workload = task.workloads.first().ok_or_else(|| Undecided("there is no call".to_owned()))?;
         let baseline = self.baseline((&task.original, &task.folder), workload, true)?;
         // Inside the program `ncu` locks a file of its own, and asks the driver for counters as who has started us may.
-        let job = Alone { unfenced: true, ..baseline.alone(self, "profiled")? };
+        // Its autotuners choose in the first call, by themselves.
+        baseline.known(self, 0)?;
+        let chosen = lock(&baseline.original.chosen).clone();
+        let job = Alone { unfenced: true, chosen, ..baseline.alone(self, "profiled")? };
         let options = [
             ("--csv", None),
             ("--page", Some("raw".to_owned())),

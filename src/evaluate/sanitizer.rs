@@ -195,6 +195,8 @@ impl<'a> Case<'a> {
             is_candidate: true,
             unfenced: false,
             device: self.bench.lock_file(),
+            // Whatever it chooses elsewhere is looked at, too.
+            chosen: Vec::new(),
         };
         let (bench, baseline, is_over) = (self.bench, Arc::clone(&self.baseline), AtomicBool::new(false));
         Some(Checks { bench, baseline, checker, job: job.unasked(), limit, is_over })

@@ -110,6 +110,7 @@ impl Baseline {
             is_candidate: false,
             unfenced: false,
             device: bench.lock_file(),
+            chosen: Vec::new(),
         };
         Ok(job.unasked())
     }

@@ -138,12 +138,13 @@ impl Run<'_> {
         };
         let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
         let (seconds, change) = (self.seconds(), candidate.describe());
+        let (notes, stages) = (verdict.notes, verdict.stages);
         let answer = match (&speedup, &refused) {
             (Some(speedup), _) => Answer::Confirmed(speedup.clone()),
             (None, Some(_)) => Answer::Refused,
             (None, None) => Answer::Other,
         };
-        self.note(&Entry::Confirmed(Confirmed { seconds, change, speedup, refused, checks }));
+        self.note(&Entry::Confirmed(Confirmed { seconds, change, speedup, refused, checks, notes, stages }));
         Ok(answer)
     }
 

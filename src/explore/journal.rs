@@ -98,6 +98,12 @@ pub(super) struct Confirmed {
     pub(super) refused: Option<(Reason, String)>,
     /// What was looked at, in words, with what was seen.
     pub(super) checks: Vec<(String, String)>,
+    /// What the user should know of it beside that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
+    /// Seconds that each part took.
+    #[serde(default)]
+    pub(super) stages: Vec<(String, f64)>,
 }
 
 /// What a model was asked, and what came of it.

@@ -25,7 +25,7 @@ pub use workload::{
 };
 
 /// Version of this protocol; both sides must agree.
-pub const PROTOCOL: u32 = 19;
+pub const PROTOCOL: u32 = 20;
 
 /// No frame is larger: a longer length means that the stream is not ours.
 pub const MAX_FRAME: usize = 64 << 20;

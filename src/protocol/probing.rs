@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
-use super::runner::{Fence, Inputs};
+use super::runner::{Fence, Inputs, Tuned};
 
 /// What to find out about the arguments of a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -79,6 +79,9 @@ pub struct Alone {
     /// The file that stands for the device. The process has it, beside others, from where it uses the device first: until then it
     /// keeps nobody from having the device alone.
     pub device: PathBuf,
+    /// What autotuners launch. Those that are not named launch each of their configurations once: to measure under a tool takes long
+    /// and says nothing.
+    pub chosen: Vec<Tuned>,
 }
 
 impl Alone {

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use super::runner::Runner;
 use super::sandbox::{Readable, enter};
 use super::serve::{Left, warm};
+use super::tuning::{Tuners, Way};
 use super::{failed, raw};
 use crate::protocol::runner::{Alone, Watched, Weights};
 
@@ -53,6 +54,7 @@ pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> 
     let runner = Runner::load(py, (&job.file, &job.folder), workload, whose, &job.fence, Left::default())?;
     let arguments = runner.replay.arguments(&job.inputs)?;
     runner.seed(&job.inputs)?;
+    Tuners::install(py, Way::Each, &job.chosen)?;
     let out = runner.invoke(&arguments)?;
     if workload.gradients {
         runner.gradients(&out, &arguments, &job.inputs)?;

@@ -63,6 +63,21 @@ def run(original, tuner, args, kwargs, chosen, forced, stays):
     return original(tuner, *args, **kwargs)
 
 
+def each(original, tuner, args, kwargs, chosen):
+    """Launches what is chosen; where nothing is, everything that its own rules allow and that fits, once."""
+    config = _told(tuner, chosen, args, kwargs)
+    if config is not None or len(tuner.configs) < 2:
+        return run(original, tuner, args, kwargs, chosen, True, False)
+    tuner.nargs = dict(zip(tuner.arg_names, args))
+    out, fits = None, False
+    for config in tuner.prune_configs(kwargs):
+        try:
+            out, fits = run(original, tuner, args, kwargs, {_name(tuner): str(config)}, True, False), True
+        except _errors():
+            pass
+    return out if fits else original(tuner, *args, **kwargs)
+
+
 def compile(tuner, args, kwargs, chosen):
     """Compiles what is chosen; everything where nothing is. Whether it was everything."""
     kwargs = {key: value for key, value in kwargs.items() if key != "warmup"}

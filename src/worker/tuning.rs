@@ -27,6 +27,8 @@ pub(super) enum Way {
     Settled,
     /// They compile and launch nothing.
     Compile,
+    /// They launch what they are told, and without that all of their configurations, one after the other.
+    Each,
 }
 
 /// Tuners that were met, once each, and whether one of them has all its configurations to be compiled.
@@ -73,8 +75,12 @@ impl<'py> Tuners<'py> {
                 return Ok(py.None());
             }
             let (is_forced, stays) = (matches!(way, Way::Forced | Way::Settled), way == Way::Settled);
-            let given = (original, function, args, kwargs, &told, is_forced, stays);
-            let out = tuning(py)?.getattr("run")?.call1(given)?;
+            let out = if way == Way::Each {
+                tuning(py)?.getattr("each")?.call1((original, function, args, kwargs, &told))?
+            } else {
+                let given = (original, function, args, kwargs, &told, is_forced, stays);
+                tuning(py)?.getattr("run")?.call1(given)?
+            };
             let mut met = met();
             if !met.tuners.iter().any(|one| one.is(function)) {
                 met.tuners.push(function.clone().unbind());

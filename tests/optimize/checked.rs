@@ -74,16 +74,50 @@ with open(args[args.index("--log-file") + 1], "w") as file:
 sys.exit(ran.returncode)
 "#;
 
-#[test]
-fn what_is_counted_says_what_bounds_a_kernel() {
+/// What the skills have learned of kernels that are bound so, after a search with this profiler.
+fn learned(kernel: &str, profiler: &str) -> Vec<String> {
     let numbers_only = ("warpsmith.toml", "[optimize]\nrewrites = false\ncandidates = 12\n");
-    let project = Project::new(&[("scale.py", SCALE), numbers_only, ("profiler", PROFILER)]);
+    let project = Project::new(&[("scale.py", kernel), numbers_only, ("profiler", profiler)]);
     let profiler = project.path("profiler");
     std::fs::set_permissions(&profiler, PermissionsExt::from_mode(0o755)).unwrap();
     let mut command = project.command(&["optimize", "scale.py", "--budget", BUDGET, "--json"]);
     let ran = command.env("WARPSMITH_FAKE_PROFILER", profiler).env("WARPSMITH_LOG", "warpsmith=info").output().unwrap();
     assert!(ran.status.success(), "{}", text(&ran.stderr));
     let skills: Value = serde_json::from_slice(&project.run(&["skills", "--format", "json"]).stdout).unwrap();
-    let mut bounds = skills["learned"].as_array().unwrap().iter().map(|lesson| lesson["bound"].as_str().unwrap());
-    assert!(bounds.any(|bound| bound == "compute"), "{skills}\n{}", text(&ran.stderr));
+    let lessons = skills["learned"].as_array().unwrap().iter();
+    lessons.map(|lesson| lesson["bound"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn what_is_counted_says_what_bounds_a_kernel() {
+    let bounds = learned(SCALE, PROFILER);
+    assert!(bounds.iter().any(|bound| bound == "compute"), "{bounds:?}");
+}
+
+#[test]
+fn what_the_tuner_chose_is_counted_alone() {
+    let tuner = r#"
+def measure(kernel_call, quantiles):
+    print("measured")
+    kernel_call()
+    MEASURED.append(1)
+    return float(len(MEASURED))
+
+def tell(given):
+    print("launched", given["BLOCK"])
+
+MEASURED = []
+
+@triton.autotune([triton.Config({"BLOCK": 16}, pre_hook=tell), triton.Config({"BLOCK": 32}, pre_hook=tell)], key=["n"], do_bench=measure)
+@triton.jit
+"#;
+    let kernel = SCALE.replace("\n@triton.jit\n", tuner).replace("x, out, n, BLOCK=16", "x, out, n");
+    let kernel = kernel.replace("(triton.cdiv(n, 16),)", "lambda meta: (triton.cdiv(n, meta[\"BLOCK\"]),)");
+    let (from, to) = ("sys.exit(", "sys.exit(said != [\"launched 16\"] or ");
+    let listening = PROFILER.replace(from, to).replace(
+        "ran = subprocess.run(args[args.index(\"-c\") - 1:])",
+        "ran = subprocess.run(args[args.index(\"-c\") - 1:], capture_output=True, text=True)\nsaid = [line for line in ran.stdout.split(\"\\n\") if line.startswith((\"launched\", \"measured\"))]",
+    );
+    let bounds = learned(&kernel, &listening);
+    assert!(bounds.iter().any(|bound| bound == "compute"), "{bounds:?}");
 }

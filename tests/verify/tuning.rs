@@ -1,5 +1,7 @@
 //! Autotuned kernels: they are measured in the recorded call alone, and every configuration is looked at.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::judging::{Edit, Project, Report};
 
 /// Three configurations, of which the first is the fastest. Whoever measures them more than once fails.
@@ -109,4 +111,37 @@ fn what_is_no_offer_is_held_against_the_originals_other_choices_too() {
     let report = judged(&original, &[("fixed", (&of(TUNER), &FIXED.replace("16", "512")))]).remove(0);
     assert!(report.0["offer"] == false && report.0["speedup"].as_f64() < Some(1.02), "{}", report.0);
     assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 512"), "{}", report.0);
+}
+
+/// Runs the call, and has something to say only of one in which each configuration was launched once and nothing was measured.
+const CHECKER: &str = r#"#!/usr/bin/env python3
+import subprocess, sys
+args = sys.argv[1:]
+tool, log = (args[args.index(name) + 1] for name in ("--tool", "--log-file"))
+ran = subprocess.run(args[args.index("-c") - 1:], capture_output=True, text=True)
+said = [line for line in ran.stdout.split("\n") if line in ("measured", "launched 4", "launched 8", "launched 16")]
+end = {"memcheck": "ERROR SUMMARY: 0 errors", "racecheck": "RACECHECK SUMMARY: 0 hazards displayed"}[tool]
+with open(log, "w") as file:
+    file.write(f"========= {end}\n" if said == ["launched 16", "launched 8", "launched 4"] else "")
+print(said, ran.stdout, ran.stderr)
+sys.exit(ran.returncode)
+"#;
+
+#[test]
+fn under_the_checker_of_memory_each_configuration_is_launched_once() {
+    let original = TUNED.replace(TUNER, &FIXED.replace("16", "4"));
+    let telling = r#"@triton.autotune([triton.Config({"BLOCK": block}, pre_hook=lambda given: print("launched", given["BLOCK"])) for block in (16, 8, 4)], key=["columns"], do_bench=measure)"#;
+    let (from, measured) = ("    kernel_call()\n", "    print('measured')\n    kernel_call()\n");
+    let project = Project::new(&original, &[]);
+    let candidate = TUNED.replace(TUNER, telling).replace(from, measured);
+    project.write("candidates/tuned.py", &candidate);
+    project.write("checker", CHECKER);
+    let checker = project.path("checker");
+    std::fs::set_permissions(&checker, PermissionsExt::from_mode(0o755)).unwrap();
+    let variables = [("WARPSMITH_FAKE_SANITIZER", checker.to_str().unwrap())];
+    let ran = project.verify_with(&variables, &["candidates/tuned.py", "--json"]);
+    let report = Report(serde_json::from_slice(&ran.stdout).unwrap());
+    let checks: Vec<_> =
+        report.checks().into_iter().filter(|(name, _)| name.starts_with("compute-sanitizer")).collect();
+    assert_eq!((report.said(), checks.len()), ("accepted", 2), "{}", report.0);
 }

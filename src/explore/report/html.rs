@@ -167,6 +167,7 @@ fn evidence(report: &Report) -> Markup {
             table {
                 @for (name, seen) in &confirmation.checks { tr { td { (name) } td { (seen) } } }
             }
+            @for note in &confirmation.notes { p { (note) } }
         }
     }
 }

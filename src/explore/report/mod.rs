@@ -160,6 +160,10 @@ pub struct Confirmation {
     pub refused: Option<String>,
     /// What was looked at, and what was seen.
     pub checks: Vec<(String, String)>,
+    /// What should be known of it beside that.
+    pub notes: Vec<String>,
+    /// Seconds that each part of it took.
+    pub stages: Vec<(String, f64)>,
 }
 
 /// Why some candidates were refused.
@@ -384,6 +388,8 @@ impl Confirmation {
             speedup: confirmed.speedup.clone(),
             refused: confirmed.refused.as_ref().map(|(reason, evidence)| format!("{reason:?}: {evidence}")),
             checks: confirmed.checks.clone(),
+            notes: confirmed.notes.clone(),
+            stages: confirmed.stages.clone(),
         }
     }
 }

@@ -71,7 +71,15 @@ fn entries() -> Vec<Entry> {
         came(2, 1.0, Fate::Right(1.2), None),
         came(3, 2.0, Fate::Wrong, Some((Reason::Output, "differs by <3>".to_owned()))),
         came(4, 3.0, Fate::Right(1.5), None),
-        Entry::Confirmed(Confirmed { seconds: 40.0, change, speedup: Some(speedup), refused: None, checks }),
+        Entry::Confirmed(Confirmed {
+            seconds: 40.0,
+            change,
+            speedup: Some(speedup),
+            refused: None,
+            checks,
+            notes: vec!["no <checker> on this machine".to_owned()],
+            stages: vec![("load".to_owned(), 0.5)],
+        }),
         Entry::Ended(ended),
     ]
 }
@@ -91,6 +99,7 @@ fn a_report_tells_what_was_tried_and_what_came_of_it() {
         "| `f(float32[8])` | 3× | 0.3000 ms | 0.2000 ms | 1.50× | 1.40–1.60 |",
         "+a = 128",
         "- Output (1): differs",
+        "- Of what is offered: no <checker> on this machine",
     ] {
         assert!(text.contains(words), "{words}\n{text}");
     }
@@ -100,8 +109,14 @@ fn a_report_tells_what_was_tried_and_what_came_of_it() {
 fn the_page_has_everything_in_it_and_escapes_what_it_shows() {
     let report = Report::from_entries("k-1".to_owned(), &entries());
     let page = report.html();
-    for words in ["1.50× faster: 300 → 200 µs", "differs by &lt;3&gt;", "B&lt;1&gt; 64 → 128", "inputs", "50 → 75 %"]
-    {
+    for words in [
+        "1.50× faster: 300 → 200 µs",
+        "differs by &lt;3&gt;",
+        "B&lt;1&gt; 64 → 128",
+        "inputs",
+        "no &lt;checker&gt; on",
+        "50 → 75 %",
+    ] {
         assert!(page.contains(words), "{words}\n{page}");
     }
     // The memory's least is half of 0.3 ms.
