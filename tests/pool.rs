@@ -187,8 +187,8 @@ fn a_client_does_not_look_at_all_gpus_for_each_candidate() {
 }
 
 #[test]
-fn an_offer_is_judged_where_its_original_is_known() {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/ahead.py");
+fn candidates_go_where_they_should_and_are_called_back() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/pool/places.py");
     let ran = Command::new(test_python()).args(["-B", script]).output().unwrap();
     assert!(ran.status.success() && text(&ran.stderr).contains("\nOK"), "{}", text(&ran.stderr));
 }

@@ -41,8 +41,8 @@ while head := worker.stdout.read(4):
     sys.stdout.buffer.flush()
 "#;
 
-/// A worker on a machine with six cores and two GPUs. Counts how many candidates it is given before it answers.
-const COUNTING: &str = r#"
+/// What a worker speaks.
+const SPEAKING: &str = r#"
 import json, os, select
 def say(message):
     body = json.dumps(message).encode()
@@ -55,8 +55,16 @@ def read(size):
     while len(body) < size:
         body += os.read(0, size - len(body))
     return body
-environment = dict(python="", torch="", triton="", device="", driver="")
-say({"Ready": dict(protocol=PROTOCOL, environment=environment, cores=6, devices=2, judge="")})
+def ready(cores, devices):
+    environment = dict(python="", torch="", triton="", device="", driver="")
+    say({"Ready": dict(protocol=PROTOCOL, environment=environment, cores=cores, devices=devices, judge="")})
+def tell(id, outcome):
+    say({"Verdict": dict(id=id, verdict=dict(outcome=outcome, checks=[], measured=[], notes=[], stages=[]))})
+"#;
+
+/// A worker on a machine with six cores and two GPUs. Counts how many candidates it is given before it answers.
+const COUNTING: &str = r#"
+ready(6, 2)
 waiting, most = [], 0
 while True:
     if waiting and not select.select([0], [], [], 1.5)[0]:
@@ -64,13 +72,53 @@ while True:
         with open("most", "w") as file:
             file.write(str(most))
         for id in waiting:
-            why = {"outcome": {"undecided": {"why": "not judged"}}}
-            say({"Verdict": dict(id=id, verdict=dict(why, checks=[], measured=[], notes=[], stages=[]))})
+            tell(id, {"undecided": {"why": "not judged"}})
         waiting = []
     message = hear()
     if message is None:
         break
     waiting.append(message["Judge"]["id"])
+"#;
+
+/// Four GPUs, which refuse every second candidate once they have all, and answer no other one in time. Keeps the texts of those that are called back.
+const RECALLED: &str = r#"
+ready(64, 4)
+waiting, dropped = {}, []
+while True:
+    if waiting and not select.select([0], [], [], 4)[0]:
+        if dropped:
+            for id in waiting:
+                tell(id, {"undecided": {"why": "not judged"}})
+            waiting = {}
+        else:
+            for id in list(waiting)[::2]:
+                del waiting[id]
+                tell(id, {"refused": {"reason": "output", "evidence": "no", "line": None}})
+    message = hear()
+    if message is None:
+        break
+    if "Judge" in message:
+        waiting[message["Judge"]["id"]] = message["Judge"]["parcel"]["candidate"]
+    elif "Drop" in message:
+        dropped.append(waiting.pop(message["Drop"]))
+        with open("dropped", "w") as file:
+            json.dump(dropped, file)
+"#;
+
+/// Passes on what a worker is asked, and takes each candidate back at once.
+const CHANGING: &str = r#"
+import json, subprocess, sys
+worker = subprocess.Popen(sys.argv[1:], stdin=subprocess.PIPE)
+def tell(body):
+    worker.stdin.write(len(body).to_bytes(4, "little") + body)
+    worker.stdin.flush()
+while head := sys.stdin.buffer.read(4):
+    body = sys.stdin.buffer.read(int.from_bytes(head, "little"))
+    tell(body)
+    if judged := json.loads(body).get("Judge"):
+        tell(json.dumps({"Drop": judged["id"]}).encode())
+worker.stdin.close()
+sys.exit(worker.wait())
 "#;
 
 /// Says that it is ready, in the words of another release.
@@ -188,13 +236,60 @@ fn what_is_no_worker_is_told_plainly() {
 #[test]
 fn as_many_candidates_are_sent_at_once_as_the_other_machine_can_judge() {
     let project = Project::new(SCALE, &[]);
-    project.write("counting.py", &COUNTING.replace("PROTOCOL", &warpsmith::protocol::PROTOCOL.to_string()));
+    project.write("counting.py", &speaking(COUNTING));
     for number in 0..9 {
         project.write(&format!("candidates/c{number}.py"), SCALE);
     }
     judge_by(&project, &[test_python().to_str().unwrap(), "counting.py"]);
     assert_eq!(project.batch(&[]).0.len(), 9);
     assert_eq!(std::fs::read_to_string(project.path("most")).unwrap(), "6");
+}
+
+fn speaking(worker: &str) -> String {
+    [SPEAKING, worker].concat().replace("PROTOCOL", &warpsmith::protocol::PROTOCOL.to_string())
+}
+
+/// Many GPUs are given what is made of candidates that are being judged, and called back where those are refused.
+#[test]
+fn what_was_made_of_a_refused_candidate_is_called_back() {
+    let project = Project::new(SCALE, &[]);
+    project.write("recalled.py", &speaking(RECALLED));
+    judge_by(&project, &[test_python().to_str().unwrap(), "recalled.py"]);
+    let settings = std::fs::read_to_string(project.path("warpsmith.toml")).unwrap();
+    project.write("warpsmith.toml", &settings.replace("candidates = 10", "candidates = 60"));
+    let ran = project.command(&["optimize", "original.py", "--budget", "60s"]).output().unwrap();
+    let dropped = std::fs::read_to_string(project.path("dropped"));
+    let dropped = dropped.unwrap_or_else(|_| panic!("nothing was called back: {}", text(&ran.stderr)));
+    let dropped: Vec<String> = serde_json::from_str(&dropped).unwrap();
+    let run = std::fs::read_dir(project.path(".warpsmith/runs")).unwrap().next().unwrap().unwrap().path();
+    let journal = std::fs::read_to_string(run).unwrap();
+    let entries: Vec<serde_json::Value> = journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told = |what: &str, id: &serde_json::Value| {
+        entries.iter().find(|entry| entry["what"] == what && entry["id"] == *id).cloned().unwrap_or_default()
+    };
+    let mut refused = 0;
+    for text in dropped {
+        let made = entries.iter().find(|entry| entry["text"] == *text && entry["what"] == "made").unwrap();
+        assert_eq!(made["parent"], made["base"], "{made}");
+        // Or nothing can be said of what it was made of.
+        let is_refused = told("came", &made["base"])["fate"] == "wrong";
+        assert!(is_refused || told("given-up", &made["base"]).is_object(), "{made}");
+        refused += usize::from(is_refused);
+        assert!(told("given-up", &made["id"]).is_object() && told("came", &made["id"]).is_null(), "{made}");
+    }
+    assert!(refused > 0);
+}
+
+#[test]
+fn a_worker_stops_judging_what_is_called_back() {
+    let project = project();
+    project.write("changing.py", CHANGING);
+    judge_by(&project, &[test_python().to_str().unwrap(), "changing.py", BINARY, "worker"]);
+    let (reports, code) = project.batch(&["--quick"]);
+    assert_eq!(code, Some(2));
+    for report in reports {
+        assert_eq!((report.said(), &report.0["evidence"]), ("undecided", &"stopped".into()), "{}", report.0);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -148,6 +149,7 @@ fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
         folder: folder.clone(),
         workloads: workloads.clone(),
         effort,
+        unwanted: Arc::default(),
     };
     let tasks: Vec<Task> = candidates.iter().flat_map(|file| (0..args.repeat.max(1)).map(|_| task(file))).collect();
     let started = Instant::now();

@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Ready, Undecided};
@@ -47,6 +48,18 @@ pub struct Task {
     pub workloads: Vec<Workload>,
     /// How much of the judgement to do.
     pub effort: Effort,
+    /// Set by whoever wants no verdict any more: what is judged then ends undecided, at its next stage.
+    pub unwanted: Arc<AtomicBool>,
+}
+
+impl Task {
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.unwanted.load(Ordering::Relaxed)
+    }
+
+    fn still(&self) -> Result<(), Stop> {
+        if self.is_unwanted() { Err(Stop::Undecided("stopped".to_owned())) } else { Ok(()) }
+    }
 }
 
 /// Seconds in which nothing of a candidate was moved on by the judge itself.
@@ -286,9 +299,11 @@ impl Case<'_> {
         compiles_ahead: bool,
         sanitized: impl FnOnce() -> Option<sanitizer::Results>,
     ) -> Result<(), Stop> {
+        task.still()?;
         let since = Instant::now();
         self.load(task)?;
         self.lap("load", since);
+        task.still()?;
         let since = Instant::now();
         self.tunes = compiles_ahead && self.compile(task)?;
         self.lap("compile", since);
@@ -296,6 +311,7 @@ impl Case<'_> {
             self.measured.push(twin);
             return Ok(());
         }
+        task.still()?;
         let since = Instant::now();
         let is_brief = self.effort.brief && !self.effort.thorough && self.effort.rough > 0;
         self.first_calls(is_brief)?;
@@ -306,6 +322,7 @@ impl Case<'_> {
             self.other_calls()?;
         }
         self.lap("check", since);
+        task.still()?;
         if self.effort.rough > 0 {
             let since = Instant::now();
             let mut measured = self.time(None)?;

@@ -41,6 +41,8 @@ enum Ask {
     },
     /// Whether what is under way is unwanted.
     Abandon(bool),
+    /// This one is, and its verdict.
+    Drop(u64),
 }
 
 /// What the other side says.
@@ -134,7 +136,7 @@ impl Parcel {
         let original = folder.join(&self.name);
         let mut workloads = self.workloads;
         workloads.iter_mut().for_each(|workload| workload.file.clone_from(&original));
-        Ok(Task { original, candidate, folder, workloads, effort: self.effort })
+        Ok(Task { original, candidate, folder, workloads, effort: self.effort, unwanted: Arc::default() })
     }
 }
 
@@ -157,22 +159,29 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
     let folder = tempfile::tempdir()?;
     let (folder, say) = (folder.path(), &say);
     let is_over = &AtomicBool::new(false);
+    let open = &Mutex::new(HashMap::<u64, Arc<AtomicBool>>::new());
     std::thread::scope(|scope| {
         let ended = loop {
             match read_frame(&mut input) {
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
                 Ok(Some(Ask::Abandon(unwanted))) => evaluator.abandon(unwanted),
+                Ok(Some(Ask::Drop(id))) => drop(lock(open).get(&id).inspect(|one| one.store(true, Ordering::Relaxed))),
                 Ok(Some(Ask::Judge { id, parcel })) => {
+                    let unwanted = Arc::<AtomicBool>::default();
+                    lock(open).insert(id, Arc::clone(&unwanted));
                     scope.spawn(move || {
-                        let verdict = match parcel.unpack(folder, id) {
+                        let task = parcel.unpack(folder, id).map(|task| Task { unwanted, ..task });
+                        let verdict = match task {
                             Ok(task) if task.effort.ahead => {
-                                evaluator.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed));
+                                let is_wanted = || !task.is_unwanted() && !is_over.load(Ordering::Relaxed);
+                                evaluator.go_ahead(&task, &is_wanted);
                                 Verdict::undecided("nothing was to be judged")
                             }
                             Ok(task) => evaluator.judge(&task),
                             Err(error) => Verdict::undecided(format!("the files do not arrive: {error}")),
                         };
+                        lock(open).remove(&id);
                         // The stream's end is noticed by whoever reads it.
                         let _ = say(&Say::Verdict { id, verdict: Box::new(verdict) });
                     });
@@ -220,7 +229,7 @@ impl Remote {
     }
 
     pub(super) fn judge(&self, task: &Task) -> Verdict {
-        self.ask(task, &|| true)
+        self.ask(task, &|| !task.is_unwanted())
     }
 
     /// Has the other side find out of the original what it will be asked, and waits for as long as that is wanted.
@@ -245,8 +254,12 @@ impl Remote {
             if let Ok(verdict) = verdict.recv_timeout(Duration::from_millis(100)) {
                 return verdict;
             }
-            if self.unwanted.load(Ordering::Relaxed) || !wanted() {
+            let is_dropped = !wanted();
+            if is_dropped || self.unwanted.load(Ordering::Relaxed) {
                 lock(&self.waiting).remove(&id);
+                if is_dropped {
+                    self.send(&Ask::Drop(id));
+                }
                 return Verdict::undecided("stopped");
             }
             if let Err(why) = self.mend() {

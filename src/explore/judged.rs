@@ -1,6 +1,7 @@
 //! What becomes of a candidate once its verdict is there, or once it is known without one.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::journal::Entry;
 use super::propose::{Proposal, Search};
@@ -25,6 +26,7 @@ impl Run<'_> {
 
     /// Takes in a verdict.
     pub(super) fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
+        let is_recalled = self.flying.remove(&id).is_some_and(|unwanted| unwanted.load(Ordering::Relaxed));
         self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
         let (fate, refused, measured) = match verdict.outcome {
             Judged::Accepted | Judged::Predicted => {
@@ -44,12 +46,14 @@ impl Run<'_> {
                 }
                 (fate(reason), Some((reason, evidence)), Vec::new())
             }
+            Judged::Undecided { .. } if is_recalled => return self.give_up(search, id),
             Judged::Undecided { why } => return self.undecided(search, id, why),
         };
         if !matches!(fate, Fate::Right(_)) {
             self.in_vain += 1;
         }
         search.finish(id, fate);
+        self.recall(search, id);
         search.learn(id);
         search.measured(id, on_calls(&measured), is_twin(&measured));
         self.came(id, fate, refused, &measured, false, verdict.judged_on);
@@ -69,9 +73,21 @@ impl Run<'_> {
             let text = search.candidate(id).text.clone();
             return self.again.push_back(Proposal { id, text });
         }
-        search.forget(id);
-        self.note(&Entry::GivenUp { id });
+        self.give_up(search, id);
         self.undecided.get_or_insert(why);
+    }
+
+    fn give_up(&mut self, search: &mut Search<'_>, id: Id) {
+        search.forget(id);
+        self.recall(search, id);
+        self.note(&Entry::GivenUp { id });
+    }
+
+    /// What was made of a candidate before it was known to be right need not be judged where it is not.
+    fn recall(&self, search: &Search<'_>, id: Id) {
+        for lost in search.tree.lost(id) {
+            self.flying.get(&lost).inspect(|unwanted| unwanted.store(true, Ordering::Relaxed));
+        }
     }
 
     /// Whoever ends the processes that judge ends no search.

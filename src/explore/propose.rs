@@ -143,6 +143,17 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// A small step from a candidate that is being judged: for a place that would stay empty, since nobody knows anything else.
+    pub(super) fn propose_ahead(&mut self) -> Option<Proposal> {
+        for at in self.tree.open_ahead() {
+            if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small) {
+                return Some(self.put((at, Step::Small), base, kind, candidate));
+            }
+            self.tree.spend(at, Step::Small);
+        }
+        None
+    }
+
     /// A small step from the fastest so far, or from the next ones if nobody knows one from there; none before something is faster
     /// than the file as it is.
     fn polish(&mut self) -> Option<Proposal> {
@@ -237,7 +248,7 @@ impl<'a> Search<'a> {
         let here = if step == Step::Small { self.remembered(bases[0]) } else { Gains::default() };
         let mut turns: Vec<(Id, f64, Turn)> = Vec::new();
         for &base in bases {
-            if self.tree.node(base).speedup().is_none() {
+            if matches!(self.tree.node(base).fate, Some(Fate::Uncompiled | Fate::Wrong)) {
                 continue;
             }
             let known = self.turns(base, step);
@@ -294,9 +305,10 @@ impl<'a> Search<'a> {
         here
     }
 
-    /// What a candidate has brought, and by which kind of turn.
+    /// What a candidate has brought, and by which kind of turn; `None` as long as it is not known what it was made of.
     fn gain(&self, id: Id) -> Option<(String, f64)> {
         let (base, kind) = self.made.get(&id)?;
+        self.tree.node(*base).fate?;
         let before = self.tree.node(*base).speedup().unwrap_or(1.0);
         let gain = match self.tree.node(id).fate? {
             Fate::Right(speedup) => (speedup / before).ln().clamp(-1.0, 1.0),
@@ -309,9 +321,10 @@ impl<'a> Search<'a> {
     /// What came of a candidate.
     pub(super) fn finish(&mut self, id: Id, fate: Fate) {
         self.tree.finish(id, fate);
-        if let Some((kind, gain)) = self.gain(id) {
-            self.gains.add(&kind, gain);
-        }
+        // What was made of it may have come before.
+        let known = [&[id], self.tree.node(id).children.as_slice()].concat();
+        let brought: Vec<_> = known.into_iter().filter_map(|id| self.gain(id)).collect();
+        brought.iter().for_each(|(kind, gain)| self.gains.add(kind, *gain));
         let worth = self.tree.node(id).speedup().map_or(WORTHLESS, |speedup| speedup.max(0.1).ln());
         self.surrogate.finish(self.points[&id].clone(), Some(worth));
     }

@@ -1,6 +1,7 @@
 //! What a search has found, measured again: the file as it is now against what it was when the run began.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::journal::{Entry, read};
@@ -50,6 +51,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         folder: request.file.parent().unwrap_or(Path::new(".")).to_owned(),
         workloads: target.workloads,
         effort,
+        unwanted: Arc::default(),
     };
     let verdict = judge(&bench, &task, observer)?;
     let summary = summary(&target.name, &run, &verdict, &bench)?;

@@ -82,6 +82,8 @@ pub(super) struct Run<'a> {
     pub(super) retried: HashSet<Id>,
     pub(super) restarts: usize,
     pub(super) pause: Pause,
+    /// Of what is being judged: set where that has lost its point.
+    pub(super) flying: HashMap<Id, Arc<AtomicBool>>,
     /// Candidates judged since the best became faster.
     pub(super) in_vain: usize,
     /// The language models that are asked beside the skills.
@@ -146,6 +148,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         retried: HashSet::new(),
         restarts: 0,
         pause: Pause::new(request.settings.optimize.pause && evaluator.is_here()),
+        flying: HashMap::new(),
         in_vain: 0,
         asking: None,
         unasked: None,
@@ -360,6 +363,7 @@ impl Run<'_> {
                         ..Effort::default()
                     };
                     let task = self.task(original, &text, effort, SEARCHED)?;
+                    self.flying.insert(id, Arc::clone(&task.unwanted));
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
                     scope.spawn(move || sender.send(Box::new(News::Judged(id, judged_or_not(|| bench.judge(&task))))));
                     flying += 1;
@@ -425,6 +429,7 @@ impl Run<'_> {
         let choice = if self.chooses() { search.choose() } else { None };
         // Where nobody knows anything else, a choice may still be made of what there is.
         let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose());
+        let proposal = proposal.or_else(|| search.propose_ahead());
         if let Some(asking) = &mut self.asking {
             asking.skilled(proposal.as_ref().map(|proposal| proposal.text.as_str()));
         }
@@ -460,6 +465,7 @@ impl Run<'_> {
             folder: file.parent().unwrap_or(Path::new(".")).to_owned(),
             workloads: self.target.workloads.iter().take(calls).cloned().collect(),
             effort,
+            unwanted: Arc::default(),
         })
     }
 }

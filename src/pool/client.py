@@ -87,6 +87,8 @@ class Client:
     def asked(self, message):
         if "Judge" in message:
             self.evaluations.add(message["Judge"]["id"], message["Judge"]["parcel"])
+        elif "Drop" in message:
+            self.evaluations.drop(message["Drop"])
         else:
             self.evaluations.abandon(message["Abandon"])
 

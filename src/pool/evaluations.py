@@ -18,6 +18,7 @@ class Evaluation:
     def __init__(self, number, name, held, own):
         self.number, self.name, self.held, self.own = number, name, held, own
         self.attempt, self.tried, self.came, self.sent = 0, set(), time.monotonic(), 0.0
+        self.seat = None
 
 
 class Evaluations:
@@ -63,6 +64,7 @@ class Evaluations:
     def send(self, seat, evaluation):
         evaluation.attempt += 1
         evaluation.tried.add(seat)
+        evaluation.seat = seat
         evaluation.sent = time.monotonic()
         seat.under.add(evaluation)
         self.hosts.room.note(seat)
@@ -93,10 +95,12 @@ class Evaluations:
 
     def lost(self, seat, evaluation, attempt, why):
         """It is judged elsewhere, unless that has happened twice or it is being judged elsewhere already."""
-        if attempt != evaluation.attempt or evaluation.number not in self.open:
+        if attempt != evaluation.attempt:
             return
         seat.under.discard(evaluation)
         self.hosts.room.note(seat)
+        if evaluation.number not in self.open:
+            return
         if evaluation.attempt < ATTEMPTS:
             self.waiting.appendleft(evaluation)
             return
@@ -104,6 +108,12 @@ class Evaluations:
         told = f"it was lost {ATTEMPTS} times, the last time on {seat.place['node']}: {why}"
         outcome = {"undecided": {"why": told}}
         self.say(evaluation.number, {"outcome": outcome, "checks": [], "measured": [], "notes": [], "stages": []})
+
+    def drop(self, number):
+        """Nobody waits for this one. What waits is passed over; whoever judges it ends, and has room when it says so."""
+        evaluation = self.open.pop(number, None)
+        if evaluation and evaluation.seat and evaluation in evaluation.seat.under:
+            evaluation.seat.actor.drop.remote(self.hosts.session, number)
 
     def abandon(self, unwanted):
         """Nobody waits for what is under way."""

@@ -4,6 +4,7 @@ It knows nothing of kernels: what is judged, and how, is the worker's. Only byte
 """
 
 import asyncio
+import fcntl
 import hashlib
 import json
 import os
@@ -23,6 +24,8 @@ SILENCE = 60
 IDLE = 30
 # How long a worker may take to end by itself.
 END = 5
+# Folders of workers, and the file in each that its host has locked. Younger ones may not be locked yet.
+FOLDER, HELD, YOUNG = "warpsmith-pool-", "held", 60
 
 
 class Gone(Exception):
@@ -51,19 +54,42 @@ def install(digest, parts):
     os.rename(partial, path)
 
 
+def own_folder():
+    """A folder that goes with its host: the lock is let go whatever becomes of that."""
+    folder = tempfile.mkdtemp(prefix=FOLDER)
+    held = open(os.path.join(folder, HELD), "w")
+    fcntl.flock(held, fcntl.LOCK_EX)
+    return folder, held
+
+
+def sweep():
+    """Removes what hosts have left that were killed."""
+    base = tempfile.gettempdir()
+    for folder in [os.path.join(base, name) for name in os.listdir(base) if name.startswith(FOLDER)]:
+        try:
+            with open(os.path.join(folder, HELD)) as held:
+                is_old = time.time() - os.fstat(held.fileno()).st_mtime > YOUNG
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if is_old:
+                    shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            # Somebody has it, or it is another user's.
+            pass
+
+
 class Session:
     """What a client has here: its worker, and what that is judging."""
 
     def __init__(self, settings, digest):
         self.settings, self.digest = settings, digest
         self.heard, self.queued, self.done = time.monotonic(), 0, 0
-        self.process, self.first, self.folder = None, None, None
+        self.process, self.first, self.folder, self.held = None, None, None, None
         self.waiting = {}
         self.shared = {}
 
     async def start(self):
         # Its settings are the client's: the nearest file counts.
-        self.folder = tempfile.mkdtemp(prefix="warpsmith-pool-")
+        self.folder, self.held = own_folder()
         with open(os.path.join(self.folder, "warpsmith.toml"), "w") as file:
             file.write(self.settings)
         # Ray sets it to the share of processors that an actor asks for. The worker is to judge as it does elsewhere.
@@ -119,6 +145,8 @@ class Session:
                 except asyncio.TimeoutError:
                     insist()
         shutil.rmtree(self.folder or "", ignore_errors=True)
+        if self.held:
+            self.held.close()
 
 
 class Host:
@@ -134,6 +162,7 @@ class Host:
         self.sessions, self.done, self.failures, self.gpu = {}, 0, 0, ""
         self.since = self.idle = time.monotonic()
         self.loop, self.ending = None, set()
+        sweep()
         # Not in the loop, which runs only once somebody asks: nobody may ever come.
         threading.Thread(target=self.watch, daemon=True).start()
 
@@ -184,6 +213,9 @@ class Host:
 
     async def abandon(self, session, unwanted):
         self.session(session).send({"Abandon": unwanted})
+
+    async def drop(self, session, number):
+        self.session(session).send({"Drop": number})
 
     async def alive(self, session, queued):
         """A client is there still: how many there are."""

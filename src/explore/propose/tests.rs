@@ -246,3 +246,26 @@ fn another_structure_gets_the_numbers_of_the_fastest() {
     search.finish(id, Fate::Right(3.0));
     assert!(search.crossed().is_none(), "the fastest is built like it");
 }
+
+/// With many GPUs more are judged at once than the file as it is gives.
+#[test]
+fn places_that_would_stay_empty_go_on_from_what_is_being_judged() {
+    let text = TEXT.replace("    for i in range(B):\n        pass\n", "    pass\n");
+    let setting = Setting::new(&text, &["k"]);
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let first: Vec<Proposal> = std::iter::from_fn(|| search.propose()).collect();
+    let of_first = |search: &Search<'_>, id: Id| search.made[&id].0 == Search::FIRST;
+    assert!(first.iter().all(|one| of_first(&search, one.id)));
+    let ahead: Vec<Proposal> = std::iter::from_fn(|| search.propose_ahead()).collect();
+    assert!(ahead.len() > first.len(), "{} and {}", first.len(), ahead.len());
+    let is_of_first = |id: Id| first.iter().any(|one| one.id == id);
+    assert!(ahead.iter().all(|one| is_of_first(search.made[&one.id].0)));
+    // One comes before what it was made of: what it has brought is known with that.
+    let Proposal { id, .. } = ahead[0];
+    let base = search.made[&id].0;
+    search.finish(id, Fate::Right(4.0));
+    assert_eq!(search.gain(id), None);
+    search.finish(base, Fate::Right(2.0));
+    assert_eq!(search.gain(id).unwrap().1, 2.0_f64.ln());
+    assert!(search.tree.lost(base).is_empty());
+}

@@ -1,0 +1,104 @@
+"""Where the client has candidates judged, and what it calls back: tried with a stand-in for Ray."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import types
+import unittest
+
+SOURCES = pathlib.Path(__file__).parents[2] / "src" / "pool"
+
+
+def module(name):
+    made = types.ModuleType(f"warpsmith_pool_{name}")
+    sys.modules[made.__name__] = made
+    exec(compile((SOURCES / f"{name}.py").read_text(), f"{name}.py", "exec"), made.__dict__)
+    return made
+
+
+sys.modules["ray"] = types.SimpleNamespace(put=lambda value: value)
+sys.modules["warpsmith_pool_connection"] = types.SimpleNamespace(first_line=str)
+room, evaluations, host = module("room"), module("evaluations"), module("host")
+
+
+class Seat:
+    def __init__(self, places):
+        self.places, self.under, self.place, self.had = places, set(), {"node": "here"}, []
+        judge = types.SimpleNamespace(remote=lambda _, number, *__: self.had.append(number))
+        self.dropped = []
+        drop = types.SimpleNamespace(remote=lambda _, number: self.dropped.append(number))
+        self.actor = types.SimpleNamespace(judge=judge, drop=drop)
+
+    def free(self):
+        return self.places - len(self.under)
+
+
+class Ahead(unittest.TestCase):
+    def setUp(self):
+        self.seats = [Seat(2), Seat(4), Seat(3)]
+        self.hosts = types.SimpleNamespace(room=room.Room(), session="s", call=lambda *_: None, lose=lambda *_: None)
+        for seat in self.seats:
+            self.hosts.room.note(seat)
+        self.said = []
+        self.judge = evaluations.Evaluations(self.hosts, lambda number, _: self.said.append(number))
+        self.numbers = iter(range(100))
+
+    def ask(self, calls="f", **effort):
+        number = next(self.numbers)
+        self.judge.add(number, {"name": "k.py", "workloads": [calls], "candidate": "x = 1", "effort": effort})
+        self.judge.hand_out()
+        return next((seat for seat in self.seats if number in seat.had), None)
+
+    def test_an_offer_is_judged_where_the_original_is_known(self):
+        knows = self.ask(ahead=True, thorough=True)
+        others = [self.ask(brief=True) for _ in range(3)]
+        self.assertGreater(len({id(seat) for seat in others}), 1)
+        self.assertIs(self.ask(thorough=True), knows)
+
+    def test_not_where_there_is_no_room(self):
+        knows = self.ask(ahead=True, thorough=True)
+        while knows.free() > 0:
+            knows.under.add(object())
+        self.hosts.room.note(knows)
+        self.assertIsNot(self.ask(thorough=True), knows)
+
+    def test_of_another_original_nobody_knows(self):
+        knows = self.ask(ahead=True, thorough=True)
+        self.assertIsNot(self.ask(calls="g", thorough=True), knows)
+
+    def test_what_has_lost_its_point_is_called_back_from_where_it_is(self):
+        seats = [self.ask() for _ in range(9)]
+        self.assertEqual([seat.free() for seat in self.seats], [0, 0, 0])
+        self.assertIsNone(self.ask(), "it waits")
+        self.judge.drop(3)
+        self.judge.drop(9)
+        self.judge.drop(42)
+        self.assertEqual([seat.dropped for seat in self.seats], [[3] if seat is seats[3] else [] for seat in self.seats])
+        # What the host says of it yet is told to nobody; its place is given to who comes next, not to what was dropped.
+        evaluation = next(one for one in seats[3].under if one.number == 3)
+        done = types.SimpleNamespace(exception=lambda: None, result=lambda: ({"stages": []}, 0.0))
+        self.judge.judged(seats[3], 0, evaluation, 1, done)
+        self.assertEqual((self.said, seats[3].free()), ([], 1))
+        self.assertIs(self.ask(), seats[3])
+        self.assertNotIn(9, seats[3].had)
+
+
+class Folders(unittest.TestCase):
+    def test_what_a_killed_host_has_left_is_removed_and_nothing_else(self):
+        with tempfile.TemporaryDirectory() as base:
+            before, tempfile.tempdir = tempfile.tempdir, base
+            self.addCleanup(setattr, tempfile, "tempdir", before)
+            (kept, held), (left, gone), (young, new) = [host.own_folder() for _ in range(3)]
+            for file in (gone, new):
+                file.close()
+            for folder in (kept, left):
+                os.utime(os.path.join(folder, host.HELD), (1, 1))
+            os.mkdir(other := os.path.join(base, "warpsmith-pool-of-earlier-releases"))
+            host.sweep()
+            self.assertEqual([os.path.exists(folder) for folder in (kept, left, young, other)], [True, False, True, True])
+            held.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
