@@ -15,6 +15,7 @@ use super::model::Gpu;
 use super::places::{Places, Taken};
 use super::process::{Comparer, Ties};
 use super::series::Spare;
+use super::tools::Started;
 use super::verdict::Verdict;
 use crate::analysis::occupancy;
 use crate::protocol::runner::{ComparerRequest, Fence, Weights};
@@ -105,6 +106,8 @@ pub struct Bench {
     launchers: Mutex<Option<(Instant, Vec<PathBuf>)>>,
     pub(super) ties: Arc<Ties>,
     pub(super) spares: Mutex<Vec<Spare>>,
+    /// Checkers of memory that have started, for each of [`super::sanitizer::Tool::ALL`].
+    pub(super) checkers: [Mutex<Option<Started>>; 2],
 }
 
 impl Bench {
@@ -162,7 +165,7 @@ impl Bench {
             .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
         forker.owns(scratch.path())?;
         let seed = u64::from_le_bytes(random());
-        let (ties, comparer, rate, baselines, next, launchers, uuid, lock, spares) = Default::default();
+        let (ties, comparer, rate, baselines, next, launchers, uuid, lock, spares, checkers) = Default::default();
         Ok(Self {
             environment: forker.environment().clone(),
             uuid,
@@ -186,6 +189,7 @@ impl Bench {
             launchers,
             ties,
             spares,
+            checkers,
         })
     }
 

@@ -128,8 +128,8 @@ impl Bench {
         ];
         let mut command = vec![text(profiler)];
         command.extend(options.into_iter().flat_map(|(name, value)| [name.to_owned()].into_iter().chain(value)));
-        let tooled = Tooled { command, variables: Vec::new(), limit: LIMIT };
-        let Some((ended, report)) = self.call_under("profile", &job, tooled, is_unwanted)? else {
+        let started = self.start_under("profile", Tooled { command, variables: Vec::new() })?;
+        let Some((ended, report)) = started.call(&job, LIMIT, is_unwanted)? else {
             return Ok(Err(format!("ncu took more than {} s", LIMIT.as_secs())));
         };
         let found = report.unwrap_or_default();

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock_first};
+use super::bench::{Bench, lock, lock_first};
 use super::judge::{Case, Task};
 use super::original::last_line;
 use super::stop::Stop;
-use super::tools::{Tooled, installed, text};
+use super::tools::{Started, Tooled, installed, text};
 use super::verdict::Reason;
 use crate::protocol::is_simulated;
 use crate::protocol::runner::{Alone, End};
@@ -98,9 +98,20 @@ pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {
 }
 
 impl Bench {
-    /// Runs one call under the checker. Uses the device beside others.
-    fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
-        let mut command = vec![text(&checks.checker), "--tool".to_owned(), tool.name().to_owned()];
+    /// Has the checker started once for each of its tools, for whoever asks for it next: to import torch under it takes several seconds.
+    pub(super) fn start_checkers(&self) {
+        let Some(checker) = sanitizer(Some(&self.python)) else { return };
+        for tool in Tool::ALL {
+            let mut started = lock(&self.checkers[tool as usize]);
+            if started.is_none() {
+                // Who asks for it meets what is wrong.
+                *started = self.start_checker(&checker, tool).ok();
+            }
+        }
+    }
+
+    fn start_checker(&self, checker: &Path, tool: Tool) -> Result<Started, Undecided> {
+        let mut command = vec![text(checker), "--tool".to_owned(), tool.name().to_owned()];
         for (name, value) in [("--error-exitcode", FOUND.to_string()), ("--print-limit", PRINTED.to_owned())] {
             command.extend([name.to_owned(), value]);
         }
@@ -110,8 +121,17 @@ impl Bench {
         }
         // Each tensor has memory of its own, with nothing beside it.
         let variables = vec![("PYTORCH_NO_CUDA_MEMORY_CACHING".to_owned(), "1".to_owned())];
-        let tooled = Tooled { command, variables, limit: checks.limit };
-        let Some((ended, report)) = self.call_under("checked", job, tooled, &|| checks.is_unwanted())? else {
+        self.start_under("checked", Tooled { command, variables })
+    }
+
+    /// Runs one call under the checker. Uses the device beside others.
+    fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
+        let earlier = lock(&self.checkers[tool as usize]).take();
+        let started = match earlier.and_then(|mut one| (!one.has_ended()).then_some(one)) {
+            Some(started) => started,
+            None => self.start_checker(&checks.checker, tool)?,
+        };
+        let Some((ended, report)) = started.call(job, checks.limit, &|| checks.is_unwanted())? else {
             return Ok(Err(format!("it took more than {} s", checks.limit.as_secs())));
         };
         let found = report.and_then(|report| tool.read(&report));

@@ -35,6 +35,9 @@ impl Bench {
     /// Finds out of originals what will be asked when a candidate is judged thoroughly, beside others that are judged, for as long as that is
     /// wanted. Blocks.
     pub(super) fn go_ahead(&self, task: &Task, wanted: &(dyn Fn() -> bool + Sync)) {
+        if task.effort.sanitizer.is_some() {
+            self.start_checkers();
+        }
         for workload in &task.workloads {
             // What fails is met again by whoever asks for it.
             let Ok(baseline) = self.baseline((&task.original, &task.folder), workload, true) else { continue };

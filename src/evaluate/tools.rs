@@ -5,10 +5,13 @@ use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, project};
-use crate::protocol::runner::{Alone, Role, Watched};
-use crate::python::{Ended, module_call};
+use crate::protocol::runner::{Alone, Fence, Role, Watched};
+use crate::python::{Child, Ended, module_call};
 
 const GLANCE: Duration = Duration::from_millis(50);
+/// In the folder of a process under a tool: what it is to call, and what the tool says.
+const CALL: &str = "call.json";
+const REPORT: &str = "report";
 
 /// A path as a word of a command.
 pub(super) fn text(path: &Path) -> String {
@@ -44,56 +47,69 @@ pub(super) struct Tooled {
     pub(super) command: Vec<String>,
     /// What it finds in its environment beside what it is given anyway.
     pub(super) variables: Vec<(String, String)>,
-    /// So long it may take.
-    pub(super) limit: Duration,
 }
 
-impl Bench {
-    /// Makes a job's call under a tool. How that ended, and the tool's report, if it has written one; `None` where it took longer than
-    /// it may.
-    pub(super) fn call_under(
-        &self,
-        name: &str,
+/// Python under a tool, which has started or starts still, and waits to be told what to call.
+pub(super) struct Started {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Started {
+    pub(super) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.wait(Duration::ZERO), Ok(None))
+    }
+
+    /// Has it make a job's call. How that ended, and the tool's report, if it has written one; `None` where it took longer than it may.
+    pub(super) fn call(
+        mut self,
         job: &Alone,
-        tooled: Tooled,
+        limit: Duration,
         is_unwanted: &dyn Fn() -> bool,
     ) -> Result<Option<(Ended, Option<String>)>, Undecided> {
-        let folder = self.private(name)?;
-        let (description, report) = (folder.join("call.json"), folder.join("report"));
-        std::fs::write(&description, serde_json::to_vec(job)?)?;
-        let Tooled { mut command, variables, limit } = tooled;
-        command.extend(["--log-file".to_owned(), text(&report)]);
-        let call = module_call(&format!("checked({:?})", text(&description)))?;
-        command.extend([text(&self.python), "-c".to_owned(), call]);
-        let watched = Watched { fence: job.fence.clone(), command, variables };
-        let Some(ended) = self.watch(watched, limit, is_unwanted)? else { return Ok(None) };
-        let report = std::fs::read_to_string(&report).ok();
-        let _ = std::fs::remove_dir_all(folder);
+        describe(&self.folder, job)?;
+        let Some(ended) = self.watch(limit, is_unwanted)? else { return Ok(None) };
+        let report = std::fs::read_to_string(self.folder.join(REPORT)).ok();
+        let _ = std::fs::remove_dir_all(&self.folder);
         Ok(Some((ended, report)))
     }
 
-    /// Runs a process under a tool and says how it ended; `None` where it took longer than it may. For most of its time it starts
-    /// Python: it takes the device itself, later.
-    fn watch(
-        &self,
-        watched: Watched,
-        limit: Duration,
-        is_unwanted: &dyn Fn() -> bool,
-    ) -> Result<Option<Ended>, Undecided> {
-        let mut child = self.forker.spawn(Role::Watched(Box::new(watched)))?;
+    /// How it ends; `None` where it takes longer than it may. For most of its time it starts Python: it takes the device itself, later.
+    fn watch(&mut self, limit: Duration, is_unwanted: &dyn Fn() -> bool) -> Result<Option<Ended>, Undecided> {
         let deadline = Instant::now() + limit;
         loop {
-            if let Some(ended) = child.wait(GLANCE)? {
+            if let Some(ended) = self.child.wait(GLANCE)? {
                 return Ok(Some(ended));
             }
             if is_unwanted() {
                 return Err(Undecided("stopped".to_owned()));
             }
             if Instant::now() > deadline {
-                child.kill();
+                self.child.kill();
                 return Ok(None);
             }
         }
+    }
+}
+
+/// Tells the process of a folder what to call: whole, or not yet.
+fn describe(folder: &Path, job: &Alone) -> Result<(), Undecided> {
+    let part = folder.join("part");
+    std::fs::write(&part, serde_json::to_vec(job)?)?;
+    Ok(std::fs::rename(part, folder.join(CALL))?)
+}
+
+impl Bench {
+    /// Starts Python under a tool. It may be told what to call later: to start takes it seconds.
+    pub(super) fn start_under(&self, name: &str, tooled: Tooled) -> Result<Started, Undecided> {
+        let folder = self.private(name)?;
+        let Tooled { mut command, variables } = tooled;
+        command.extend(["--log-file".to_owned(), text(&folder.join(REPORT))]);
+        let call = module_call(&format!("checked({:?})", text(&folder.join(CALL))))?;
+        command.extend([text(&self.python), "-c".to_owned(), call]);
+        let fence = Fence { memory: self.limits.memory, output: self.limits.output, ..Fence::default() };
+        let child = self.forker.spawn(Role::Watched(Box::new(Watched { fence, command, variables })))?;
+        Ok(Started { child, folder })
     }
 }
 

@@ -4,6 +4,7 @@ use std::fs::File;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use pyo3::prelude::*;
 
@@ -30,16 +31,29 @@ fn beside_others(py: Python<'_>, device: &Path) -> PyResult<()> {
     Ok(())
 }
 
+/// How often it is looked whether it is known what to call.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// What the file at `path` describes, once it is there: who starts before that is needed waits.
+fn described(py: Python<'_>, path: &Path) -> PyResult<Alone> {
+    py.detach(|| {
+        while !path.exists() {
+            std::thread::sleep(GLANCE);
+        }
+    });
+    serde_json::from_slice(&std::fs::read(path)?).map_err(failed)
+}
+
 /// Makes the call that the file at `path` describes, once, behind the fence if it is to be.
 #[pyfunction]
 pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-    let job: Alone = serde_json::from_slice(&std::fs::read(path)?).map_err(failed)?;
     // Torch, too, where it is there.
     raw::missing_torch(py)?;
     for module in ["triton.language", "triton.runtime", "triton.compiler"] {
         py.import(module)?;
     }
     let readable = Readable::of(py)?;
+    let job = described(py, &path)?;
     beside_others(py, &job.device)?;
     // What the checker needs of sockets, it has by then; the fence closes them as for everybody.
     warm(py, &job.fence)?;

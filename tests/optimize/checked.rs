@@ -6,15 +6,18 @@ use serde_json::Value;
 
 use super::{BUDGET, Project, SCALE, text};
 
-/// Runs the call that it is given, and finds an error wherever the block is not the user's.
+/// Runs the call that it is given, and finds an error wherever the block is not the user's. Says whether it was started before that was known.
 const CHECKER: &str = r#"#!/usr/bin/env python3
-import json, re, subprocess, sys
+import json, os, re, subprocess, sys
 args = sys.argv[1:]
 tool, log = (args[args.index(name) + 1] for name in ("--tool", "--log-file"))
 command = args[args.index("-c") - 1:]
-with open(re.search(r'checked\("(.*?)"\)', command[2])[1]) as file:
-    text = open(json.load(file)["file"]).read()
+call = re.search(r'checked\("(.*?)"\)', command[2])[1]
+if not os.path.exists(call):
+    open(f"{sys.argv[0]}.{tool}", "w")
 ran = subprocess.run(command)
+with open(call) as file:
+    text = open(json.load(file)["file"]).read()
 found = tool == "memcheck" and "BLOCK = 16\n" not in text and FINDS
 end = {"memcheck": "ERROR SUMMARY: 0 errors", "racecheck": "RACECHECK SUMMARY: 0 hazards displayed"}[tool]
 lines = ["Invalid __global__ read of size 4 bytes"] * found + [end]
@@ -35,6 +38,9 @@ fn searched(finds: bool) -> (Value, Vec<Value>) {
     let mut command = project.command(&["optimize", "scale.py", "--budget", BUDGET, "--json"]);
     let ran = command.env("WARPSMITH_FAKE_SANITIZER", checker).output().unwrap();
     let outcome = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
+    for tool in ["memcheck", "racecheck"] {
+        assert!(project.path(&format!("checker.{tool}")).exists(), "{tool} had not started: {}", text(&ran.stderr));
+    }
     let run = std::fs::read_dir(project.path(".warpsmith/runs")).unwrap().next().unwrap().unwrap().path();
     let journal = std::fs::read_to_string(run).unwrap();
     let entries = journal.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
