@@ -369,13 +369,15 @@ fn connect(
     waiting: &dyn Fn() -> bool,
 ) -> Result<(Link, Hello), ForkerError> {
     let failed = |why: String| ForkerError::Unfit(format!("{}: {why}", way.name().0));
-    let (since, mut more) = (Instant::now(), way.most_starts());
+    let (since, mut earlier, mut more) = (Instant::now(), earlier, way.most_starts());
     loop {
         let process = way.go(earlier).map_err(|error| failed(error.to_string()))?;
         more -= 1;
         match greeted(process, mends, all, &|first| greeting(first, way, since, waiting)) {
             Err(Unready::Ended) if more > 0 && waiting() && since.elapsed() < way.start() => {
-                tracing::warn!("{} is asked again: the connection broke before it was ready", way.name().0);
+                tracing::warn!("{} is asked again: what asks it ended before it was ready", way.name().0);
+                // It is waited for, as after a link that broke.
+                earlier = earlier.or(Some(""));
             }
             Err(unready) => return Err(failed(unready.to_string())),
             Ok(linked) => return Ok(linked),

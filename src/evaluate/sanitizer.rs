@@ -112,7 +112,11 @@ impl Bench {
 
     fn start_checker(&self, checker: &Path, tool: Tool) -> Result<Started, Undecided> {
         let mut command = vec![text(checker), "--tool".to_owned(), tool.name().to_owned()];
-        for (name, value) in [("--error-exitcode", FOUND.to_string()), ("--print-limit", PRINTED.to_owned())] {
+        // It would give up on a program that has not come to use the device within a minute, and check nothing then. We wait ourselves.
+        let (code, wait) = (FOUND.to_string(), "0".to_owned());
+        for (name, value) in
+            [("--error-exitcode", code), ("--print-limit", PRINTED.to_owned()), ("--launch-timeout", wait)]
+        {
             command.extend([name.to_owned(), value]);
         }
         if tool == Tool::Memory {
@@ -124,21 +128,18 @@ impl Bench {
         self.start_under("checked", Tooled { command, variables })
     }
 
-    /// Runs one call under the checker. Uses the device beside others.
+    /// Runs one call under the checker. Uses the device beside others. One that was started before and says nothing may have waited too long.
     fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
         let earlier = lock(&self.checkers[tool as usize]).take();
-        let started = match earlier.and_then(|mut one| (!one.has_ended()).then_some(one)) {
-            Some(started) => started,
-            None => self.start_checker(&checks.checker, tool)?,
+        let mut found = match earlier.and_then(|mut one| (!one.has_ended()).then_some(one)) {
+            Some(started) => checks.by(started, tool, job)?,
+            None => Some(Err(String::new())),
         };
-        let Some((ended, report)) = started.call(job, checks.limit, &|| checks.is_unwanted())? else {
-            return Ok(Err(format!("it took more than {} s", checks.limit.as_secs())));
-        };
-        let found = report.and_then(|report| tool.read(&report));
-        Ok(match (ended.how, found) {
-            (End::Status(0 | FOUND), Some(found)) => Ok(found),
-            (how, _) => Err(format!("it {how}: {}", last_line(&ended.output))),
-        })
+        if let Some(Err(why)) = &found {
+            tracing::debug!(why, "a checker is started");
+            found = checks.by(self.start_checker(&checks.checker, tool)?, tool, job)?;
+        }
+        Ok(found.unwrap_or_else(|| Err(format!("it took more than {} s", checks.limit.as_secs()))))
     }
 }
 
@@ -183,6 +184,16 @@ impl Checks<'_> {
             let both = Tool::ALL.map(|tool| (tool, scope.spawn(move || self.one(tool))));
             both.map(|(tool, run)| (tool, ended(run.join()))).into()
         })
+    }
+
+    /// What one that has started finds in a job's call; `None` where it takes longer than it may.
+    fn by(&self, started: Started, tool: Tool, job: &Alone) -> Result<Option<Found>, Undecided> {
+        let Some((ended, report)) = started.call(job, self.limit, &|| self.is_unwanted())? else { return Ok(None) };
+        let found = report.and_then(|report| tool.read(&report));
+        Ok(Some(match (ended.how, found) {
+            (End::Status(0 | FOUND), Some(found)) => Ok(found),
+            (how, _) => Err(format!("it {how}: {}", last_line(&ended.output))),
+        }))
     }
 
     fn one(&self, tool: Tool) -> Result<(Found, Option<Found>), Undecided> {

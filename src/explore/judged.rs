@@ -26,7 +26,8 @@ impl Run<'_> {
 
     /// Takes in a verdict.
     pub(super) fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
-        let is_recalled = self.flying.remove(&id).is_some_and(|unwanted| unwanted.load(Ordering::Relaxed));
+        let is_recalled = self.is_recalled(id);
+        self.flying.remove(&id);
         self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
         let (fate, refused, measured) = match verdict.outcome {
             Judged::Accepted | Judged::Predicted => {
@@ -49,16 +50,21 @@ impl Run<'_> {
             Judged::Undecided { .. } if is_recalled => return self.give_up(search, id),
             Judged::Undecided { why } => return self.undecided(search, id, why),
         };
-        if !matches!(fate, Fate::Right(_)) {
+        // What was only guessed at says nothing of how much is left to be found.
+        if !matches!(fate, Fate::Right(_)) && !search.is_ahead(id) {
             self.in_vain += 1;
         }
-        search.finish(id, fate);
-        self.recall(search, id);
+        self.finish(search, id, fate);
         search.learn(id);
         search.measured(id, on_calls(&measured), is_twin(&measured));
         self.came(id, fate, refused, &measured, false, verdict.judged_on);
         self.evaluated += 1;
         self.tell("exploring".to_owned());
+    }
+
+    /// Whether it has lost its point while it was judged.
+    pub(super) fn is_recalled(&self, id: Id) -> bool {
+        self.flying.get(&id).is_some_and(|unwanted| unwanted.load(Ordering::Relaxed))
     }
 
     /// One of which nothing can be said: through no fault of its own it is judged once more.
@@ -79,14 +85,21 @@ impl Run<'_> {
 
     fn give_up(&mut self, search: &mut Search<'_>, id: Id) {
         search.forget(id);
-        self.recall(search, id);
         self.note(&Entry::GivenUp { id });
     }
 
-    /// What was made of a candidate before it was known to be right need not be judged where it is not.
-    fn recall(&self, search: &Search<'_>, id: Id) {
+    /// Takes note of what came of a candidate. What was made of it before need not be judged where it is not right.
+    pub(super) fn finish(&mut self, search: &mut Search<'_>, id: Id, fate: Fate) {
+        search.finish(id, fate);
         for lost in search.tree.lost(id) {
-            self.flying.get(&lost).inspect(|unwanted| unwanted.store(true, Ordering::Relaxed));
+            match self.flying.get(&lost) {
+                Some(unwanted) => unwanted.store(true, Ordering::Relaxed),
+                // It was to be judged once more.
+                None => {
+                    self.again.retain(|again| again.id != lost);
+                    self.give_up(search, lost);
+                }
+            }
         }
     }
 

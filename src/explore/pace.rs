@@ -24,8 +24,10 @@ impl Pace {
         self.begun.insert(id, Instant::now());
     }
 
-    pub(super) fn ends(&mut self, id: Id) {
-        self.took.extend(self.begun.remove(&id).map(|since| since.elapsed()));
+    /// It has ended; before its end, if it was recalled.
+    pub(super) fn ends(&mut self, id: Id, is_recalled: bool) {
+        let took = self.begun.remove(&id).filter(|_| !is_recalled);
+        self.took.extend(took.map(|since| since.elapsed()));
     }
 
     /// Whether all that are under way take much longer than those that are done: most compile, some do for minutes.
@@ -68,7 +70,7 @@ mod tests {
     #[test]
     fn what_ends_is_not_under_way() {
         let mut pace = pace(&[60.0, 1.0], &[2.0; 9]);
-        pace.ends(1);
+        pace.ends(1, false);
         assert!(pace.leaves_stragglers());
         pace.begins(7);
         assert!(!pace.leaves_stragglers());

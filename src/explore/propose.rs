@@ -321,19 +321,29 @@ impl<'a> Search<'a> {
     /// What came of a candidate.
     pub(super) fn finish(&mut self, id: Id, fate: Fate) {
         self.tree.finish(id, fate);
-        // What was made of it may have come before.
-        let known = [&[id], self.tree.node(id).children.as_slice()].concat();
-        let brought: Vec<_> = known.into_iter().filter_map(|id| self.gain(id)).collect();
+        let brought: Vec<_> = self.known_with(id).into_iter().filter_map(|id| self.gain(id)).collect();
         brought.iter().for_each(|(kind, gain)| self.gains.add(kind, *gain));
         let worth = self.tree.node(id).speedup().map_or(WORTHLESS, |speedup| speedup.max(0.1).ln());
         self.surrogate.finish(self.points[&id].clone(), Some(worth));
     }
 
-    /// Keeps what a candidate has brought for searches to come.
+    /// A candidate, and what was made of it and came before: what each has brought is known once the candidate is.
+    fn known_with(&self, id: Id) -> Vec<Id> {
+        [&[id], self.tree.node(id).children.as_slice()].concat()
+    }
+
+    /// Whether it was made of what is still being judged.
+    pub(super) fn is_ahead(&self, id: Id) -> bool {
+        self.made.get(&id).is_some_and(|(base, _)| self.tree.node(*base).fate.is_none())
+    }
+
+    /// Keeps what a candidate that has just come has brought for searches to come.
     pub(super) fn learn(&mut self, id: Id) {
-        // These are nothing that later searches could choose.
-        if let Some((kind, gain)) = self.gain(id).filter(|(kind, _)| kind != CHOICE && kind != CROSSED) {
-            self.memory.learn(&kind, gain, self.tree.node(id).speedup().is_none());
+        for id in self.known_with(id) {
+            // These are nothing that later searches could choose.
+            if let Some((kind, gain)) = self.gain(id).filter(|(kind, _)| kind != CHOICE && kind != CROSSED) {
+                self.memory.learn(&kind, gain, self.tree.node(id).speedup().is_none());
+            }
         }
     }
 

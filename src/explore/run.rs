@@ -346,7 +346,7 @@ impl Run<'_> {
                             self.may_be_mended(search, id, evidence);
                         }
                         self.came(id, fate, refused, &[], true, None);
-                        search.finish(id, fate);
+                        self.finish(search, id, fate);
                         continue;
                     }
                     let effort = Effort {
@@ -375,7 +375,7 @@ impl Run<'_> {
                 match news.recv_timeout(GLANCE).map(|news| *news) {
                     Ok(News::Judged(id, verdict)) => {
                         flying -= 1;
-                        pace.ends(id);
+                        pace.ends(id, self.is_recalled(id));
                         self.judged(search, id, verdict);
                     }
                     Ok(News::Answered(answer)) => self.answered(search, answer),
@@ -429,7 +429,8 @@ impl Run<'_> {
         let choice = if self.chooses() { search.choose() } else { None };
         // Where nobody knows anything else, a choice may still be made of what there is.
         let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose());
-        let proposal = proposal.or_else(|| search.propose_ahead());
+        // Where skills know nothing else, a model may.
+        let proposal = proposal.or_else(|| self.asking.is_none().then(|| search.propose_ahead()).flatten());
         if let Some(asking) = &mut self.asking {
             asking.skilled(proposal.as_ref().map(|proposal| proposal.text.as_str()));
         }

@@ -221,7 +221,8 @@ impl Tree {
     /// What was made of a candidate that has turned out to be nothing to go on from, and is being judged still.
     pub(super) fn lost(&self, id: Id) -> Vec<Id> {
         let node = &self.nodes[id];
-        let is_flying = |&child: &Id| self.nodes[child].fate.is_none() && node.speedup().is_none();
+        let is_bad = matches!(node.fate, Some(Fate::Uncompiled | Fate::Wrong));
+        let is_flying = |&child: &Id| is_bad && self.nodes[child].fate.is_none();
         node.children.iter().copied().filter(is_flying).collect()
     }
 
@@ -292,8 +293,13 @@ impl Tree {
         for above in self.path(id) {
             self.nodes[above].pending -= 1;
         }
-        let parent = self.nodes[id].parent;
+        let (parent, step) = (self.nodes[id].parent, self.nodes[id].step);
         self.nodes[parent].children.retain(|&child| child != id);
+        // Nothing is known against what was made of it: that takes its place.
+        for child in std::mem::take(&mut self.nodes[id].children) {
+            (self.nodes[child].parent, self.nodes[child].step) = (parent, step);
+            self.nodes[parent].children.push(child);
+        }
     }
 
     /// A node and all above it, up to the root.

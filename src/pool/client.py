@@ -144,6 +144,9 @@ def main():
             # Over a connection that is lost nobody can be told.
             with contextlib.suppress(Exception):
                 client.hosts.leave()
+    except BrokenPipeError:
+        # Whoever listened is gone.
+        os._exit(1)
     except ConnectionError as error:
         print(f"the connection to {options['address']} is lost: {first_line(error)}", file=sys.stderr, flush=True)
         # Ray would look for the cluster once more, and a thread reads still.

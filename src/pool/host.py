@@ -67,13 +67,15 @@ def sweep():
     base = tempfile.gettempdir()
     for folder in [os.path.join(base, name) for name in os.listdir(base) if name.startswith(FOLDER)]:
         try:
+            if os.stat(folder).st_uid != os.getuid():
+                continue
             with open(os.path.join(folder, HELD)) as held:
                 is_old = time.time() - os.fstat(held.fileno()).st_mtime > YOUNG
                 fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if is_old:
                     shutil.rmtree(folder, ignore_errors=True)
         except OSError:
-            # Somebody has it, or it is another user's.
+            # Somebody has it.
             pass
 
 

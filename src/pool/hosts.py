@@ -84,7 +84,7 @@ class Hosts:
         nodes, counts = counted()
         deadline = time.monotonic() + (self.options["start"] if self.options["again"] else 0)
         # After the head, its nodes start again.
-        while time.monotonic() < deadline and (self.model or ANY) not in counts:
+        while time.monotonic() < deadline and (self.model not in counts if self.model else not counts):
             time.sleep(1)
             nodes, counts = counted()
         if not counts:

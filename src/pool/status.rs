@@ -2,7 +2,7 @@
 
 use std::io::BufReader;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -105,9 +105,10 @@ enum Said {
 /// # Errors
 /// [`StatusError`] says what is missing.
 pub fn status(pool: &Pool, python: &Path) -> Result<Status, StatusError> {
+    let since = Instant::now();
     let mut asked = ask(pool, python);
     for _ in 1..STARTS {
-        if !matches!(asked, Err(StatusError::Ended)) {
+        if !matches!(asked, Err(StatusError::Ended)) || since.elapsed() > PATIENCE {
             break;
         }
         asked = ask(pool, python);

@@ -36,8 +36,10 @@ const GLANCE: Duration = Duration::from_millis(5);
 
 /// What the file at `path` describes, once it is there: who starts before that is needed waits.
 fn described(py: Python<'_>, path: &Path) -> PyResult<Alone> {
+    // The folder goes with who would ask.
+    let may_come = || path.parent().is_some_and(Path::exists);
     py.detach(|| {
-        while !path.exists() {
+        while !path.exists() && may_come() {
             std::thread::sleep(GLANCE);
         }
     });

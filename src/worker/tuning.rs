@@ -27,7 +27,7 @@ pub(super) enum Way {
     Settled,
     /// They compile and launch nothing.
     Compile,
-    /// They launch what they are told, and without that all of their configurations, one after the other.
+    /// They launch what they are told, and without that each of their configurations once before the first that fits.
     Each,
 }
 

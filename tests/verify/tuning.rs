@@ -113,28 +113,50 @@ fn what_is_no_offer_is_held_against_the_originals_other_choices_too() {
     assert!(report.0["notes"].to_string().contains("scale_kernel with BLOCK: 512"), "{}", report.0);
 }
 
-/// Runs the call, and has something to say only of one in which each configuration was launched once and nothing was measured.
+/// Runs the call, and has something to say only of one in which each configuration was launched once before the one that is taken, between the
+/// tuner's hooks, and nothing was measured.
 const CHECKER: &str = r#"#!/usr/bin/env python3
 import subprocess, sys
 args = sys.argv[1:]
 tool, log = (args[args.index(name) + 1] for name in ("--tool", "--log-file"))
 ran = subprocess.run(args[args.index("-c") - 1:], capture_output=True, text=True)
-said = [line for line in ran.stdout.split("\n") if line in ("measured", "launched 4", "launched 8", "launched 16")]
+words = ("measured", "before", "reset", "launched")
+said = [line for line in ran.stdout.split("\n") if line.startswith(words)]
+expected = [word for block in (16, 8, 4) for word in (f"launched {block}", "before")]
+expected += ["reset", "launched 16", "launched 16"]
 end = {"memcheck": "ERROR SUMMARY: 0 errors", "racecheck": "RACECHECK SUMMARY: 0 hazards displayed"}[tool]
 with open(log, "w") as file:
-    file.write(f"========= {end}\n" if said == ["launched 16", "launched 8", "launched 4"] else "")
+    file.write(f"========= {end}\n" if said == expected else "")
 print(said, ran.stdout, ran.stderr)
 sys.exit(ran.returncode)
+"#;
+
+/// A tuner that tells what it does, of configurations that are made anew each time that they are asked for.
+const TELLING: &str = r#"
+def tell(given):
+    print("launched", given["BLOCK"])
+
+def made(block):
+    return triton.Config({"BLOCK": block}, pre_hook=tell)
+
+def hook(given, reset_only=False):
+    print("reset" if reset_only else "before")
+
+@triton.autotune(
+    [made(4), made(8), made(16)], key=["columns"], do_bench=measure, pre_hook=hook,
+    prune_configs_by={"early_config_prune": lambda *_, **__: [made(16), made(8), made(4)]},
+)
 "#;
 
 #[test]
 fn under_the_checker_of_memory_each_configuration_is_launched_once() {
     let original = TUNED.replace(TUNER, &FIXED.replace("16", "4"));
-    let telling = r#"@triton.autotune([triton.Config({"BLOCK": block}, pre_hook=lambda given: print("launched", given["BLOCK"])) for block in (16, 8, 4)], key=["columns"], do_bench=measure)"#;
     let (from, measured) = ("    kernel_call()\n", "    print('measured')\n    kernel_call()\n");
+    let launch = "    scale_kernel[grid](x, out, x.stride(0), x.stride(1), columns)\n";
+    let [original, tuned] = [original.as_str(), &TUNED.replace(TUNER, TELLING.trim()).replace(from, measured)]
+        .map(|text| text.replace(launch, &launch.repeat(2)));
     let project = Project::new(&original, &[]);
-    let candidate = TUNED.replace(TUNER, telling).replace(from, measured);
-    project.write("candidates/tuned.py", &candidate);
+    project.write("candidates/tuned.py", &tuned);
     project.write("checker", CHECKER);
     let checker = project.path("checker");
     std::fs::set_permissions(&checker, PermissionsExt::from_mode(0o755)).unwrap();

@@ -83,9 +83,17 @@ fn what_is_being_judged_is_gone_on_from_once_and_what_was_made_of_it_falls_with_
     assert_eq!((tree.lost(first), tree.lost(small[0])), (vec![small[1]], vec![]));
     assert_eq!(tree.open_ahead(), [other, small[1]], "its parent is known by now");
     tree.forget(small[1]);
+    assert!(tree.lost(first).is_empty());
+    // Of one that could not be judged nothing is known, nor is anything of what was made of it.
+    let right = tree.begin(other, Step::Small);
+    tree.finish(right, Fate::Right(2.0));
+    let open = tree.begin(other, Step::Small);
+    assert!(tree.lost(other).is_empty());
     tree.forget(other);
-    assert_eq!((tree.lost(first), tree.open_ahead()), (vec![], vec![]));
-    assert_eq!(tree.node(ROOT).pending, 0);
+    assert_eq!((tree.node(right).parent, tree.component(right)), (ROOT, right));
+    tree.finish(open, Fate::Right(3.0));
+    assert_eq!(tree.node(ROOT).children, [first, right, open]);
+    assert_eq!((tree.node(ROOT).pending, tree.open_ahead()), (0, vec![]));
 }
 
 #[test]
