@@ -36,6 +36,8 @@ const ABANDON_SHARE: f64 = 0.8;
 /// Pairs of the first timing, and of the fuller one of contenders.
 pub(super) const ROUGH_PAIRS: usize = 10;
 const FULL_PAIRS: usize = 16;
+/// With so many under way a search goes on from what is being judged. One GPU has no room for more.
+const MANY: usize = 16;
 /// So many of the calls are measured while it is searched, the most frequent ones; all of them are when the best is confirmed.
 const SEARCHED: usize = 4;
 /// How often a wait looks whether it goes on.
@@ -429,8 +431,9 @@ impl Run<'_> {
         let choice = if self.chooses() { search.choose() } else { None };
         // Where nobody knows anything else, a choice may still be made of what there is.
         let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose());
-        // Where skills know nothing else, a model may.
-        let proposal = proposal.or_else(|| self.asking.is_none().then(|| search.propose_ahead()).flatten());
+        // Of fewer it is soon known whether they are right. Where skills know nothing else, a model may.
+        let guesses = self.flying.len() >= MANY && self.asking.is_none();
+        let proposal = proposal.or_else(|| if guesses { search.propose_ahead() } else { None });
         if let Some(asking) = &mut self.asking {
             asking.skilled(proposal.as_ref().map(|proposal| proposal.text.as_str()));
         }
