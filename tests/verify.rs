@@ -37,6 +37,8 @@ mod tuning;
 #[path = "verify/waiting.rs"]
 mod waiting;
 
+use std::path::PathBuf;
+
 use judging::{Edit, FASTER, Project, Report, SCALE, WRONG, text};
 
 /// Nothing is changed.
@@ -341,6 +343,14 @@ print(ran.stdout, ran.stderr)
 sys.exit(77 if found else ran.returncode)
 "#;
 
+/// A program that can be started, in the project's folder.
+fn program(project: &Project, name: &str, text: &str) -> PathBuf {
+    project.write(name, text);
+    let path = project.path(name);
+    std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    path
+}
+
 #[test]
 fn winners_run_under_the_checker_of_memory() {
     const MEMORY: Edit<'_> = ("BLOCK = 4\n", "BLOCK = 16\n    print('<memcheck>')\n");
@@ -350,9 +360,7 @@ fn winners_run_under_the_checker_of_memory() {
         SCALE,
         &[("same", SAME), ("faster", FASTER), ("memory", MEMORY), ("races", RACES), ("broken", BROKEN)],
     );
-    project.write("checker", CHECKER);
-    let checker = project.path("checker");
-    std::fs::set_permissions(&checker, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let checker = program(&project, "checker", CHECKER);
     let judge = |variables: &[(&str, &str)], name: &str| {
         let ran = project.verify_with(variables, &[&format!("candidates/{name}.py"), "--quick", "--json"]);
         let report = Report(serde_json::from_slice(&ran.stdout).unwrap());

@@ -110,10 +110,10 @@ impl Bench {
     ) -> Result<Result<String, String>, Undecided> {
         let workload = task.workloads.first().ok_or_else(|| Undecided("there is no call".to_owned()))?;
         let baseline = self.baseline((&task.original, &task.folder), workload, true)?;
-        // Inside the program `ncu` locks a file of its own, and asks the driver for counters as who has started us may.
         // Its autotuners choose in the first call, by themselves.
         baseline.known(self, 0)?;
         let chosen = lock(&baseline.original.chosen).clone();
+        // Inside the program `ncu` locks a file of its own, and asks the driver for counters as who has started us may.
         let job = Alone { unfenced: true, chosen, ..baseline.alone(self, "profiled")? };
         let options = [
             ("--csv", None),

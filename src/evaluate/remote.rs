@@ -166,7 +166,11 @@ pub fn serve(evaluator: &Evaluator, input: impl Read, output: impl Write + Send)
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error),
                 Ok(Some(Ask::Abandon(unwanted))) => evaluator.abandon(unwanted),
-                Ok(Some(Ask::Drop(id))) => drop(lock(open).get(&id).inspect(|one| one.store(true, Ordering::Relaxed))),
+                Ok(Some(Ask::Drop(id))) => {
+                    if let Some(unwanted) = lock(open).get(&id) {
+                        unwanted.store(true, Ordering::Relaxed);
+                    }
+                }
                 Ok(Some(Ask::Judge { id, parcel })) => {
                     let unwanted = Arc::<AtomicBool>::default();
                     lock(open).insert(id, Arc::clone(&unwanted));

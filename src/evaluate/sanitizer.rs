@@ -131,14 +131,11 @@ impl Bench {
     /// Runs one call under the checker. Uses the device beside others. One that was started before and says nothing may have waited too long.
     fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
         let earlier = lock(&self.checkers[tool as usize]).take();
-        let mut found = match earlier.and_then(|mut one| (!one.has_ended()).then_some(one)) {
-            Some(started) => checks.by(started, tool, job)?,
-            None => Some(Err(String::new())),
+        let earlier = earlier.and_then(|mut one| (!one.has_ended()).then_some(one));
+        let found = match earlier.map(|started| checks.by(started, tool, job)).transpose()? {
+            None | Some(Some(Err(_))) => checks.by(self.start_checker(&checks.checker, tool)?, tool, job)?,
+            Some(found) => found,
         };
-        if let Some(Err(why)) = &found {
-            tracing::debug!(why, "a checker is started");
-            found = checks.by(self.start_checker(&checks.checker, tool)?, tool, job)?;
-        }
         Ok(found.unwrap_or_else(|| Err(format!("it took more than {} s", checks.limit.as_secs()))))
     }
 }

@@ -84,7 +84,7 @@ pub(super) struct Run<'a> {
     pub(super) retried: HashSet<Id>,
     pub(super) restarts: usize,
     pub(super) pause: Pause,
-    /// Of what is being judged: set where that has lost its point.
+    /// What is being judged: set where that has lost its point.
     pub(super) flying: HashMap<Id, Arc<AtomicBool>>,
     /// Candidates judged since the best became faster.
     pub(super) in_vain: usize,
@@ -311,7 +311,7 @@ impl Run<'_> {
         std::thread::scope(|scope| {
             let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| StopAtEnd(asking.operators())));
             self.tell("exploring".to_owned());
-            let (mut flying, mut is_ahead, mut pace) = (0, false, Pace::default());
+            let (mut is_ahead, mut pace) = (false, Pace::default());
             let counted = self.count(scope, original, is_over)?;
             loop {
                 if let Ok(profiles) = counted.try_recv() {
@@ -321,7 +321,7 @@ impl Run<'_> {
                     self.is_late = true;
                     self.bench.leave();
                 }
-                let waits = !self.is_late && (self.waits(flying == 0) || self.rests());
+                let waits = !self.is_late && (self.waits(self.flying.is_empty()) || self.rests());
                 if !is_ahead && !waits && !self.is_late && self.will_offer() {
                     is_ahead = true;
                     let task = self.task(original, &self.request.text, Effort::default(), usize::MAX)?;
@@ -329,19 +329,19 @@ impl Run<'_> {
                     scope.spawn(move || bench.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed)));
                 }
                 let asked = self.asking.as_ref().map_or(0, |asking| asking.flying);
-                if self.is_late || flying == 0 && !self.goes_on(0) {
+                if self.is_late || self.flying.is_empty() && !self.goes_on(0) {
                     self.stop_asking();
                 } else if !waits
                     // A model may be faster than the judge; each reply costs.
                     && self.again.len() < 2 * parallel
-                    && self.goes_on(flying + asked + self.again.len())
+                    && self.goes_on(self.flying.len() + asked + self.again.len())
                     && let Some((operators, question)) = self.question(search)
                 {
                     let sender = sender.clone();
                     scope.spawn(move || sender.send(Box::new(News::Answered(operators.ask(&question)))));
                     continue;
                 }
-                while flying < parallel && !waits && self.goes_on(flying) {
+                while self.flying.len() < parallel && !waits && self.goes_on(self.flying.len()) {
                     let Some(Proposal { id, text }) = self.next(search) else { break };
                     if let Some((fate, refused)) = self.was_refused(&text) {
                         if let Some((Reason::Compile, evidence)) = &refused {
@@ -368,15 +368,13 @@ impl Run<'_> {
                     self.flying.insert(id, Arc::clone(&task.unwanted));
                     let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
                     scope.spawn(move || sender.send(Box::new(News::Judged(id, judged_or_not(|| bench.judge(&task))))));
-                    flying += 1;
                     pace.begins(id);
                 }
-                if flying + asked == 0 && !(self.goes_on(0) && (waits || !self.is_late && self.may_ask())) {
+                if self.flying.len() + asked == 0 && !(self.goes_on(0) && (waits || !self.is_late && self.may_ask())) {
                     break;
                 }
                 match news.recv_timeout(GLANCE).map(|news| *news) {
                     Ok(News::Judged(id, verdict)) => {
-                        flying -= 1;
                         pace.ends(id, self.is_recalled(id));
                         self.judged(search, id, verdict);
                     }
@@ -384,7 +382,7 @@ impl Run<'_> {
                     Err(_) => {}
                 }
                 let ends_now = self.spent() > ABANDON_SHARE || self.ends_at_floor(0);
-                if ends_now || !self.goes_on(flying) && pace.leaves_stragglers() {
+                if ends_now || !self.goes_on(self.flying.len()) && pace.leaves_stragglers() {
                     // What still compiles would keep the cores and the device from the measurement that counts.
                     self.is_late = true;
                     self.bench.abandon(true);

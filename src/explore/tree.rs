@@ -158,12 +158,15 @@ impl Tree {
         }
         match step {
             Step::Large => true,
-            // Small steps that were made with others meanwhile count as well.
-            Step::Small => {
-                let steps = node.children.iter().map(|&child| self.nodes[child].step).chain(node.asked.iter().copied());
-                at != ROOT && steps.filter(|step| *step == Step::Small).count() < self.settings.small_steps
-            }
+            Step::Small => at != ROOT && self.has_small_left(at),
         }
+    }
+
+    /// Whether a node has made fewer small steps than it may. Those that were made with others meanwhile count as well.
+    fn has_small_left(&self, at: Id) -> bool {
+        let node = &self.nodes[at];
+        let steps = node.children.iter().map(|&child| self.nodes[child].step).chain(node.asked.iter().copied());
+        steps.filter(|step| *step == Step::Small).count() < self.settings.small_steps
     }
 
     fn can_expand(&self, at: Id, by: By) -> bool {
@@ -206,14 +209,13 @@ impl Tree {
     pub(super) fn open_ahead(&self) -> Vec<Id> {
         let is_open = |&id: &Id| {
             let node = &self.nodes[id];
-            let small = || node.children.iter().filter(|&&child| self.nodes[child].step == Step::Small).count();
             let parent = &self.nodes[node.parent];
             node.fate.is_none()
                 && parent.children.contains(&id)
                 && (node.parent == ROOT || parent.fate.is_some())
                 && !node.closed
                 && !node.spent.contains(&Step::Small)
-                && small() < self.settings.small_steps
+                && self.has_small_left(id)
         };
         (ROOT + 1..self.nodes.len()).filter(is_open).collect()
     }

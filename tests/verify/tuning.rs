@@ -1,8 +1,7 @@
 //! Autotuned kernels: they are measured in the recorded call alone, and every configuration is looked at.
 
-use std::os::unix::fs::PermissionsExt;
-
 use crate::judging::{Edit, Project, Report};
+use crate::program;
 
 /// Three configurations, of which the first is the fastest. Whoever measures them more than once fails.
 const TUNED: &str = r#"
@@ -157,9 +156,7 @@ fn under_the_checker_of_memory_each_configuration_is_launched_once() {
         .map(|text| text.replace(launch, &launch.repeat(2)));
     let project = Project::new(&original, &[]);
     project.write("candidates/tuned.py", &tuned);
-    project.write("checker", CHECKER);
-    let checker = project.path("checker");
-    std::fs::set_permissions(&checker, PermissionsExt::from_mode(0o755)).unwrap();
+    let checker = program(&project, "checker", CHECKER);
     let variables = [("WARPSMITH_FAKE_SANITIZER", checker.to_str().unwrap())];
     let ran = project.verify_with(&variables, &["candidates/tuned.py", "--json"]);
     let report = Report(serde_json::from_slice(&ran.stdout).unwrap());

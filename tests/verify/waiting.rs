@@ -1,9 +1,8 @@
 //! A process under a tool starts Python before it takes the device, so that others are timed meanwhile.
 
-use std::os::unix::fs::PermissionsExt;
-
 use crate::FASTER;
 use crate::judging::{Project, Report, SCALE};
+use crate::program;
 
 /// Has the device alone while what it is given starts, until that waits for it; before, nothing may have been printed. Then it lets it run.
 const CHECKER: &str = r#"#!/usr/bin/env python3
@@ -32,9 +31,7 @@ sys.exit(ran.returncode)
 #[test]
 fn a_process_under_a_tool_takes_the_device_when_it_comes_to_use_it() {
     let project = Project::new(SCALE, &[("faster", FASTER)]);
-    project.write("checker", CHECKER);
-    let checker = project.path("checker");
-    std::fs::set_permissions(&checker, PermissionsExt::from_mode(0o755)).unwrap();
+    let checker = program(&project, "checker", CHECKER);
     let variables = [("WARPSMITH_FAKE_SANITIZER", checker.to_str().unwrap())];
     let ran = project.verify_with(&variables, &["candidates/faster.py", "--quick", "--json"]);
     let report = Report(serde_json::from_slice(&ran.stdout).unwrap());
