@@ -35,6 +35,12 @@ def count():
     return sum(line.startswith("GPU ") for line in listed.stdout.splitlines())
 
 
+def names():
+    """What the GPUs of this host are called, each once."""
+    listed = subprocess.run(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"], capture_output=True, text=True, timeout=60)
+    return sorted({line.strip() for line in listed.stdout.splitlines()})
+
+
 class Head:
     def __init__(self, options, gpus, warpsmith, environment):
         self.options, self.gpus, self.warpsmith, self.environment = options, gpus, warpsmith, environment

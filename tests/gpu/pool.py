@@ -2,11 +2,12 @@
 """Measures a pool of GPUs on one host: a real Ray cluster that sees 1, 2, then 4 of them.
 
     pool.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--gpus 4,1,2] [--parts status,throughput,search,editor,local]
-        [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--own] [--logs FOLDER] [--device toy]
+        [--nvim NVIM] [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--own] [--logs FOLDER] [--device toy]
 
 `throughput` judges variants of `examples/matmul.py`, so many `--candidates` for each GPU, with `evaluator.pool`; `local` does it without a pool, on the
 fewest GPUs. `search` is one search with a seed until so many candidates are judged. `status` keeps what
-`warpsmith pool status` and `warpsmith doctor --evaluator` say; `editor` plays a recorded Neovim session of `examples/matmul.py` to a server that sees no GPU.
+`warpsmith pool status` and `warpsmith doctor --evaluator` say; `editor` plays a recorded Neovim session of `examples/matmul.py` to a server that sees no GPU;
+with `--nvim` the part `neovim` does the same in that Neovim.
 
 The heads are started one after the other, in the order of `--gpus` and as far as there are so many, bound to the loopback, and ended with all that they have started. `--cores` gives each
 GPU so many processors; with `--own` the pool is asked by Ray's own protocol, not by its client. What the GPUs do meanwhile is asked of `nvidia-smi`. Results are written after each part; a part that fails says so and the others go
@@ -38,7 +39,7 @@ import cluster
 import run as judged
 import variants
 
-PARTS = ("status", "throughput", "search", "editor", "local")
+PARTS = ("status", "throughput", "search", "editor", "neovim", "local")
 GOALS = {2: 1.8, 4: 3.4}
 IMPORTS = "import triton.language as tl\n"
 CALL = "# warpsmith: workload entry=matmul a={0} b={0}\n"
@@ -209,6 +210,25 @@ class Pool:
         problems = found.get("problems", [ran.stderr[-1500:]])
         return {**({"error": "; ".join(problems)} if ran.returncode else {}), **found, **watch.seen()}
 
+    def neovim(self, head):
+        """The same in Neovim itself, with `session.lua`: the diff that is shown names a GPU of the pool, and accepting it changes the file."""
+        with self.project(head.settings + "[optimize]\nbudget = 40\n") as folder, cluster.Watch() as watch:
+            file = folder / "matmul.py"
+            before = file.read_text()
+            script = [self.options.nvim, "--headless", "--clean", "-l", HERE / "session.lua"]
+            ran = subprocess.run(
+                [*map(str, script), str(HERE.parents[1] / "editors/nvim"), self.warpsmith, str(file), "apply"], cwd=folder, env=self.environment(folder),
+                text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=max(min(EDITING, self.left()), 5.0),
+            )
+            changed = file.read_text() != before
+        said = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("{")]
+        title = next((one["asked"] for one in said if "faster" in one.get("asked", "")), None)
+        named = [name for name in cluster.names() if title and name in title]
+        problems = [] if ran.returncode == 0 else [f"status {ran.returncode}: {ran.stderr.strip()[-600:]}"]
+        problems += [] if named else [f"the title names no GPU of the pool: {title}"]
+        problems += [] if changed else ["the file is as it was"]
+        return {**({"error": "; ".join(problems)} if problems else {}), "title": title, "said": said, **watch.seen()}
+
     # ----------------------------------------------------------------------------------------------------------------
 
     def go(self):
@@ -222,7 +242,7 @@ class Pool:
     def where(self, part):
         """The numbers of GPUs that a part is done with."""
         every = self.options.gpus
-        return {"status": every[:1], "throughput": every, "search": every, "editor": every[-1:], "local": []}[part]
+        return {"status": every[:1], "throughput": every, "search": every, "editor": every[-1:], "neovim": every[-1:] if self.options.nvim else [], "local": []}[part]
 
     def with_head(self, gpus, parts):
         with cluster.Head(self.options, gpus, self.warpsmith, self.environment) as head:
@@ -278,6 +298,7 @@ def main():
     parser.add_argument("--warpsmith", required=True)
     parser.add_argument("--python", required=True, type=lambda path: str(pathlib.Path(path).absolute()))
     parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--nvim", type=lambda path: str(pathlib.Path(path).absolute()))
     parser.add_argument("--gpus", default="4,1,2")
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--candidates", type=int, default=60, help="to be judged for each GPU")
