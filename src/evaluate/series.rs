@@ -2,7 +2,8 @@
 //!
 //! The driver makes one context after the other for the whole machine, so a process for each candidate bounds how many are judged
 //! (`docs/results/pool.md`). In a search, candidates that our own skills make of the user's file may share one: they are the user's code,
-//! and what is offered is judged once more in a process of its own. What a shared process refuses is judged in another one, too.
+//! and what is offered is judged once more in a process of its own. What a shared process refuses is judged in another one, too, unless Triton
+//! refuses it before it runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +16,12 @@ use super::effort::Effort;
 use super::judge::{Case, Task};
 use super::places::{Taken, Waited};
 use super::process::Runner;
-use super::verdict::{Outcome, Reason};
+use super::verdict::Outcome;
 use crate::protocol::runner::Fence;
 use crate::protocol::{Source, Workload};
 
 /// What imports much loads longer than others should wait for it: it keeps the processors busy, not the driver.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The process of a candidate.
 pub(super) struct Place {
@@ -67,6 +68,10 @@ impl Bench {
             let at = spares.iter().position(fits)?;
             Some(spares.swap_remove(at).1)
         };
+        if shares {
+            // Who would start now waits for the original in vain, and then all start at once. What fails is met again by whoever asks.
+            let _ = baseline.original.tampered(self);
+        }
         let waited = if shares { self.starting.take_or(PATIENCE, spare) } else { Waited::InVain };
         let starting = match waited {
             Waited::Place(starting) => Some(starting),
@@ -86,7 +91,7 @@ impl Bench {
     /// Keeps the process of a candidate for another one, where that is allowed, or ends it.
     pub(super) fn leave_place(&self, effort: &Effort, baseline: Arc<Baseline>, mut place: Place, outcome: &Outcome) {
         place.judged += 1;
-        let may_go_on = matches!(outcome, Outcome::Accepted) && !self.is_abandoned();
+        let may_go_on = (matches!(outcome, Outcome::Accepted) || outcome.has_not_run()) && !self.is_abandoned();
         if may_go_on && effort.goes_on(place.judged, &baseline.original.workload) {
             lock(&self.spares).push((baseline, place));
             self.starting.nudge();
@@ -108,7 +113,7 @@ impl Bench {
     /// Whether what a process that had judged others says of a candidate is to be asked of a new one.
     pub(super) fn doubts(&self, judged: usize, outcome: &Outcome) -> bool {
         let is_sure = match outcome {
-            Outcome::Refused { reason, .. } => *reason == Reason::Compile,
+            Outcome::Refused { .. } => outcome.has_not_run(),
             Outcome::Undecided { .. } => false,
             _ => true,
         };

@@ -74,9 +74,17 @@ impl Outcome {
     #[must_use]
     pub fn lasts(&self) -> bool {
         match self {
+            Self::Refused { reason, .. } => reason.lies_in_the_text() || self.has_not_run(),
+            Self::Accepted | Self::Predicted | Self::Undecided { .. } => false,
+        }
+    }
+
+    /// Whether a kernel was refused by Triton before it ran, so that its process is as it was.
+    pub(super) fn has_not_run(&self) -> bool {
+        match self {
             // More than a multiprocessor has: Triton says so when it loads the kernel.
             Self::Refused { reason: Reason::Run, evidence, .. } => evidence.contains("OutOfResources: out of resource"),
-            Self::Refused { reason, .. } => reason.lies_in_the_text(),
+            Self::Refused { reason, .. } => *reason == Reason::Compile,
             Self::Accepted | Self::Predicted | Self::Undecided { .. } => false,
         }
     }
@@ -309,7 +317,8 @@ mod tests {
         let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
         assert!(refused(Reason::Compile, "").lasts() && refused(Reason::Sizes, "").lasts());
         let resources = "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 300000";
-        assert!(refused(Reason::Run, resources).lasts());
+        assert!(refused(Reason::Run, resources).lasts() && refused(Reason::Run, resources).has_not_run());
+        assert!(refused(Reason::Compile, "").has_not_run() && !refused(Reason::Sizes, "").has_not_run());
         for reason in [Reason::Run, Reason::Load, Reason::Time, Reason::Died, Reason::DeviceMemory, Reason::Race] {
             assert!(!refused(reason, "RuntimeError: CUDA error").lasts(), "{reason:?}");
         }

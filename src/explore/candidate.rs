@@ -42,9 +42,14 @@ impl Candidate {
         Self { text: text.to_owned(), module: Module::build(&Source::parse(text)), changes }
     }
 
+    /// The text of this one with some edits.
+    pub(super) fn text_with(&self, edits: &[Edit]) -> String {
+        apply_edits(&self.text, edits)
+    }
+
     /// This one with some edits.
     pub(super) fn with(&self, edits: &[Edit], changes: &[Change]) -> Self {
-        let text = apply_edits(&self.text, edits);
+        let text = self.text_with(edits);
         let module = Module::build(&Source::parse(text.as_str()));
         let mut all = self.changes.clone();
         changes.iter().for_each(|change| add(&mut all, change));

@@ -20,6 +20,7 @@ use crate::api::Target;
 use crate::chance::Chance;
 use crate::evaluate::Profiles;
 use crate::protocol::Workload;
+use crate::rules::Edit;
 use crate::settings::SearchSettings;
 use crate::syntax::normal_form;
 use crate::workload::reaches;
@@ -65,6 +66,8 @@ pub(super) struct Search<'a> {
     /// What each was made of, and by which kind of turn.
     made: HashMap<Id, (Id, String)>,
     tried: HashSet<String>,
+    /// Turns of each that were made, or give what was tried: to build a candidate takes longer than to look here.
+    made_of: HashMap<Id, HashSet<Vec<Edit>>>,
     gains: Gains,
     /// Kinds of turns that bring little.
     fine: HashSet<String>,
@@ -95,7 +98,7 @@ impl<'a> Search<'a> {
         tree.finish(first, Fate::Right(1.0));
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
-        let (points, made, gains, fine, memory, surrogate, crossed, twins, calls) = Default::default();
+        let (points, made, made_of, gains, fine, memory, surrogate, crossed, twins, calls) = Default::default();
         let (chance, looked_at, shares) = (Chance::new(seed), 0, BTreeMap::new());
         let mut search = Self {
             field,
@@ -104,6 +107,7 @@ impl<'a> Search<'a> {
             points,
             made,
             tried,
+            made_of,
             gains,
             fine,
             memory,
@@ -116,7 +120,7 @@ impl<'a> Search<'a> {
             looked_at,
         };
         search.points.insert(first, search.point(first));
-        search.surrogate.finish(search.points[&first].clone(), Some(0.0));
+        search.surrogate.finish(&search.points[&first], Some(0.0));
         let is_open =
             asks_models || [Step::Small, Step::Large].iter().any(|&step| !search.turns(first, step).is_empty());
         is_open.then_some(search)
@@ -207,7 +211,7 @@ impl<'a> Search<'a> {
         self.candidates.insert(id, candidate);
         self.made.insert(id, (base, kind));
         let point = self.point(id);
-        self.surrogate.begin(point.clone());
+        self.surrogate.begin(&point);
         self.points.insert(id, point);
     }
 
@@ -259,7 +263,8 @@ impl<'a> Search<'a> {
             };
             let mut counts: HashMap<String, f64> = HashMap::new();
             known.iter().for_each(|turn| *counts.entry(of(turn, &self.fine)).or_default() += 1.0);
-            for turn in known {
+            let made = self.made_of.get(&base);
+            for turn in known.into_iter().filter(|turn| made.is_none_or(|made| !made.contains(&turn.edits))) {
                 let hope = self.surrogate.hope(&turned(&self.points[&base], &turn.changes));
                 let (expected, is_fine) = (self.memory.expected(&turn.kind), self.fine.contains(&turn.kind));
                 let weight = self.gains.weight(&turn.kind, is_fine, &here, expected) * self.share(&turn.kind);
@@ -269,8 +274,11 @@ impl<'a> Search<'a> {
         while !turns.is_empty() {
             let weights: Vec<f64> = turns.iter().map(|(_, weight, _)| *weight).collect();
             let (base, _, turn) = turns.swap_remove(self.chance.weighted(&weights));
-            let made = self.candidates[&base].with(&turn.edits, &turn.changes);
-            if self.tried.insert(key(&made.text)) {
+            let from = &self.candidates[&base];
+            let is_new = self.tried.insert(key(&from.text_with(&turn.edits)));
+            let made = is_new.then(|| from.with(&turn.edits, &turn.changes));
+            self.made_of.entry(base).or_default().insert(turn.edits);
+            if let Some(made) = made {
                 return Some((base, turn.kind, made));
             }
         }
@@ -324,7 +332,7 @@ impl<'a> Search<'a> {
         let brought: Vec<_> = self.known_with(id).into_iter().filter_map(|id| self.gain(id)).collect();
         brought.iter().for_each(|(kind, gain)| self.gains.add(kind, *gain));
         let worth = self.tree.node(id).speedup().map_or(WORTHLESS, |speedup| speedup.max(0.1).ln());
-        self.surrogate.finish(self.points[&id].clone(), Some(worth));
+        self.surrogate.finish(&self.points[&id], Some(worth));
     }
 
     /// A candidate, and what was made of it and came before: what each has brought is known once the candidate is.
@@ -366,7 +374,7 @@ impl<'a> Search<'a> {
 
     /// Takes back one that could not be judged. It is not tried again.
     pub(super) fn forget(&mut self, id: Id) {
-        self.surrogate.finish(self.points[&id].clone(), None);
+        self.surrogate.finish(&self.points[&id], None);
         self.tree.forget(id);
     }
 

@@ -3,7 +3,7 @@
 //! Candidates are alike when their numbers are, counted in halves and doubles. The estimate is the mean of all that were judged, weighted
 //! by likeness; the fewer are near, the less is known, which counts in favour of a candidate (an upper confidence bound).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// The numbers of a candidate, by their names, as logarithms to base 2.
 pub(super) type Point = BTreeMap<String, f64>;
@@ -14,51 +14,88 @@ const REACH: f64 = 0.9;
 const HOPE: f64 = 0.5;
 /// The weight of the expectation that a candidate nothing is known of is as fast as the mean.
 const PRIOR: f64 = 0.1;
+/// What a number counts that only one of two has: a difference of two doubles, squared.
+const MISSING: f64 = 4.0;
+
+/// A point with numbers for names, in their order: each turn is compared with all that was judged.
+type Dense = Vec<(usize, f64)>;
 
 /// What was judged.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Surrogate {
-    judged: Vec<(Point, f64)>,
+    names: HashMap<String, usize>,
+    judged: Vec<(Dense, f64)>,
     /// Those of which nothing is known yet: who is like them need not be judged to know more.
-    pending: Vec<Point>,
+    pending: Vec<Dense>,
+    /// Of what all that was judged is worth.
+    sum: f64,
 }
 
 /// How alike two candidates are: 1 where all of their numbers are the same.
-fn likeness(one: &Point, other: &Point) -> f64 {
-    (-distance(one, other) / (2.0 * REACH * REACH)).exp()
+fn likeness(distance: f64) -> f64 {
+    (-distance / (2.0 * REACH * REACH)).exp()
 }
 
-/// How different they are, squared; a number that only one of them has is a difference of two doubles.
-fn distance(one: &Point, other: &Point) -> f64 {
-    let missing = |from: &Point, to: &Point| from.keys().filter(|name| !to.contains_key(*name)).count() as f64 * 4.0;
-    let both = one.iter().filter_map(|(name, value)| Some((value - other.get(name)?).powi(2)));
-    both.sum::<f64>() + missing(one, other) + missing(other, one)
+/// How different they are, squared.
+fn distance(one: &[(usize, f64)], other: &[(usize, f64)]) -> f64 {
+    let (mut at, mut there, mut both, mut sum) = (0, 0, 0, 0.0);
+    while let (Some((name, value)), Some((other_name, other_value))) = (one.get(at), other.get(there)) {
+        if name == other_name {
+            (both, sum) = (both + 1, sum + (value - other_value).powi(2));
+        }
+        at += usize::from(name <= other_name);
+        there += usize::from(name >= other_name);
+    }
+    sum + MISSING * (one.len() + other.len() - 2 * both) as f64
 }
 
 impl Surrogate {
     /// A candidate is being judged.
-    pub(super) fn begin(&mut self, point: Point) {
-        self.pending.push(point);
+    pub(super) fn begin(&mut self, point: &Point) {
+        let dense = self.named(point);
+        self.pending.push(dense);
     }
 
     /// A candidate was judged; `worth` is the logarithm of its speedup, `None` where nothing came of it.
-    pub(super) fn finish(&mut self, point: Point, worth: Option<f64>) {
-        if let Some(at) = self.pending.iter().position(|other| *other == point) {
+    pub(super) fn finish(&mut self, point: &Point, worth: Option<f64>) {
+        let dense = self.named(point);
+        if let Some(at) = self.pending.iter().position(|other| *other == dense) {
             self.pending.swap_remove(at);
         }
-        self.judged.extend(worth.map(|worth| (point, worth)));
+        self.sum += worth.unwrap_or(0.0);
+        self.judged.extend(worth.map(|worth| (dense, worth)));
     }
 
     /// What may be hoped of a candidate.
     pub(super) fn hope(&self, point: &Point) -> f64 {
-        let mean = self.judged.iter().map(|(_, worth)| worth).sum::<f64>() / self.judged.len().max(1) as f64;
+        // What has a name that no other one has is as far from all of them.
+        let mut dense: Dense =
+            point.iter().filter_map(|(name, value)| Some((*self.names.get(name)?, *value))).collect();
+        dense.sort_unstable_by_key(|(name, _)| *name);
+        let apart = MISSING * (point.len() - dense.len()) as f64;
+        let likeness_to = |other: &Dense| likeness(apart + distance(&dense, other));
+        let mean = self.sum / self.judged.len().max(1) as f64;
         let (mut weights, mut sum) = (PRIOR, PRIOR * mean);
         for (other, worth) in &self.judged {
-            let weight = likeness(point, other);
+            let weight = likeness_to(other);
             (weights, sum) = (weights + weight, sum + weight * worth);
         }
-        let known: f64 = weights + self.pending.iter().map(|other| likeness(point, other)).sum::<f64>();
+        let known: f64 = weights + self.pending.iter().map(likeness_to).sum::<f64>();
         sum / weights + HOPE / (1.0 + known).sqrt()
+    }
+
+    fn named(&mut self, point: &Point) -> Dense {
+        let mut dense: Dense = Vec::with_capacity(point.len());
+        for (name, value) in point {
+            let next = self.names.len();
+            let number = match self.names.get(name) {
+                Some(number) => *number,
+                None => *self.names.entry(name.clone()).or_insert(next),
+            };
+            dense.push((number, *value));
+        }
+        dense.sort_unstable_by_key(|(name, _)| *name);
+        dense
     }
 }
 
@@ -73,9 +110,9 @@ mod tests {
     #[test]
     fn what_is_like_the_good_ones_is_hoped_for_and_what_is_like_the_bad_ones_is_not() {
         let mut surrogate = Surrogate::default();
-        surrogate.finish(point(&[("B", 64), ("w", 4)]), Some(0.0));
-        surrogate.finish(point(&[("B", 128), ("w", 4)]), Some(0.7));
-        surrogate.finish(point(&[("B", 64), ("w", 16)]), Some(-1.0));
+        surrogate.finish(&point(&[("B", 64), ("w", 4)]), Some(0.0));
+        surrogate.finish(&point(&[("B", 128), ("w", 4)]), Some(0.7));
+        surrogate.finish(&point(&[("B", 64), ("w", 16)]), Some(-1.0));
         let hope = |b, w| surrogate.hope(&point(&[("B", b), ("w", w)]));
         assert!(hope(256, 4) > hope(32, 4) && hope(128, 8) > hope(64, 8) && hope(64, 8) > hope(64, 32));
         // What has other numbers is not like these.
@@ -88,9 +125,9 @@ mod tests {
         let mut surrogate = Surrogate::default();
         let (here, there) = (point(&[("B", 64)]), point(&[("B", 1024)]));
         let before = surrogate.hope(&here);
-        surrogate.begin(here.clone());
+        surrogate.begin(&here);
         assert!(surrogate.hope(&here) < before && (surrogate.hope(&there) - before).abs() < 0.01);
-        surrogate.finish(here.clone(), None);
+        surrogate.finish(&here, None);
         assert!((surrogate.hope(&here) - before).abs() < 1e-12, "nothing came of it");
     }
 }

@@ -41,7 +41,7 @@ pub struct Fix {
 }
 
 /// The replacement of one span.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Edit {
     /// What is replaced; empty to insert.
     pub span: Span,

@@ -212,7 +212,7 @@ class Pool:
 
     def neovim(self, head):
         """The same in Neovim itself, with `session.lua`: the diff that is shown names a GPU of the pool, and accepting it changes the file."""
-        with self.project(head.settings + "[optimize]\nbudget = 40\n") as folder, cluster.Watch() as watch:
+        with self.project(head.settings + "[optimize]\nbudget = 40\n[compiler]\ntarget = 'cuda:90'\n") as folder, cluster.Watch() as watch:
             file = folder / "matmul.py"
             before = file.read_text()
             script = [self.options.nvim, "--headless", "--clean", "-l", HERE / "session.lua"]

@@ -41,3 +41,15 @@ fn what_a_shared_process_refuses_is_judged_in_another_one() {
     assert!(outcome["offer"].is_object() && outcome["summary"].as_str().unwrap().contains(&right), "{outcome}");
     assert!(processes > CANDIDATES / 2, "{processes}");
 }
+
+/// Each refusal cost two processes, for which the driver of a host has time but a few times a second.
+#[test]
+fn what_triton_does_not_compile_costs_no_process() {
+    // Triton's interpreter does not call the error as its compiler does.
+    let refused = "    tl.static_assert(BLOCK <= 32, 'CompileTimeAssertionFailure')\n    offsets =";
+    let kernel = SCALE.replace("    offsets =", refused);
+    let (outcome, processes) = searched(2 * CANDIDATES, &kernel);
+    let summary = outcome["summary"].as_str().unwrap();
+    assert!(summary.contains("of them correct") || outcome["offer"].is_object(), "{outcome}");
+    assert!(processes <= 2, "one, and another one of what is offered: {processes}, {summary}");
+}
