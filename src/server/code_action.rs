@@ -11,7 +11,7 @@ use super::report::REPORT;
 use super::unit::Unit;
 use super::{inspect, memory, record, suppression, to_lsp};
 use crate::explore::{Past, State, Subject};
-use crate::kernel::{Host, Kernel};
+use crate::kernel::{Host, Kernel, Module};
 use crate::rules::learned::is_learned;
 use crate::syntax::Encoding;
 
@@ -182,8 +182,7 @@ impl Place<'_> {
         let mut names: Vec<&str> = launched.chain(defined).collect();
         names.dedup();
         let [name] = names[..] else { return None };
-        let is_helper = module.called_in_kernels().contains(name) && module.launches_of(name).next().is_none();
-        module.kernel(name).filter(|_| !is_helper)
+        module.kernel(name).filter(|_| !is_helper(module, name))
     }
 
     /// What would be optimized: a kernel, or all that the function around the place launches.
@@ -194,28 +193,14 @@ impl Place<'_> {
         let module = &self.unit.module;
         let place = self.unit.span(self.uri, self.range, self.encoding)?;
         let innermost = |(_, host): &(usize, &Host)| host.span.end - host.span.start;
-        let (index, host) =
+        let (index, _) =
             module.hosts.iter().enumerate().filter(|(_, host)| host.span.meets(place)).min_by_key(innermost)?;
-        let launched = module.launches.iter().filter(|launch| launch.host == Some(index));
-        let mut kernels: Vec<&str> = launched.filter_map(|launch| launch.kernel.as_deref()).collect();
-        kernels.retain(|name| module.kernel(name).is_some());
-        kernels.sort_unstable();
-        kernels.dedup();
-        match kernels[..] {
-            [] => None,
-            [kernel] => Some(Subject::Kernel(kernel.to_owned())),
-            _ => Some(Subject::Function(host.qualname.clone())),
-        }
+        launched_by(module, index)
     }
 
     /// To optimize something, to stop doing so, or why it cannot be done. A search that was stopped may go on.
     fn optimize(&self, subject: &Subject, readiness: Readiness, last: Option<&Past>) -> Vec<lsp::CodeAction> {
-        let (what, argument) = match subject {
-            Subject::Function(name) => {
-                (format!("the kernels of `{name}`"), json!({ "uri": self.unit.uri, "function": name }))
-            }
-            _ => ("this kernel".to_owned(), json!({ "uri": self.unit.uri, "kernel": subject.name() })),
-        };
+        let (what, argument) = (words(subject), argument(self.unit, subject));
         let optimize = format!("Optimize {what}");
         match readiness {
             Readiness::Ready => {
@@ -255,6 +240,41 @@ impl Place<'_> {
     /// To see what the last search did.
     fn report(&self, run: &str) -> lsp::CodeAction {
         action("Show the report of the last search".to_owned(), REPORT, json!({ "uri": self.unit.uri, "run": run }))
+    }
+}
+
+/// Whether a kernel is only called by other ones.
+pub(super) fn is_helper(module: &Module, name: &str) -> bool {
+    module.called_in_kernels().contains(name) && module.launches_of(name).next().is_none()
+}
+
+/// All that a function launches of the kernels of its file: it, where that is one kernel.
+pub(super) fn launched_by(module: &Module, host: usize) -> Option<Subject> {
+    let launched = module.launches.iter().filter(|launch| launch.host == Some(host));
+    let mut kernels: Vec<&str> = launched.filter_map(|launch| launch.kernel.as_deref()).collect();
+    kernels.retain(|name| module.kernel(name).is_some());
+    kernels.sort_unstable();
+    kernels.dedup();
+    match kernels[..] {
+        [] => None,
+        [kernel] => Some(Subject::Kernel(kernel.to_owned())),
+        _ => Some(Subject::Function(module.hosts[host].qualname.clone())),
+    }
+}
+
+/// What is optimized, in the words of actions.
+pub(super) fn words(subject: &Subject) -> String {
+    match subject {
+        Subject::Function(name) => format!("the kernels of `{name}`"),
+        _ => "this kernel".to_owned(),
+    }
+}
+
+/// The argument of the command that optimizes it.
+pub(super) fn argument(unit: &Unit, subject: &Subject) -> serde_json::Value {
+    match subject {
+        Subject::Function(name) => json!({ "uri": unit.uri, "function": name }),
+        _ => json!({ "uri": unit.uri, "kernel": subject.name() }),
     }
 }
 

@@ -1,14 +1,20 @@
-//! What is shown above a kernel: what it takes of the device, and what the compiler makes of it.
+//! What is shown above a kernel: what it takes of the device, what the compiler makes of it, and to optimize it; the last one above
+//! functions that launch kernels, too.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 
+use super::code_action::{self, Readiness};
 use super::inspect::INSPECT;
+use super::optimize::{CANCEL, OPTIMIZE};
+use super::owner::Owner;
+use super::report::REPORT;
 use super::survey::RESOURCES;
 use super::unit::Unit;
 use crate::analysis::resources::Resources;
 use crate::analysis::verdict::{Outcome, Verdict};
 use crate::compiler::Device;
+use crate::explore::{State, Subject};
 use crate::features::resources as words;
 use crate::kernel::Kernel;
 use crate::syntax::{Encoding, Span};
@@ -29,29 +35,81 @@ fn of_kernel(
 ) -> Option<Vec<lsp::CodeLens>> {
     let verdict = Verdict::of(kernel)?;
     matches!(verdict.outcome, Outcome::Accepted { .. }).then_some(())?;
-    let (part, range) = unit.locate(Span::new(kernel.span.start, kernel.span.start), encoding)?;
-    if part.uri != *uri {
-        return None;
-    }
-    let lens = |title: String, command: &str, arguments: serde_json::Value| lsp::CodeLens {
-        range,
-        command: Some(lsp::Command {
-            title,
-            command: command.to_owned(),
-            arguments: Some(vec![arguments]),
-            ..lsp::Command::default()
-        }),
-        data: None,
-    };
+    let range = range_at(unit, uri, kernel.span.start, encoding)?;
     let architecture = device.architecture();
     let known = Resources::of(kernel).filter(|known| known.device == architecture);
     let title = known.map_or_else(|| format!("\u{25b7} resources on {architecture}"), |known| words::headline(&known));
     let of_kernel = json!({ "uri": uri, "kernel": kernel.name });
-    let mut lenses = vec![lens(title, RESOURCES, of_kernel)];
+    let mut lenses = vec![lens(range, title, RESOURCES, of_kernel)];
     let stages: &[&str] = if device.backend == "cuda" { &["ttgir", "ptx", "sass"] } else { &["ttgir", "amdgcn"] };
     for stage in stages {
         let arguments = json!({ "uri": uri, "kernel": kernel.name, "stage": stage });
-        lenses.push(lens(stage.to_uppercase(), INSPECT, arguments));
+        lenses.push(lens(range, stage.to_uppercase(), INSPECT, arguments));
     }
     Some(lenses)
+}
+
+impl Owner {
+    /// To optimize kernels, above each and above the functions that launch them; nothing where that cannot be done.
+    pub(super) fn search_lenses(&mut self, unit: &Unit, uri: &lsp::Uri) -> Vec<lsp::CodeLens> {
+        let module = &unit.module;
+        let kernels = module.kernels.iter().filter(|kernel| !code_action::is_helper(module, &kernel.name));
+        let kernels = kernels.map(|kernel| (kernel.span.start, Subject::Kernel(kernel.name.clone()), true));
+        let hosts = module.hosts.iter().enumerate();
+        let hosts =
+            hosts.filter_map(|(at, host)| Some((host.span.start, code_action::launched_by(module, at)?, false)));
+        let mut lenses = Vec::new();
+        for (at, subject, is_kernel) in kernels.chain(hosts) {
+            if let Some(range) = range_at(unit, uri, at, self.encoding) {
+                lenses.extend(self.search_lenses_of(unit, &subject, is_kernel, range));
+            }
+        }
+        lenses
+    }
+
+    /// At the function that launches but one kernel stands less: the kernel has it, too.
+    fn search_lenses_of(
+        &mut self,
+        unit: &Unit,
+        subject: &Subject,
+        is_kernel: bool,
+        range: lsp::Range,
+    ) -> Vec<lsp::CodeLens> {
+        let what = match subject {
+            Subject::Kernel(name) if !is_kernel => format!("`{name}`"),
+            _ => code_action::words(subject),
+        };
+        let argument = code_action::argument(unit, subject);
+        let mut lenses = match self.readiness(unit, subject) {
+            Readiness::Ready => vec![lens(range, format!("\u{25b7} Optimize {what}"), OPTIMIZE, argument.clone())],
+            Readiness::Running(job) => {
+                return vec![lens(range, format!("\u{25fc} Stop optimizing {what}"), CANCEL, json!({ "job": job }))];
+            }
+            Readiness::Not(_) => return Vec::new(),
+        };
+        let is_own = is_kernel || matches!(subject, Subject::Function(_));
+        let Some(last) = self.last_run(unit, subject).filter(|_| is_own) else { return lenses };
+        if last.state == State::Stopped {
+            let mut argument = argument;
+            argument["run"] = json!(last.run);
+            lenses.push(lens(range, "Go on".to_owned(), OPTIMIZE, argument));
+        }
+        lenses.push(lens(range, "Last report".to_owned(), REPORT, json!({ "uri": unit.uri, "run": last.run })));
+        lenses
+    }
+}
+
+/// Where what stands there is in this document.
+fn range_at(unit: &Unit, uri: &lsp::Uri, at: usize, encoding: Encoding) -> Option<lsp::Range> {
+    let (part, range) = unit.locate(Span::new(at, at), encoding)?;
+    (part.uri == *uri).then_some(range)
+}
+
+fn lens(range: lsp::Range, title: String, command: &str, argument: Value) -> lsp::CodeLens {
+    let (command, arguments) = (command.to_owned(), Some(vec![argument]));
+    lsp::CodeLens {
+        range,
+        command: Some(lsp::Command { title, command, arguments, ..lsp::Command::default() }),
+        data: None,
+    }
 }

@@ -130,9 +130,14 @@ impl Owner {
 
     fn lenses(&mut self, uri: &lsp::Uri) -> Option<Vec<lsp::CodeLens>> {
         let unit = self.documents.unit(uri)?;
-        let is_wanted = self.resolved(&unit).settings.code_lens.enabled;
-        let device = self.surveyed_for(&unit).filter(|_| is_wanted)?;
-        Some(code_lens::of_document(&unit, uri, &device, self.encoding))
+        if !self.resolved(&unit).settings.code_lens.enabled {
+            return None;
+        }
+        let device = self.surveyed_for(&unit);
+        let of_device = |device| code_lens::of_document(&unit, uri, &device, self.encoding);
+        let mut lenses = device.map(of_device).unwrap_or_default();
+        lenses.extend(self.search_lenses(&unit, uri));
+        Some(lenses)
     }
 
     /// The span of a range of a document, or of all of it.

@@ -158,6 +158,7 @@ impl Owner {
         }
         self.search(&id, request, watcher).map_err(|error| refused(format!("could not start a thread: {error}")))?;
         self.jobs.jobs.insert(id.clone(), Job { unit, subject, cancelled, stage: Stage::Searching });
+        self.refresh_lenses();
         Ok(Some(id))
     }
 
@@ -223,6 +224,7 @@ impl Owner {
             self.check_all_again();
         }
         self.jobs.look_for_runs();
+        self.refresh_lenses();
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let kernel = job.name().to_owned();
         match result {

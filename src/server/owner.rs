@@ -251,10 +251,11 @@ impl Owner {
                 }
             }
             Event::Devices(devices) => {
-                if devices.capability().is_some() {
+                let is_there = devices.capability().is_some();
+                self.devices = Some(devices);
+                if is_there {
                     self.refresh_lenses();
                 }
-                self.devices = Some(devices);
             }
             Event::RecordingEnded(id, result) => self.recording_ended(&id, result),
             Event::JobEnded(id, result) => self.job_ended(&id, result),

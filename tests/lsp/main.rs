@@ -14,6 +14,7 @@ mod hover;
 mod imports;
 mod inspect;
 mod interpreter;
+mod lenses;
 mod lifecycle;
 mod malformed;
 mod memory;
