@@ -17,7 +17,7 @@ use super::rivals::is_offer;
 use super::sanitizer::{self, Checks};
 use super::scout::scouted;
 use super::series::Place;
-use super::stop::{Stop, refuse, strange};
+use super::stop::{STOPPED, Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 use crate::protocol::Workload;
@@ -58,7 +58,7 @@ impl Task {
     }
 
     fn still(&self) -> Result<(), Stop> {
-        if self.is_unwanted() { Err(Stop::Undecided("stopped".to_owned())) } else { Ok(()) }
+        if self.is_unwanted() { Err(Stop::Undecided(STOPPED.to_owned())) } else { Ok(()) }
     }
 }
 

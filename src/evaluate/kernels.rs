@@ -6,7 +6,7 @@ use super::bench::{Bench, lock, lock_first};
 use super::judge::Case;
 use super::operators::is_free;
 use super::process::Gone;
-use super::stop::Stop;
+use super::stop::{STOPPED, Stop};
 use super::verdict::Reason;
 use crate::protocol::is_simulated;
 use crate::protocol::runner::{Call, Ran, RunnerReply, RunnerRequest};
@@ -37,7 +37,7 @@ impl Baseline {
         let request = RunnerRequest::Run(Call { list: true, watch: true, export: false, chosen, forced, ..call });
         let found = match runner.ask(&request, bench.limits.call) {
             Ok(RunnerReply::Ran(ran)) => ran.kernels,
-            Err(Gone::Unwanted) => return Err(Undecided("stopped".to_owned())),
+            Err(Gone::Unwanted) => return Err(Undecided(STOPPED.to_owned())),
             _ => None,
         };
         Ok(known.insert(found).clone())

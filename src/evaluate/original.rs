@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
 use super::process::{Gone, Loaded, Runner};
+use super::stop::STOPPED;
 use crate::protocol::Workload;
 use crate::protocol::runner::{Call, Fence, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Tuned, Weights};
 
@@ -115,7 +116,7 @@ impl Original {
                 Ok(Err(format!("{who}: {}", last_line(&text))))
             }
             Ok(_) => Err(Undecided("the original's process answers another question".to_owned())),
-            Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
+            Err(Gone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
             Err(Gone::Lost(why)) => Err(Undecided(why)),
             Err(gone) => Ok(Err(format!("the original refuses it: {}", how(&gone)))),
         }
@@ -142,7 +143,7 @@ impl Original {
             }
             // Its process goes: contents that it does not take may have broken it.
             Ok(_) | Err(Gone::Ended(..) | Gone::Late(_) | Gone::Garbage) => Ok(None),
-            Err(Gone::Unwanted) => Err(Undecided("stopped".to_owned())),
+            Err(Gone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
             Err(Gone::Lost(why)) => Err(Undecided(why)),
         }
     }

@@ -17,6 +17,7 @@ use super::bench::lock;
 use super::effort::Effort;
 use super::judge::Task;
 use super::pool::Evaluator;
+use super::stop::STOPPED;
 use super::verdict::Verdict;
 use super::way::Way;
 use crate::protocol::{Environment, PROTOCOL, Workload, read_frame, write_frame};
@@ -264,7 +265,7 @@ impl Remote {
                 if is_dropped {
                     self.send(&Ask::Drop(id));
                 }
-                return Verdict::undecided("stopped");
+                return Verdict::undecided(STOPPED);
             }
             if let Err(why) = self.mend() {
                 lock(&self.waiting).remove(&id);

@@ -16,6 +16,7 @@ use super::effort::Effort;
 use super::judge::{Case, Task};
 use super::places::{Taken, Waited};
 use super::process::Runner;
+use super::stop::STOPPED;
 use super::verdict::Outcome;
 use crate::protocol::runner::Fence;
 use crate::protocol::{Source, Workload};
@@ -112,12 +113,19 @@ impl Bench {
 
     /// Whether what a process that had judged others says of a candidate is to be asked of a new one.
     pub(super) fn doubts(&self, judged: usize, outcome: &Outcome) -> bool {
-        let is_sure = match outcome {
-            Outcome::Refused { .. } => outcome.has_not_run(),
-            Outcome::Undecided { .. } => false,
-            _ => true,
-        };
-        judged > 0 && !is_sure && !self.is_abandoned()
+        judged > 0 && outcome.is_doubtful() && !self.is_abandoned()
+    }
+}
+
+impl Outcome {
+    /// Whether the candidates that a process judged before may be to blame.
+    fn is_doubtful(&self) -> bool {
+        match self {
+            Self::Refused { .. } => !self.has_not_run(),
+            // Who asked has given it up: judged again it would keep the device from the measurement that counts.
+            Self::Undecided { why } => why != STOPPED,
+            Self::Accepted | Self::Predicted => false,
+        }
     }
 }
 
@@ -130,5 +138,24 @@ impl Case<'_> {
         let copy = self.place.fence.scratch.join(format!("candidate_{}.py", self.place.judged));
         std::fs::copy(&task.candidate, &copy)?;
         Ok(copy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::evaluate::Reason;
+
+    #[test]
+    fn what_others_may_be_to_blame_for_is_judged_once_more() {
+        let undecided = |why: &str| Outcome::Undecided { why: why.to_owned() };
+        let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
+        for doubtful in [refused(Reason::Output, ""), refused(Reason::Run, "CUDA error"), undecided("it ended")] {
+            assert!(doubtful.is_doubtful(), "{doubtful:?}");
+        }
+        let excess = refused(Reason::Run, "triton.runtime.errors.OutOfResources: out of resource: shared memory");
+        for sure in [Outcome::Accepted, refused(Reason::Compile, ""), excess, undecided(STOPPED)] {
+            assert!(!sure.is_doubtful(), "{sure:?}");
+        }
     }
 }

@@ -6,6 +6,9 @@ use super::process::Gone;
 use super::verdict::Reason;
 use crate::protocol::runner::{Difference, End, Exported, LeafValue, Raised, RunnerReply};
 
+/// Why nothing is said of what was given up.
+pub(super) const STOPPED: &str = "stopped";
+
 /// Why judging stopped.
 pub(super) enum Stop {
     Refused(Reason, String, Option<usize>),
@@ -29,7 +32,7 @@ impl From<Gone> for Stop {
             Gone::Ended(..) => Reason::Died,
             Gone::Late(_) => Reason::Time,
             Gone::Garbage => Reason::Pipe,
-            Gone::Unwanted => return Self::Undecided("stopped".to_owned()),
+            Gone::Unwanted => return Self::Undecided(STOPPED.to_owned()),
         };
         Self::Refused(reason, how(&gone), None)
     }

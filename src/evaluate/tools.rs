@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::baseline::{Baseline, Undecided};
 use super::bench::{Bench, project};
+use super::stop::STOPPED;
 use crate::protocol::runner::{Alone, Fence, Role, Watched};
 use crate::python::{Child, Ended, module_call};
 
@@ -82,7 +83,7 @@ impl Started {
                 return Ok(Some(ended));
             }
             if is_unwanted() {
-                return Err(Undecided("stopped".to_owned()));
+                return Err(Undecided(STOPPED.to_owned()));
             }
             if Instant::now() > deadline {
                 self.child.kill();
