@@ -133,10 +133,11 @@ impl Owner {
         if !self.resolved(&unit).settings.code_lens.enabled {
             return None;
         }
-        let device = self.surveyed_for(&unit);
-        let of_device = |device| code_lens::of_document(&unit, uri, &device, self.encoding);
-        let mut lenses = device.map(of_device).unwrap_or_default();
-        lenses.extend(self.search_lenses(&unit, uri));
+        // What a kernel takes may be a long line, behind which nothing is seen.
+        let mut lenses = self.search_lenses(&unit, uri);
+        if let Some(device) = self.surveyed_for(&unit) {
+            lenses.extend(code_lens::of_document(&unit, uri, &device, self.encoding));
+        }
         Some(lenses)
     }
 
