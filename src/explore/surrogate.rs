@@ -27,8 +27,6 @@ pub(super) struct Surrogate {
     judged: Vec<(Dense, f64)>,
     /// Those of which nothing is known yet: who is like them need not be judged to know more.
     pending: Vec<Dense>,
-    /// Of what all that was judged is worth.
-    sum: f64,
 }
 
 /// How alike two candidates are: 1 where all of their numbers are the same.
@@ -62,19 +60,16 @@ impl Surrogate {
         if let Some(at) = self.pending.iter().position(|other| *other == dense) {
             self.pending.swap_remove(at);
         }
-        self.sum += worth.unwrap_or(0.0);
         self.judged.extend(worth.map(|worth| (dense, worth)));
     }
 
     /// What may be hoped of a candidate.
     pub(super) fn hope(&self, point: &Point) -> f64 {
         // What has a name that no other one has is as far from all of them.
-        let mut dense: Dense =
-            point.iter().filter_map(|(name, value)| Some((*self.names.get(name)?, *value))).collect();
-        dense.sort_unstable_by_key(|(name, _)| *name);
+        let dense = self.known(point);
         let apart = MISSING * (point.len() - dense.len()) as f64;
         let likeness_to = |other: &Dense| likeness(apart + distance(&dense, other));
-        let mean = self.sum / self.judged.len().max(1) as f64;
+        let mean = self.judged.iter().map(|(_, worth)| worth).sum::<f64>() / self.judged.len().max(1) as f64;
         let (mut weights, mut sum) = (PRIOR, PRIOR * mean);
         for (other, worth) in &self.judged {
             let weight = likeness_to(other);
@@ -85,15 +80,18 @@ impl Surrogate {
     }
 
     fn named(&mut self, point: &Point) -> Dense {
-        let mut dense: Dense = Vec::with_capacity(point.len());
-        for (name, value) in point {
-            let next = self.names.len();
-            let number = match self.names.get(name) {
-                Some(number) => *number,
-                None => *self.names.entry(name.clone()).or_insert(next),
-            };
-            dense.push((number, *value));
+        for name in point.keys() {
+            if !self.names.contains_key(name) {
+                self.names.insert(name.clone(), self.names.len());
+            }
         }
+        self.known(point)
+    }
+
+    /// The numbers of a point whose names are known, in the order in which they came to be.
+    fn known(&self, point: &Point) -> Dense {
+        let known = point.iter().filter_map(|(name, value)| Some((*self.names.get(name)?, *value)));
+        let mut dense: Dense = known.collect();
         dense.sort_unstable_by_key(|(name, _)| *name);
         dense
     }

@@ -200,7 +200,7 @@ impl Place<'_> {
 
     /// To optimize something, to stop doing so, or why it cannot be done. A search that was stopped may go on.
     fn optimize(&self, subject: &Subject, readiness: Readiness, last: Option<&Past>) -> Vec<lsp::CodeAction> {
-        let (what, argument) = (words(subject), argument(self.unit, subject));
+        let (what, argument) = (what(subject), argument(self.unit, subject));
         let optimize = format!("Optimize {what}");
         match readiness {
             Readiness::Ready => {
@@ -263,7 +263,7 @@ pub(super) fn launched_by(module: &Module, host: usize) -> Option<Subject> {
 }
 
 /// What is optimized, in the words of actions.
-pub(super) fn words(subject: &Subject) -> String {
+pub(super) fn what(subject: &Subject) -> String {
     match subject {
         Subject::Function(name) => format!("the kernels of `{name}`"),
         _ => "this kernel".to_owned(),

@@ -75,10 +75,12 @@ impl Owner {
         is_kernel: bool,
         range: lsp::Range,
     ) -> Vec<lsp::CodeLens> {
-        let what = match subject {
-            Subject::Kernel(name) if !is_kernel => format!("`{name}`"),
-            _ => code_action::words(subject),
+        let elsewhere = match subject {
+            Subject::Kernel(name) if !is_kernel => Some(format!("`{name}`")),
+            _ => None,
         };
+        let is_own = elsewhere.is_none();
+        let what = elsewhere.unwrap_or_else(|| code_action::what(subject));
         let argument = code_action::argument(unit, subject);
         let mut lenses = match self.readiness(unit, subject) {
             Readiness::Ready => vec![lens(range, format!("\u{25b7} Optimize {what}"), OPTIMIZE, argument.clone())],
@@ -87,7 +89,6 @@ impl Owner {
             }
             Readiness::Not(_) => return Vec::new(),
         };
-        let is_own = is_kernel || matches!(subject, Subject::Function(_));
         let Some(last) = self.last_run(unit, subject).filter(|_| is_own) else { return lenses };
         if last.state == State::Stopped {
             let mut argument = argument;
