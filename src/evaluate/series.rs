@@ -69,11 +69,7 @@ impl Bench {
             let at = spares.iter().position(fits)?;
             Some(spares.swap_remove(at).1)
         };
-        if shares {
-            // Who would start now waits for the original in vain, and then all start at once. What fails is met again by whoever asks.
-            let _ = baseline.original.tampered(self);
-        }
-        let waited = if shares { self.starting.take_or(PATIENCE, spare) } else { Waited::InVain };
+        let waited = if shares { self.turn_to_start(baseline, spare) } else { Waited::InVain };
         let starting = match waited {
             Waited::Place(starting) => Some(starting),
             Waited::Instead(spare) => return Ok(spare),
@@ -87,6 +83,18 @@ impl Bench {
         let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
         let runner = baseline.original.first(self, start)?;
         Ok(Place { runner, fence, judged: 0, starting })
+    }
+
+    /// Waits until a process may start, or one that judged others is there. The first ones start while the original loads.
+    fn turn_to_start(&self, baseline: &Baseline, mut spare: impl FnMut() -> Option<Place>) -> Waited<Place> {
+        match self.starting.take_or(Duration::ZERO, &mut spare) {
+            Waited::InVain => {
+                // Patience would be over for all at once when the original is there. What fails is met again by whoever asks.
+                let _ = baseline.original.tampered(self);
+                self.starting.take_or(PATIENCE, spare)
+            }
+            at_once => at_once,
+        }
     }
 
     /// Keeps the process of a candidate for another one, where that is allowed, or ends it.
