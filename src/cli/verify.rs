@@ -149,6 +149,7 @@ fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
         folder: folder.clone(),
         workloads: workloads.clone(),
         effort,
+        known: Vec::new(),
         unwanted: Arc::default(),
     };
     let tasks: Vec<Task> = candidates.iter().flat_map(|file| (0..args.repeat.max(1)).map(|_| task(file))).collect();

@@ -10,6 +10,7 @@ use super::original::Original;
 use super::precision::WIDE;
 use super::process::Runner;
 use super::stop::{Stop, strange};
+use super::twins;
 use crate::protocol::is_simulated;
 use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Tuned};
 
@@ -127,7 +128,7 @@ impl Case<'_> {
     pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {
         let since = Instant::now();
         let (notes, tunes, code) = self.compile_for(0)?;
-        self.code = code;
+        self.code = code.map(|code| twins::name(&self.baseline.original.workload, &code));
         if tunes {
             return Ok(true);
         }

@@ -48,6 +48,8 @@ pub struct Task {
     pub workloads: Vec<Workload>,
     /// How much of the judgement to do.
     pub effort: Effort,
+    /// What others have measured of candidates for the same calls, by their machine code.
+    pub known: Vec<Measured>,
     /// Set by whoever wants no verdict any more: what is judged then ends undecided, at its next stage.
     pub unwanted: Arc<AtomicBool>,
 }
@@ -208,6 +210,7 @@ impl Bench {
     ) -> (Verdict, usize) {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
+            baseline.twins.learn(&task.known);
             let place = self.place(task, &baseline, uses_streams(task), readable)?;
             Ok((baseline, place))
         });
@@ -370,8 +373,11 @@ impl Case<'_> {
         self.baseline.twins.find(code)
     }
 
-    fn keep_as_twin(&self) {
-        if let (Some(code), false, Some(measured)) = (&self.code, self.effort.thorough, self.measured.last()) {
+    fn keep_as_twin(&mut self) {
+        if let (Some(code), true, Some(measured)) =
+            (&self.code, self.effort.twins && !self.effort.thorough, self.measured.last_mut())
+        {
+            measured.code = Some(code.clone());
             self.baseline.twins.keep(code.clone(), measured);
         }
     }

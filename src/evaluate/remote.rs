@@ -18,7 +18,7 @@ use super::effort::Effort;
 use super::judge::Task;
 use super::pool::Evaluator;
 use super::stop::STOPPED;
-use super::verdict::Verdict;
+use super::verdict::{Measured, Verdict};
 use super::way::Way;
 use crate::protocol::{Environment, PROTOCOL, Workload, read_frame, write_frame};
 use crate::python::ForkerError;
@@ -89,6 +89,9 @@ struct Parcel {
     candidate: String,
     workloads: Vec<Workload>,
     effort: Effort,
+    /// Put in by the client of a pool, which hears of all that its hosts measure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    known: Vec<Measured>,
 }
 
 impl Parcel {
@@ -110,7 +113,7 @@ impl Parcel {
         }
         files.insert(name.clone(), std::fs::read_to_string(&task.original)?);
         let candidate = std::fs::read_to_string(&task.candidate)?;
-        Ok(Self { name, files, candidate, workloads: task.workloads.clone(), effort: task.effort })
+        Ok(Self { name, files, candidate, workloads: task.workloads.clone(), effort: task.effort, known: Vec::new() })
     }
 
     /// Writes the files into a folder; the same files give the same one.
@@ -137,7 +140,8 @@ impl Parcel {
         let original = folder.join(&self.name);
         let mut workloads = self.workloads;
         workloads.iter_mut().for_each(|workload| workload.file.clone_from(&original));
-        Ok(Task { original, candidate, folder, workloads, effort: self.effort, unwanted: Arc::default() })
+        let Self { effort, known, .. } = self;
+        Ok(Task { original, candidate, folder, workloads, effort, known, unwanted: Arc::default() })
     }
 }
 

@@ -7,6 +7,13 @@ use std::sync::Mutex;
 
 use super::bench::lock;
 use super::verdict::Measured;
+use crate::protocol::Workload;
+
+/// What tells machine code that is launched by a call: the same in whichever process, and on whichever machine, it is found.
+pub(super) fn name(workload: &Workload, code: &str) -> String {
+    let call = serde_json::to_vec(&(&workload.entry, &workload.args, &workload.kwargs)).unwrap_or_default();
+    format!("{} {code}", &blake3::hash(&call).to_hex()[..16])
+}
 
 /// How long those took that were right.
 #[derive(Default)]
@@ -23,11 +30,22 @@ impl Twins {
     pub(super) fn keep(&self, code: String, measured: &Measured) {
         lock(&self.0).entry(code).or_insert_with(|| measured.clone());
     }
+
+    /// Keeps what others have measured.
+    pub(super) fn learn(&self, known: &[Measured]) {
+        for measured in known {
+            if let Some(code) = &measured.code {
+                self.keep(code.clone(), measured);
+            }
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::verdict::JudgedOn;
     use super::*;
+    use crate::protocol::Value;
 
     #[test]
     fn what_is_known_of_a_twin_says_so() {
@@ -39,5 +57,23 @@ mod tests {
         twins.keep("a".to_owned(), &of(0.6));
         assert_eq!(twins.find("a"), Some(Measured { twin: true, ..of(0.5) }));
         assert_eq!(twins.find("b"), None);
+    }
+
+    #[test]
+    fn what_others_have_measured_is_known_where_it_is_told_what_of() {
+        let twins = Twins::default();
+        let there = JudgedOn { gpu: "H900".to_owned(), node: "there".to_owned(), number: "1".to_owned() };
+        let of = |code: Option<&str>| Measured { code: code.map(str::to_owned), ..Measured::default() };
+        twins.learn(&[Measured { judged_on: Some(there.clone()), ..of(Some("a")) }, of(None)]);
+        assert_eq!(twins.find("a").map(|twin| (twin.twin, twin.judged_on)), Some((true, Some(there))));
+    }
+
+    #[test]
+    fn machine_code_is_that_of_a_call() {
+        let call = |size: i64| Workload { entry: "f".to_owned(), args: vec![Value::Int(size)], ..Workload::default() };
+        let elsewhere = Workload { file: "/elsewhere/k.py".into(), ..call(1) };
+        assert_eq!(name(&call(1), "code"), name(&elsewhere, "code"));
+        assert_ne!(name(&call(1), "code"), name(&call(2), "code"));
+        assert_ne!(name(&call(1), "code"), name(&call(1), "other"));
     }
 }

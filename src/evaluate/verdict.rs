@@ -238,6 +238,12 @@ pub struct Measured {
     /// Whether the times are those of a candidate with the same machine code, launched with the same.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub twin: bool,
+    /// What tells the candidate's machine code and the call, for others who judge such candidates: they need not measure a twin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<String>,
+    /// Where it was measured, if that is another GPU of a pool than the one that knows it as a twin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub judged_on: Option<JudgedOn>,
     /// What original and candidate do, where it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<(Counted, Counted)>,

@@ -51,6 +51,7 @@ pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -
         folder: request.file.parent().unwrap_or(Path::new(".")).to_owned(),
         workloads: target.workloads,
         effort,
+        known: Vec::new(),
         unwanted: Arc::default(),
     };
     let verdict = judge(&bench, &task, observer)?;

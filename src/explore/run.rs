@@ -467,6 +467,7 @@ impl Run<'_> {
             folder: file.parent().unwrap_or(Path::new(".")).to_owned(),
             workloads: self.target.workloads.iter().take(calls).cloned().collect(),
             effort,
+            known: Vec::new(),
             unwanted: Arc::default(),
         })
     }

@@ -1,5 +1,6 @@
 """What was asked and is not answered yet: each evaluation is answered once, whatever dies meanwhile."""
 
+import collections
 import hashlib
 import json
 import time
@@ -12,11 +13,33 @@ from warpsmith_pool_connection import first_line
 ATTEMPTS = 3
 # What candidates share (files and calls) is kept in the object store, so many of them.
 KEPT = 32
+# With a candidate its host hears of so many that others have measured, the last ones. With few GPUs that is all of them.
+TOLD = 16
+
+
+class Shared:
+    """What candidates share: where it is kept, and what was measured of them, which has a number each."""
+
+    def __init__(self, held):
+        self.held = held
+        self.measured, self.count, self.heard = collections.deque(maxlen=TOLD), 0, {}
+
+    def note(self, seat, measured):
+        """Whoever compiles to the same machine code later need not measure it, on whichever GPU of this model."""
+        self.measured.append((self.count, seat, measured))
+        self.count += 1
+
+    def news(self, seat):
+        """What the worker of a seat has not heard of, and has not measured itself."""
+        life, last = self.heard.get(seat, (seat.life, 0))
+        last = last if life == seat.life else 0
+        self.heard[seat] = (seat.life, self.count)
+        return [measured for number, there, measured in self.measured if number >= last and there is not seat]
 
 
 class Evaluation:
-    def __init__(self, number, name, held, own):
-        self.number, self.name, self.held, self.own = number, name, held, own
+    def __init__(self, number, name, shared, own):
+        self.number, self.name, self.shared, self.own = number, name, shared, own
         self.attempt, self.tried, self.came, self.sent = 0, set(), time.monotonic(), 0.0
         self.seat = None
 
@@ -34,7 +57,7 @@ class Evaluations:
         body = json.dumps(parcel, sort_keys=True).encode()
         name = hashlib.sha256(body).hexdigest()
         if name not in self.shared:
-            self.shared[name] = [ray.put(body)]
+            self.shared[name] = Shared([ray.put(body)])
         self.shared.move_to_end(name)
         if len(self.shared) > KEPT:
             self.ahead.pop(self.shared.popitem(last=False)[0], None)
@@ -68,9 +91,8 @@ class Evaluations:
         evaluation.sent = time.monotonic()
         seat.under.add(evaluation)
         self.hosts.room.note(seat)
-        call = seat.actor.judge.remote(
-            self.hosts.session, evaluation.number, evaluation.name, evaluation.held, evaluation.own
-        )
+        own = evaluation.own | {"known": evaluation.shared.news(seat)}
+        call = seat.actor.judge.remote(self.hosts.session, evaluation.number, evaluation.name, evaluation.shared.held, own)
         self.hosts.call(seat, "judged", call, evaluation, evaluation.attempt)
 
     def judged(self, seat, life, evaluation, attempt, done):
@@ -84,10 +106,19 @@ class Evaluations:
         elif self.open.pop(evaluation.number, None):
             verdict, seconds = done.result()
             now = time.monotonic()
-            place = {"node": seat.place["node"], "number": seat.place["number"]}
-            verdict["judged_on"] = {"gpu": seat.ready["environment"]["device"], **place}
+            self.note(seat, evaluation, verdict)
             verdict["stages"] += [("queue", evaluation.sent - evaluation.came), ("pool", now - evaluation.sent - seconds)]
             self.say(evaluation.number, verdict)
+
+    def note(self, seat, evaluation, verdict):
+        """Says where it was judged: a twin where that was measured which it is a twin of."""
+        here = {"gpu": seat.ready["environment"]["device"], "node": seat.place["node"], "number": seat.place["number"]}
+        measured = verdict["measured"]
+        places = [one.get("judged_on") or here for one in measured]
+        verdict["judged_on"] = places[0] if places and all(place == places[0] for place in places) else here
+        for one in measured:
+            if one.get("code") and not one.get("twin"):
+                evaluation.shared.note(seat, one | {"judged_on": here})
 
     def give_up(self, seat, life, why):
         for evaluation in list(seat.under):

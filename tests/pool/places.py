@@ -24,11 +24,16 @@ room, evaluations, host = module("room"), module("evaluations"), module("host")
 
 class Seat:
     def __init__(self, places):
-        self.places, self.under, self.place, self.had = places, set(), {"node": "here"}, []
-        judge = types.SimpleNamespace(remote=lambda _, number, *__: self.had.append(number))
+        self.places, self.under, self.place, self.had = places, set(), {"node": "here", "number": str(places)}, []
+        self.life, self.ready, self.told = 1, {"environment": {"device": "H900"}}, {}
+        judge = types.SimpleNamespace(remote=self.judge)
         self.dropped = []
         drop = types.SimpleNamespace(remote=lambda _, number: self.dropped.append(number))
         self.actor = types.SimpleNamespace(judge=judge, drop=drop)
+
+    def judge(self, session, number, name, held, own):
+        self.had.append(number)
+        self.told[number] = [one["code"] for one in own["known"]]
 
     def free(self):
         return self.places - len(self.under)
@@ -41,8 +46,18 @@ class Ahead(unittest.TestCase):
         for seat in self.seats:
             self.hosts.room.note(seat)
         self.said = []
-        self.judge = evaluations.Evaluations(self.hosts, lambda number, _: self.said.append(number))
+        self.verdicts = {}
+        self.judge = evaluations.Evaluations(self.hosts, self.say)
         self.numbers = iter(range(100))
+
+    def say(self, number, verdict):
+        self.said.append(number)
+        self.verdicts[number] = verdict
+
+    def answer(self, seat, number, *measured):
+        evaluation = next(one for one in seat.under if one.number == number)
+        done = types.SimpleNamespace(exception=lambda: None, result=lambda: ({"stages": [], "measured": list(measured)}, 0.0))
+        self.judge.judged(seat, seat.life, evaluation, evaluation.attempt, done)
 
     def ask(self, calls="f", **effort):
         number = next(self.numbers)
@@ -76,12 +91,53 @@ class Ahead(unittest.TestCase):
         self.judge.drop(42)
         self.assertEqual([seat.dropped for seat in self.seats], [[3] if seat is seats[3] else [] for seat in self.seats])
         # What the host says of it yet is told to nobody; its place is given to who comes next, not to what was dropped.
-        evaluation = next(one for one in seats[3].under if one.number == 3)
-        done = types.SimpleNamespace(exception=lambda: None, result=lambda: ({"stages": []}, 0.0))
-        self.judge.judged(seats[3], 0, evaluation, 1, done)
+        self.answer(seats[3], 3)
         self.assertEqual((self.said, seats[3].free()), ([], 1))
         self.assertIs(self.ask(), seats[3])
         self.assertNotIn(9, seats[3].had)
+
+
+    def test_a_host_hears_once_what_the_others_have_measured_for_the_same_calls(self):
+        first, second, _ = self.seats
+        # All places are taken: whoever answers is asked next.
+        where = [self.ask() for _ in range(9)]
+        of = {seat: [number for number in range(9) if where[number] is seat] for seat in self.seats}
+        self.answer(first, of[first][0], {"code": "a"}, {"code": "b", "twin": True}, {"workload": "what nobody can tell from others"})
+        self.assertIs(self.ask(), first)
+        self.answer(second, of[second][0], {"code": "c"})
+        self.assertIs(self.ask(), second)
+        self.answer(second, of[second][1])
+        self.assertIs(self.ask(), second)
+        self.answer(first, of[first][1])
+        self.assertIs(self.ask(), first)
+        self.assertEqual([seat.told[number] for seat, number in [(first, 9), (second, 10), (second, 11), (first, 12)]], [[], ["a"], [], ["c"]])
+        # Its next worker knows nothing yet; of other calls nothing was measured.
+        second.life += 1
+        self.answer(second, of[second][2])
+        self.assertIs(self.ask(), second)
+        self.answer(second, of[second][3])
+        self.assertIs(self.ask("g"), second)
+        self.assertEqual((second.told[13], second.told[14]), (["a"], []))
+
+    def test_with_a_candidate_so_many_are_told_and_no_more(self):
+        shared = evaluations.Shared(None)
+        for number in range(40):
+            shared.note(self.seats[0], number)
+        self.assertEqual((shared.news(self.seats[1]), shared.news(self.seats[1])), (list(range(40 - evaluations.TOLD, 40)), []))
+
+    def test_a_twin_was_judged_where_the_other_was_measured(self):
+        first = self.ask()
+        self.answer(first, 0, {"code": "a"})
+        here = {"gpu": "H900", "node": "here", "number": first.place["number"]}
+        self.assertEqual(self.verdicts[0]["judged_on"], here)
+        there = {"gpu": "H900", "node": "there", "number": "7"}
+        first = self.ask()
+        self.answer(first, 1, {"code": "a", "twin": True, "judged_on": there})
+        self.assertEqual(self.verdicts[1]["judged_on"], there)
+        # Of several calls one was measured here.
+        first = self.ask()
+        self.answer(first, 2, {"code": "a", "twin": True, "judged_on": there}, {"code": "b"})
+        self.assertEqual(self.verdicts[2]["judged_on"]["node"], "here")
 
 
 class Folders(unittest.TestCase):

@@ -27,7 +27,7 @@ SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src/pool"
 MODULES = ("door", "connection", "host", "room", "hosts", "evaluations")
 CHECK = {"name": "the recorded call", "passed": True, "evidence": "agrees with the original on fresh inputs, within rounding"}
 VERDICT = {
-    "outcome": "accepted", "checks": [CHECK] * 9, "measured": [{"pairs": [[0.0288, 0.0162]] * 32, "workload": "f(a=bf16[4096,4096])"}], "notes": [],
+    "outcome": "accepted", "checks": [CHECK] * 9, "measured": [{"pairs": [[0.0288, 0.0162]] * 32, "workload": "f(a=bf16[4096,4096])", "code": "0" * 81}], "notes": [],
     "stages": [["load", 0.5], ["compile", 2.7], ["check", 1.9], ["time", 0.4]],
 }
 ENVIRONMENT = {"python": "3.12.3", "torch": "2.11.0", "triton": "3.6.0", "device": "NVIDIA H200"}
