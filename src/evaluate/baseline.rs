@@ -42,6 +42,8 @@ pub(super) struct Baseline {
     pub(super) follows: Mutex<Option<&'static str>>,
     /// What runs at a higher precision, if that is another file than the user's.
     pub(super) lifted: Mutex<Lifted>,
+    /// The same, loaded before it is known whether it is of use.
+    pub(super) lifted_ahead: Mutex<Option<Arc<Original>>>,
     /// What a checker of memory finds in it.
     pub(super) checked: [Mutex<Option<sanitizer::Found>>; Tool::ALL.len()],
     /// Kernels that the device runs in the recorded call, once that was asked; `None` inside where its driver does not tell.
@@ -154,7 +156,7 @@ impl Baseline {
         let trials = trials(&workload, text, seed);
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
-        let (habits, needs, large, coarse, follows, lifted, checked, kernels) = Default::default();
+        let (habits, needs, large, coarse, follows, lifted, lifted_ahead, checked, kernels) = Default::default();
         let (twins, counted, kept, prepared, scout) = Default::default();
         Self {
             original,
@@ -166,6 +168,7 @@ impl Baseline {
             coarse,
             follows,
             lifted,
+            lifted_ahead,
             checked,
             kernels,
             twins,
@@ -233,12 +236,18 @@ impl Baseline {
                 Known::Skipped(_) | Known::Needless => None,
             },
         };
-        self.prepare(bench, at, (MOST, &|| true))?;
-        let mut known = {
+        let mut known = std::thread::scope(|scope| {
+            let ahead = is_first.then(|| scope.spawn(|| self.lift_ahead(bench)));
+            self.prepare(bench, at, (MOST, &|| true))?;
             // What others do meanwhile is not to choose for an autotuner.
-            let _turn = bench.turn(is_first && *lock(&self.original.tunes))?;
-            self.find_out(bench, &self.trials[at], first.as_deref())?
-        };
+            let tunes = is_first && *lock(&self.original.tunes);
+            if let (true, Some(ahead)) = (tunes, ahead) {
+                let _ = ahead.join();
+            }
+            let _turn = bench.turn(tunes)?;
+            self.find_out(bench, &self.trials[at], first.as_deref())
+        })?;
+        *lock(&self.lifted_ahead) = None;
         if let (true, Known::Skipped(why)) = (is_first, &known) {
             return Err(Undecided(format!("the original itself fails: {why}")));
         }

@@ -15,7 +15,7 @@ use super::original::{add_chosen, with_chosen};
 use super::process::Comparer;
 use super::rivals::is_offer;
 use super::sanitizer::{self, Checks};
-use super::scout::scouted;
+use super::scout::{foreseen, scouted};
 use super::series::Place;
 use super::stop::{STOPPED, Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
@@ -288,9 +288,8 @@ impl Case<'_> {
             let early = checks.filter(|_| self.effort.is_last());
             let early = early.map(|checks| scope.spawn(move || checks.run()));
             let sanitized = || early.map_or_else(|| checks.map(Checks::run), |run| run.join().ok());
-            let is_thorough = self.effort.thorough;
-            let stages = || self.stage_by_stage(task, compiles_ahead, sanitized);
-            let outcome = if is_thorough { scouted(&baseline, bench, stages) } else { stages() };
+            let ahead = if self.effort.thorough { scouted } else { foreseen };
+            let outcome = ahead(&baseline, bench, || self.stage_by_stage(task, compiles_ahead, sanitized));
             checks.inspect(|checks| checks.end());
             outcome
         })

@@ -112,6 +112,7 @@ impl Baseline {
         if lifted.process(bench).is_err() {
             return Ok(own);
         }
+        lock(&lifted.chosen).clone_from(&lock(&self.original.chosen));
         let Some(finer) = self.widened(bench, (&lifted, LONGEST), (trial, ran), &WIDE[..1])? else { return Ok(own) };
         if !self.is_credible(bench, (original, jittered), finer)?
             || !self.follows(bench, &lifted, trial, (finer, original))?
@@ -126,9 +127,27 @@ impl Baseline {
         Ok(Some(finer))
     }
 
-    /// The original's file, lifted; its process is not started. `None` where there is nothing to lift, or, with `if_casts`, where it
+    /// Loads what will be lifted, while the original is asked what comes before: every candidate waits for both, and processes start one
+    /// after the other.
+    pub(super) fn lift_ahead(&self, bench: &Bench) {
+        let is_loaded = self.original.tampered(bench).is_ok();
+        if is_loaded
+            && matches!(*lock(&self.lifted), Lifted::Unknown)
+            && let Ok(Some(lifted)) = self.lift(bench, true)
+        {
+            *lock(&self.lifted_ahead) = Some(Arc::clone(&lifted));
+            bench.wait_for_quiet();
+            // What fails is met again by whoever asks.
+            drop(lifted.process(bench));
+        }
+    }
+
+    /// The original's file, lifted; its process need not be started. `None` where there is nothing to lift, or, with `if_casts`, where it
     /// casts nothing.
     fn lift(&self, bench: &Bench, if_casts: bool) -> Result<Option<Arc<Original>>, Undecided> {
+        if let Some(lifted) = lock(&self.lifted_ahead).take() {
+            return Ok(Some(lifted));
+        }
         let (file, folder) = self.original.place();
         let made = std::fs::read_to_string(file).ok().and_then(|text| lifted(&text));
         let (Some(made), Some(name)) = (made.filter(|made| made.casts || !if_casts), file.file_name()) else {
@@ -137,9 +156,7 @@ impl Baseline {
         let place = bench.private("lifted")?.join(name);
         std::fs::write(&place, made.text)?;
         let (workload, weights) = (self.original.workload.clone(), self.original.weights);
-        let lifted = Original::new(&place, folder, workload, weights);
-        lock(&lifted.chosen).clone_from(&lock(&self.original.chosen));
-        Ok(Some(Arc::new(lifted)))
+        Ok(Some(Arc::new(Original::new(&place, folder, workload, weights))))
     }
 
     fn is_credible(&self, bench: &Bench, (original, jittered): (u32, &[u32]), finer: Finer) -> Result<bool, Undecided> {

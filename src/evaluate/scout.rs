@@ -31,6 +31,19 @@ pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce()
     })
 }
 
+/// Does something while that is found out which every candidate is held against first.
+pub(super) fn foreseen<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce() -> T) -> T {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // One of them does it. What fails is met again by whoever asks for it.
+            if let Ok(_only) = baseline.scout.try_lock() {
+                let _ = baseline.known(bench, 0);
+            }
+        });
+        what()
+    })
+}
+
 impl Bench {
     /// Finds out of originals what will be asked when a candidate is judged thoroughly, beside others that are judged, for as long as that is
     /// wanted. Blocks.

@@ -23,3 +23,17 @@ fn what_the_original_does_is_found_out_once() {
     assert_eq!((accepted, of_three), (2, of_one));
     assert!(of_one > 20, "{of_one}");
 }
+
+/// In a search candidates are judged by the recorded call first: all of them wait for what the original does there.
+#[test]
+fn what_candidates_are_held_against_is_found_out_while_the_first_one_loads() {
+    let slow: Edit<'_> = ("import torch\n", "import time; time.sleep(6)\nimport torch\n");
+    let project = Project::new(SCALE, &[("slow", slow)]);
+    let ran =
+        project.verify_with(&[("WARPSMITH_LOG", "warpsmith=debug")], &["candidates/slow.py", "--quick", "--json"]);
+    let log = text(&ran.stderr);
+    let at = |words: [&str; 2]| log.lines().position(|line| words.iter().all(|word| line.contains(word)));
+    let (run, loaded) =
+        (at(["process=\"original", "request=\"Run\""]), at(["process=\"candidate", "request=\"Load\""]));
+    assert!(run.is_some() && loaded.is_some() && run < loaded, "{run:?} {loaded:?}: {log}");
+}
