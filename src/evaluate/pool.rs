@@ -24,6 +24,9 @@ const INSTEAD: &str =
 
 /// More candidates on one device wait for it longer than they take themselves.
 const MOST_ON_A_DEVICE: usize = 16;
+/// The driver does one thing after the other for all devices of a machine (`docs/results/pool.md`); but each has some. As in `pool/room.py`.
+const MOST_ON_A_MACHINE: usize = 48;
+const LEAST_ON_A_DEVICE: usize = 8;
 
 /// Where candidates are judged. Used from several threads at once.
 pub struct Evaluator(Place);
@@ -107,7 +110,12 @@ impl Evaluator {
     /// How many candidates are best judged at once: each takes a core for its compiler, and each device serves a few.
     #[must_use]
     pub fn at_once(&self) -> usize {
-        self.cores().min(MOST_ON_A_DEVICE * self.devices()).max(self.devices())
+        let each = match &self.0 {
+            Place::Here(_) => (MOST_ON_A_MACHINE / self.devices()).clamp(LEAST_ON_A_DEVICE, MOST_ON_A_DEVICE),
+            // Who is there has counted so.
+            Place::There(_) | Place::Nowhere(_) => MOST_ON_A_DEVICE,
+        };
+        self.cores().min(each * self.devices()).max(self.devices())
     }
 
     /// How long candidates have used each device here, on average; of devices elsewhere nobody knows.

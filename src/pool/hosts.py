@@ -10,7 +10,7 @@ import ray
 import warpsmith_pool_host as host
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from warpsmith_pool_connection import Unfit, first_line
-from warpsmith_pool_room import Room
+from warpsmith_pool_room import Room, places
 
 # Who does not answer for so long is given up, whatever Ray says of it.
 SILENCE = 30
@@ -21,8 +21,6 @@ TICK, CALLS = 5, 100
 DEAF = 2
 # The others may take so many times as long to start as the first, and this many seconds.
 PATIENCE, LEAST = 0.5, 5.0
-# A worker has at most so many candidates at once, as on a machine of its own.
-MOST = 16
 # Bytes in which the program travels.
 PART = 32 << 20
 # Pauses between attempts to start a host again.
@@ -62,8 +60,7 @@ class Seat:
     def __init__(self, node, at):
         self.node, self.at, self.place = node["NodeID"], at, {"node": node["NodeManagerHostname"]}
         self.model, self.places = model_of(node), 1
-        # As many candidates as its share of the processors compiles.
-        self.most = max(1, min(MOST, int(node["Resources"].get("CPU", 1)) // gpus_of(node)))
+        self.most = places(int(node["Resources"].get("CPU", 1)), gpus_of(node))
         self.state, self.why = "new", ""
         self.actor, self.life, self.ready, self.under = None, 0, None, set()
         self.heard, self.pause, self.again = 0.0, FIRST_PAUSE, 0.0

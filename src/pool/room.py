@@ -2,6 +2,15 @@
 
 # Steps in which it is told how much of a GPU is free.
 STEPS = 16
+# A worker has at most so many candidates at once, as on a machine of its own.
+MOST = 16
+# The GPUs of a node have so many together, for their driver does one thing after the other for all of them; but each has some.
+ON_A_NODE, LEAST = 48, 8
+
+
+def places(cores, gpus):
+    """How many candidates a GPU of a node has at once: no more than its share of the processors compiles."""
+    return max(1, min(MOST, max(LEAST, ON_A_NODE // gpus), cores // gpus))
 
 
 class Room:

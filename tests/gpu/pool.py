@@ -2,7 +2,7 @@
 """Measures a pool of GPUs on one host: a real Ray cluster that sees 1, 2, then 4 of them.
 
     pool.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--gpus 4,1,2] [--parts status,throughput,search,editor,local]
-        [--nvim NVIM] [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--own] [--logs FOLDER] [--device toy]
+        [--nvim NVIM] [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--parallel N] [--own] [--logs FOLDER] [--device toy]
 
 `throughput` judges variants of `examples/matmul.py`, so many `--candidates` for each GPU, with `evaluator.pool`; `local` does it without a pool, on the
 fewest GPUs. `search` is one search with a seed until so many candidates are judged. `status` keeps what
@@ -173,6 +173,7 @@ class Pool:
 
     def search(self, head):
         optimize = f"[optimize]\nseed = 1\ncandidates = {self.options.search}\npatience = 0\nbudget = {BUDGET:.0f}\n"
+        optimize += f"parallel = {self.options.parallel * head.gpus}\n" if self.options.parallel else ""
         with self.project(head.settings + optimize) as folder, cluster.Watch() as watch:
             begun = time.monotonic()
             code, lines, errors = self.command(folder, "optimize", "matmul.py", "--json", limit=SEARCHING)
@@ -305,6 +306,7 @@ def main():
     parser.add_argument("--search", type=int, default=200, help="candidates of a search")
     parser.add_argument("--seconds", type=float, default=560.0, help="for all parts together")
     parser.add_argument("--cores", type=int, help="processors for each GPU")
+    parser.add_argument("--parallel", type=int, help="candidates of a search at once for each GPU")
     parser.add_argument("--own", action="store_true", help="ask by Ray's own protocol")
     parser.add_argument("--logs", type=pathlib.Path, help="a folder for what the hosts say, in detail")
     parser.add_argument("--device", help="a device to be played")

@@ -140,6 +140,14 @@ class Ahead(unittest.TestCase):
         self.assertEqual(self.verdicts[2]["judged_on"]["node"], "here")
 
 
+class Places(unittest.TestCase):
+    def test_gpus_of_a_node_have_fewer_candidates_each_the_more_there_are(self):
+        self.assertEqual([room.places(16 * gpus, gpus) for gpus in (1, 2, 3, 4, 8)], [16, 16, 16, 12, 8])
+
+    def test_none_has_more_than_its_processors_compile(self):
+        self.assertEqual([room.places(cores, gpus) for cores, gpus in ((4, 1), (16, 4), (2, 4), (0, 1))], [4, 4, 1, 1])
+
+
 class Folders(unittest.TestCase):
     def test_what_a_killed_host_has_left_is_removed_and_nothing_else(self):
         with tempfile.TemporaryDirectory() as base:
