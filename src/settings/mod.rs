@@ -171,7 +171,7 @@ pub struct OptimizeSettings {
     /// The share of the time in which a search may use the GPU, above 0; the rest is left to others. Measuring the best does not rest.
     #[schemars(range(min = 0.01, max = 1))]
     pub share: f64,
-    /// How many candidates are compiled side by side; 0 means one per processor core, at most 16.
+    /// How many candidates are compiled side by side; 0 means one per processor core, at most 16 for each GPU; with more than three on a machine 48 together, or 8 each.
     pub parallel: usize,
     /// Seed of the search; the same seed, measurements and lessons of earlier searches give the same search.
     pub seed: u64,
