@@ -189,6 +189,11 @@ impl Baseline {
         }
     }
 
+    /// Whether it is found out, or was, what the original does in the recorded call.
+    pub(super) fn is_asked(&self) -> bool {
+        !matches!(self.known[0].try_lock().as_deref(), Ok(Found::Nothing))
+    }
+
     /// Bytes of the device that the recorded call of the original takes, if that is known by now.
     pub(super) fn device_memory(&self) -> u64 {
         self.if_known(|ready| ready.ran.device_memory)

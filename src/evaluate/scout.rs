@@ -31,15 +31,13 @@ pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce()
     })
 }
 
-/// Does something while that is found out which every candidate is held against first.
+/// Does something while that is found out which every candidate is held against first, unless somebody has begun with it.
 pub(super) fn foreseen<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            // One of them does it. What fails is met again by whoever asks for it.
-            if let Ok(_only) = baseline.scout.try_lock() {
-                let _ = baseline.known(bench, 0);
-            }
-        });
+        if !baseline.is_asked() {
+            // What fails is met again by whoever asks for it.
+            scope.spawn(|| drop(baseline.known(bench, 0)));
+        }
         what()
     })
 }
