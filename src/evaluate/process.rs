@@ -73,7 +73,6 @@ impl Runner {
     pub(super) fn start(forker: &Forker, fence: Fence, ties: &Arc<Ties>) -> Result<Self, ForkerError> {
         let token = fence.token;
         let name = fence.scratch.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        forker.until_warm(&|| !ties.unwanted.load(Ordering::Relaxed));
         let child = forker.spawn(Role::Runner(Box::new(fence)))?;
         let number = ties.next.fetch_add(1, Ordering::Relaxed);
         Ok(Self { number, child, token, name, ties: Arc::clone(ties) })

@@ -76,7 +76,7 @@ pub struct Fence {
 /// What a forker says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum ForkerReply {
-    /// First frame: what it runs on is there.
+    /// First frame: everything is imported.
     Ready {
         /// [`super::PROTOCOL`].
         protocol: u32,
@@ -85,8 +85,6 @@ pub enum ForkerReply {
         /// Parts of the fence that this system does not have, in words.
         unfenced: Vec<String>,
     },
-    /// Second frame: all that children need is imported, and they start at once from now on.
-    Warm,
     /// It cannot work at all; it ends.
     Unfit {
         /// Why, and what to do.

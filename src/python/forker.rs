@@ -15,7 +15,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ending::end_within;
@@ -123,9 +123,6 @@ struct Shared {
     is_left: AtomicBool,
     /// Whom to tell of a child's end; `None` once the forker is gone.
     listeners: Mutex<Option<HashMap<u64, Sender<Ended>>>>,
-    /// Whether children start at once, or never will.
-    is_warm: Mutex<bool>,
-    changed: Condvar,
 }
 
 impl Forker {
@@ -163,18 +160,16 @@ impl Forker {
                 if libc::fcntl(fd, libc::F_SETFD, 0) == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
             });
         }
-        let (process, since) = (command.spawn().map_err(start)?, Instant::now());
+        let process = command.spawn().map_err(start)?;
         drop(theirs);
         let heard = mine.try_clone().map_err(start)?;
         let (control, listeners) = (Mutex::new(mine), Mutex::new(Some(HashMap::new())));
-        let (is_left, is_warm, changed) = Default::default();
-        let shared = Arc::new(Shared { control, is_left, listeners, is_warm, changed });
+        let shared = Arc::new(Shared { control, is_left: AtomicBool::new(false), listeners });
         let first = listen(heard, Arc::clone(&shared));
         let (environment, unfenced) = (Environment::default(), Vec::new());
         let (process, next) = (Some(process), AtomicU64::new(0));
         let mut forker = Self { process, shared, log, environment, unfenced, next };
         (forker.environment, forker.unfenced) = forker.await_ready(&first, waiting)?;
-        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "an interpreter is ready");
         Ok(forker)
     }
 
@@ -193,7 +188,7 @@ impl Forker {
                     return Err(ForkerError::Unfit(format!("the worker speaks protocol {protocol}, not {PROTOCOL}")));
                 }
                 Ok(ForkerReply::Unfit { reason }) => return Err(ForkerError::Unfit(reason)),
-                Ok(ForkerReply::Ended { .. } | ForkerReply::Warm) => {}
+                Ok(ForkerReply::Ended { .. }) => {}
                 Err(RecvTimeoutError::Timeout) if !waiting() => return Err(ForkerError::Cancelled),
                 Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
                 Err(RecvTimeoutError::Timeout) => return Err(ForkerError::Slow),
@@ -257,15 +252,6 @@ impl Forker {
         let request = ForkerRequest::Spawn { id, role };
         send_with(&lock(&self.shared.control), &request, theirs.as_fd()).map_err(|_| self.gone())?;
         Ok(Child { id, stream, ends, ended: None, shared: Arc::clone(&self.shared) })
-    }
-
-    /// Waits until children start at once, for as long as that is wanted: before, the time that one takes would be the interpreter's.
-    pub fn until_warm(&self, wanted: &dyn Fn() -> bool) {
-        let mut is_warm = lock(&self.shared.is_warm);
-        while !*is_warm && wanted() {
-            let waited = self.shared.changed.wait_timeout(is_warm, Duration::from_millis(50));
-            is_warm = waited.unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 
     /// Ends a child with everything that it started; its [`Child::wait`] hears of it.
@@ -348,11 +334,6 @@ impl Shared {
         self.is_left.load(Ordering::Relaxed)
     }
 
-    fn warmed(&self) {
-        *lock(&self.is_warm) = true;
-        self.changed.notify_all();
-    }
-
     fn kill(&self, id: u64) {
         if self.is_left() {
             return; // with all others, soon
@@ -405,14 +386,12 @@ fn listen(mut stream: UnixStream, shared: Arc<Shared>) -> Receiver<ForkerReply> 
                     // Whoever dropped the child does not want to know.
                     let _ = listener.map(|listener| listener.send(Ended { how, output }));
                 }
-                ForkerReply::Warm => shared.warmed(),
                 first => {
                     let _ = sender.send(first);
                 }
             }
         }
         *lock(&shared.listeners) = None;
-        shared.warmed();
     });
     receiver
 }

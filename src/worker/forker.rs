@@ -35,19 +35,19 @@ pub(super) fn forker(py: Python<'_>, fd: i32) -> PyResult<()> {
     // SAFETY: the server hands this descriptor to us alone.
     let control = unsafe { UnixStream::from_raw_fd(fd) };
     set_close_on_exec(fd);
-    let lacks = |error: PyErr| format!("{error}; install what is missing in the interpreter {}", executable(py));
-    let environment = match environment(py) {
-        Ok(environment) => environment,
-        Err(error) => return Ok(write_frame(&mut &control, &ForkerReply::Unfit { reason: lacks(error) })?),
+    let warm = environment(py).and_then(|environment| Ok((environment, Readable::of(py)?)));
+    let (environment, readable) = match warm {
+        Ok(warm) => warm,
+        Err(error) => {
+            let reason = format!("{error}; install what is missing in the interpreter {}", executable(py));
+            return Ok(write_frame(&mut &control, &ForkerReply::Unfit { reason })?);
+        }
     };
-    let unfenced = Kernel::running().missing();
-    // What only children need is imported while the judge is told, and tells others: that takes as long again.
-    write_frame(&mut &control, &ForkerReply::Ready { protocol: PROTOCOL, environment, unfenced })?;
-    let readable = warm(py).and_then(|()| Readable::of(py)).map_err(lacks);
     // Objects that are there for good are not looked at again in each child: its memory stays shared.
     py.import("gc")?.call_method0("freeze")?;
     keeper::adopt_orphans();
-    write_frame(&mut &control, &ForkerReply::Warm)?;
+    let unfenced = Kernel::running().missing();
+    write_frame(&mut &control, &ForkerReply::Ready { protocol: PROTOCOL, environment, unfenced })?;
     let mut forker = Forker { control, children: Vec::new(), readable, folders: Vec::new() };
     let served = forker.serve(py);
     forker.end();
@@ -57,8 +57,7 @@ pub(super) fn forker(py: Python<'_>, fd: i32) -> PyResult<()> {
 struct Forker {
     control: UnixStream,
     children: Vec<Child>,
-    /// What they may read, or why there can be none.
-    readable: Result<Readable, String>,
+    readable: Readable,
     /// To be removed in the end.
     folders: Vec<PathBuf>,
 }
@@ -97,11 +96,7 @@ impl Forker {
     }
 
     fn spawn(&mut self, py: Python<'_>, id: u64, role: &Role, socket: OwnedFd) -> PyResult<()> {
-        let readable = match &self.readable {
-            Ok(readable) => readable,
-            Err(why) => return self.unstarted(id, why),
-        };
-        match keeper::spawn(py, role, socket, readable) {
+        match keeper::spawn(py, role, socket, &self.readable) {
             Ok((keeper, leash)) => {
                 self.children.push(Child { id, keeper, leash });
                 Ok(())
@@ -185,23 +180,15 @@ fn environment(py: Python<'_>) -> PyResult<Environment> {
     let is_raw = raw::missing_torch(py)?.is_some();
     let torch = if is_raw { String::new() } else { version("torch")? };
     let triton = version("triton")?;
-    for needed in ["triton.language", "triton.runtime", "triton.compiler"] {
-        py.import(needed)?;
-    }
-    Ok(Environment { python, torch, triton, ..Environment::default() })
-}
-
-/// Imports and calculates what each child would have to.
-fn warm(py: Python<'_>) -> PyResult<()> {
-    let of_torch: &[&str] =
-        if raw::missing_torch(py)?.is_some() { &[] } else { &["torch._subclasses.fake_tensor", "torch._dynamo"] };
-    for module in of_torch {
-        py.import(*module)?;
+    // Imported now, so that no child pays for them.
+    let of_torch: &[&str] = if is_raw { &[] } else { &["torch._subclasses.fake_tensor", "torch._dynamo"] };
+    for warm in ["triton.language", "triton.runtime", "triton.compiler"].iter().chain(of_torch) {
+        py.import(*warm)?;
     }
     if is_simulated() {
         // Where nothing is compiled.
         helper(py, "_warpsmith_interpreter", include_str!("interpreter.py"))?.getattr("hasten")?.call0()?;
-        return Ok(());
+        return Ok(Environment { python, torch, triton, ..Environment::default() });
     }
     // Triton's hash of its own files, 0.4 s for each process that compiles; it stands elsewhere in older versions.
     for module in ["triton.runtime.cache", "triton.compiler.compiler"] {
@@ -210,7 +197,7 @@ fn warm(py: Python<'_>) -> PyResult<()> {
             break;
         }
     }
-    Ok(())
+    Ok(Environment { python, torch, triton, ..Environment::default() })
 }
 
 fn executable(py: Python<'_>) -> String {

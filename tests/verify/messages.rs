@@ -52,22 +52,6 @@ fn what_cannot_be_judged_is_undecided_in_json_as_well() {
     }
 }
 
-/// It is imported after the judge was told that the interpreter is there.
-#[test]
-fn what_the_interpreter_lacks_is_said_whenever_that_is_found_out() {
-    let project = Project::new(SCALE, &[("faster", FASTER)]);
-    std::fs::create_dir(project.path("first")).unwrap();
-    project.write("first/sitecustomize.py", "import sys\nsys.modules['torch._dynamo'] = None\n");
-    let ran = project.verify(&["candidates/faster.py", "--json", "--quick"]);
-    let report = told(&ran);
-    let reason = report["reason"].as_str().unwrap();
-    assert_eq!((ran.status.code(), &report["verdict"]), (Some(2), &"undecided".into()), "{reason}");
-    assert!(
-        reason.contains("torch._dynamo") && reason.contains("install what is missing in the interpreter"),
-        "{reason}"
-    );
-}
-
 #[test]
 fn an_evaluator_that_says_nothing_is_named_and_not_waited_for_long() {
     let project = Project::new(SCALE, &[("faster", FASTER)]);
