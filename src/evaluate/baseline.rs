@@ -32,6 +32,8 @@ pub(super) struct Baseline {
     pub(super) original: Original,
     pub(super) trials: Vec<Trial>,
     known: Vec<Mutex<Found>>,
+    /// Why nobody knows it of the recorded call, until somebody who asks is told.
+    pub(super) missed: Mutex<Option<Undecided>>,
     habits: Mutex<Option<Arc<Habits>>>,
     pub(super) needs: Mutex<Option<Needs>>,
     /// A large call, or why there is none.
@@ -144,6 +146,7 @@ impl Baseline {
         if let Some(lifted) = self.lifted() {
             lifted.end();
         }
+        *lock(&self.lifted_ahead) = None;
     }
 
     pub(super) fn new(
@@ -157,11 +160,12 @@ impl Baseline {
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, lifted, lifted_ahead, checked, kernels) = Default::default();
-        let (twins, counted, kept, prepared, scout) = Default::default();
+        let (twins, counted, kept, prepared, scout, missed) = Default::default();
         Self {
             original,
             trials,
             known,
+            missed,
             habits,
             needs,
             large,
@@ -185,7 +189,18 @@ impl Baseline {
         let mut found = lock_first(&self.known[at]);
         match &*found {
             Found::Known(known) => Ok(known.clone()),
-            _ => self.find(bench, at, &mut found),
+            _ => match lock(&self.missed).take_if(|_| at == 0) {
+                Some(why) => Err(why),
+                None => self.find(bench, at, &mut found),
+            },
+        }
+    }
+
+    /// Finds out about the recorded call before somebody asks, who is told what has failed: to find that out may have taken long.
+    pub(super) fn foresee(&self, bench: &Bench) {
+        let mut found = lock_first(&self.known[0]);
+        if matches!(*found, Found::Nothing) {
+            *lock(&self.missed) = self.find(bench, 0, &mut found).err();
         }
     }
 
@@ -241,7 +256,7 @@ impl Baseline {
                 Known::Skipped(_) | Known::Needless => None,
             },
         };
-        let mut known = std::thread::scope(|scope| {
+        let known = std::thread::scope(|scope| {
             let ahead = is_first.then(|| scope.spawn(|| self.lift_ahead(bench)));
             self.prepare(bench, at, (MOST, &|| true))?;
             // What others do meanwhile is not to choose for an autotuner.
@@ -251,8 +266,10 @@ impl Baseline {
             }
             let _turn = bench.turn(tunes)?;
             self.find_out(bench, &self.trials[at], first.as_deref())
-        })?;
+        });
+        // What is of no use ends.
         *lock(&self.lifted_ahead) = None;
+        let mut known = known?;
         if let (true, Known::Skipped(why)) = (is_first, &known) {
             return Err(Undecided(format!("the original itself fails: {why}")));
         }

@@ -122,9 +122,10 @@ impl Bench {
         limits: Limits,
         waiting: &dyn Fn() -> bool,
     ) -> Result<Self, ForkerError> {
-        let (on, own) = super::devices::one(device);
+        let (since, (on, own)) = (Instant::now(), super::devices::one(device));
         let mut bench = Self::without_comparer(python, &on, limits, waiting)?;
         bench.comparer = Mutex::new(Some(Comparer::start(&bench.forker, &bench.ties)?));
+        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "a judge is ready");
         if let Some(own) = own {
             (bench.environment.device, bench.uuid) = (own.name, own.uuid);
         }

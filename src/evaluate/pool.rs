@@ -111,9 +111,9 @@ impl Evaluator {
     #[must_use]
     pub fn at_once(&self) -> usize {
         let each = match &self.0 {
-            Place::Here(_) => (MOST_ON_A_MACHINE / self.devices()).clamp(LEAST_ON_A_DEVICE, MOST_ON_A_DEVICE),
-            // Who is there has counted so.
-            Place::There(_) | Place::Nowhere(_) => MOST_ON_A_DEVICE,
+            // Its client has counted so for each node.
+            Place::There(remote) if !remote.hello().model.is_empty() => MOST_ON_A_DEVICE,
+            _ => (MOST_ON_A_MACHINE / self.devices()).clamp(LEAST_ON_A_DEVICE, MOST_ON_A_DEVICE),
         };
         self.cores().min(each * self.devices()).max(self.devices())
     }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ahead::{MOST, MOST_MEANWHILE};
 use super::baseline::{Baseline, Undecided};
-use super::bench::Bench;
+use super::bench::{Bench, lock};
 use super::judge::Task;
 
 /// Sets what it has when it goes, however that is left in which it is.
@@ -34,11 +34,14 @@ pub(super) fn scouted<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce()
 /// Does something while that is found out which every candidate is held against first, unless somebody has begun with it.
 pub(super) fn foreseen<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce() -> T) -> T {
     std::thread::scope(|scope| {
-        if !baseline.is_asked() {
-            // What fails is met again by whoever asks for it.
-            scope.spawn(|| drop(baseline.known(bench, 0)));
+        let ahead = (!baseline.is_asked()).then(|| scope.spawn(|| baseline.foresee(bench)));
+        let done = what();
+        if let Some(ahead) = ahead {
+            // Whoever comes later tries it again.
+            let _ = ahead.join();
+            *lock(&baseline.missed) = None;
         }
-        what()
+        done
     })
 }
 

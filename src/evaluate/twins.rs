@@ -3,15 +3,18 @@
 //! What the host does beside the launches may differ, so that nothing is offered by what is known of a twin.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Mutex;
 
 use super::bench::lock;
 use super::verdict::Measured;
 use crate::protocol::Workload;
 
-/// What tells machine code that is launched by a call: the same in whichever process, and on whichever machine, it is found.
+/// What tells machine code that is launched by a call: the same in whichever process, and on whichever machine, it is found. The same
+/// arguments may be another call, as with gradients.
 pub(super) fn name(workload: &Workload, code: &str) -> String {
-    let call = serde_json::to_vec(&(&workload.entry, &workload.args, &workload.kwargs)).unwrap_or_default();
+    let call = Workload { file: PathBuf::new(), ..workload.clone() };
+    let call = serde_json::to_vec(&call).unwrap_or_default();
     format!("{} {code}", &blake3::hash(&call).to_hex()[..16])
 }
 
@@ -75,5 +78,7 @@ mod tests {
         assert_eq!(name(&call(1), "code"), name(&elsewhere, "code"));
         assert_ne!(name(&call(1), "code"), name(&call(2), "code"));
         assert_ne!(name(&call(1), "code"), name(&call(1), "other"));
+        let with_gradients = Workload { gradients: true, ..call(1) };
+        assert_ne!(name(&call(1), "code"), name(&with_gradients, "code"));
     }
 }

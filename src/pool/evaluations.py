@@ -91,7 +91,9 @@ class Evaluations:
         evaluation.sent = time.monotonic()
         seat.under.add(evaluation)
         self.hosts.room.note(seat)
-        own = evaluation.own | {"known": evaluation.shared.news(seat)}
+        # Who only goes ahead judges nothing, and would forget them.
+        news = [] if evaluation.own["effort"].get("ahead") else evaluation.shared.news(seat)
+        own = evaluation.own | {"known": news}
         call = seat.actor.judge.remote(self.hosts.session, evaluation.number, evaluation.name, evaluation.shared.held, own)
         self.hosts.call(seat, "judged", call, evaluation, evaluation.attempt)
 

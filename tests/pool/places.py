@@ -119,6 +119,13 @@ class Ahead(unittest.TestCase):
         self.assertIs(self.ask("g"), second)
         self.assertEqual((second.told[13], second.told[14]), (["a"], []))
 
+    def test_who_only_goes_ahead_is_told_nothing_that_would_be_forgotten(self):
+        shared, seat = evaluations.Shared(None), self.seats[1]
+        shared.note(self.seats[0], {"code": "a"})
+        for number, effort in enumerate([{"ahead": True}, {}, {}]):
+            self.judge.send(seat, evaluations.Evaluation(number, "f", shared, {"effort": effort}))
+        self.assertEqual([seat.told[number] for number in range(3)], [[], ["a"], []])
+
     def test_with_a_candidate_so_many_are_told_and_no_more(self):
         shared = evaluations.Shared(None)
         for number in range(40):

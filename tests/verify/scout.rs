@@ -37,3 +37,16 @@ fn what_candidates_are_held_against_is_found_out_while_the_first_one_loads() {
         (at(["process=\"original", "request=\"Run\""]), at(["process=\"candidate", "request=\"Load\""]));
     assert!(run.is_some() && loaded.is_some() && run < loaded, "{run:?} {loaded:?}: {log}");
 }
+
+/// To find that out may take as long as a call may.
+#[test]
+fn an_original_that_fails_is_asked_once_for_a_candidate() {
+    let project =
+        Project::new(&SCALE.replace("    return out\n", "    raise ValueError('no such luck')\n"), &[("same", SAME)]);
+    let ran =
+        project.verify_with(&[("WARPSMITH_LOG", "warpsmith=debug")], &["candidates/same.py", "--quick", "--json"]);
+    let (said, log) = (text(&ran.stdout), text(&ran.stderr));
+    assert!(said.contains("the original itself fails"), "{said}");
+    let is_run = |line: &&str| line.contains("process=\"original") && line.contains("request=\"Run\"");
+    assert_eq!(log.lines().filter(is_run).count(), 1, "{log}");
+}
