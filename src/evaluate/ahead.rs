@@ -10,7 +10,6 @@ use super::original::Original;
 use super::precision::WIDE;
 use super::process::Runner;
 use super::stop::{Stop, strange};
-use super::twins;
 use crate::protocol::is_simulated;
 use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Tuned};
 
@@ -128,7 +127,7 @@ impl Case<'_> {
     pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {
         let since = Instant::now();
         let (notes, tunes, code) = self.compile_for(0)?;
-        self.code = code.map(|code| twins::name(&self.baseline.original.workload, &code));
+        self.code = code.map(|code| self.baseline.twins.name(&code));
         if tunes {
             return Ok(true);
         }

@@ -32,8 +32,6 @@ pub(super) struct Baseline {
     pub(super) original: Original,
     pub(super) trials: Vec<Trial>,
     known: Vec<Mutex<Found>>,
-    /// Why nobody knows it of the recorded call, until somebody who asks is told.
-    pub(super) missed: Mutex<Option<Undecided>>,
     habits: Mutex<Option<Arc<Habits>>>,
     pub(super) needs: Mutex<Option<Needs>>,
     /// A large call, or why there is none.
@@ -66,6 +64,8 @@ pub(super) struct Baseline {
 enum Found {
     #[default]
     Nothing,
+    /// Why it could not be found out: who asks next is told, and whoever comes after tries again.
+    Failed(Undecided),
     /// The original takes it; its results were too large to be kept.
     Takes,
     Known(Known),
@@ -160,12 +160,12 @@ impl Baseline {
         let known = trials.iter().map(|_| Mutex::default()).collect();
         let original = Original::new(file, folder, workload, weights);
         let (habits, needs, large, coarse, follows, lifted, lifted_ahead, checked, kernels) = Default::default();
-        let (twins, counted, kept, prepared, scout, missed) = Default::default();
+        let (counted, kept, prepared, scout) = Default::default();
+        let twins = Twins::of(&original.workload);
         Self {
             original,
             trials,
             known,
-            missed,
             habits,
             needs,
             large,
@@ -189,18 +189,30 @@ impl Baseline {
         let mut found = lock_first(&self.known[at]);
         match &*found {
             Found::Known(known) => Ok(known.clone()),
-            _ => match lock(&self.missed).take_if(|_| at == 0) {
-                Some(why) => Err(why),
-                None => self.find(bench, at, &mut found),
-            },
+            Found::Failed(why) => {
+                let why = Undecided(why.0.clone());
+                *found = Found::Nothing;
+                Err(why)
+            }
+            Found::Nothing | Found::Takes => self.find(bench, at, &mut found),
         }
     }
 
     /// Finds out about the recorded call before somebody asks, who is told what has failed: to find that out may have taken long.
     pub(super) fn foresee(&self, bench: &Bench) {
         let mut found = lock_first(&self.known[0]);
-        if matches!(*found, Found::Nothing) {
-            *lock(&self.missed) = self.find(bench, 0, &mut found).err();
+        if matches!(*found, Found::Nothing)
+            && let Err(why) = self.find(bench, 0, &mut found)
+        {
+            *found = Found::Failed(why);
+        }
+    }
+
+    /// Has whoever asks about the recorded call from now on try what failed before.
+    pub(super) fn forget_failure(&self) {
+        let mut found = lock_first(&self.known[0]);
+        if matches!(*found, Found::Failed(_)) {
+            *found = Found::Nothing;
         }
     }
 
@@ -232,7 +244,7 @@ impl Baseline {
         let known = match &*found {
             Found::Takes => return Ok(true),
             Found::Known(known) => known.clone(),
-            Found::Nothing => self.find(bench, at, &mut found)?,
+            Found::Nothing | Found::Failed(_) => self.find(bench, at, &mut found)?,
         };
         let Known::Ready(ready) = known else { return Ok(false) };
         if !ready.is_kept {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::ahead::{MOST, MOST_MEANWHILE};
 use super::baseline::{Baseline, Undecided};
-use super::bench::{Bench, lock};
+use super::bench::Bench;
 use super::judge::Task;
 
 /// Sets what it has when it goes, however that is left in which it is.
@@ -37,9 +37,8 @@ pub(super) fn foreseen<T>(baseline: &Baseline, bench: &Bench, what: impl FnOnce(
         let ahead = (!baseline.is_asked()).then(|| scope.spawn(|| baseline.foresee(bench)));
         let done = what();
         if let Some(ahead) = ahead {
-            // Whoever comes later tries it again.
             let _ = ahead.join();
-            *lock(&baseline.missed) = None;
+            baseline.forget_failure();
         }
         done
     })

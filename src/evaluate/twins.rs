@@ -10,28 +10,36 @@ use super::bench::lock;
 use super::verdict::Measured;
 use crate::protocol::Workload;
 
-/// What tells machine code that is launched by a call: the same in whichever process, and on whichever machine, it is found. The same
-/// arguments may be another call, as with gradients.
-pub(super) fn name(workload: &Workload, code: &str) -> String {
-    let call = Workload { file: PathBuf::new(), ..workload.clone() };
-    let call = serde_json::to_vec(&call).unwrap_or_default();
-    format!("{} {code}", &blake3::hash(&call).to_hex()[..16])
-}
-
 /// How long those took that were right.
 #[derive(Default)]
-pub(super) struct Twins(Mutex<HashMap<String, Measured>>);
+pub(super) struct Twins {
+    /// Tells the call that launches them from others.
+    call: String,
+    known: Mutex<HashMap<String, Measured>>,
+}
 
 impl Twins {
+    /// Those of a call. The same arguments may be another one, as with gradients.
+    pub(super) fn of(workload: &Workload) -> Self {
+        let call = Workload { file: PathBuf::new(), ..workload.clone() };
+        let call = blake3::hash(&serde_json::to_vec(&call).unwrap_or_default()).to_hex()[..16].to_owned();
+        Self { call, known: Mutex::default() }
+    }
+
+    /// What tells machine code that is launched by the call: the same in whichever process, and on whichever machine, it is found.
+    pub(super) fn name(&self, code: &str) -> String {
+        format!("{} {code}", self.call)
+    }
+
     /// What was measured of one with this code.
     pub(super) fn find(&self, code: &str) -> Option<Measured> {
-        let known = lock(&self.0).get(code).cloned()?;
+        let known = lock(&self.known).get(code).cloned()?;
         Some(Measured { twin: true, ..known })
     }
 
     /// Keeps what was measured of one with this code.
     pub(super) fn keep(&self, code: String, measured: &Measured) {
-        lock(&self.0).entry(code).or_insert_with(|| measured.clone());
+        lock(&self.known).entry(code).or_insert_with(|| measured.clone());
     }
 
     /// Keeps what others have measured.
@@ -75,6 +83,7 @@ mod tests {
     fn machine_code_is_that_of_a_call() {
         let call = |size: i64| Workload { entry: "f".to_owned(), args: vec![Value::Int(size)], ..Workload::default() };
         let elsewhere = Workload { file: "/elsewhere/k.py".into(), ..call(1) };
+        let name = |workload: &Workload, code: &str| Twins::of(workload).name(code);
         assert_eq!(name(&call(1), "code"), name(&elsewhere, "code"));
         assert_ne!(name(&call(1), "code"), name(&call(2), "code"));
         assert_ne!(name(&call(1), "code"), name(&call(1), "other"));

@@ -96,7 +96,6 @@ class Ahead(unittest.TestCase):
         self.assertIs(self.ask(), seats[3])
         self.assertNotIn(9, seats[3].had)
 
-
     def test_a_host_hears_once_what_the_others_have_measured_for_the_same_calls(self):
         first, second, _ = self.seats
         # All places are taken: whoever answers is asked next.
