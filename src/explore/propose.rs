@@ -2,6 +2,7 @@
 
 mod by_model;
 mod crossed;
+mod polish;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -31,8 +32,6 @@ const KEENNESS: f64 = 0.05;
 const WORTHLESS: f64 = -1.0;
 /// Turns of a kernel that takes next to no time are so likely, beside those of one that takes its even share.
 const LEAST_SHARE: f64 = 0.1;
-/// So many of the fastest are polished.
-const POLISHED: usize = 3;
 
 /// What is searched for.
 #[derive(Clone, Copy)]
@@ -79,6 +78,10 @@ pub(super) struct Search<'a> {
     chance: Chance,
     /// How fast that was whose numbers a structure was given.
     crossed: HashMap<Id, f64>,
+    /// How each is built, but for what any other may have, too.
+    ways: HashMap<Id, BTreeSet<String>>,
+    /// Kinds of turns beside those of large steps that make a way of their own.
+    parting: HashSet<String>,
     /// Those with the machine code of another one.
     twins: HashSet<Id>,
     /// How each that is right did on each call.
@@ -99,6 +102,7 @@ impl<'a> Search<'a> {
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
         let (points, made, made_of, gains, fine, memory, surrogate, crossed, twins, calls) = Default::default();
+        let (ways, parting) = (HashMap::from([(first, BTreeSet::new())]), HashSet::new());
         let (chance, looked_at, shares) = (Chance::new(seed), 0, BTreeMap::new());
         let mut search = Self {
             field,
@@ -115,6 +119,8 @@ impl<'a> Search<'a> {
             surrogate,
             chance,
             crossed,
+            ways,
+            parting,
             twins,
             calls,
             looked_at,
@@ -158,24 +164,11 @@ impl<'a> Search<'a> {
         None
     }
 
-    /// A small step from the fastest so far, or from the next ones if nobody knows one from there; none before something is faster
-    /// than the file as it is.
-    fn polish(&mut self) -> Option<Proposal> {
-        let ranked = self.tree.ranked().into_iter().map(|(id, _)| id);
-        // Those of one machine code are one.
-        let own = ranked.filter(|id| !self.twins.contains(id));
-        let fastest: Vec<Id> = own.take_while(|id| *id != Self::FIRST).take(POLISHED).collect();
-        fastest.into_iter().find_map(|at| {
-            let (base, kind, candidate) = self.turn(&[at], Step::Small)?;
-            Some(self.put((at, Step::Small), base, kind, candidate))
-        })
-    }
-
     /// A candidate in its place below a node, made of `base` by a kind of turn.
     pub(super) fn put(&mut self, (at, step): (Id, Step), base: Id, kind: String, candidate: Candidate) -> Proposal {
         let (id, text) = (self.tree.begin(at, step), candidate.text.clone());
         self.tried.insert(key(&text));
-        self.place(id, base, kind, candidate);
+        self.place((id, step), base, kind, candidate);
         Proposal { id, text }
     }
 
@@ -203,11 +196,13 @@ impl<'a> Search<'a> {
             return None;
         }
         self.tried.insert(key(&text));
-        self.place(id, base, kind, Candidate::changed(&text, changes));
+        self.place((id, step), base, kind, Candidate::changed(&text, changes));
         Some(Proposal { id, text })
     }
 
-    fn place(&mut self, id: Id, base: Id, kind: String, candidate: Candidate) {
+    fn place(&mut self, (id, step): (Id, Step), base: Id, kind: String, candidate: Candidate) {
+        let way = self.way(step, base, &kind, &candidate);
+        self.ways.insert(id, way);
         self.candidates.insert(id, candidate);
         self.made.insert(id, (base, kind));
         let point = self.point(id);
@@ -239,8 +234,11 @@ impl<'a> Search<'a> {
                 let own = own.into_iter().map(|turn| self.field.of_kernel(&subject.kernel.name, turn));
                 let from = turns.len();
                 turns.extend(own);
-                if skill.is_fine() {
-                    self.fine.extend(turns[from..].iter().map(|turn| turn.kind.clone()));
+                let kinds = turns[from..].iter().map(|turn| turn.kind.clone());
+                match (skill.is_fine(), skill.parts_ways()) {
+                    (true, _) => self.fine.extend(kinds),
+                    (_, true) => self.parting.extend(kinds),
+                    _ => {}
                 }
             }
         }

@@ -222,6 +222,37 @@ fn of_one_machine_code_one_is_polished() {
     }
 }
 
+/// The way that was three percent slower had one number more to be turned: only the fastest was, to the end.
+#[test]
+fn what_is_built_otherwise_is_polished_beside_the_fastest() {
+    let mut setting = Setting::new(TEXT, &["k"]);
+    setting.settings.polish = 1.0;
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let built = |search: &mut Search<'_>, numbers: &str, ways: &[&str], speed: f64| {
+        let text = TEXT.replace("B=64, C=64", numbers).replace("pass\n", &format!("pass  # warpsmith: {ways:?}\n"));
+        let changes = ways.iter().map(|&way| Change::Structure(way.to_owned())).collect();
+        let candidate = Candidate::changed(&text, changes);
+        let id = search.put((ROOT, Step::Large), Search::FIRST, "large".to_owned(), candidate).id;
+        search.finish(id, Fate::Right(speed));
+        id
+    };
+    let fastest = built(&mut search, "B=128, C=64", &["tiles"], 2.0);
+    let more = built(&mut search, "B=128, C=32", &["tiles", "groups"], 1.99);
+    let other = built(&mut search, "B=256, C=64", &["rows"], 1.95);
+    built(&mut search, "B=256, C=32", &["loops"], 1.7);
+    assert_eq!(search.near_the_fastest(), [vec![fastest, more], vec![other]]);
+    let polished: Vec<Id> = (0..6).map(|_| search.polish().unwrap().id).collect();
+    let of = |at: Id| polished.iter().filter(|&&id| search.tree.node(id).parent == at).count();
+    assert!(of(fastest) > of(other) && of(other) > 0, "{} and {}", of(fastest), of(other));
+    // What is added in small steps makes no way of its own, unless it excludes another one.
+    let of_way = |search: &Search<'_>, kind: &str| {
+        let with = Candidate::changed(TEXT, ["tiles", "new"].map(|way| Change::Structure(way.to_owned())).to_vec());
+        search.way(Step::Small, fastest, kind, &with).len()
+    };
+    search.parting.insert("widened bits".to_owned());
+    assert_eq!((of_way(&search, "even_sizes"), of_way(&search, "widened bits")), (1, 2));
+}
+
 /// What is built otherwise and has slow numbers is tried with those of the fastest, once for each that is much faster.
 #[test]
 fn another_structure_gets_the_numbers_of_the_fastest() {

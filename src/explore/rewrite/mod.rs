@@ -113,6 +113,11 @@ pub(super) trait Skill: Sync {
         false
     }
 
+    /// Whether its turns exclude each other: from a candidate with one of them no small step leads to another one.
+    fn parts_ways(&self) -> bool {
+        false
+    }
+
     /// What it can do with a candidate. It may draw from more than it says.
     fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn>;
 }

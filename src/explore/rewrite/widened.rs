@@ -31,6 +31,10 @@ impl Skill for Widened {
         Step::Small
     }
 
+    fn parts_ways(&self) -> bool {
+        true
+    }
+
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         if subject.kernel.has_error {
             return Vec::new();

@@ -1,0 +1,69 @@
+//! Small steps from the fastest, and from the fastest of those that are built in another way: what is a little slower may have more left.
+
+use std::collections::BTreeSet;
+
+use super::{Proposal, Search, structure};
+use crate::explore::candidate::Candidate;
+use crate::explore::tree::{Id, Step};
+
+/// So many ways are polished, and of each so many candidates, the next where nobody knows a step from the last.
+const WAYS: usize = 3;
+const OF_EACH: usize = 3;
+/// How often the fastest way is polished, for each time that another one is.
+const FASTEST: f64 = 2.0;
+/// The others must be so near to the fastest.
+const NEAR: f64 = 0.9;
+
+impl Search<'_> {
+    /// A small step from the fastest of a way to build the kernel; none before something is faster than the file as it is.
+    pub(super) fn polish(&mut self) -> Option<Proposal> {
+        let mut ways = self.near_the_fastest();
+        let mut weights = vec![1.0; ways.len()];
+        if let Some(first) = weights.first_mut() {
+            *first = FASTEST;
+        }
+        while !ways.is_empty() {
+            let drawn = self.chance.weighted(&weights);
+            weights.remove(drawn);
+            for at in ways.remove(drawn) {
+                if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small) {
+                    return Some(self.put((at, Step::Small), base, kind, candidate));
+                }
+            }
+        }
+        None
+    }
+
+    /// The fastest candidates of each way, the fastest way first.
+    pub(super) fn near_the_fastest(&self) -> Vec<Vec<Id>> {
+        // Those of one machine code are one.
+        let ranked = self.tree.ranked().into_iter().filter(|(id, _)| !self.twins.contains(id));
+        let mut ranked = ranked.take_while(|(id, _)| *id != Self::FIRST).peekable();
+        let least = ranked.peek().map_or(f64::INFINITY, |(_, fastest)| fastest * NEAR);
+        let mut ways: Vec<Vec<Id>> = Vec::new();
+        for (id, _) in ranked.take_while(|(_, speed)| *speed >= least) {
+            let own = &self.ways[&id];
+            match ways.iter().position(|way| is_same(&self.ways[&way[0]], own)) {
+                Some(at) if ways[at].len() < OF_EACH => ways[at].push(id),
+                None if ways.len() < WAYS => ways.push(vec![id]),
+                _ => {}
+            }
+        }
+        ways
+    }
+
+    /// How a candidate is built: what the large steps have made otherwise, and those small ones that exclude others.
+    pub(super) fn way(&self, step: Step, base: Id, kind: &str, candidate: &Candidate) -> BTreeSet<String> {
+        let mut way = self.ways[&base].clone();
+        if step == Step::Large || self.parting.contains(kind) {
+            let before = structure(&self.candidates[&base]);
+            way.extend(structure(candidate).into_iter().filter(|what| !before.contains(what)));
+        }
+        way
+    }
+}
+
+/// Whether one has all that the other has: what it lacks may be added.
+fn is_same(one: &BTreeSet<String>, other: &BTreeSet<String>) -> bool {
+    one.is_subset(other) || other.is_subset(one)
+}
