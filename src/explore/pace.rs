@@ -1,4 +1,4 @@
-//! How long candidates take: whoever takes much longer than the rest is not waited for at the end.
+//! How long candidates take: whoever takes much longer than the rest holds no place, and is not waited for at the end.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -11,6 +11,8 @@ const KNOWN: usize = 8;
 const TIMES: u32 = 4;
 /// And no less than this, whatever is usual.
 const LEAST: Duration = Duration::from_secs(5);
+/// One in so many places is given to another candidate at the most. As in `pool/room.py`.
+const BESIDE: usize = 4;
 
 /// Candidates that are under way, and how long others took.
 #[derive(Default)]
@@ -32,13 +34,23 @@ impl Pace {
 
     /// Whether all that are under way take much longer than those that are done: most compile, some do for minutes.
     pub(super) fn leaves_stragglers(&mut self) -> bool {
-        if self.begun.is_empty() || self.took.len() < KNOWN {
-            return false;
+        !self.begun.is_empty() && self.late() == self.begun.len()
+    }
+
+    /// How many that are under way take much longer than those that are done. Each has a core for its compiler and little else.
+    pub(super) fn late(&mut self) -> usize {
+        if self.took.len() < KNOWN {
+            return 0;
         }
         let middle = self.took.len() / 2;
         let (_, usual, _) = self.took.select_nth_unstable(middle);
         let limit = (*usual * TIMES).max(LEAST);
-        self.begun.values().all(|since| since.elapsed() > limit)
+        self.begun.values().filter(|since| since.elapsed() > limit).count()
+    }
+
+    /// How many candidates may be under way, of so many places: others take the places of those that are late, as far as there are cores.
+    pub(super) fn places(&mut self, parallel: usize) -> usize {
+        parallel + self.late().min(parallel / BESIDE)
     }
 }
 
@@ -65,6 +77,16 @@ mod tests {
     fn who_is_fast_waits_some_seconds_all_the_same() {
         assert!(!pace(&[4.5], &[0.1; 20]).leaves_stragglers());
         assert!(pace(&[5.5], &[0.1; 20]).leaves_stragglers());
+    }
+
+    /// In a pool of four GPUs such candidates held one place in nine.
+    #[test]
+    fn others_take_the_places_of_some_who_are_late() {
+        let mut none = pace(&[7.0, 1.0, 30.0], &[2.0; 9]);
+        assert_eq!((none.late(), none.places(16), none.places(3)), (1, 17, 3));
+        let mut many = pace(&[30.0; 9], &[2.0; 9]);
+        assert_eq!((many.late(), many.places(16), many.places(1)), (9, 20, 1));
+        assert_eq!(pace(&[30.0; 9], &[2.0; 3]).places(16), 16, "nobody knows what is usual");
     }
 
     #[test]

@@ -341,7 +341,8 @@ impl Run<'_> {
                     scope.spawn(move || sender.send(Box::new(News::Answered(operators.ask(&question)))));
                     continue;
                 }
-                while self.flying.len() < parallel && !waits && self.goes_on(self.flying.len()) {
+                let places = pace.places(parallel);
+                while self.flying.len() < places && !waits && self.goes_on(self.flying.len()) {
                     let Some(Proposal { id, text }) = self.next(search) else { break };
                     if let Some((fate, refused)) = self.was_refused(&text) {
                         if let Some((Reason::Compile, evidence)) = &refused {

@@ -8,6 +8,7 @@ from collections import OrderedDict, deque
 
 import ray
 from warpsmith_pool_connection import first_line
+from warpsmith_pool_room import Late
 
 # Once, and twice elsewhere.
 ATTEMPTS = 3
@@ -49,6 +50,7 @@ class Evaluations:
         self.hosts, self.say = hosts, say
         self.open, self.waiting = {}, deque()
         self.shared = OrderedDict()
+        self.late = Late()
         # Who knows of an original what is asked of an offer.
         self.ahead = {}
 
@@ -66,6 +68,9 @@ class Evaluations:
 
     def hand_out(self):
         """Gives what waits to the hosts that have the most room, and rather not to those that have lost it before."""
+        for evaluation in self.late.find(time.monotonic()):
+            evaluation.seat.late.add(evaluation)
+            self.hosts.room.note(evaluation.seat)
         while self.waiting:
             evaluation = self.waiting[0]
             if evaluation.number not in self.open:
@@ -90,6 +95,7 @@ class Evaluations:
         evaluation.seat = seat
         evaluation.sent = time.monotonic()
         seat.under.add(evaluation)
+        self.late.sent.append((evaluation.sent, evaluation))
         self.hosts.room.note(seat)
         # Who only goes ahead judges nothing, and would forget them.
         news = [] if evaluation.own["effort"].get("ahead") else evaluation.shared.news(seat)
@@ -99,7 +105,7 @@ class Evaluations:
 
     def judged(self, seat, life, evaluation, attempt, done):
         if attempt == evaluation.attempt:
-            seat.under.discard(evaluation)
+            seat.end(evaluation)
             self.hosts.room.note(seat)
         if error := done.exception():
             self.hosts.lose(seat, life, first_line(error))
@@ -108,6 +114,7 @@ class Evaluations:
         elif self.open.pop(evaluation.number, None):
             verdict, seconds = done.result()
             now = time.monotonic()
+            self.late.took.append(now - evaluation.sent)
             self.note(seat, evaluation, verdict)
             verdict["stages"] += [("queue", evaluation.sent - evaluation.came), ("pool", now - evaluation.sent - seconds)]
             self.say(evaluation.number, verdict)
@@ -130,7 +137,7 @@ class Evaluations:
         """It is judged elsewhere, unless that has happened twice or it is being judged elsewhere already."""
         if attempt != evaluation.attempt:
             return
-        seat.under.discard(evaluation)
+        seat.end(evaluation)
         self.hosts.room.note(seat)
         if evaluation.number not in self.open:
             return

@@ -10,7 +10,7 @@ import ray
 import warpsmith_pool_host as host
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from warpsmith_pool_connection import Unfit, first_line
-from warpsmith_pool_room import Room, places
+from warpsmith_pool_room import Room, free, places
 
 # Who does not answer for so long is given up, whatever Ray says of it.
 SILENCE = 30
@@ -62,11 +62,17 @@ class Seat:
         self.model, self.places = model_of(node), 1
         self.most = places(int(node["Resources"].get("CPU", 1)), gpus_of(node))
         self.state, self.why = "new", ""
-        self.actor, self.life, self.ready, self.under = None, 0, None, set()
+        self.actor, self.life, self.ready = None, 0, None
+        # What it judges, and which of these takes much longer than usual.
+        self.under, self.late = set(), set()
         self.heard, self.pause, self.again = 0.0, FIRST_PAUSE, 0.0
 
     def free(self):
-        return self.places - len(self.under) if self.state == "ready" else 0
+        return free(self) if self.state == "ready" else 0
+
+    def end(self, evaluation):
+        self.under.discard(evaluation)
+        self.late.discard(evaluation)
 
 
 class Hosts:

@@ -6,6 +6,7 @@ import sys
 import tempfile
 import types
 import unittest
+from collections import deque
 
 SOURCES = pathlib.Path(__file__).parents[2] / "src" / "pool"
 
@@ -24,7 +25,8 @@ room, evaluations, host = module("room"), module("evaluations"), module("host")
 
 class Seat:
     def __init__(self, places):
-        self.places, self.under, self.place, self.had = places, set(), {"node": "here", "number": str(places)}, []
+        self.places, self.under, self.late, self.had = places, set(), set(), []
+        self.place = {"node": "here", "number": str(places)}
         self.life, self.ready, self.told = 1, {"environment": {"device": "H900"}}, {}
         judge = types.SimpleNamespace(remote=self.judge)
         self.dropped = []
@@ -36,7 +38,11 @@ class Seat:
         self.told[number] = [one["code"] for one in own["known"]]
 
     def free(self):
-        return self.places - len(self.under)
+        return room.free(self)
+
+    def end(self, evaluation):
+        self.under.discard(evaluation)
+        self.late.discard(evaluation)
 
 
 class Ahead(unittest.TestCase):
@@ -95,6 +101,39 @@ class Ahead(unittest.TestCase):
         self.assertEqual((self.said, seats[3].free()), ([], 1))
         self.assertIs(self.ask(), seats[3])
         self.assertNotIn(9, seats[3].had)
+
+    def test_who_takes_much_longer_than_usual_holds_no_place(self):
+        seat = self.seats[1]
+        where = [self.ask() for _ in range(9)]
+        self.assertIsNone(self.ask(), "nobody is late yet")
+        for evaluation in seat.under:
+            evaluation.sent -= 7.0
+        self.judge.late.sent = deque((one.sent, one) for one in [*seat.under, *self.seats[0].under])
+        self.judge.hand_out()
+        self.assertEqual(len(seat.late), 0, "nobody knows what is usual")
+        self.judge.late.took.extend([1.5] * 8)
+        self.judge.hand_out()
+        # One in four places is given to another one.
+        self.assertEqual((len(seat.late), len(seat.under), seat.had[-1]), (4, 5, 9))
+        self.assertIsNone(self.ask())
+        # Who has come back is not late any more.
+        self.answer(seat, where.index(seat))
+        self.assertEqual((len(seat.late), len(seat.under)), (3, 4))
+        self.judge.hand_out()
+        self.assertEqual((seat.had[-1], seat.free()), (10, 0))
+
+    def test_who_was_sent_again_is_not_late_by_the_first_time(self):
+        self.judge.late.took.extend([1.5] * 8)
+        first = self.ask()
+        evaluation = self.judge.open[0]
+        evaluation.sent -= 60.0
+        before = (evaluation.sent, evaluation)
+        self.judge.lost(first, evaluation, 1, "it died")
+        self.judge.hand_out()
+        self.judge.late.sent.appendleft(before)
+        self.judge.hand_out()
+        self.assertIn(evaluation, evaluation.seat.under)
+        self.assertEqual([len(seat.late) for seat in self.seats], [0, 0, 0])
 
     def test_a_host_hears_once_what_the_others_have_measured_for_the_same_calls(self):
         first, second, _ = self.seats
