@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -41,6 +42,15 @@ def names():
     return sorted({line.strip() for line in listed.stdout.splitlines()})
 
 
+def whole_cores(count):
+    """So many of the host, whole cores where two share one: a part of the host has its part of what they share."""
+    def core(processor):
+        listed = pathlib.Path(f"/sys/devices/system/cpu/cpu{processor}/topology/thread_siblings_list")
+        return int(re.match(r"\d+", listed.read_text())[0]) if listed.exists() else processor
+
+    return sorted(sorted(os.sched_getaffinity(0), key=lambda one: (core(one), one))[:count])
+
+
 class Head:
     def __init__(self, options, gpus, warpsmith, environment):
         self.options, self.gpus, self.warpsmith, self.environment = options, gpus, warpsmith, environment
@@ -49,6 +59,7 @@ class Head:
         (self.folder / ".git").mkdir()
         self.mark, self.port, self.own = uuid.uuid4().hex, free_port(), free_port()
         self.address, self.seconds, self.stopped, self.seen = f"ray://127.0.0.1:{self.port}", None, {}, ""
+        self.processors = "all"
 
     @property
     def settings(self):
@@ -63,8 +74,8 @@ class Head:
         if self.options.device:
             found.append("--resources=" + json.dumps({f"accelerator_type:{self.options.device}": 1}))
         if self.options.cores:
-            cores = self.options.cores * self.gpus
-            found = ["taskset", "-c", f"0-{cores - 1}", *found, f"--num-cpus={cores}"]
+            self.processors = ",".join(map(str, cores := whole_cores(self.options.cores * self.gpus)))
+            found = ["taskset", "-c", self.processors, *found, f"--num-cpus={len(cores)}"]
         return found
 
     def __enter__(self):

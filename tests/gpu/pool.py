@@ -254,7 +254,7 @@ class Pool:
                         self.keep(f"logs of {part} {gpus}", {"said": head.said()})
                 else:
                     self.failed.append(part)
-        return {"address": head.address, "seconds until it was there": head.seconds, "stopped": head.stopped, "said": head.said()}
+        return {"address": head.address, "seconds until it was there": head.seconds, "processors": head.processors, "stopped": head.stopped, "said": head.said()}
 
     def compared(self):
         """How much more several GPUs give than one."""
