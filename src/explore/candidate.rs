@@ -99,7 +99,7 @@ fn version(changes: &[Change]) -> String {
 
 impl Change {
     /// The name of a number.
-    fn number(&self) -> Option<&str> {
+    pub(super) fn number(&self) -> Option<&str> {
         match self {
             Self::Number { name, .. } | Self::Chosen { name, .. } => Some(name),
             Self::Structure(_) | Self::Choice { .. } => None,

@@ -7,6 +7,7 @@ mod polish;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use self::crossed::CROSSED;
+use self::polish::keep_near;
 use super::candidate::{Candidate, Change, describe};
 use super::choice::{CHOICE, Calls};
 use super::gains::Gains;
@@ -50,6 +51,14 @@ pub(super) struct Field<'a> {
     pub(super) target: Target,
 }
 
+/// Which turns are drawn from.
+#[derive(Clone, Copy, PartialEq)]
+enum Pick {
+    Any,
+    /// Of numbers the next step alone.
+    Near,
+}
+
 /// A candidate in the tree that is going to be judged.
 pub(super) struct Proposal {
     pub(super) id: Id,
@@ -68,8 +77,9 @@ pub(super) struct Search<'a> {
     /// Turns of each that were made, or give what was tried: to build a candidate takes longer than to look here.
     made_of: HashMap<Id, HashSet<Vec<Edit>>>,
     gains: Gains,
-    /// Kinds of turns that bring little.
+    /// Kinds of turns that bring little, and what they build otherwise.
     fine: HashSet<String>,
+    trifles: HashSet<String>,
     /// What earlier searches have learned.
     pub(super) memory: Memory,
     /// How much of the call's time each of several kernels takes, where that was counted.
@@ -102,7 +112,7 @@ impl<'a> Search<'a> {
         let candidates = HashMap::from([(first, Candidate::original(field.original))]);
         let tried = HashSet::from([key(field.original)]);
         let (points, made, made_of, gains, fine, memory, surrogate, crossed, twins, calls) = Default::default();
-        let (ways, parting) = (HashMap::from([(first, BTreeSet::new())]), HashSet::new());
+        let (ways, parting, trifles) = (HashMap::from([(first, BTreeSet::new())]), HashSet::new(), HashSet::new());
         let (chance, looked_at, shares) = (Chance::new(seed), 0, BTreeMap::new());
         let mut search = Self {
             field,
@@ -114,6 +124,7 @@ impl<'a> Search<'a> {
             made_of,
             gains,
             fine,
+            trifles,
             memory,
             shares,
             surrogate,
@@ -145,7 +156,7 @@ impl<'a> Search<'a> {
         loop {
             let (at, step) = self.tree.select(By::Skills, &mut self.chance)?;
             let bases = if step == Step::Small { vec![at] } else { self.bases(at) };
-            let Some((base, kind, candidate)) = self.turn(&bases, step) else {
+            let Some((base, kind, candidate)) = self.turn(&bases, step, Pick::Any) else {
                 self.tree.spend(at, step);
                 continue;
             };
@@ -156,7 +167,7 @@ impl<'a> Search<'a> {
     /// A small step from a candidate that is being judged: for a place that would stay empty, since nobody knows anything else.
     pub(super) fn propose_ahead(&mut self) -> Option<Proposal> {
         for at in self.tree.open_ahead() {
-            if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small) {
+            if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small, Pick::Any) {
                 return Some(self.put((at, Step::Small), base, kind, candidate));
             }
             self.tree.spend(at, Step::Small);
@@ -236,7 +247,10 @@ impl<'a> Search<'a> {
                 turns.extend(own);
                 let kinds = turns[from..].iter().map(|turn| turn.kind.clone());
                 match (skill.is_fine(), skill.parts_ways()) {
-                    (true, _) => self.fine.extend(kinds),
+                    (true, _) => {
+                        self.fine.extend(kinds);
+                        self.trifles.extend(turns[from..].iter().flat_map(|turn| structures(&turn.changes)));
+                    }
                     (_, true) => self.parting.extend(kinds),
                     _ => {}
                 }
@@ -246,14 +260,19 @@ impl<'a> Search<'a> {
     }
 
     /// A turn of one of these that gives a candidate which nobody has tried. To mend what is wrong takes more than skills.
-    fn turn(&mut self, bases: &[Id], step: Step) -> Option<(Id, String, Candidate)> {
+    fn turn(&mut self, bases: &[Id], step: Step, pick: Pick) -> Option<(Id, String, Candidate)> {
         let here = if step == Step::Small { self.remembered(bases[0]) } else { Gains::default() };
         let mut turns: Vec<(Id, f64, Turn)> = Vec::new();
         for &base in bases {
             if matches!(self.tree.node(base).fate, Some(Fate::Uncompiled | Fate::Wrong)) {
                 continue;
             }
-            let known = self.turns(base, step);
+            let mut known = self.turns(base, step);
+            let made = self.made_of.get(&base);
+            let is_left = |turn: &Turn| made.is_none_or(|made| !made.contains(&turn.edits));
+            if pick == Pick::Near {
+                keep_near(&mut known, is_left);
+            }
             // A kind of many turns is no better for that; what brings little is one kind in all.
             let of = |turn: &Turn, fine: &HashSet<String>| match fine.contains(&turn.kind) {
                 true => String::new(),
@@ -261,10 +280,11 @@ impl<'a> Search<'a> {
             };
             let mut counts: HashMap<String, f64> = HashMap::new();
             known.iter().for_each(|turn| *counts.entry(of(turn, &self.fine)).or_default() += 1.0);
-            let made = self.made_of.get(&base);
-            for turn in known.into_iter().filter(|turn| made.is_none_or(|made| !made.contains(&turn.edits))) {
-                let hope = self.surrogate.hope(&turned(&self.points[&base], &turn.changes));
+            for turn in known.into_iter().filter(is_left) {
                 let (expected, is_fine) = (self.memory.expected(&turn.kind), self.fine.contains(&turn.kind));
+                // What brings little is as fast as what it was made of.
+                let changes = if is_fine { &[] } else { turn.changes.as_slice() };
+                let hope = self.surrogate.hope(&turned(&self.points[&base], changes));
                 let weight = self.gains.weight(&turn.kind, is_fine, &here, expected) * self.share(&turn.kind);
                 turns.push((base, weight * (hope / KEENNESS).exp() / counts[&of(&turn, &self.fine)], turn));
             }
@@ -356,8 +376,8 @@ impl<'a> Search<'a> {
     /// The numbers of a candidate.
     fn point(&self, id: Id) -> Point {
         let numbers = self.numbers(id).into_iter().map(|(name, number)| (name, (number.max(1) as f64).log2()));
-        let structures = structure(&self.candidates[&id]).into_iter().map(|what| (what, 0.0));
-        numbers.chain(structures).collect()
+        let structures = structure(&self.candidates[&id]).into_iter().filter(|what| !self.trifles.contains(what));
+        numbers.chain(structures.map(|what| (what, 0.0))).collect()
     }
 
     /// The numbers of all kernels of a candidate, by their names.
@@ -435,9 +455,12 @@ fn launched<'a>(field: Field<'a>, candidate: &'a Candidate) -> Vec<&'a str> {
 
 /// How a candidate is built, in words.
 fn structure(candidate: &Candidate) -> BTreeSet<String> {
-    let built =
-        candidate.changes.iter().filter(|change| matches!(change, Change::Structure(_) | Change::Choice { .. }));
-    built.map(|change| describe(std::slice::from_ref(change))).collect()
+    structures(&candidate.changes).collect()
+}
+
+fn structures(changes: &[Change]) -> impl Iterator<Item = String> {
+    let built = changes.iter().filter(|change| matches!(change, Change::Structure(_) | Change::Choice { .. }));
+    built.map(|change| describe(std::slice::from_ref(change)))
 }
 
 /// The numbers after some changes.

@@ -1,9 +1,10 @@
 //! Small steps from the fastest, and from the fastest of those that are built in another way: what is a little slower may have more left.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
-use super::{Proposal, Search, structure};
-use crate::explore::candidate::Candidate;
+use super::{Pick, Proposal, Search, structure};
+use crate::explore::candidate::{Candidate, Change};
+use crate::explore::rewrite::Turn;
 use crate::explore::tree::{Id, Step};
 
 /// So many ways are polished, and of each so many candidates, the next where nobody knows a step from the last.
@@ -26,7 +27,7 @@ impl Search<'_> {
             let drawn = self.chance.weighted(&weights);
             weights.remove(drawn);
             for at in ways.remove(drawn) {
-                if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small) {
+                if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small, Pick::Near) {
                     return Some(self.put((at, Step::Small), base, kind, candidate));
                 }
             }
@@ -66,4 +67,14 @@ impl Search<'_> {
 /// Whether one has all that the other has: what it lacks may be added.
 fn is_same(one: &BTreeSet<String>, other: &BTreeSet<String>) -> bool {
     one.is_subset(other) || other.is_subset(one)
+}
+
+/// Leaves of the turns of each number the next step in either direction that nobody has made: one that was stepped over may be the best.
+pub(super) fn keep_near(turns: &mut Vec<Turn>, is_left: impl Fn(&Turn) -> bool) {
+    let mut nearer = HashSet::new();
+    turns.retain(|turn| {
+        let is_step = turn.kind.ends_with(" up") || turn.kind.ends_with(" down");
+        let number = turn.changes.last().and_then(Change::number).map(str::to_owned);
+        !is_step || is_left(turn) && nearer.insert((turn.kind.clone(), number))
+    });
 }

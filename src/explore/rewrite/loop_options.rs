@@ -168,7 +168,10 @@ fn numbers(it: &Loop<'_>, keyword: &str, choices: &[i64]) -> Vec<Turn> {
     };
     let ExprKind::Int(from) = value.kind else { return Vec::new() };
     let Ok(from) = i64::try_from(from) else { return Vec::new() };
-    let others = choices.iter().filter(|&&to| to != from).map(|&to| {
+    // The nearest first, as for other numbers.
+    let mut others: Vec<i64> = choices.iter().copied().filter(|&to| to != from).collect();
+    others.sort_by_key(|to| to.abs_diff(from));
+    let others = others.into_iter().map(|to| {
         let edits = vec![Edit { span: value.span, text: to.to_string() }];
         let change = Change::Number { name: name.clone(), from, to };
         turn(if to > from { " up" } else { " down" }, edits, change)
@@ -238,10 +241,12 @@ mod tests {
     #[test]
     fn numbers_that_are_there_are_turned() {
         assert_eq!(
-            turned(&format!("    for i in tl.range(n, num_stages=4, loop_unroll_factor=2):\n{LOAD}"))[2..],
+            turned(&format!("    for i in tl.range(n, num_stages=4, loop_unroll_factor=2):\n{LOAD}")),
             [
                 "loop num_stages down: num_stages of loop 1 4 → 3: tl.range(n, num_stages=3, loop_unroll_factor=2):",
                 "loop num_stages up: num_stages of loop 1 4 → 5: tl.range(n, num_stages=5, loop_unroll_factor=2):",
+                "loop num_stages down: num_stages of loop 1 4 → 2: tl.range(n, num_stages=2, loop_unroll_factor=2):",
+                "loop num_stages down: num_stages of loop 1 4 → 1: tl.range(n, num_stages=1, loop_unroll_factor=2):",
                 "loop loop_unroll_factor up: loop_unroll_factor of loop 1 2 → 4: tl.range(n, num_stages=4, loop_unroll_factor=4):",
             ]
         );
