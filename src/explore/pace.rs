@@ -38,7 +38,7 @@ impl Pace {
     }
 
     /// How many that are under way take much longer than those that are done. Each has a core for its compiler and little else.
-    pub(super) fn late(&mut self) -> usize {
+    fn late(&mut self) -> usize {
         if self.took.len() < KNOWN {
             return 0;
         }

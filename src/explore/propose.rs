@@ -280,11 +280,12 @@ impl<'a> Search<'a> {
             };
             let mut counts: HashMap<String, f64> = HashMap::new();
             known.iter().for_each(|turn| *counts.entry(of(turn, &self.fine)).or_default() += 1.0);
+            let point = &self.points[&base];
+            // What brings little is as fast as what it was made of.
+            let of_base = self.surrogate.hope(point);
             for turn in known.into_iter().filter(is_left) {
                 let (expected, is_fine) = (self.memory.expected(&turn.kind), self.fine.contains(&turn.kind));
-                // What brings little is as fast as what it was made of.
-                let changes = if is_fine { &[] } else { turn.changes.as_slice() };
-                let hope = self.surrogate.hope(&turned(&self.points[&base], changes));
+                let hope = if is_fine { of_base } else { self.surrogate.hope(&turned(point, &turn.changes)) };
                 let weight = self.gains.weight(&turn.kind, is_fine, &here, expected) * self.share(&turn.kind);
                 turns.push((base, weight * (hope / KEENNESS).exp() / counts[&of(&turn, &self.fine)], turn));
             }
