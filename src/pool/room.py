@@ -11,7 +11,7 @@ MOST = 16
 ON_A_NODE, LEAST = 48, 8
 # One in so many places is given to another candidate while those who have them take long. As in `explore/pace.rs`.
 BESIDE = 4
-# That is so many times as long as usual, of the last so many, and so many seconds at least; nobody knows with fewer than so many.
+# That is so many times as long as usual, of the last so many, and so many seconds at least; nobody knows with fewer than so many. As there, too.
 TIMES, KNOWN, LONGER, FEWEST = 4, 64, 5.0, 8
 
 

@@ -19,8 +19,8 @@ pub struct SearchSettings {
     pub greatest: f64,
     /// So many small steps are made from one candidate; then large ones.
     pub small_steps: usize,
-    /// The probability of a small step from the fastest so far, however many it has made: the rewards tell little of what sets
-    /// apart candidates that are nearly as fast.
+    /// The probability of a small step from the fastest so far, or from the fastest that is built in another way, however many it has
+    /// made: the rewards tell little of what sets apart candidates that are nearly as fast.
     #[schemars(range(min = 0, max = 1))]
     pub polish: f64,
     /// The probability of a large step where a small one could be made.
