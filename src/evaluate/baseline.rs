@@ -343,18 +343,17 @@ impl Baseline {
             bench.drop_slots([original].into_iter().chain(jittered).collect())?;
             return self.find_out(bench, trial, first);
         }
-        let dense = match trial.reason {
-            // What takes its tensors for dense says nothing about others.
-            Reason::Layout => {
-                let inputs = Inputs { dense: true, ..trial.inputs.clone() };
-                match self.original.run(bench, &call(inputs))? {
-                    Ok((_, slot)) => Some(slot),
-                    Err(_) => None,
-                }
-            }
+        let alike = match trial.reason {
+            // What takes its tensors for dense says nothing about others, nor what reads beside them about sizes for which it does.
+            Reason::Layout => Some(Inputs { dense: true, ..trial.inputs.clone() }),
+            Reason::Sizes => Some(Inputs { unmarked: true, ..trial.inputs.clone() }),
             _ => None,
         };
-        let slots = Slots { original, reference, jittered, dense };
+        let alike = match alike {
+            Some(inputs) => self.original.run(bench, &call(inputs))?.ok().map(|(_, slot)| slot),
+            None => None,
+        };
+        let slots = Slots { original, reference, jittered, alike };
         self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), slots)
     }
 

@@ -161,7 +161,7 @@ impl Baseline {
 
     fn is_credible(&self, bench: &Bench, (original, jittered): (u32, &[u32]), finer: Finer) -> Result<bool, Undecided> {
         let ask =
-            ComparerRequest::Stand { original, reference: Some(finer.slot), jittered: jittered.to_vec(), dense: None };
+            ComparerRequest::Stand { original, reference: Some(finer.slot), jittered: jittered.to_vec(), alike: None };
         let standing = bench.compare(|comparer| Ok(comparer.ask(&ask)?))?;
         Ok(matches!(standing, ComparerReply::Standing { is_credible: true, .. }))
     }
@@ -207,7 +207,7 @@ impl Baseline {
         let Ok((_, slot)) = run.run(bench, &Call { poison: false, ..self.call(moved, false) })? else {
             return Ok(false);
         };
-        let ask = ComparerRequest::Stand { original, reference: Some(slot), jittered: Vec::new(), dense: None };
+        let ask = ComparerRequest::Stand { original, reference: Some(slot), jittered: Vec::new(), alike: None };
         let standing = bench.compare(|comparer| Ok(comparer.ask(&ask)?))?;
         bench.drop_slots(vec![slot])?;
         Ok(matches!(standing, ComparerReply::Standing { is_finer: true, .. }))

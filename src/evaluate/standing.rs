@@ -15,7 +15,8 @@ pub(super) struct Slots {
     pub(super) original: u32,
     pub(super) reference: Option<Finer>,
     pub(super) jittered: Vec<u32>,
-    pub(super) dense: Option<u32>,
+    /// With equal inputs that lie otherwise in memory.
+    pub(super) alike: Option<u32>,
 }
 
 impl Baseline {
@@ -25,11 +26,11 @@ impl Baseline {
         bench: &Bench,
         (trial, first): (&Trial, Option<&Ready>),
         (mut ran, took): (Ran, Duration),
-        Slots { original, reference, jittered, dense }: Slots,
+        Slots { original, reference, jittered, alike }: Slots,
     ) -> Result<Known, Undecided> {
         let follows = lock(&self.follows).is_some_and(|wide| reference.is_some_and(|finer| finer.wide == wide));
         let reference = reference.map(|finer| finer.slot);
-        let ask = ComparerRequest::Stand { original, reference, jittered: jittered.clone(), dense };
+        let ask = ComparerRequest::Stand { original, reference, jittered: jittered.clone(), alike };
         let (is_credible, is_exact) = match bench.compare(|comparer| Ok(comparer.ask(&ask)?))? {
             ComparerReply::Standing { is_credible, is_exact, is_whole, .. } => {
                 // Sums of small integers are exact in any order.
@@ -40,7 +41,7 @@ impl Baseline {
             }
             _ => (false, false),
         };
-        bench.drop_slots(dense.into_iter().collect())?;
+        bench.drop_slots(alike.into_iter().collect())?;
         let unwritten =
             bench.compare(|comparer| Ok(comparer.differences(&ComparerRequest::Unwritten { slot: original })?))?;
         let unwritten: Vec<String> = unwritten.into_iter().map(|one| one.path).collect();

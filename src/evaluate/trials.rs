@@ -9,6 +9,10 @@ use crate::protocol::runner::{Inputs, Layout, Values};
 use crate::protocol::sizes::Sizes;
 use crate::protocol::{Data, Source, Value, Workload};
 
+/// Tiles that an original without masks may have: a size that is one less of the smallest that it takes shows whether a candidate takes
+/// greater ones.
+const TILES: [i64; 4] = [16, 32, 64, 128];
+
 /// Sizes that vary alone, at most.
 const VARIED: usize = 4;
 
@@ -102,6 +106,15 @@ pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
         let unless = ordinary.clone().filter(|&at| is_of(&all[at])).collect();
         all.push(Trial { unless, ..trial(vec![(old, new)]) });
     }
+    for old in greatest(workload).into_iter().filter(|_| workload.is_resizable()) {
+        let is_of = |trial: &Trial| trial.inputs.resize.iter().any(|&(of, to)| of == old && to > 1);
+        let mut unless: Vec<usize> = ordinary.clone().filter(|&at| is_of(&all[at])).collect();
+        for tile in TILES.into_iter().filter(|tile| old % tile == 0 && old / tile > 2) {
+            unless.push(all.len());
+            let unless = unless[..unless.len() - 1].to_vec();
+            all.push(Trial { unless, ..trial(vec![(old, old - tile)]) });
+        }
+    }
     all
 }
 
@@ -136,13 +149,18 @@ fn holds_floats(workload: &Workload) -> bool {
     holds
 }
 
-/// Other sizes: each of the greatest alone, and all together. Equal sizes vary together, with the integer arguments
-/// that equal them. And multiples, for where the original takes none of those.
-fn sizes(workload: &Workload) -> (Vec<Resized>, Resized) {
+/// The greatest sizes above 1.
+fn greatest(workload: &Workload) -> Vec<i64> {
     let mut sizes = BTreeSet::new();
     workload.values().for_each(|value| value.tensors(&mut |spec| sizes.extend(&spec.shape)));
     sizes.retain(|&size| size > 1);
-    let greatest: Vec<i64> = sizes.iter().rev().take(VARIED).copied().collect();
+    sizes.iter().rev().take(VARIED).copied().collect()
+}
+
+/// Other sizes: each of the greatest alone, and all together. Equal sizes vary together, with the integer arguments
+/// that equal them. And multiples, for where the original takes none of those.
+fn sizes(workload: &Workload) -> (Vec<Resized>, Resized) {
+    let greatest = greatest(workload);
     let mut all: Vec<Resized> = Vec::new();
     let mut add = |resize: Resized| {
         if !resize.is_empty() {

@@ -30,6 +30,8 @@ pub struct Inputs {
     pub widen: Option<String>,
     /// What the function gets are copies that lie densely in memory, with the contents of tensors that lie otherwise.
     pub dense: bool,
+    /// The memory around tensors holds zeros: what is read from there is nothing that shows by itself.
+    pub unmarked: bool,
     /// Float elements move by up to so many units in the last place, by this seed; with [`Self::widen`], in that of the wider
     /// type.
     pub jitter: Option<u64>,

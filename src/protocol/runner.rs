@@ -395,8 +395,8 @@ pub enum ComparerRequest {
         reference: Option<u32>,
         /// On moved inputs.
         jittered: Vec<u32>,
-        /// On copies of the inputs that lie densely, if there is such a run: its results must be the same.
-        dense: Option<u32>,
+        /// On equal inputs that lie otherwise, densely or beside other memory, if there is such a run: its results must be the same.
+        alike: Option<u32>,
     },
     /// What differs in a candidate's results other than by infinities and NaN that it makes of numbers which it multiplies by
     /// zero, as the original does elsewhere. Answered by [`ComparerReply::Differences`].

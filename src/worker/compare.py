@@ -132,9 +132,9 @@ def floats_of(leaf, at, count, reference, jittered, rounding):
     return Floats(leaf, o, o, r, js, rounding, False)
 
 
-def standing(original, reference=None, jittered=(), dense=None):
-    """What a run is good for: whether it agrees with the one at a higher precision, and with the one on dense copies of its
-    inputs, where there are such; whether it equals the first; whether that one holds results that the original's type does not;
+def standing(original, reference=None, jittered=(), alike=None):
+    """What a run is good for: whether it agrees with the one at a higher precision, and with the one on equal inputs that
+    lie otherwise in memory, where there is such; whether it equals the first; whether that one holds results that the original's type does not;
     and whether all results and arguments are whole numbers."""
     rounding = arithmetic_of(original)
     credible, exact, finer, whole = True, reference is not None, False, True
@@ -150,8 +150,8 @@ def standing(original, reference=None, jittered=(), dense=None):
         whole = whole and all(bool(is_whole(o).all()) for (o,) in chunks(leaf.data))
         if not leaf.path.startswith("argument"):
             finer = finer or (r is not None and any(bool(is_finer(o, r).any()) for o, r in chunks(leaf.data, r)))
-    if dense is not None:
-        credible = credible and len(dense) == len(original) and agree(original, dense, reference, jittered, rounding)
+    if alike is not None:
+        credible = credible and len(alike) == len(original) and agree(original, alike, reference, jittered, rounding)
     return credible, exact, finer, whole
 
 
@@ -170,9 +170,9 @@ def is_whole(o):
     return (o == o.round()) & (o.abs() < LARGE)
 
 
-def agree(original, dense, reference, jittered, rounding):
+def agree(original, alike, reference, jittered, rounding):
     """Whether results hold the same, however they lie in memory."""
-    for at, (one, other) in enumerate(zip(original, dense)):
+    for at, (one, other) in enumerate(zip(original, alike)):
         if one.data is None or other.data is None:
             continue
         if one.data.shape != other.data.shape or one.data.dtype != other.data.dtype:

@@ -121,10 +121,10 @@ impl<'py> Comparer<'py> {
                 let all = (self.slot(original)?, finite, self.slot(candidate)?, others, reference, jittered);
                 self.differences(&module.getattr("spilled")?.call1(all)?)
             }
-            ComparerRequest::Stand { original, reference, jittered, dense } => {
+            ComparerRequest::Stand { original, reference, jittered, alike } => {
                 let (reference, jittered) = self.slots(reference, &jittered)?;
-                let dense = dense.map(|slot| self.slot(slot)).transpose()?;
-                let found = module.getattr("standing")?.call1((self.slot(original)?, reference, jittered, dense))?;
+                let alike = alike.map(|slot| self.slot(slot)).transpose()?;
+                let found = module.getattr("standing")?.call1((self.slot(original)?, reference, jittered, alike))?;
                 let (is_credible, is_exact, is_finer, is_whole) = found.extract()?;
                 Ok(ComparerReply::Standing { is_credible, is_exact, is_finer, is_whole })
             }

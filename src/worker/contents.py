@@ -198,10 +198,10 @@ def _canary(dtype, index):
     return int.from_bytes(element.to_bytes(size, "little") * (8 // size), "little", signed=True)
 
 
-def guarded(size, device, dtype, index):
-    """Bytes with a guard on both sides."""
+def guarded(size, device, dtype, index, unmarked=False):
+    """Bytes with a guard on both sides; one of zeros shows nothing."""
     words = -(-size // 64) * 8
-    whole = torch.full((GUARD // 8 * 2 + words,), _canary(dtype, index), dtype=torch.int64, device=device)
+    whole = torch.full((GUARD // 8 * 2 + words,), 0 if unmarked else _canary(dtype, index), dtype=torch.int64, device=device)
     whole = whole.view(torch.uint8)
     whole[GUARD : GUARD + size] = 0
     return whole

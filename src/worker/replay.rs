@@ -5,12 +5,12 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyString, PyTuple, PyType};
+use pyo3::types::{PyComplex, PyDict, PyList, PySet, PySlice, PyTuple, PyType};
 
 use super::launch::resolve;
 use super::models::model_inputs;
 use super::objects::restore;
-use super::values::{Described, bounds, contents};
+use super::values::{Described, bounds, contents, dtype, guarded};
 use super::{failed, raw};
 use crate::protocol::runner::{Inputs, Reuse, Values};
 use crate::protocol::sizes::{Placed, Sizes};
@@ -216,8 +216,7 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
         for (spec, _) in &specs {
             if let Entry::Vacant(free) = storages.entry(spec.storage) {
                 let size = bytes[&spec.storage];
-                let guarded = contents(replay.py)?.getattr("guarded")?;
-                let whole = guarded.call1((size, replay.device_of(spec), dtype(replay.py, &spec.dtype)?, spec.id))?;
+                let whole = guarded(replay.py, (size, replay.device_of(spec)), &spec.dtype, spec.id, inputs)?;
                 free.insert(Storage { whole, size, dtype: spec.dtype.clone(), first: spec.id });
             }
         }
@@ -339,13 +338,8 @@ impl<'r, 'py, 'a> Making<'r, 'py, 'a> {
             }
             let narrow = replay.flat(storage)?;
             let size = storage.size / replay.item_size(&storage.dtype)? * replay.item_size(wide)?;
-            let guarded = contents(replay.py)?.getattr("guarded")?;
-            let whole = guarded.call1((
-                size,
-                narrow.getattr("device")?.getattr("type")?,
-                dtype(replay.py, wide)?,
-                storage.first,
-            ))?;
+            let device: String = narrow.getattr("device")?.getattr("type")?.extract()?;
+            let whole = guarded(replay.py, (size, &device), wide, storage.first, self.inputs)?;
             *storage = Storage { whole, size, dtype: wide.clone(), first: storage.first };
             let flat = replay.flat(storage)?;
             flat.call_method1("copy_", (narrow,))?;
@@ -361,11 +355,6 @@ pub(super) fn helpers(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
         return raw::module(py);
     }
     super::helper(py, "_warpsmith_inputs", include_str!("inputs.py"))
-}
-
-/// An element type as tensors are made with it.
-fn dtype<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-    if raw::is_raw(py) { Ok(PyString::new(py, name).into_any()) } else { py.import("torch")?.getattr(name) }
 }
 
 /// Whether a type is a float type narrower than `wide`.

@@ -5,17 +5,34 @@ use std::path::{Path, PathBuf};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple, PyType};
 
-use super::failed;
 use super::objects::{self, class_reference, is_its_state, parts_of};
 use super::types::Types;
+use super::{failed, raw};
+use crate::protocol::runner::Inputs;
 use crate::protocol::{Data, Reference, TensorSpec, Value};
 
 /// The Python half, or what stands in for it without torch: what tensors hold.
 pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
-    if super::raw::is_raw(py) {
-        return super::raw::module(py);
+    if raw::is_raw(py) {
+        return raw::module(py);
     }
     super::helper(py, "_warpsmith_contents", include_str!("contents.py"))
+}
+
+/// Bytes of a device between guards, for the tensor of this number.
+pub(super) fn guarded<'py>(
+    py: Python<'py>,
+    (size, device): (i64, &str),
+    name: &str,
+    index: usize,
+    inputs: &Inputs,
+) -> PyResult<Bound<'py, PyAny>> {
+    contents(py)?.getattr("guarded")?.call1((size, device, dtype(py, name)?, index, inputs.unmarked))
+}
+
+/// An element type as tensors are made with it.
+pub(super) fn dtype<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    if raw::is_raw(py) { Ok(PyString::new(py, name).into_any()) } else { py.import("torch")?.getattr(name) }
 }
 
 /// The least and the greatest element.
@@ -289,7 +306,7 @@ fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>
 pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
     // Without torch there are none of its types.
     let is_of = |of: fn(&Types) -> &Py<PyType>| -> PyResult<bool> {
-        Ok(!super::raw::is_raw(value.py()) && value.get_type().is(of(Types::get(value.py())?)))
+        Ok(!raw::is_raw(value.py()) && value.get_type().is(of(Types::get(value.py())?)))
     };
     Ok(if value.is_none() {
         Some(Value::None)

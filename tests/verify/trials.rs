@@ -70,3 +70,38 @@ fn nothing_is_said_where_what_kernels_compute_shows_nowhere() {
     let said = text(&ran.stdout) + &text(&ran.stderr);
     assert!(ran.status.code() == Some(2) && said.contains("shows neither in what the function returns"), "{said}");
 }
+
+/// Rows of whole tiles, without masks: as attention kernels are often written.
+const UNMASKED: &str = r#"
+import torch
+import triton
+import triton.language as tl
+
+# warpsmith: workload entry=totals x=f32[5,128]
+
+@triton.jit
+def totals_kernel(x_ptr, out_ptr, columns, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    total = tl.zeros((BLOCK,), dtype=tl.float32)
+    for start in range(0, columns, BLOCK):
+        total += tl.load(x_ptr + row * columns + start + tl.arange(0, BLOCK))
+    tl.store(out_ptr + row, tl.sum(total))
+
+def totals(x):
+    out = torch.empty(x.shape[0], dtype=x.dtype, device=x.device)
+    totals_kernel[(x.shape[0],)](x, out, x.shape[1], BLOCK=16)
+    return out
+"#;
+
+#[test]
+fn sizes_at_which_the_original_reads_beside_its_arguments_are_passed_over() {
+    // Whoever reads less beside them is right wherever the original is; greater tiles are not.
+    let candidates: &[(&str, Edit<'_>)] =
+        &[("smaller", ("BLOCK=16", "BLOCK=8")), ("greater", ("BLOCK=16", "BLOCK=32"))];
+    let (reports, _) = Project::new(UNMASKED, candidates).batch(&["--jobs", "2"]);
+    assert_eq!(reports.len(), candidates.len());
+    for report in reports {
+        let (said, words) = if report.name() == "smaller" { ("accepted", "") } else { ("sizes", "sizes 128 → 112") };
+        assert_eq!(crate::otherwise(&report, said, words), None);
+    }
+}

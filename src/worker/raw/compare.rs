@@ -75,8 +75,8 @@ impl Comparer {
             ComparerRequest::Spilled { .. } => {
                 return Err(failed("what is multiplied by zero is looked at with torch only"));
             }
-            ComparerRequest::Stand { original, reference, jittered, dense } => {
-                self.stand(&(original, reference, jittered), dense)?
+            ComparerRequest::Stand { original, reference, jittered, alike } => {
+                self.stand(&(original, reference, jittered), alike)?
             }
             ComparerRequest::Changed { one, other } => {
                 ComparerReply::Differences(changed(self.slot(one)?, self.slot(other)?))
@@ -139,7 +139,7 @@ impl Comparer {
         Ok(found)
     }
 
-    fn stand(&mut self, slots: &Slots, dense: Option<u32>) -> PyResult<ComparerReply> {
+    fn stand(&mut self, slots: &Slots, alike: Option<u32>) -> PyResult<ComparerReply> {
         let (mut is_credible, mut is_exact, mut is_finer, mut is_whole) = (true, slots.1.is_some(), false, true);
         let mut found = Vec::new();
         for (at, floats) in self.floats(slots)?.into_iter().enumerate() {
@@ -153,7 +153,7 @@ impl Comparer {
             found.push(((slots.clone(), at), floats.scales()));
         }
         self.scales.extend(found);
-        is_credible &= dense.is_none_or(|dense| self.agree(slots, dense).unwrap_or(false));
+        is_credible &= alike.is_none_or(|alike| self.agree(slots, alike).unwrap_or(false));
         Ok(ComparerReply::Standing { is_credible, is_exact, is_finer, is_whole })
     }
 
@@ -189,8 +189,8 @@ impl Comparer {
     }
 
     /// Whether results hold the same, however they lie in memory.
-    fn agree(&self, slots: &Slots, dense: u32) -> PyResult<bool> {
-        let (one, other) = (self.slot(slots.0)?, self.slot(dense)?);
+    fn agree(&self, slots: &Slots, alike: u32) -> PyResult<bool> {
+        let (one, other) = (self.slot(slots.0)?, self.slot(alike)?);
         if one.len() != other.len() {
             return Ok(false);
         }

@@ -123,8 +123,9 @@ fn generator_of<'py>(
 }
 
 #[pyfunction]
-fn guarded(size: usize, device: &str, dtype: &str, index: usize) -> PyResult<Memory> {
-    Ok(Memory::new(size, device == "cpu", element(dtype)?.canary(index)))
+fn guarded(size: usize, device: &str, dtype: &str, index: usize, unmarked: bool) -> PyResult<Memory> {
+    let guard = if unmarked { Default::default() } else { element(dtype)?.canary(index) };
+    Ok(Memory::new(size, device == "cpu", guard))
 }
 
 #[pyfunction]
