@@ -1,13 +1,16 @@
 //! Tiles by their place in a matrix instead of by the address of each element.
 
 mod host;
+mod numbers;
 mod tile;
 mod words;
+mod wrapped;
 
 use super::{Change, Skill, Subject, Turn, assigned, fresh, indent_of};
 use crate::analysis::types::Facts;
 use crate::api::Lookup;
 use crate::chance::Chance;
+use crate::explore::candidate::{Candidate, edits_between};
 use crate::explore::tree::Step;
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::protocol::Source;
@@ -15,6 +18,7 @@ use crate::rules::Edit;
 use crate::syntax::Span;
 
 use host::Host;
+use numbers::Numbers;
 use tile::{Axis, Tile, tile_of};
 use words::Words;
 
@@ -39,7 +43,8 @@ impl Skill for Descriptors {
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         let changes = vec![Change::Structure("tensor descriptors".to_owned())];
-        let edits = described(subject);
+        let edits =
+            wrapped::unwrapped(subject).and_then(|text| of_another(subject, &text)).or_else(|| described(subject));
         edits.map(|edits| Turn { kind: "descriptors".to_owned(), edits, changes }).into_iter().collect()
     }
 }
@@ -71,9 +76,11 @@ fn described(subject: &Subject<'_>) -> Option<Vec<Edit>> {
         return None;
     }
     let host = Host::of(subject)?;
-    let facts = subject.facts_of_any_launch()?;
+    let numbers = Numbers::of(subject);
+    let facts = numbers.facts(subject)?;
     let all = loaded(subject, &facts, &host);
-    let words = Words { subject, loops: &facts.loops, assigned: assigned(kernel) };
+    let assigned = assigned(kernel);
+    let words = Words { subject, loops: &facts.loops, assigned, numbers: numbers.names };
     let first = all.first()?;
     let switch = fresh(text, "DESCRIPTORS");
     let (mut edits, mut made, mut asked) = (Vec::new(), Vec::new(), Vec::new());
@@ -97,6 +104,13 @@ fn described(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     edits.push(Edit { span: at, text: format!("if {switch}:{lines}\n{indent}") });
     edits.extend(host.edits(&switch, &asked)?);
     Some(edits)
+}
+
+/// The edits of what another text, which says the same, has with descriptors.
+fn of_another(subject: &Subject<'_>, text: &str) -> Option<Vec<Edit>> {
+    let candidate = Candidate::original(text);
+    let other = Subject::new(&candidate, text, &subject.kernel.name, subject.workload)?.with_target(subject.target);
+    Some(edits_between(&subject.candidate.text, &candidate.text_with(&described(&other)?)))
 }
 
 /// The statements `name = … tl.load(…) …` whose tiles are known.

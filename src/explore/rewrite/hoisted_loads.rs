@@ -51,32 +51,53 @@ impl Skill for HoistedLoads {
 
 /// The edits that move what can be moved; `None` where no load is among it.
 fn hoisted(subject: &Subject<'_>, around: &Stmt, body: &[Stmt]) -> Option<Vec<Edit>> {
-    let text = subject.candidate.text.as_str();
-    let indent = indent_of(text, around.span.start)?;
-    // What differs from round to round.
-    let mut differs: Vec<&str> = around.targets().iter().flat_map(in_expr).collect();
-    walk_statements(body, &mut |stmt| differs.extend(bound_by(stmt).unwrap_or_default()));
-    let written = written(subject, body)?;
-    let (mut moved, mut loads): (Vec<&Stmt>, bool) = (Vec::new(), false);
-    for stmt in body {
-        let Some((name, value)) = once(subject, stmt) else { continue };
-        if in_expr(value).iter().any(|read| differs.contains(read)) {
-            continue;
-        }
-        match loaded(subject, value, &written) {
-            Loaded::Unknown => continue,
-            Loaded::Some => loads = true,
-            Loaded::None => {}
-        }
-        differs.retain(|other| *other != name);
-        moved.push(stmt);
-    }
-    if !loads || moved.len() == body.len() {
+    let steady = Steady::of(subject, around, body, true)?;
+    if !steady.loads || steady.statements.len() == body.len() {
         return None;
     }
+    moved(subject, around, &steady.statements)
+}
+
+/// What is the same in all rounds of a loop.
+pub(super) struct Steady<'a> {
+    /// The statements that say it, in order.
+    pub(super) statements: Vec<&'a Stmt>,
+    /// The names that differ.
+    pub(super) differs: Vec<&'a str>,
+    loads: bool,
+}
+
+impl<'a> Steady<'a> {
+    /// With what is loaded, or without; `None` where nobody can tell what the loop writes to.
+    pub(super) fn of(subject: &Subject<'_>, around: &'a Stmt, body: &'a [Stmt], with_loads: bool) -> Option<Self> {
+        let mut differs: Vec<&str> = around.targets().iter().flat_map(in_expr).collect();
+        walk_statements(body, &mut |stmt| differs.extend(bound_by(stmt).unwrap_or_default()));
+        let written = written(subject, body)?;
+        let (mut statements, mut loads): (Vec<&Stmt>, bool) = (Vec::new(), false);
+        for stmt in body {
+            let Some((name, value)) = once(subject, stmt) else { continue };
+            if in_expr(value).iter().any(|read| differs.contains(read)) {
+                continue;
+            }
+            match loaded(subject, value, &written) {
+                Loaded::Some if with_loads => loads = true,
+                Loaded::None => {}
+                Loaded::Some | Loaded::Unknown => continue,
+            }
+            differs.retain(|other| *other != name);
+            statements.push(stmt);
+        }
+        Some(Self { statements, differs, loads })
+    }
+}
+
+/// The edits that move statements of a loop to before it.
+pub(super) fn moved(subject: &Subject<'_>, around: &Stmt, statements: &[&Stmt]) -> Option<Vec<Edit>> {
+    let text = subject.candidate.text.as_str();
+    let indent = indent_of(text, around.span.start)?;
     let mut edits = Vec::new();
     let mut before = String::new();
-    for stmt in moved {
+    for stmt in statements {
         let lines = lines_with_comments(text, stmt)?;
         let deeper = indent_of(text, stmt.span.start)?;
         for line in text[lines.start..lines.end].lines() {
@@ -91,7 +112,7 @@ fn hoisted(subject: &Subject<'_>, around: &Stmt, body: &[Stmt]) -> Option<Vec<Ed
 }
 
 /// `name = value`, for a name that nothing else binds.
-fn once<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<(&'a str, &'a Expr)> {
+pub(super) fn once<'a>(subject: &Subject<'_>, stmt: &'a Stmt) -> Option<(&'a str, &'a Expr)> {
     let StmtKind::Assign { targets, annotation: None, value: Some(value) } = &stmt.kind else { return None };
     let [target] = targets.as_slice() else { return None };
     let name = target.as_name()?;

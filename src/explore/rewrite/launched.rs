@@ -3,7 +3,7 @@
 use super::Subject;
 use super::written::{bindings, grid_of, is_steady, tuple_of};
 use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, has_star, walk_statements};
-use crate::kernel::{Host, Launch};
+use crate::kernel::{Host, Kernel, Launch};
 use crate::protocol::{Value, Workload};
 use crate::syntax::Span;
 
@@ -21,20 +21,29 @@ pub(super) fn called_with<'a>(host: &Host, call: &'a Workload, name: &str) -> Op
 
 /// What is passed for which parameter, as far as that is certain.
 pub(super) fn passed<'a>(subject: &'a Subject<'a>, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
-    let (params, args) = (&subject.kernel.params, &launch.args);
+    passed_to(subject.kernel, launch)
+}
+
+/// What is passed for a parameter, if that is certain.
+pub(super) fn passed_for<'a>(kernel: &'a Kernel, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
+    passed_to(kernel, launch).into_iter().find(|(param, _)| *param == name).map(|(_, arg)| &arg.value)
+}
+
+fn passed_to<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
+    let (params, args) = (&kernel.params, &launch.args);
     let is_plain = |arg: &&Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
     let named: Vec<(&str, &Arg)> =
         args.iter().filter_map(|arg| Some((arg.keyword.as_ref()?.0.as_str(), arg))).collect();
     let mut found: Vec<(&str, &Arg)> =
         params.iter().zip(args.iter().take_while(is_plain)).map(|(param, arg)| (param.name.as_str(), arg)).collect();
-    let is_full = params.iter().all(|param| param.default.is_none()) && subject.kernel.autotune.is_none();
-    if has_star(args) && is_full && subject.kernel.heuristics.as_ref().is_some_and(Vec::is_empty) {
+    let is_full = params.iter().all(|param| param.default.is_none()) && kernel.autotune.is_none();
+    if has_star(args) && is_full && kernel.heuristics.as_ref().is_some_and(Vec::is_empty) {
         // All parameters are given: what comes behind `*strides` ends with the last that has no name.
         let unnamed = params.iter().rev().filter(|param| named.iter().all(|(name, _)| *name != param.name));
         let last = args.iter().rev().skip_while(|arg| arg.keyword.is_some()).take_while(is_plain);
         found.extend(unnamed.zip(last).map(|(param, arg)| (param.name.as_str(), arg)));
     }
-    found.extend(named.into_iter().filter(|(name, _)| subject.kernel.param(name).is_some()));
+    found.extend(named.into_iter().filter(|(name, _)| kernel.param(name).is_some()));
     found
 }
 

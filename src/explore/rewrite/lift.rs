@@ -123,10 +123,14 @@ impl<'a> Lift<'a> {
 
     fn statement(&mut self, stmt: &'a Stmt) -> Option<()> {
         match &stmt.kind {
-            StmtKind::Assign { targets, annotation: None, value: Some(value) } => {
+            StmtKind::Assign { targets, annotation, value: Some(value) } => {
                 let [target] = targets.as_slice() else { return None };
                 let name = target.as_name()?;
                 let kind = self.expr(value)?;
+                // `half: tl.constexpr = D // 2`
+                if annotation.is_some() {
+                    return (kind == SCALAR).then(|| self.bind(name, kind))?;
+                }
                 if kind == SCALAR && !self.kinds.contains_key(name) {
                     self.begun.insert(name.to_owned(), value);
                 }
@@ -138,7 +142,10 @@ impl<'a> Lift<'a> {
                 self.bind(name, kind)
             }
             StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)) => Some(()),
-            StmtKind::Expr(value) => self.expr(value).map(drop),
+            StmtKind::Expr(value) => match value.as_call().filter(|call| self.is_atomic_sum(call)) {
+                Some(call) => self.summed(call),
+                None => self.expr(value).map(drop),
+            },
             StmtKind::For { target, iter, body, orelse } if orelse.is_empty() => {
                 if self.way == Way::Rounds && self.kernel.body.last().is_some_and(|last| std::ptr::eq(last, stmt)) {
                     return self.rounds(target, iter, body);
@@ -397,6 +404,7 @@ fn is_float_call(expr: &Expr) -> bool {
     expr.as_call().is_some_and(|call| call.func.as_name() == Some("float"))
 }
 
+mod atomic;
 mod rounds;
 mod site;
 #[cfg(test)]

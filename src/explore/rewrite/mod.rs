@@ -40,6 +40,7 @@ mod rounds_at_once;
 mod rows_per_program;
 mod single_tile;
 mod split;
+mod summed_atomics;
 mod swapped_factors;
 mod tied;
 mod tile_sizes;
@@ -57,8 +58,8 @@ use super::tree::Step;
 use crate::analysis::types::{Facts, infer};
 use crate::api::Target;
 use crate::chance::Chance;
-use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use crate::kernel::{Kernel, Module};
 use crate::protocol::{LaunchRecord, Source, Workload};
 use crate::rules::Edit;
 use crate::workload::{launch_of_candidate, numbers_of_comment};
@@ -150,6 +151,7 @@ pub(super) const SKILLS: &[&dyn Skill] = &[
     &longest_first::LongestFirst,
     &rounds_at_once::RoundsAtOnce,
     &persistent::Persistent,
+    &summed_atomics::SummedAtomics,
     &descriptors::Descriptors,
     &whole_rounds::WholeRounds,
     &split::SplitLoop,
@@ -187,13 +189,25 @@ impl<'a> Subject<'a> {
         workload.launches.iter().filter(|launch| launch.kernel == kernel.name)
     }
 
-    /// Whether the kernel multiplies matrices.
+    /// Whether the kernel multiplies matrices, or a helper that it calls does.
     fn has_product(&self) -> bool {
-        let mut found = false;
-        walk_expressions(&self.kernel.body, &mut |expr| {
-            found |= expr.as_call().is_some_and(|call| self.member(call).as_deref() == Some("dot"));
-        });
-        found
+        let module = &self.candidate.module;
+        let mut seen: Vec<&Kernel> = vec![self.kernel];
+        let mut at = 0;
+        while let Some(kernel) = seen.get(at).copied() {
+            let mut found = false;
+            walk_expressions(&kernel.body, &mut |expr| {
+                let Some(call) = expr.as_call() else { return };
+                found |= module.language_member(kernel, &call.func).as_deref() == Some("dot");
+                let helper = call.func.as_name().and_then(|name| module.kernel(name));
+                seen.extend(helper.filter(|helper| !seen.iter().any(|known| known.name == helper.name)));
+            });
+            if found {
+                return true;
+            }
+            at += 1;
+        }
+        false
     }
 
     /// What of `triton.language` is called, if it is.
@@ -216,13 +230,16 @@ impl<'a> Subject<'a> {
 
     /// What the kernel computes whatever launches pass: those are numbers that may be turned later.
     fn facts_of_any_launch(&self) -> Option<Facts> {
-        let Candidate { module, text, .. } = self.candidate;
-        let at = module.kernels.iter().position(|other| other.name == self.kernel.name)?;
-        let mut alone = module.clone();
+        self.facts_of(self.candidate.module.clone())
+    }
+
+    /// The same of another form of the file.
+    fn facts_of(&self, mut alone: Module) -> Option<Facts> {
+        let at = alone.kernels.iter().position(|other| other.name == self.kernel.name)?;
         alone.launches.iter_mut().for_each(|launch| launch.args.clear());
         alone.kernels[at].params.iter_mut().for_each(|param| param.default = None);
         alone.kernels[at].autotune = None;
-        Some(infer(&alone, text, self.target, at, false))
+        Some(infer(&alone, &self.candidate.text, self.target, at, false))
     }
 
     /// The turn that gives the knobs these values.

@@ -3,12 +3,12 @@
 use super::{Change, Skill, Subject, Turn, indent_of};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
-use crate::kernel::ast::{Expr, Stmt, StmtKind, argument, has_star, walk_statements};
-use crate::kernel::{Kernel, Launch};
+use crate::kernel::ast::{Arg, Expr, Stmt, StmtKind, argument, has_star, walk_statements};
+use crate::kernel::{Kernel, Launch, Module};
 use crate::protocol::Source;
 use crate::rules::Edit;
 
-/// Makes the tile as long as the row, so that `for start in range(0, n, BLOCK)` has one round, and takes the loops away: what the first
+/// Makes the tile as long as the row, so that `for start in range(0, n, BLOCK)`, or `range(tl.cdiv(n, BLOCK))`, has one round, and takes the loops away: what the first
 /// pass loads is still in registers when the others want it, and Triton drops loads that are the same. Rows that do not fit into
 /// the registers of a program spill; the judge measures that. A row without elements has a tile of one.
 pub(super) struct SingleTile;
@@ -19,6 +19,8 @@ struct Pass<'a> {
     /// The parameters that say how long the row and the tile are.
     length: &'a str,
     tile: &'a str,
+    /// Whether the variable is the number of a tile, not of its first element.
+    counts_tiles: bool,
     statement: &'a Stmt,
     body: &'a [Stmt],
 }
@@ -49,8 +51,12 @@ fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     if subject.workload.source == Source::Launch || is_set || kernel.has_error {
         return None;
     }
-    let passes = passes(kernel)?;
+    let passes = passes(&subject.candidate.module, kernel)?;
     let first = passes.first()?;
+    // No product takes a whole row at once.
+    if passes.iter().any(|pass| pass.counts_tiles) && subject.has_product() {
+        return None;
+    }
     if passes.iter().any(|pass| (pass.length, pass.tile) != (first.length, first.tile)) {
         return None;
     }
@@ -69,37 +75,48 @@ fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
 }
 
 /// The loops of a kernel, all of which go along a row; none is inside of another.
-fn passes(kernel: &Kernel) -> Option<Vec<Pass<'_>>> {
+fn passes<'a>(module: &Module, kernel: &'a Kernel) -> Option<Vec<Pass<'a>>> {
     let mut loops = 0;
     walk_statements(&kernel.body, &mut |stmt| {
         loops += usize::from(matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. }));
     });
-    let passes: Vec<Pass<'_>> = kernel.body.iter().filter_map(|stmt| pass(kernel, stmt)).collect();
+    let passes: Vec<Pass<'a>> = kernel.body.iter().filter_map(|stmt| pass(module, kernel, stmt)).collect();
     (loops == passes.len()).then_some(passes)
 }
 
-/// `for start in range(0, n, BLOCK)`
-fn pass<'a>(kernel: &Kernel, statement: &'a Stmt) -> Option<Pass<'a>> {
+/// `for start in range(0, n, BLOCK)`, `for i in range(tl.cdiv(n, BLOCK))`
+fn pass<'a>(module: &Module, kernel: &'a Kernel, statement: &'a Stmt) -> Option<Pass<'a>> {
     let StmtKind::For { target, iter, body, orelse } = &statement.kind else { return None };
     let call = iter.as_call().filter(|call| orelse.is_empty() && call.args.iter().all(|arg| arg.keyword.is_none()))?;
     let is_range = call.func.as_name() == Some("range")
         || call.func.dotted().is_some_and(|path| path.len() == 2 && path[1] == "range");
-    let [start, end, step] = call.args.as_slice() else { return None };
-    let param = |expr: &'a Expr, constexpr: bool| {
-        let name = expr.as_name()?;
-        let mut params = kernel.params.iter();
-        params.any(|param| param.name == name && param.constexpr == constexpr).then_some(name)
+    let is_zero = |start: &Arg| start.value.as_int() == Some(0);
+    let ((length, tile), counts_tiles) = match call.args.as_slice() {
+        [start, end, step] if is_zero(start) => ((&end.value, &step.value), false),
+        [end] => (tiles(module, kernel, &end.value)?, true),
+        [start, end] if is_zero(start) => (tiles(module, kernel, &end.value)?, true),
+        _ => return None,
     };
-    if !is_range || start.value.as_int() != Some(0) {
-        return None;
-    }
+    let param = |expr: &'a Expr| kernel.param(expr.as_name()?);
+    let tile = param(tile).filter(|tile| tile.constexpr && is_range)?;
     Some(Pass {
         variable: target.as_name()?,
-        length: param(&end.value, false)?,
-        tile: param(&step.value, true)?,
+        length: param(length).map(|length| length.name.as_str()).filter(|length| *length != tile.name)?,
+        tile: tile.name.as_str(),
+        counts_tiles,
         statement,
         body,
     })
+}
+
+/// `tl.cdiv(n, BLOCK)`
+fn tiles<'a>(module: &Module, kernel: &Kernel, count: &'a Expr) -> Option<(&'a Expr, &'a Expr)> {
+    let call = count.as_call()?;
+    let is_count = module.language_member(kernel, &call.func).as_deref() == Some("cdiv");
+    match call.args.as_slice() {
+        [length, tile] if is_count && !call.has_star() => Some((&length.value, &tile.value)),
+        _ => None,
+    }
 }
 
 /// The body of a loop that has one round, where the loop stood.
@@ -187,6 +204,18 @@ def run(x):
     }
 
     #[test]
+    fn loops_that_count_tiles_do_too() {
+        let counted = TWO.replace("start in range(0, n, B)", "i in range(0, tl.cdiv(n, B))");
+        let counted = counted
+            .replace("start in tl.range(0, n, B)", "i in range(tl.cdiv(n, B))")
+            .replace("start + tl", "i * B + tl");
+        let new = rewritten(&counted.replace("y, n, B", "y, n: tl.constexpr, B")).unwrap();
+        assert_eq!(new.matches("    i = 0\n    at = i * B + tl.arange(0, B)").count(), 2, "{new}");
+        assert!(new.contains("x.shape[1], triton.next_power_of_2(max(x.shape[1], 1)), num_warps=4"), "{new}");
+        assert_eq!(rewritten(&counted.replace("tl.sum(tl.load", "tl.dot(tl.load")), None);
+    }
+
+    #[test]
     fn other_loops_are_left_alone() {
         for (old, new) in [
             (
@@ -195,6 +224,8 @@ def run(x):
             ),
             ("tl.range(0, n, B)", "range(0, n, 64)"),
             ("tl.range(0, n, B)", "range(n)"),
+            ("tl.range(0, n, B)", "range(tl.cdiv(B, n))"),
+            ("tl.range(0, n, B)", "range(tl.cdiv(n, 64))"),
             ("x.shape[1], 64", "*given"),
         ] {
             assert_eq!(TWO.matches(old).count(), 1, "{old}");

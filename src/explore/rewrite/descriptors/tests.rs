@@ -159,3 +159,78 @@ fn kernels_without_products_and_other_surroundings_are_left_alone() {
     }
     assert_eq!(turned(PRODUCT, Target::of(OLD), &[]), None, "that release has none");
 }
+
+/// A product whose programs go in groups, and whose rows and columns begin anew behind the last.
+const GROUPED: &str = "import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(a_ptr, b_ptr, c_ptr, M, N, K, stride_m, stride_k, stride_n, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr):
+    pid = tl.program_id(0)
+    in_group = GROUP * tl.cdiv(N, BN)
+    first = pid // in_group * GROUP
+    count = min(tl.cdiv(M, BM) - first, GROUP)
+    pid_m = first + (pid % in_group) % count
+    pid_n = (pid % in_group) // count
+    rows = (pid_m * BM + tl.arange(0, BM)) % M
+    columns = tl.max_contiguous(tl.multiple_of((pid_n * BN + tl.arange(0, BN)) % N, BN), BN)
+    depth = tl.arange(0, BK)
+    a_ptrs = a_ptr + rows[:, None] * stride_m + depth[None, :]
+    b_ptrs = b_ptr + depth[:, None] * stride_k + columns[None, :] * stride_n
+    acc = tl.zeros((BM, BN), tl.float32)
+    for i in range(0, tl.cdiv(K, BK)):
+        a = tl.load(a_ptrs, mask=depth[None, :] < K - i * BK, other=0.0)
+        b = tl.load(b_ptrs, mask=depth[:, None] < K - i * BK, other=0.0)
+        acc = tl.dot(a, b, acc)
+        a_ptrs += BK
+        b_ptrs += BK * stride_k
+    scale = tl.load(c_ptr + columns)
+    out_rows = pid_m * BM + tl.arange(0, BM)
+    out_columns = pid_n * BN + tl.arange(0, BN)
+    inside = (out_rows[:, None] < M) & (out_columns[None, :] < N)
+    tl.store(c_ptr + out_rows[:, None] * N + out_columns[None, :], acc * scale[None, :], mask=inside)
+
+def run(a, b, c, M, N, K):
+    grid = lambda meta: (triton.cdiv(M, meta['BM']) * triton.cdiv(N, meta['BN']),)
+    k[grid](a, b, c, M, N, K, a.stride(0), b.stride(0), b.stride(1), BM=64, BN=64, BK=32, GROUP=8)
+";
+
+#[test]
+fn rows_that_begin_anew_and_numbers_of_groups_are_places_in_a_matrix_too() {
+    let new = rewritten(GROUPED).unwrap();
+    for line in [
+        "    rows = pid_m * BM + tl.arange(0, BM)\n",
+        "    columns = tl.max_contiguous(tl.multiple_of(pid_n * BN + tl.arange(0, BN), BN), BN)\n",
+        "            a_ptr, shape=[M, K], strides=[stride_m, 1], block_shape=[BM, BK]\n",
+        "            b_ptr, shape=[K, N], strides=[stride_k, 1], block_shape=[BK, BN]\n",
+        "            a = a_tiles.load([pid_m * BM, i * BK])\n",
+        "            b = b_tiles.load([i * BK, pid_n * BN])\n",
+        "            a = tl.load(a_ptrs, mask=(depth[None, :] < K - i * BK) & (rows[:, None] < M), other=0.0)\n",
+        "    scale = tl.load(c_ptr + columns, mask=(columns < N), other=0)\n",
+    ] {
+        assert!(new.contains(line), "{line}{new}");
+    }
+    assert_eq!(rewritten(&new), None, "once is enough");
+}
+
+#[test]
+fn rows_begin_anew_where_something_could_see_it() {
+    for (old, new) in [
+        // What lies behind the last row is stored, or goes into what is.
+        ("(out_rows[:, None] < M) & (out", "(out"),
+        ("acc * scale[None, :]", "acc - tl.sum(acc, 0)[None, :]"),
+        ("acc * scale[None, :]", "helper(acc)"),
+        ("tl.dot(a, b, acc)", "tl.dot(a, tl.reshape(b, (BK, BN)), acc)"),
+        // A row is used otherwise, or is none of the launch's matrix.
+        ("a_ptr + rows[:, None] * stride_m", "a_ptr + (rows * 2)[:, None] * stride_m"),
+        ("tl.arange(0, BM)) % M", "tl.arange(0, BM)) % (M - 1)"),
+    ] {
+        assert_eq!(GROUPED.matches(old).count(), 1, "{old}");
+        let new = rewritten(&GROUPED.replace(old, new)).unwrap_or_default();
+        assert!(!new.contains("a_tiles.load"), "{new}");
+    }
+    // A number that changes names no place.
+    let twice = GROUPED.replace("    rows = (", "    pid_m = pid_m + 1\n    rows = (").replace(" % M\n", "\n");
+    assert!(!rewritten(&twice).unwrap_or_default().contains("a_tiles.load"));
+}

@@ -13,6 +13,8 @@ pub(super) struct Words<'a> {
     pub(super) loops: &'a [Loop],
     /// Names that are assigned.
     pub(super) assigned: BTreeSet<&'a str>,
+    /// Those of single numbers, which places may have.
+    pub(super) numbers: BTreeSet<&'a str>,
 }
 
 impl<'a> Words<'a> {
@@ -27,7 +29,9 @@ impl<'a> Words<'a> {
     pub(super) fn descriptor(&self, it: &Loaded<'_>) -> Option<String> {
         let make = self.subject.candidate.module.language_name(self.subject.kernel, "make_tensor_descriptor")?;
         let [outer, inner] = it.axes();
-        let say = |poly: &Poly| self.poly(poly);
+        // A descriptor is made before the kernel has computed any.
+        let is_number = |atom: &Atom| matches!(atom, Atom::Param(name) if self.numbers.contains(&**name));
+        let say = |poly: &Poly| self.poly(poly).filter(|_| !poly.any(is_number));
         let is_kept = !self.assigned.contains(it.tile.base.as_str());
         Some(format!(
             "{} = {make}(\n{}{}, shape=[{}, {}], strides=[{}, 1], block_shape=[{}, {}]\n)",
@@ -70,7 +74,7 @@ impl<'a> Words<'a> {
             let number = (factor.abs() != 1).then(|| factor.abs().to_string());
             // The number of a program or of a round before what it is multiplied with.
             let (numbers, sizes): (Vec<&Atom>, Vec<&Atom>) =
-                atoms.iter().partition(|atom| !matches!(atom, Atom::Param(_)));
+                atoms.iter().partition(|atom| !matches!(atom, Atom::Param(name) if !self.numbers.contains(&**name)));
             let names: Option<Vec<String>> = numbers.into_iter().chain(sizes).map(|atom| self.atom(atom)).collect();
             let factors: Vec<String> = names?.into_iter().chain(number).collect();
             said += &format!("{sign}{}", factors.join(" * "));
@@ -86,8 +90,8 @@ impl<'a> Words<'a> {
     fn atom(&self, atom: &Atom) -> Option<String> {
         match atom {
             Atom::Param(name) => {
-                let is_name = self.subject.kernel.param(name).is_some() && !self.assigned.contains(&**name);
-                is_name.then(|| name.to_string())
+                let is_param = self.subject.kernel.param(name).is_some() && !self.assigned.contains(&**name);
+                (is_param || self.numbers.contains(&**name)).then(|| name.to_string())
             }
             Atom::Program(axis) => {
                 let of = |name: &str| self.subject.candidate.module.language_name(self.subject.kernel, name);

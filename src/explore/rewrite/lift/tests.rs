@@ -190,7 +190,11 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
     for body in [
         "    if row > 2:\n        tl.store(y + row * n + at, 1.0)\n",
         "    for i in range(row):\n        tl.store(y + row * n + at, 1.0)\n",
-        "    tl.atomic_add(y + row * n + at, 1.0)\n",
+        "    tl.atomic_add(y + at, 1.0)\n",
+        "    tl.atomic_add(y + at, row * n)\n",
+        "    tl.atomic_add(y, tl.load(x + row * n + at))\n",
+        "    tl.atomic_add(y + at, tl.load(x + row * n + at), mask=at < row)\n",
+        "    v = tl.atomic_add(y + at, tl.load(x + row * n + at))\n",
         "    tl.store(y + at, tl.load(x + row * n + at))\n",
         "    tl.store(y + row * n + at, tl.cumsum(tl.load(x + row * n + at), 0))\n",
         "    tl.store(y + row * n + at, helper(tl.load(x + row * n + at)))\n",
@@ -201,4 +205,35 @@ fn what_is_not_known_to_keep_its_meaning_is_left_alone() {
     ] {
         assert_eq!(lifted(&text(body, "(m,)")), None, "{body}");
     }
+}
+
+#[test]
+fn what_rows_add_to_one_place_is_added_before() {
+    let text = |body: &str| {
+        format!(
+            "{HEAD}def k(x, y, n, B: tl.constexpr):\n    row = tl.program_id(0)\n    at = tl.arange(0, B)\n{body}\ndef run(x, m):\n    k[(m,)](x, x, 7, B=8)\n"
+        )
+    };
+    for (body, expected) in [
+        (
+            "tl.atomic_add(y + at, tl.load(x + row * n + at) * 2, mask=at < n)",
+            "tl.atomic_add(y + at, tl.sum(tl.where(in_rows, tl.load(x + row * n + at, mask=in_rows) * 2, 0), axis=0, keep_dims=True), mask=at < n)",
+        ),
+        (
+            "tl.atomic_add(y, tl.sum(tl.load(x + row * n + at)))",
+            "tl.atomic_add(y, tl.sum(tl.where(in_rows, tl.sum(tl.load(x + row * n + at, mask=in_rows), axis=1, keep_dims=True), 0)))",
+        ),
+        ("tl.atomic_add(y + row * n + at, 1.0)", "tl.atomic_add(y + row * n + at, 1.0, mask=in_rows)"),
+    ] {
+        let new = lifted(&text(&format!("    {body}\n"))).unwrap();
+        assert!(new.contains(expected), "{new}");
+    }
+}
+
+#[test]
+fn a_named_constant_may_say_that_it_is_one() {
+    let body = "    row = tl.program_id(0)\n    half: tl.constexpr = D // 2\n    at = tl.arange(0, half)\n    tl.store(y + row * D + at, tl.load(x + row * D + at))\n";
+    let text = format!("{HEAD}def k(x, y, D: tl.constexpr):\n{body}\ndef run(x, m):\n    k[(m,)](x, x, D=8)\n");
+    assert!(lifted(&text).unwrap().contains("    half: tl.constexpr = D // 2\n    at = tl.arange(0, half)[None, :]\n"));
+    assert_eq!(lifted(&text.replace("D // 2", "row")), None);
 }
