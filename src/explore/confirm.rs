@@ -21,6 +21,9 @@ use crate::workload::last_lines;
 const CONFIRM_PAIRS: usize = 188;
 /// What is at least so many times as fast as the best is as fast, by a rough measurement.
 const AS_FAST: f64 = 0.99;
+/// What comes out less than so many times as fast as it was while it was searched did not hold: an autotuner that was disturbed chose another
+/// configuration, say, or the calls that were left out are the slow ones.
+const HELD: f64 = 0.8;
 /// This many of the best are tried to be confirmed, and for each that is refused another one, up to so many.
 const CONFIRMED: usize = 3;
 const REFUSED: usize = 3;
@@ -46,6 +49,11 @@ fn simplest_first(search: &Search<'_>) -> Vec<(Id, f64)> {
 fn next(left: &[BTreeSet<String>], refused: &[BTreeSet<String>]) -> Option<usize> {
     let is_alike = |turned: &BTreeSet<String>| refused.iter().any(|refused| refused.is_subset(turned));
     left.iter().position(|turned| !is_alike(turned)).or((!left.is_empty()).then_some(0))
+}
+
+/// Whether a candidate, by its rough speedup, is likely to be faster than what was confirmed.
+fn is_worth(rough: f64, confirmed: Option<f64>) -> bool {
+    confirmed.is_none_or(|confirmed| rough * HELD > confirmed)
 }
 
 /// What came of an attempt to confirm a candidate.
@@ -79,23 +87,31 @@ impl Run<'_> {
         let is_likely = |(id, speedup): &(Id, f64)| *id != Search::FIRST && *speedup >= LEAST_SPEEDUP;
         let mut left: Vec<_> = simplest_first(search).into_iter().filter(is_likely).collect();
         let (mut tried, mut refused) = (0, Vec::new());
+        let mut best: Option<Offer> = None;
         while tried < CONFIRMED + refused.len().min(REFUSED) {
             // Once one of these was held back, one that would not be is of more use.
             left.retain(|(_, speedup)| *speedup <= CREDIBLE || self.objections.is_empty());
             let turned: Vec<_> = left.iter().map(|(id, _)| search.candidate(*id).turned()).collect();
             let Some(at) = next(&turned, &refused) else { break };
-            let candidate = search.candidate(left.remove(at).0);
+            let (id, rough) = left.remove(at);
+            let candidate = search.candidate(id);
             tried += 1;
             let tuned = with_the_others(search.candidate(Search::FIRST), candidate);
             for candidate in tuned.iter().chain([candidate]) {
+                let confirmed = best.as_ref().map(|offer| offer.speedup.ratio);
+                if !is_worth(rough, confirmed) {
+                    return Ok(best);
+                }
                 match self.confirm(original, candidate)? {
-                    Answer::Confirmed(speedup) => return Ok(Some(self.offer(candidate, speedup))),
+                    Answer::Confirmed(speedup) if confirmed.is_none_or(|ratio| ratio < speedup.ratio) => {
+                        best = Some(self.offer(candidate, speedup));
+                    }
                     Answer::Refused => refused.push(candidate.turned()),
-                    Answer::Other => {}
+                    Answer::Confirmed(_) | Answer::Other => {}
                 }
             }
         }
-        Ok(None)
+        Ok(best)
     }
 
     /// How long one run under the checker of memory may take. There is some time for it after the budget, too.
@@ -231,6 +247,13 @@ impl Run<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_did_not_hold_is_no_reason_to_leave_others_untried() {
+        assert!(is_worth(1.1, None) && is_worth(1.63, Some(1.06)));
+        // It is as fast as it was measured before, or what comes next is no faster.
+        assert!(!is_worth(1.63, Some(1.6)) && !is_worth(1.3, Some(1.06)));
+    }
 
     #[test]
     fn what_shares_the_changes_of_a_refused_one_waits() {
