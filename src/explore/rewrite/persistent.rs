@@ -17,6 +17,19 @@ const OF_PRODUCTS: [i64; 3] = [1, 2, 4];
 /// Numbers of rounds whose loads are under way at once, and of programs with each, where the rounds are the kernel's only loop: without
 /// that, such a loop alone is no faster.
 const PIPELINED: [(i64, &[i64]); 2] = [(3, &[1, 2, 4]), (2, &[1, 2])];
+/// Programs for each multiprocessor where the loop over them is one with that of a product: large tiles fill one.
+const FLAT: [i64; 1] = [1];
+
+/// A loop over the programs.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Form {
+    Plain,
+    /// Loads of so many rounds are under way at once.
+    Pipelined(i64),
+    /// It is one loop with that of the kernel: loads of the next program begin before one has ended.
+    Flat,
+}
+
 /// With no more programs than this there is one round on the devices that are searched on.
 const FEWEST: i64 = 128;
 
@@ -45,21 +58,31 @@ impl Skill for Persistent {
             return Vec::new();
         }
         let Some(grid) = Grid::of(subject) else { return Vec::new() };
-        let turns = |stages: Option<i64>, choices: &[i64]| -> Vec<Turn> {
-            let Some(body) = body::edits(subject, &grid.counts, stages) else { return Vec::new() };
+        let turns = |form: Form, choices: &[i64]| -> Vec<Turn> {
+            let Some(body) = body::edits(subject, &grid.counts, form) else { return Vec::new() };
             let turn = |&programs: &i64| {
                 let edits = body.iter().cloned().chain(grid.edits(programs)).collect();
                 let mut changes = vec![Change::Structure("a loop over the programs".to_owned())];
                 changes.push(Change::Chosen { name: "programs per multiprocessor".to_owned(), to: programs });
-                changes.extend(stages.map(|to| Change::Chosen { name: "num_stages of loop 1".to_owned(), to }));
-                let kind = if stages.is_some() { "persistent pipelined" } else { "persistent" };
+                // As `loop_options` has it.
+                let (kind, more) = match form {
+                    Form::Plain => ("persistent", None),
+                    Form::Pipelined(to) => {
+                        ("persistent pipelined", Some(Change::Chosen { name: "num_stages of loop 1".to_owned(), to }))
+                    }
+                    Form::Flat => ("persistent flattened", Some(Change::Structure("flatten for loop 1".to_owned()))),
+                };
+                changes.extend(more);
                 Turn { kind: kind.to_owned(), edits, changes }
             };
             choices.iter().map(turn).collect()
         };
-        let mut all = turns(None, if subject.has_product() { &OF_PRODUCTS } else { &PROGRAMS });
+        let mut all = turns(Form::Plain, if subject.has_product() { &OF_PRODUCTS } else { &PROGRAMS });
         if !all.is_empty() && is_one_round(subject) {
-            all.extend(PIPELINED.iter().flat_map(|&(stages, choices)| turns(Some(stages), choices)));
+            all.extend(PIPELINED.iter().flat_map(|&(stages, choices)| turns(Form::Pipelined(stages), choices)));
+        }
+        if !all.is_empty() && is_one_product(subject) {
+            all.extend(turns(Form::Flat, &FLAT));
         }
         all
     }
@@ -72,6 +95,17 @@ fn is_one_round(subject: &Subject<'_>) -> bool {
         has_loop |= matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. });
     });
     !has_loop
+}
+
+/// Whether the kernel has one loop, which multiplies matrices.
+fn is_one_product(subject: &Subject<'_>) -> bool {
+    let mut loops = 0;
+    walk_statements(&subject.kernel.body, &mut |stmt| {
+        loops += usize::from(matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. }));
+    });
+    loops == 1
+        && subject.has_product()
+        && subject.kernel.body.iter().any(|stmt| matches!(stmt.kind, StmtKind::For { .. }))
 }
 
 /// Whether it was launched with so few programs that none would have a second round.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::Form;
 use super::grid::Count;
 use crate::explore::rewrite::{Subject, assigned, first_statement, fresh, indent_of};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
@@ -11,9 +12,9 @@ use crate::syntax::Span;
 /// Functions of Python's that a kernel may call.
 const BUILTINS: &[&str] = &["abs", "bool", "float", "int", "len", "max", "min", "print", "range"];
 
-/// The edits that have a kernel go through its programs, as many as the grid had, with the loads of `stages` rounds under way; `None` where
-/// a round might see what an earlier one left, or something is met that is not understood.
-pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], stages: Option<i64>) -> Option<Vec<Edit>> {
+/// The edits that have a kernel go through its programs, as many as the grid had, in such a loop; `None` where a round might see what an
+/// earlier one left, or something is met that is not understood.
+pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], form: Form) -> Option<Vec<Edit>> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let of = |name: &str| subject.candidate.module.language_name(kernel, name);
     let (id, all) = (of("program_id")?, of("num_programs")?);
@@ -34,9 +35,10 @@ pub(super) fn edits(subject: &Subject<'_>, counts: &[Count], stages: Option<i64>
         }
         _ => return None,
     };
-    let (range, option) = match stages {
-        None => ("range".to_owned(), String::new()),
-        Some(stages) => (of("range")?, format!(", num_stages={stages}")),
+    let (range, option) = match form {
+        Form::Plain => ("range".to_owned(), String::new()),
+        Form::Pipelined(stages) => (of("range")?, format!(", num_stages={stages}")),
+        Form::Flat => (of("range")?, ", flatten=True".to_owned()),
     };
     let mut head = format!("{before}for {program} in {range}({id}(0), {total}, {all}(0){option}):\n{outer}{step}");
     for name in assigned_parameters(subject)? {

@@ -169,3 +169,32 @@ fn what_is_not_understood_is_left_alone() {
         assert_eq!(rewritten(&ROWS.replace(old, new)), None, "{new}");
     }
 }
+
+#[test]
+fn the_loop_of_a_product_becomes_one_with_that_over_the_programs() {
+    let product = "import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(a, b, c, N, K, B: tl.constexpr):
+    at = tl.program_id(0) * B + tl.arange(0, B)
+    acc = tl.zeros((B, B), tl.float32)
+    for i in range(0, K, B):
+        depth = i + tl.arange(0, B)
+        acc += tl.dot(tl.load(a + at[:, None] * K + depth), tl.load(b + depth[:, None] * B + tl.arange(0, B)))
+    tl.store(c + at[:, None] * B + tl.arange(0, B), acc)
+
+def run(a, b, c, N, K):
+    k[(triton.cdiv(N, 64),)](a, b, c, N, K, B=64)
+";
+    let kinds = |text: &str| -> Vec<String> { turned(text, &[]).into_iter().map(|(turn, _)| turn.kind).collect() };
+    assert_eq!(kinds(product), ["persistent", "persistent", "persistent", "persistent flattened"]);
+    let (turn, text) = turned(product, &[]).pop().unwrap();
+    let head = "    for program in tl.range(tl.program_id(0), tl.cdiv(N, 64), tl.num_programs(0), flatten=True):\n        at = program * B";
+    assert!(text.contains(head), "{text}");
+    assert_eq!(turn.changes.last(), Some(&Change::Structure("flatten for loop 1".to_owned())));
+    // Two loops, or none, are no pair to be made one.
+    let two = product.replace("    tl.store", "    for i in range(N):\n        acc += i\n    tl.store");
+    assert!(!kinds(&two).contains(&"persistent flattened".to_owned()));
+}
