@@ -4,9 +4,11 @@ use crate::FASTER;
 use crate::judging::{Project, Report, SCALE};
 use crate::program;
 
-/// Has the device alone while what it is given starts, until that waits for it; before, nothing may have been printed. Then it lets it run.
+/// Has the device alone while what it is given starts, until that waits for it; before, nothing may have been printed. Then it lets it run, and
+/// looks whether what it has of the device is the last that the process closes, whatever it opens later: a device is in use until all that is
+/// open of it is closed.
 const CHECKER: &str = r#"#!/usr/bin/env python3
-import fcntl, json, re, subprocess, sys, time
+import fcntl, json, os, re, subprocess, sys, time
 args = sys.argv[1:]
 tool, log = (args[args.index(name) + 1] for name in ("--tool", "--log-file"))
 command = args[args.index("-c") - 1:]
@@ -19,10 +21,20 @@ while ran.poll() is None and not waits.search(open("/proc/locks").read()):
     time.sleep(0.02)
 began_early = ran.poll() is not None
 fcntl.flock(device, fcntl.LOCK_UN)
+def has_it_behind_all_others():
+    try:
+        numbers = sorted(int(name) for name in os.listdir(f"/proc/{ran.pid}/fd"))
+        its = os.stat(f"/proc/{ran.pid}/fd/{numbers[-1]}")
+        return numbers[-1] > 512 and os.path.samestat(its, os.fstat(device.fileno()))
+    except (OSError, IndexError):
+        return False
+is_last = False
+while ran.poll() is None and not is_last:
+    is_last = has_it_behind_all_others()
 said = ran.communicate()[0]
 end = {"memcheck": "ERROR SUMMARY: 0 errors", "racecheck": "RACECHECK SUMMARY: 0 hazards displayed"}[tool]
 with open(log, "w") as file:
-    file.write("" if began_early else f"========= {end}\n")
+    file.write("" if began_early or not is_last else f"========= {end}\n")
 print(said)
 sys.exit(ran.returncode)
 "#;
