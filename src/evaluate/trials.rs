@@ -92,7 +92,8 @@ pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
         // A stride of 1 is another kernel than one of many, an address at a multiple of 16 another than one that is not.
         all.push(Trial { specializes: true, ..Trial::new(format!("tensors {name}"), Reason::Layout, inputs) });
     }
-    let (sizes, multiples) = if workload.is_resizable() { sizes(workload) } else { Default::default() };
+    let greatest = if workload.is_resizable() { greatest(workload) } else { Vec::new() };
+    let (sizes, multiples) = sizes(&greatest);
     let first = all.len();
     let trial = |resize: Resized| {
         let words: Vec<String> = resize.iter().map(|(old, new)| format!("{old} → {new}")).collect();
@@ -101,18 +102,19 @@ pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
     };
     all.extend(sizes.into_iter().map(trial));
     let ordinary = first..all.len();
+    let others_of = |all: &[Trial], old: i64| -> Vec<usize> {
+        let is_of = |trial: &Trial| trial.inputs.resize.iter().any(|&(of, to)| of == old && to > 1);
+        ordinary.clone().filter(|&at| is_of(&all[at])).collect()
+    };
     for (old, new) in multiples {
-        let is_of = |trial: &Trial| trial.inputs.resize.iter().any(|&(of, to)| of == old && to > 1);
-        let unless = ordinary.clone().filter(|&at| is_of(&all[at])).collect();
-        all.push(Trial { unless, ..trial(vec![(old, new)]) });
+        all.push(Trial { unless: others_of(&all, old), ..trial(vec![(old, new)]) });
     }
-    for old in greatest(workload).into_iter().filter(|_| workload.is_resizable()) {
-        let is_of = |trial: &Trial| trial.inputs.resize.iter().any(|&(of, to)| of == old && to > 1);
-        let mut unless: Vec<usize> = ordinary.clone().filter(|&at| is_of(&all[at])).collect();
+    for old in greatest {
+        // The first that the original takes says more than those behind it.
+        let mut unless = others_of(&all, old);
         for tile in TILES.into_iter().filter(|tile| old % tile == 0 && old / tile > 2) {
-            unless.push(all.len());
-            let unless = unless[..unless.len() - 1].to_vec();
-            all.push(Trial { unless, ..trial(vec![(old, old - tile)]) });
+            all.push(Trial { unless: unless.clone(), ..trial(vec![(old, old - tile)]) });
+            unless.push(all.len() - 1);
         }
     }
     all
@@ -159,8 +161,7 @@ fn greatest(workload: &Workload) -> Vec<i64> {
 
 /// Other sizes: each of the greatest alone, and all together. Equal sizes vary together, with the integer arguments
 /// that equal them. And multiples, for where the original takes none of those.
-fn sizes(workload: &Workload) -> (Vec<Resized>, Resized) {
-    let greatest = greatest(workload);
+fn sizes(greatest: &[i64]) -> (Vec<Resized>, Resized) {
     let mut all: Vec<Resized> = Vec::new();
     let mut add = |resize: Resized| {
         if !resize.is_empty() {
@@ -168,16 +169,16 @@ fn sizes(workload: &Workload) -> (Vec<Resized>, Resized) {
         }
     };
     let change = |size: i64, new: i64| if new == size { Vec::new() } else { vec![(size, new)] };
-    for &size in &greatest {
+    for &size in greatest {
         add(change(size, prime_below(size)));
     }
     add(greatest.iter().map(|&size| (size, size / 2 + 5)).filter(|(old, new)| old != new).collect());
     add(greatest.iter().map(|&size| (size, size + 1)).collect());
-    for &size in &greatest {
+    for &size in greatest {
         // Tiles that hold a whole row of the recorded size do not hold this.
         add(change(size, 2 * size + 3));
     }
-    for &size in &greatest {
+    for &size in greatest {
         add(change(size, 1));
     }
     if let Some(&size) = greatest.first() {

@@ -10,7 +10,6 @@ use super::{Change, Skill, Subject, Turn, assigned, fresh, indent_of};
 use crate::analysis::types::Facts;
 use crate::api::Lookup;
 use crate::chance::Chance;
-use crate::explore::candidate::{Candidate, edits_between};
 use crate::explore::tree::Step;
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::protocol::Source;
@@ -43,8 +42,9 @@ impl Skill for Descriptors {
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         let changes = vec![Change::Structure("tensor descriptors".to_owned())];
-        let edits =
-            wrapped::unwrapped(subject).and_then(|text| of_another(subject, &text)).or_else(|| described(subject));
+        let edits = wrapped::unwrapped(subject)
+            .and_then(|text| subject.edits_through(&text, described))
+            .or_else(|| described(subject));
         edits.map(|edits| Turn { kind: "descriptors".to_owned(), edits, changes }).into_iter().collect()
     }
 }
@@ -104,13 +104,6 @@ fn described(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     edits.push(Edit { span: at, text: format!("if {switch}:{lines}\n{indent}") });
     edits.extend(host.edits(&switch, &asked)?);
     Some(edits)
-}
-
-/// The edits of what another text, which says the same, has with descriptors.
-fn of_another(subject: &Subject<'_>, text: &str) -> Option<Vec<Edit>> {
-    let candidate = Candidate::original(text);
-    let other = Subject::new(&candidate, text, &subject.kernel.name, subject.workload)?.with_target(subject.target);
-    Some(edits_between(&subject.candidate.text, &candidate.text_with(&described(&other)?)))
 }
 
 /// The statements `name = … tl.load(…) …` whose tiles are known.

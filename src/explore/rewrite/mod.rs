@@ -53,7 +53,7 @@ mod written;
 
 use std::collections::BTreeSet;
 
-use super::candidate::{Candidate, Change};
+use super::candidate::{Candidate, Change, edits_between};
 use super::tree::Step;
 use crate::analysis::types::{Facts, infer};
 use crate::api::Target;
@@ -240,6 +240,13 @@ impl<'a> Subject<'a> {
         alone.kernels[at].params.iter_mut().for_each(|param| param.default = None);
         alone.kernels[at].autotune = None;
         Some(infer(&alone, &self.candidate.text, self.target, at, false))
+    }
+
+    /// The edits of what another text, of which this is one form, becomes.
+    fn edits_through(&self, text: &str, of: impl Fn(&Subject<'_>) -> Option<Vec<Edit>>) -> Option<Vec<Edit>> {
+        let candidate = Candidate::original(text);
+        let other = Subject::new(&candidate, text, &self.kernel.name, self.workload)?.with_target(self.target);
+        Some(edits_between(&self.candidate.text, &candidate.text_with(&of(&other)?)))
     }
 
     /// The turn that gives the knobs these values.

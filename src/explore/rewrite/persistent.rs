@@ -77,35 +77,30 @@ impl Skill for Persistent {
             };
             choices.iter().map(turn).collect()
         };
-        let mut all = turns(Form::Plain, if subject.has_product() { &OF_PRODUCTS } else { &PROGRAMS });
-        if !all.is_empty() && is_one_round(subject) {
+        let (has_product, loops) = (subject.has_product(), loops(subject));
+        let mut all = turns(Form::Plain, if has_product { &OF_PRODUCTS } else { &PROGRAMS });
+        if !all.is_empty() && !has_product && loops == 0 {
             all.extend(PIPELINED.iter().flat_map(|&(stages, choices)| turns(Form::Pipelined(stages), choices)));
         }
-        if !all.is_empty() && is_one_product(subject) {
+        if !all.is_empty() && has_product && loops == 1 && has_own_loop(subject) {
             all.extend(turns(Form::Flat, &FLAT));
         }
         all
     }
 }
 
-/// Whether the kernel has no loop of its own and multiplies no matrices.
-fn is_one_round(subject: &Subject<'_>) -> bool {
-    let mut has_loop = subject.has_product();
-    walk_statements(&subject.kernel.body, &mut |stmt| {
-        has_loop |= matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. });
-    });
-    !has_loop
-}
-
-/// Whether the kernel has one loop, which multiplies matrices.
-fn is_one_product(subject: &Subject<'_>) -> bool {
+/// How many loops the kernel has.
+fn loops(subject: &Subject<'_>) -> usize {
     let mut loops = 0;
     walk_statements(&subject.kernel.body, &mut |stmt| {
         loops += usize::from(matches!(stmt.kind, StmtKind::For { .. } | StmtKind::While { .. }));
     });
-    loops == 1
-        && subject.has_product()
-        && subject.kernel.body.iter().any(|stmt| matches!(stmt.kind, StmtKind::For { .. }))
+    loops
+}
+
+/// Whether one of them counts, and stands under no condition.
+fn has_own_loop(subject: &Subject<'_>) -> bool {
+    subject.kernel.body.iter().any(|stmt| matches!(stmt.kind, StmtKind::For { .. }))
 }
 
 /// Whether it was launched with so few programs that none would have a second round.

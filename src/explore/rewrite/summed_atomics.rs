@@ -8,9 +8,8 @@ use crate::analysis::types::access::Access;
 use crate::analysis::types::shape::Dim;
 use crate::analysis::types::{Facts, Value};
 use crate::chance::Chance;
-use crate::explore::candidate::{Candidate, edits_between};
 use crate::explore::tree::Step;
-use crate::kernel::ast::{Call, Expr, Stmt, StmtKind};
+use crate::kernel::ast::{Call, Expr, Stmt, StmtKind, walk_statements};
 use crate::protocol::Value as Given;
 use crate::rules::Edit;
 use crate::syntax::Span;
@@ -58,11 +57,8 @@ impl Skill for SummedAtomics {
         let has_own = subject.kernel.body.iter().any(|stmt| added(subject, stmt).is_some());
         let dealt = if has_own { Persistent.turns(subject, chance) } else { Vec::new() };
         let chained = dealt.into_iter().filter(|turn| turn.kind == "persistent").filter_map(|dealt| {
-            let candidate = Candidate::original(&subject.candidate.text_with(&dealt.edits));
-            let (kernel, workload) = (&subject.kernel.name, subject.workload);
-            let inner = Subject::new(&candidate, &candidate.text, kernel, workload)?.with_target(subject.target);
-            let text = candidate.text_with(&summed(&inner)?);
-            Some(turn(edits_between(&subject.candidate.text, &text), dealt.changes))
+            let text = subject.candidate.text_with(&dealt.edits);
+            Some(turn(subject.edits_through(&text, summed)?, dealt.changes))
         });
         chained.collect()
     }
@@ -70,7 +66,10 @@ impl Skill for SummedAtomics {
 
 /// The edits for the first loop of the kernel that adds to the same places in each round.
 fn summed(subject: &Subject<'_>) -> Option<Vec<Edit>> {
-    let facts = subject.facts_of_any_launch()?;
+    let mut adds = false;
+    walk_statements(&subject.kernel.body, &mut |stmt| adds |= added(subject, stmt).is_some());
+    // Most kernels add nothing, and what they compute takes a while to find out.
+    let facts = if adds { subject.facts_of_any_launch()? } else { return None };
     subject.kernel.body.iter().find_map(|around| {
         let StmtKind::For { body, orelse, .. } = &around.kind else { return None };
         let steady = Steady::of(subject, around, body, false).filter(|_| orelse.is_empty())?;
