@@ -37,6 +37,7 @@ const ABOVE_OTHERS: libc::c_int = 900;
 
 /// The same file behind all others: a process that is killed closes them in their order, and the device is in use until its own are closed. An
 /// autotuner that began to measure before found the first of its configurations slow.
+#[expect(unsafe_code, reason = "only system calls know descriptors above others")]
 fn closed_last(file: File) -> File {
     // SAFETY: a descriptor of this process is copied; where that fails, nothing is.
     let copy = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_DUPFD_CLOEXEC, ABOVE_OTHERS) };
