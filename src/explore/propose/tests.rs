@@ -54,8 +54,10 @@ fn first_is_right(search: &mut Search<'_>) -> Id {
 
 /// How far the numbers are from those that are best here: 256, 128, 8 warps, 4 stages. What takes too much does not run.
 fn fate(candidate: &Candidate) -> Fate {
-    let numbers: Vec<i64> =
-        knobs(&candidate.module, &candidate.module.kernels[0], "run").iter().map(|knob| knob.current).collect();
+    let numbers: Vec<i64> = knobs(&candidate.module, &candidate.text, &candidate.module.kernels[0], "run")
+        .iter()
+        .map(|knob| knob.current)
+        .collect();
     if numbers[0] * numbers[1] * numbers[3] > 1 << 18 {
         return Fate::Wrong;
     }

@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use super::guard::{Guard, Tile};
+use super::is_of_word;
 use super::launched::passed_for;
 use super::rounds::may_loop;
-use super::tied::{Tied, tied};
+use super::tied::{Tied, is_free, tied};
 use super::written::literal;
 use crate::explore::candidate::Change;
 use crate::kernel::ast::{Expr, ExprKind, argument, has_star};
@@ -29,6 +31,8 @@ pub(in crate::explore) struct Knob {
     pub(in crate::explore) current: i64,
     pub(super) choices: Vec<i64>,
     place: Place,
+    /// Where a greater number is right for some sizes alone.
+    guard: Option<Guard>,
 }
 
 /// Where a knob's number stands, or would stand.
@@ -49,14 +53,14 @@ enum Place {
 pub(super) type Setting = Vec<i64>;
 
 /// The knobs of `kernel` as launched from the function `entry`, or from anywhere when it launches nothing itself.
-pub(in crate::explore) fn knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
-    let mut knobs = all_knobs(module, kernel, entry);
+pub(in crate::explore) fn knobs(module: &Module, text: &str, kernel: &Kernel, entry: &str) -> Vec<Knob> {
+    let mut knobs = all_knobs(module, text, kernel, entry);
     // Stages are those of a loop.
     knobs.retain(|knob| knob.name != STAGES || may_loop(module, kernel));
     knobs
 }
 
-fn all_knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
+fn all_knobs(module: &Module, text: &str, kernel: &Kernel, entry: &str) -> Vec<Knob> {
     let of = |launch: &&Launch| launch.host.is_some_and(|host| module.hosts[host].qualname == entry);
     let mut launches: Vec<&Launch> = module.launches_of(&kernel.name).filter(of).collect();
     if launches.is_empty() {
@@ -73,7 +77,7 @@ fn all_knobs(module: &Module, kernel: &Kernel, entry: &str) -> Vec<Knob> {
         .iter()
         .enumerate()
         .filter(|(_, param)| param.constexpr && !is_option(&param.name))
-        .filter_map(|(at, _)| tile_knob(module, kernel, &launches, at))
+        .filter_map(|(at, _)| tile_knob(module, text, kernel, &launches, at))
         .collect();
     knobs.extend(OPTIONS.iter().filter_map(|&(name, default, choices)| {
         let given = given_option(kernel, &launches, name)?;
@@ -111,7 +115,7 @@ pub(super) fn knobs_of_config(kernel: &Kernel, config: &Config) -> Vec<Knob> {
     let number = |value: &Expr| Some((i64::try_from(value.as_int()?).ok()?, value.span));
     let tiles = config.meta.iter().filter(|(name, _)| !is_option(name)).filter_map(|(name, value)| {
         let (current, span) = number(value)?;
-        Some(Knob { name: name.clone(), current, choices: tiles(current)?, place: Place::Literals(vec![span]) })
+        Some(Knob::new(name, current, tiles(current)?, Place::Literals(vec![span])))
     });
     // Behind the last option, or before the closing parenthesis.
     let end = config.options.iter().map(|(_, value)| value.span.end).max().unwrap_or(config.span.end - 1);
@@ -124,7 +128,7 @@ pub(super) fn knobs_of_config(kernel: &Kernel, config: &Config) -> Vec<Knob> {
             None if takes(kernel, name).is_some() => return None,
             None => (default, Place::Keyword(vec![end])),
         };
-        Some(Knob { name: name.to_owned(), current, choices: choices.to_vec(), place })
+        Some(Knob::new(name, current, choices.to_vec(), place))
     });
     tiles.chain(options).collect()
 }
@@ -138,7 +142,7 @@ pub(in crate::explore) fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -
     let tiles = kernel.params.iter().filter(|param| param.constexpr && !is_option(&param.name)).filter_map(|param| {
         let (name, current, span) = given(&param.name)?;
         let place = Place::Literals(vec![*span]);
-        Some(Knob { name: name.clone(), current: *current, choices: tiles(*current)?, place })
+        Some(Knob::new(name, *current, tiles(*current)?, place))
     });
     let options = OPTIONS.iter().filter_map(|&(name, default, choices)| {
         let (current, place) = match given(name) {
@@ -146,7 +150,7 @@ pub(in crate::explore) fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -
             None if takes(kernel, name).is_some() => return None,
             None => (default, Place::Word(numbers.end)),
         };
-        Some(Knob { name: name.to_owned(), current, choices: choices.to_vec(), place })
+        Some(Knob::new(name, current, choices.to_vec(), place))
     });
     tiles.chain(options).collect()
 }
@@ -158,7 +162,7 @@ fn tiles(current: i64) -> Option<Vec<i64>> {
 }
 
 /// A tile size: what all launches pass, or the parameter's default where none passes anything.
-fn tile_knob(module: &Module, kernel: &Kernel, launches: &[&Launch], at: usize) -> Option<Knob> {
+fn tile_knob(module: &Module, text: &str, kernel: &Kernel, launches: &[&Launch], at: usize) -> Option<Knob> {
     let param = &kernel.params[at];
     let passed: Vec<Option<&Expr>> = launches.iter().map(|launch| passed_for(kernel, launch, &param.name)).collect();
     let literals = if passed.iter().all(Option::is_none) {
@@ -171,7 +175,11 @@ fn tile_knob(module: &Module, kernel: &Kernel, launches: &[&Launch], at: usize) 
         vec![(i64::try_from(default.as_int()?).ok()?, default.span)]
     } else {
         let each = launches.iter().zip(passed);
-        each.map(|(launch, passed)| literal(module, launch, passed?)).collect::<Option<Vec<_>>>()?
+        let found = each.map(|(launch, passed)| {
+            let (number, span) = literal(module, launch, passed?)?;
+            Some((number, if is_apart(module, kernel, launch, at) { passed?.span } else { span }))
+        });
+        found.collect::<Option<Vec<_>>>()?
     };
     let current = same(&literals)?;
     let choices = tiles(current)?;
@@ -188,7 +196,24 @@ fn tile_knob(module: &Module, kernel: &Kernel, launches: &[&Launch], at: usize) 
         Place::Literals(spans) if !less.is_empty() => Place::Tied(spans, less),
         place => place,
     };
-    Some(Knob { name: param.name.clone(), current, choices, place })
+    let knob = Knob::new(&param.name, current, choices, place);
+    // Of several launches each may divide something else.
+    let guard = match launches {
+        [launch] => {
+            Guard::of(module, text, &Tile { kernel, launch, param: &param.name, current, spans: &knob.spans() })
+        }
+        _ => None,
+    };
+    Some(Knob { guard, ..knob })
+}
+
+/// Whether a tile is turned where it is passed, as what is passed is another's as well: `BLOCK_M=BLOCK, BLOCK_N=BLOCK`. That stays with the
+/// one that the grid goes by, or else with the first.
+fn is_apart(module: &Module, kernel: &Kernel, launch: &Launch, at: usize) -> bool {
+    let name = |at: usize| passed_for(kernel, launch, &kernel.params[at].name).and_then(Expr::as_name);
+    let is_free = |at: usize| is_free(module, kernel, &kernel.params[at].name);
+    let mut others = (0..kernel.params.len()).filter(|&other| other != at && kernel.params[other].constexpr);
+    name(at).is_some() && is_free(at) && others.any(|other| name(other) == name(at) && (other < at || !is_free(other)))
 }
 
 /// Whether keywords are unpacked there, `**options`: an expression behind two stars.
@@ -207,7 +232,7 @@ fn option_knob(
     default: i64,
     choices: &[i64],
 ) -> Option<Knob> {
-    let knob = |current, place| Knob { name: name.to_owned(), current, choices: choices.to_vec(), place };
+    let knob = |current, place| Knob::new(name, current, choices.to_vec(), place);
     if given.iter().all(Option::is_none) {
         let open = launches.iter().any(|launch| unpacks_names(launch));
         let ends: Option<Vec<usize>> = launches.iter().map(|launch| Some(launch.args.last()?.span.end)).collect();
@@ -239,7 +264,18 @@ fn place(literals: Vec<(i64, Span)>) -> Place {
 /// The edits that bring the source from its present numbers to `setting`.
 pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
     let changed = knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value);
-    write(changed.map(|(knob, value)| (knob, value.to_string())))
+    let mut before: BTreeMap<Span, String> = BTreeMap::new();
+    let texts = changed.map(|(knob, value)| {
+        let Some(guard) = &knob.guard else { return (knob, value.to_string()) };
+        let (text, named) = guard.written(*value);
+        // Several tiles may get their names at one place.
+        named.into_iter().for_each(|edit| before.entry(edit.span).or_default().push_str(&edit.text));
+        (knob, text)
+    });
+    let mut edits = write(texts);
+    edits.extend(before.into_iter().map(|(span, text)| Edit { span, text }));
+    edits.sort_by_key(|edit| edit.span);
+    edits
 }
 
 /// The edits that put texts where the numbers of knobs stand, or would stand.
@@ -254,6 +290,7 @@ pub(super) fn write<'a>(texts: impl Iterator<Item = (&'a Knob, String)>) -> Vec<
                 edits.extend(spans.iter().map(|&span| (span, written.clone())));
                 let one_less = match written.parse::<i64>() {
                     Ok(number) => (number - 1).to_string(),
+                    Err(_) if written.chars().all(is_of_word) => format!("{written} - 1"),
                     Err(_) => format!("({written}) - 1"),
                 };
                 edits.extend(less.iter().map(|&span| (span, one_less.clone())));
@@ -284,6 +321,10 @@ pub(super) fn changes(knobs: &[Knob], setting: &Setting) -> Vec<Change> {
 }
 
 impl Knob {
+    fn new(name: &str, current: i64, choices: Vec<i64>, place: Place) -> Self {
+        Self { name: name.to_owned(), current, choices, place, guard: None }
+    }
+
     /// Whether it is an option of the launch, not a number that the kernel takes.
     pub(super) fn is_option(&self) -> bool {
         is_option(&self.name)
@@ -299,6 +340,15 @@ impl Knob {
         }
     }
 
+    /// What the kernel has in place of a number of the host's at a place, where that is this one: `BLOCK`, or `BLOCK - 1`.
+    pub(super) fn in_kernel(&self, at: Span) -> Option<String> {
+        match &self.place {
+            Place::Tied(_, less) if less.contains(&at) => Some(format!("{} - 1", self.name)),
+            Place::Literals(spans) | Place::Tied(spans, _) => spans.contains(&at).then(|| self.name.clone()),
+            _ => None,
+        }
+    }
+
     /// What stands for it in the text: a number, or what computes one. `None` where that differs from place to place.
     pub(super) fn written<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
         match &self.place {
@@ -307,6 +357,8 @@ impl Knob {
                 let first = texts.next()??;
                 texts.all(|other| other == Some(first)).then_some(Cow::Borrowed(first))
             }
+            // A choice would be one within another.
+            _ if self.guard.as_ref().is_some_and(|guard| guard.is_taken_by(self.current)) => None,
             _ => Some(Cow::Owned(self.current.to_string())),
         }
     }

@@ -21,15 +21,16 @@ pub(super) fn called_with<'a>(host: &Host, call: &'a Workload, name: &str) -> Op
 
 /// What is passed for which parameter, as far as that is certain.
 pub(super) fn passed<'a>(subject: &'a Subject<'a>, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
-    passed_to(subject.kernel, launch)
+    all_passed(subject.kernel, launch)
 }
 
 /// What is passed for a parameter, if that is certain.
 pub(super) fn passed_for<'a>(kernel: &'a Kernel, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
-    passed_to(kernel, launch).into_iter().find(|(param, _)| *param == name).map(|(_, arg)| &arg.value)
+    all_passed(kernel, launch).into_iter().find(|(param, _)| *param == name).map(|(_, arg)| &arg.value)
 }
 
-fn passed_to<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
+/// The same for all parameters of a kernel.
+pub(super) fn all_passed<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
     let (params, args) = (&kernel.params, &launch.args);
     let is_plain = |arg: &&Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
     let named: Vec<(&str, &Arg)> =

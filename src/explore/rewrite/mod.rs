@@ -13,6 +13,7 @@ mod eviction;
 mod exp2;
 mod fused_launches;
 mod grouped_order;
+mod guard;
 mod heuristic;
 mod hoisted_loads;
 pub(super) mod knobs;
@@ -47,6 +48,7 @@ mod tile_sizes;
 #[cfg(test)]
 mod turned;
 mod two_dimensional;
+mod unmasked;
 mod whole_rounds;
 mod widened;
 mod written;
@@ -327,7 +329,7 @@ fn indent_of(text: &str, at: usize) -> Option<&str> {
 /// `None` where a launch that was recorded by itself is in no comment.
 fn knobs_of(candidate: &Candidate, original: &str, kernel: &Kernel, workload: &Workload) -> Option<Vec<Knob>> {
     if workload.source != Source::Launch {
-        return Some(knobs::knobs(&candidate.module, kernel, &workload.entry));
+        return Some(knobs::knobs(&candidate.module, &candidate.text, kernel, &workload.entry));
     }
     // Nothing that is launched elsewhere in the file is measured.
     let own = launch_of_candidate(workload, original, &candidate.text);

@@ -63,9 +63,9 @@ fn is_own(module: &Module, launch: &Launch) -> bool {
 }
 
 /// The axis along which a program's number is multiplied with the parameter.
-fn axis(module: &Module, kernel: &Kernel, param: &str) -> Option<usize> {
+pub(super) fn axis(module: &Module, kernel: &Kernel, param: &str) -> Option<usize> {
     let id = |expr: &Expr| {
-        let call = expr.as_call()?;
+        let call = uncast(expr).as_call()?;
         let is_id = module.language_member(kernel, &call.func).as_deref() == Some("program_id");
         usize::try_from(call.argument("axis", Some(0)).filter(|_| is_id)?.as_int()?).ok()
     };
@@ -90,11 +90,19 @@ fn axis(module: &Module, kernel: &Kernel, param: &str) -> Option<usize> {
     }
 }
 
+/// `x` of `x.to(tl.int64)`
+fn uncast(expr: &Expr) -> &Expr {
+    match expr.as_call().map(|call| &call.func.kind) {
+        Some(ExprKind::Attribute { value, name, .. }) if name == "to" => value,
+        _ => expr,
+    }
+}
+
 /// What the launch passes for what the kernel divides into tiles of this parameter.
 fn sizes<'a>(kernel: &Kernel, launch: &'a Launch, param: &str) -> Vec<&'a Expr> {
     let mut found = Vec::new();
     walk_expressions(&kernel.body, &mut |expr| {
-        if let Some((of, by)) = expr.as_call().and_then(quotient)
+        if let Some((of, by)) = divided(expr)
             && by.as_name() == Some(param)
             && let Some(size) = of.as_name()
         {
@@ -105,8 +113,32 @@ fn sizes<'a>(kernel: &Kernel, launch: &'a Launch, param: &str) -> Vec<&'a Expr> 
     found
 }
 
+/// Whether a grid has as many programs however great a tile is: nothing is divided by it, and no program begins at a multiple of it.
+pub(super) fn is_free(module: &Module, kernel: &Kernel, param: &str) -> bool {
+    let mut is_free = axis(module, kernel, param).is_none();
+    walk_expressions(&kernel.body, &mut |expr| is_free &= divided(expr).is_none_or(|(_, by)| !by.mentions(param)));
+    is_free
+}
+
+/// What is divided, and by what.
+fn divided(expr: &Expr) -> Option<(&Expr, &Expr)> {
+    match &expr.kind {
+        ExprKind::Call(call) => quotient(call),
+        ExprKind::Binary { op, left, right } if op == "//" => Some((first_summand(left), right)),
+        _ => None,
+    }
+}
+
+/// `n` of `n + (B - 1)`
+fn first_summand(of: &Expr) -> &Expr {
+    match &of.kind {
+        ExprKind::Binary { op, left, .. } if op == "+" || op == "-" => first_summand(left),
+        _ => of,
+    }
+}
+
 /// `cdiv(of, by)`
-fn quotient(call: &Call) -> Option<(&Expr, &Expr)> {
+pub(super) fn quotient(call: &Call) -> Option<(&Expr, &Expr)> {
     let name = match &call.func.kind {
         ExprKind::Name(name) | ExprKind::Attribute { name, .. } => name,
         _ => return None,
@@ -232,6 +264,8 @@ def k(x, M, N, A: tl.constexpr, B: tl.constexpr):
         let by_name = "def run(x, n):\n    grid = lambda meta: (3, (n + 63) // 64)\n    k[grid](x, 7, n, 64, B=64)\n";
         assert_eq!(found(KERNEL, by_name, "B"), (vec!["// 64)".to_owned()], vec![" + 63)".to_owned()]));
         assert_eq!(whole(KERNEL, by_name, "A"), Vec::<String>::new());
+        let cast = KERNEL.replace("program_id(0)", "program_id(0).to(tl.int64)");
+        assert_eq!(whole(&cast, host, "A"), ["7, 64)"]);
         let long = "def run(x, n):\n    k[3, (n + 64 - 1) // 64](x, 7, n, 64, B=64)\n";
         assert_eq!(whole(KERNEL, long, "B"), ["// 64]", " + 64 "]);
     }

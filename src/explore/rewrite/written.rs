@@ -1,5 +1,6 @@
 //! Where in the source a number stands that a launch passes.
 
+use super::guard::greater;
 use super::is_of_word;
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Host, Launch, Module};
@@ -8,11 +9,12 @@ use crate::syntax::Span;
 /// How many names are followed.
 const DEPTH: usize = 3;
 
-/// The number behind an argument and where it stands: itself, a bound of itself (`min(1024, …)`), or what its name is bound to once: in
+/// The number behind an argument and where it stands: itself, a bound of itself (`min(1024, …)`), the greater
+/// where it divides a size (`128 if n % 128 == 0 else 64`), or what its name is bound to once: in
 /// the function, as the default of its parameter, or else in the file.
 pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Option<(i64, Span)> {
     let host = launch.host.map(|host| &module.hosts[host]);
-    followed(module, host, expr, &|expr| number(expr).or_else(|| bound(expr)), DEPTH)
+    followed(module, host, expr, &|expr| number(expr).or_else(|| bound(expr)).or_else(|| greater(expr)), DEPTH)
 }
 
 /// The number that an argument certainly is.

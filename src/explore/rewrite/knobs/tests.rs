@@ -7,7 +7,7 @@ use crate::workload::{launch_of_candidate, numbers_of_comment, workloads_of_comm
 
 fn turned(text: &str, values: &[(&str, i64)]) -> (Vec<String>, String) {
     let module = Module::build(&Source::parse(text));
-    let knobs = knobs(&module, &module.kernels[0], "run");
+    let knobs = knobs(&module, text, &module.kernels[0], "run");
     let value =
         |knob: &Knob| values.iter().find(|(name, _)| *name == knob.name).map_or(knob.current, |(_, value)| *value);
     let setting = knobs.iter().map(value).collect();

@@ -39,6 +39,7 @@ impl<'a> Grid<'a> {
         let host = &module.hosts[launch.host?];
         let grid = grid_of(module, launch)?;
         let (tuple, parts, meta) = tuple_of(grid)?;
+        let parts = several(parts);
         let slice = text.get(tuple.span.start..tuple.span.end)?;
         let is_plain = slice.starts_with(['(', '[']) && !slice.contains(['#', '\n']) && parts.len() <= 2;
         let statement = innermost(host, tuple.span).filter(|_| is_plain && !module.bindings.contains_key("min"))?;
@@ -82,7 +83,10 @@ impl<'a> Grid<'a> {
     /// What the kernel has in place of an expression of the host's.
     fn in_kernel(&self, expr: &Expr, meta: Option<&str>) -> Option<String> {
         if let ExprKind::Int(number) = expr.kind {
-            return Some(number.to_string());
+            // A tile's number in the grid is turned with the tile.
+            let mut tiles = self.subject.knobs.iter().filter(|knob| !knob.is_option());
+            let tile = tiles.find_map(|knob| knob.in_kernel(expr.span));
+            return Some(tile.unwrap_or_else(|| number.to_string()));
         }
         if let Some(param) = self.passed_as(expr) {
             return Some(param.to_owned());
@@ -153,6 +157,12 @@ impl<'a> Grid<'a> {
         edits.retain(|edit| !edit.text.is_empty());
         edits
     }
+}
+
+/// The parts of a grid without those behind them that are one.
+fn several(parts: &[Expr]) -> &[Expr] {
+    let is_one = |part: &&Expr| part.as_int() == Some(1);
+    &parts[..parts.len() - parts.iter().skip(1).rev().take_while(is_one).count()]
 }
 
 /// The parts of a grid, multiplied.

@@ -78,6 +78,7 @@ def run(x):
 ";
     assert_eq!(rewritten(ROWS).unwrap(), expected);
     assert_eq!(rewritten(expected), None, "once is enough");
+    assert_eq!(rewritten(&ROWS.replace("(m,)", "(m, 1, 1)")).unwrap(), expected, "axes of one program are none");
     let turns = turned(ROWS, &[4096]);
     assert_eq!(turns.len(), PROGRAMS.len() + 5);
     assert!(turns[4].1.contains("(min(m, 16 * multiprocessors),)"), "{}", turns[4].1);
@@ -157,7 +158,7 @@ fn what_is_not_understood_is_left_alone() {
         ("    cols = tl", "    for i in range(row, n, 132):\n        pass\n    cols = tl"),
         ("    cols = tl", "    for i in range(tl.program_id(0), n, 132):\n        pass\n    cols = tl"),
         ("import torch\n", ""),
-        ("(m,)", "(m, 1, 1)"),
+        ("(m,)", "(m, 1, 2)"),
         ("(m,)", "(f(m),)"),
         ("(m,)", "m"),
         ("    return y", "    k[(m,)](x, y, x.stride(0), n, B=64)"),
@@ -191,10 +192,34 @@ def run(a, b, c, N, K):
     let kinds = |text: &str| -> Vec<String> { turned(text, &[]).into_iter().map(|(turn, _)| turn.kind).collect() };
     assert_eq!(kinds(product), ["persistent", "persistent", "persistent", "persistent flattened"]);
     let (turn, text) = turned(product, &[]).pop().unwrap();
-    let head = "    for program in tl.range(tl.program_id(0), tl.cdiv(N, 64), tl.num_programs(0), flatten=True):\n        at = program * B";
+    let head = "    for program in tl.range(tl.program_id(0), tl.cdiv(N, B), tl.num_programs(0), flatten=True):\n        at = program * B";
     assert!(text.contains(head), "{text}");
     assert_eq!(turn.changes.last(), Some(&Change::Structure("flatten for loop 1".to_owned())));
     // Two loops, or none, are no pair to be made one.
     let two = product.replace("    tl.store", "    for i in range(N):\n        acc += i\n    tl.store");
     assert!(!kinds(&two).contains(&"persistent flattened".to_owned()));
+}
+
+#[test]
+fn a_number_in_the_grid_stays_that_of_its_tile() {
+    let host = |grid: &str, tile: i64| {
+        format!(
+            "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x_ptr, n, B: tl.constexpr):\n    at = tl.program_id(0) * B + tl.arange(0, B)\n    tl.store(x_ptr + at, 0, mask=at < n)\n\n\
+             def run(x):\n    n = x.numel()\n    k[({grid},)](x, n, B={tile})\n"
+        )
+    };
+    for (grid, count, twice) in [
+        ("triton.cdiv(n, 64)", "tl.cdiv(n, B)", "triton.cdiv(n, 128)"),
+        ("(n + 63) // 64", "(n + (B - 1)) // B", "(n + 127) // 128"),
+    ] {
+        let text = host(grid, 64);
+        let persistent = rewritten(&text).unwrap();
+        assert!(persistent.contains(&format!("range(tl.program_id(0), {count}, ")), "{persistent}");
+        let candidate = Candidate::original(&persistent);
+        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
+        let subject = Subject::new(&candidate, &text, "k", &workload).unwrap();
+        let setting = subject.knobs.iter().map(|knob| if knob.name == "B" { 128 } else { knob.current }).collect();
+        let turned = apply_edits(&persistent, &subject.turn("B up", &setting).edits);
+        assert!(turned.contains(&format!("min({twice}, ")) && turned.contains("B=128"), "{turned}");
+    }
 }
