@@ -1,9 +1,11 @@
 //! Greater tiles where no mask cuts them off: `128 if n % 128 == 0 else 64`.
 
-use super::written::{bindings, is_settled, is_steady};
+use super::launched::passed_for;
+use super::tied::is_free;
+use super::written::{bindings, grid_of, is_settled, is_steady};
 use super::{fresh, indent_of, unmasked};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, walk_statements};
-use crate::kernel::{Host, Kernel, Launch, Module};
+use crate::kernel::{Host, Kernel, Launch, Module, Param};
 use crate::rules::Edit;
 use crate::syntax::Span;
 
@@ -25,21 +27,20 @@ struct Named {
     indent: String,
 }
 
-/// A tile of a launch, by its number and where that stands.
+/// A tile of a launch.
 pub(super) struct Tile<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) launch: &'a Launch,
     pub(super) param: &'a str,
     pub(super) current: i64,
-    pub(super) spans: &'a [Span],
 }
 
 impl Guard {
     /// That of a tile; `None` where masks cut it off, or nobody can tell what it divides.
-    pub(super) fn of(module: &Module, text: &str, tile: &Tile<'_>) -> Option<Self> {
+    pub(super) fn of(module: &Module, text: &str, tile: &Tile<'_>, spans: &[Span]) -> Option<Self> {
         let host = &module.hosts[tile.launch.host?];
-        let first = *tile.spans.first()?;
-        if let [only] = tile.spans
+        let first = *spans.first()?;
+        if let [only] = spans
             && let Some((sizes, otherwise)) = read(module, tile.launch, *only)
         {
             let sizes = sizes.into_iter().map(|size| said(text, size)).collect();
@@ -47,7 +48,7 @@ impl Guard {
         }
         let stmt = host.body.iter().find(|stmt| stmt.span.contains(first))?;
         let is_within = |span: &Span| host.body.iter().any(|stmt| stmt.span.contains(*span));
-        if !tile.spans.iter().all(is_within) {
+        if !spans.iter().all(is_within) {
             return None;
         }
         let mut sizes: Vec<String> = Vec::new();
@@ -61,7 +62,7 @@ impl Guard {
                 sizes.push(size_said);
             }
         }
-        let named = match tile.spans {
+        let named = match spans {
             [_] => None,
             _ => {
                 let name = free_name(module, host, text, tile.param);
@@ -69,6 +70,27 @@ impl Guard {
             }
         };
         (!sizes.is_empty()).then_some(Self { sizes, otherwise: tile.current, named })
+    }
+
+    /// That of a tile whose number is a constant of the file, and the places of its name that have to be its own: where it is passed, and in
+    /// the grid.
+    pub(super) fn of_global(module: &Module, text: &str, tile: &Tile<'_>) -> Option<(Vec<Span>, Self)> {
+        let host = &module.hosts[tile.launch.host?];
+        let Tile { kernel, launch, param, .. } = *tile;
+        let passed = passed_for(kernel, launch, param)?;
+        let name = passed.as_name()?;
+        let is_global = bindings(&host.body, name).is_empty() && !host.params.iter().any(|param| param == name);
+        let is_other = |other: &&Param| other.name != param && other.constexpr && !is_free(module, kernel, &other.name);
+        let mut others = kernel.params.iter().filter(is_other);
+        let is_shared =
+            others.any(|other| passed_for(kernel, launch, &other.name).and_then(Expr::as_name) == Some(name));
+        let mut spans = vec![passed.span];
+        if let Some(grid) = grid_of(module, launch).filter(|_| !is_free(module, kernel, param)) {
+            grid.walk(&mut |part| spans.extend((part.as_name() == Some(name)).then_some(part.span)));
+        }
+        spans.sort_unstable();
+        let guard = Self::of(module, text, tile, &spans).filter(|_| is_global && !is_shared)?;
+        Some((spans, guard))
     }
 
     /// Whether a tile is one that not all sizes take.
@@ -267,6 +289,24 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
         let above =
             host.replace("    n =", "    tile = 64\n    n =").replace("A=64", "A=tile").replace("// 64", "// tile");
         assert!(!is_guarded("    tl.store(y + at, 1.0)", &above));
+    }
+
+    #[test]
+    fn a_constant_of_the_file_stays_what_it_is() {
+        let host = HOST.replace("m, 64", "m, TILE").replace("A=64", "A=TILE");
+        let all = greater(&HEAD.replace("@triton.jit\ndef k", "TILE = 64\n@triton.jit\ndef k"), &host);
+        assert_eq!(all[0], "A = 128 if m % 128 == 0 else 64; k[(triton.cdiv(m, A),)](x, y, n, A=A, B=32)");
+    }
+
+    #[test]
+    fn what_a_dictionary_holds_is_turned_there() {
+        for dictionary in ["dict(A=64, B=32)", "{'A': 64, 'B': 32}"] {
+            let host = HOST.replace("A=64, B=32", "**both").replace("m, 64", "m, both['A']");
+            let host = host.replace("    k[", &format!("    both = {dictionary}\n    k["));
+            let all = greater(HEAD, &host);
+            assert_eq!(all[0], format!("both = {}", dictionary.replace("64", "128 if m % 128 == 0 else 64")));
+            assert!(all[2].contains("if n %"), "{all:?}");
+        }
     }
 
     #[test]

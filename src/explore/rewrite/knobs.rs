@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use super::guard::{Guard, Tile};
 use super::is_of_word;
-use super::launched::passed_for;
+use super::launched::{passed_for, unpacked};
 use super::rounds::may_loop;
 use super::tied::{Tied, is_free, tied};
 use super::written::literal;
 use crate::explore::candidate::Change;
-use crate::kernel::ast::{Expr, ExprKind, argument, has_star};
+use crate::kernel::ast::{Expr, argument, has_star};
 use crate::kernel::{Autotune, Config, Kernel, Launch, Module};
 use crate::rules::Edit;
 use crate::syntax::Span;
@@ -80,7 +80,7 @@ fn all_knobs(module: &Module, text: &str, kernel: &Kernel, entry: &str) -> Vec<K
         .filter_map(|(at, _)| tile_knob(module, text, kernel, &launches, at))
         .collect();
     knobs.extend(OPTIONS.iter().filter_map(|&(name, default, choices)| {
-        let given = given_option(kernel, &launches, name)?;
+        let given = given_option(module, kernel, &launches, name)?;
         option_knob(module, &launches, &given, name, default, choices)
     }));
     knobs
@@ -96,9 +96,15 @@ fn takes(kernel: &Kernel, option: &str) -> Option<usize> {
 }
 
 /// What launches pass for an option. `None` where the kernel takes a number of that name and not all of them pass it.
-fn given_option<'a>(kernel: &Kernel, launches: &[&'a Launch], name: &str) -> Option<Vec<Option<&'a Expr>>> {
+fn given_option<'a>(
+    module: &'a Module,
+    kernel: &Kernel,
+    launches: &[&'a Launch],
+    name: &str,
+) -> Option<Vec<Option<&'a Expr>>> {
     let at = takes(kernel, name);
-    let given: Vec<Option<&Expr>> = launches.iter().map(|launch| argument(&launch.args, name, at)).collect();
+    let of = |launch: &&'a Launch| argument(&launch.args, name, at).or_else(|| unpacked_for(module, launch, name));
+    let given: Vec<Option<&Expr>> = launches.iter().map(of).collect();
     (at.is_none() || given.iter().all(Option::is_some)).then_some(given)
 }
 
@@ -164,12 +170,15 @@ fn tiles(current: i64) -> Option<Vec<i64>> {
 /// A tile size: what all launches pass, or the parameter's default where none passes anything.
 fn tile_knob(module: &Module, text: &str, kernel: &Kernel, launches: &[&Launch], at: usize) -> Option<Knob> {
     let param = &kernel.params[at];
-    let passed: Vec<Option<&Expr>> = launches.iter().map(|launch| passed_for(kernel, launch, &param.name)).collect();
+    let mut passed: Vec<Option<&Expr>> = Vec::new();
+    for launch in launches {
+        passed.push(passed_for(kernel, launch, &param.name).or_else(|| unpacked_for(module, launch, &param.name)));
+    }
     let literals = if passed.iter().all(Option::is_none) {
         // What is unpacked there (`*x.stride()`) has one part at least; whoever guesses wrong turns what is not used.
         let is_reached = launches.iter().any(|launch| {
             let unnamed = launch.args.iter().filter(|arg| arg.keyword.is_none()).count();
-            unpacks_names(launch) || has_star(&launch.args) && at < unnamed
+            unpacked(module, launch).is_none() || has_star(&launch.args) && at < unnamed
         });
         let default = param.default.as_ref().filter(|_| !is_reached)?;
         vec![(i64::try_from(default.as_int()?).ok()?, default.span)]
@@ -198,13 +207,14 @@ fn tile_knob(module: &Module, text: &str, kernel: &Kernel, launches: &[&Launch],
     };
     let knob = Knob::new(&param.name, current, choices, place);
     // Of several launches each may divide something else.
-    let guard = match launches {
-        [launch] => {
-            Guard::of(module, text, &Tile { kernel, launch, param: &param.name, current, spans: &knob.spans() })
-        }
-        _ => None,
+    let [launch] = launches else { return Some(knob) };
+    let tile = Tile { kernel, launch, param: &param.name, current };
+    let (spans, guard) = match Guard::of(module, text, &tile, &knob.spans()) {
+        None => Guard::of_global(module, text, &tile).unzip(),
+        guard => (None, guard),
     };
-    Some(Knob { guard, ..knob })
+    let place = spans.map_or(knob.place.clone(), Place::Literals);
+    Some(Knob { guard, place, ..knob })
 }
 
 /// Whether a tile is turned where it is passed, as what is passed is another's as well: `BLOCK_M=BLOCK, BLOCK_N=BLOCK`. That stays with the
@@ -216,12 +226,9 @@ fn is_apart(module: &Module, kernel: &Kernel, launch: &Launch, at: usize) -> boo
     name(at).is_some() && is_free(at) && others.any(|other| name(other) == name(at) && (other < at || !is_free(other)))
 }
 
-/// Whether keywords are unpacked there, `**options`: an expression behind two stars.
-fn unpacks_names(launch: &Launch) -> bool {
-    launch.args.iter().any(|arg| match &arg.value.kind {
-        ExprKind::Starred(inner) => inner.span.start > arg.value.span.start + 1,
-        _ => false,
-    })
+/// What a launch passes for a name by a dictionary.
+fn unpacked_for<'a>(module: &'a Module, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
+    unpacked(module, launch)?.into_iter().find(|(given, _)| *given == name).map(|(_, value)| value)
 }
 
 fn option_knob(
@@ -234,7 +241,7 @@ fn option_knob(
 ) -> Option<Knob> {
     let knob = |current, place| Knob::new(name, current, choices.to_vec(), place);
     if given.iter().all(Option::is_none) {
-        let open = launches.iter().any(|launch| unpacks_names(launch));
+        let open = launches.iter().any(|launch| unpacked(module, launch).is_none());
         let ends: Option<Vec<usize>> = launches.iter().map(|launch| Some(launch.args.last()?.span.end)).collect();
         return (!open).then_some(knob(default, Place::Keyword(ends?)));
     }
@@ -370,7 +377,7 @@ impl Knob {
 
     /// The choice so many steps away from the present one.
     pub(super) fn step(&self, distance: isize) -> Option<i64> {
-        let at = self.choices.iter().position(|&choice| choice >= self.current)?;
+        let at = self.choices.iter().position(|&choice| choice >= self.current).unwrap_or(self.choices.len());
         self.choices.get(at.checked_add_signed(distance)?).copied()
     }
 }

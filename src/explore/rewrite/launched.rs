@@ -1,9 +1,9 @@
 //! What a launch passes for the parameters of a kernel.
 
 use super::Subject;
-use super::written::{bindings, grid_of, is_steady, tuple_of};
+use super::written::{bindings, grid_of, is_steady, only_value, tuple_of};
 use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, has_star, walk_statements};
-use crate::kernel::{Host, Kernel, Launch};
+use crate::kernel::{Host, Kernel, Launch, Module};
 use crate::protocol::{Value, Workload};
 use crate::syntax::Span;
 
@@ -46,6 +46,41 @@ pub(super) fn all_passed<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a
     }
     found.extend(named.into_iter().filter(|(name, _)| kernel.param(name).is_some()));
     found
+}
+
+/// What a launch passes by a dictionary that is unpacked there, `**config`; `None` where one of these is not written out in the function.
+pub(super) fn unpacked<'a>(module: &'a Module, launch: &'a Launch) -> Option<Vec<(&'a str, &'a Expr)>> {
+    let mut all = Vec::new();
+    for arg in &launch.args {
+        let ExprKind::Starred(inner) = &arg.value.kind else { continue };
+        // One star alone unpacks what has no names.
+        if inner.span.start <= arg.value.span.start + 1 {
+            continue;
+        }
+        let dictionary = match inner.as_name() {
+            Some(name) => only_value(&module.hosts[launch.host?].body, name)?,
+            None => inner,
+        };
+        all.extend(items(dictionary)?);
+    }
+    Some(all)
+}
+
+/// The entries of `{"BLOCK": 64}` and `dict(BLOCK=64)`.
+fn items(dictionary: &Expr) -> Option<Vec<(&str, &Expr)>> {
+    match &dictionary.kind {
+        ExprKind::Dict { items, open: false } => items
+            .iter()
+            .map(|(key, value)| match &key.kind {
+                ExprKind::Str(name) => Some((name.as_str(), value)),
+                _ => None,
+            })
+            .collect(),
+        ExprKind::Call(call) if call.func.as_name() == Some("dict") => {
+            call.args.iter().map(|arg| Some((arg.keyword.as_ref()?.0.as_str(), &arg.value))).collect()
+        }
+        _ => None,
+    }
 }
 
 /// How many programs a launch has along an axis, as its grid says it, and by what name that has the constants of the kernel.

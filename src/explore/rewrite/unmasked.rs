@@ -62,7 +62,7 @@ impl<'a> Scope<'a> {
         }
         let kernel = self.kernel;
         walk_expressions(&kernel.body, &mut |expr| match &expr.kind {
-            ExprKind::Binary { op, left, right } if op == "//" && self.is_tile(right) => {
+            ExprKind::Binary { op, left, right } if op == "//" && self.is_of_tile(right) => {
                 found.sizes.extend(self.size(left));
             }
             ExprKind::Call(call) => self.look_at(call, depth, found),
@@ -84,11 +84,11 @@ impl<'a> Scope<'a> {
             Some("load") => found.is_unmasked |= self.is_uncut(call, 1),
             Some(name) if name == "store" || name.starts_with("atomic_") => found.is_unmasked |= self.is_uncut(call, 2),
             Some("cdiv") => {
-                let of = quotient(call).filter(|(_, by)| self.is_tile(by)).and_then(|(of, _)| self.size(of));
+                let of = quotient(call).filter(|(_, by)| self.is_of_tile(by)).and_then(|(of, _)| self.size(of));
                 found.sizes.extend(of);
             }
             _ if member.as_deref() == Some("range") || call.func.as_name() == Some("range") => {
-                if call.args.get(2).is_some_and(|by| self.is_tile(&by.value)) {
+                if call.args.get(2).is_some_and(|by| self.is_of_tile(&by.value)) {
                     found.sizes.extend(self.size(&call.args[1].value));
                 }
             }
@@ -121,6 +121,14 @@ impl<'a> Scope<'a> {
 
     fn is_tile(&self, expr: &Expr) -> bool {
         self.tile.is_some() && expr.as_name() == self.tile
+    }
+
+    /// Whether it is the tile, or that many of it: `BLOCK_K * SPLIT_K`.
+    fn is_of_tile(&self, expr: &Expr) -> bool {
+        match &expr.kind {
+            ExprKind::Binary { op, left, right } if op == "*" => self.is_of_tile(left) || self.is_of_tile(right),
+            _ => self.is_tile(expr),
+        }
     }
 
     /// What the launch passes for a name that is nothing else in between.

@@ -9,12 +9,16 @@ use crate::syntax::Span;
 /// How many names are followed.
 const DEPTH: usize = 3;
 
+/// A number, and where it stands.
+type Found = Option<(i64, Span)>;
+
 /// The number behind an argument and where it stands: itself, a bound of itself (`min(1024, …)`), the greater
 /// where it divides a size (`128 if n % 128 == 0 else 64`), or what its name is bound to once: in
 /// the function, as the default of its parameter, or else in the file.
-pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Option<(i64, Span)> {
+pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Found {
     let host = launch.host.map(|host| &module.hosts[host]);
-    followed(module, host, expr, &|expr| number(expr).or_else(|| bound(expr)).or_else(|| greater(expr)), DEPTH)
+    let bounded = |expr: &Expr| bound(expr, |part| followed(module, host, part, &number, DEPTH));
+    followed(module, host, expr, &|expr| number(expr).or_else(|| bounded(expr)).or_else(|| greater(expr)), DEPTH)
 }
 
 /// The number that an argument certainly is.
@@ -22,8 +26,6 @@ pub(super) fn certain(module: &Module, launch: &Launch, expr: &Expr) -> Option<i
     let host = launch.host.map(|host| &module.hosts[host]);
     followed(module, host, expr, &number, DEPTH).map(|(number, _)| number)
 }
-
-type Found = Option<(i64, Span)>;
 
 fn followed(module: &Module, host: Option<&Host>, expr: &Expr, of: &dyn Fn(&Expr) -> Found, depth: usize) -> Found {
     if let Some(found) = of(expr) {
@@ -113,17 +115,32 @@ pub(super) fn is_settled(host: &Host, expr: &Expr, since: usize) -> bool {
     is_settled
 }
 
-fn number(expr: &Expr) -> Option<(i64, Span)> {
-    Some((i64::try_from(expr.as_int()?).ok()?, expr.span))
+fn number(expr: &Expr) -> Found {
+    Some((folded(expr)?, expr.span))
+}
+
+/// The value of a number, also as `65536 // 2`.
+fn folded(expr: &Expr) -> Option<i64> {
+    let ExprKind::Binary { op, left, right } = &expr.kind else { return i64::try_from(expr.as_int()?).ok() };
+    let (left, right) = (folded(left)?, folded(right)?);
+    match op.as_str() {
+        "*" => left.checked_mul(right),
+        "+" => left.checked_add(right),
+        "-" => left.checked_sub(right),
+        "//" => (left >= 0 && right > 0).then(|| left / right),
+        "**" => left.checked_pow(u32::try_from(right).ok()?),
+        "<<" => left.checked_mul(1_i64.checked_shl(u32::try_from(right).ok()?)?),
+        _ => None,
+    }
 }
 
 /// `min(1024, triton.next_power_of_2(n))`
-fn bound(expr: &Expr) -> Option<(i64, Span)> {
+fn bound(expr: &Expr, of: impl Fn(&Expr) -> Found) -> Found {
     let Call { func, args, .. } = expr.as_call()?;
     if !matches!(func.as_name(), Some("min" | "max")) || args.iter().any(|arg| arg.keyword.is_some()) {
         return None;
     }
-    let mut numbers = args.iter().filter_map(|arg| number(&arg.value));
+    let mut numbers = args.iter().filter_map(|arg| of(&arg.value));
     let only = numbers.next()?;
     numbers.next().is_none().then_some(only)
 }

@@ -156,3 +156,28 @@ fn what_is_computed_or_bound_twice_is_left_alone() {
     let tuned = HEAD.replace("@triton.jit", "@triton.autotune(configs=[], key=[])\n@triton.jit");
     assert!(turned(&format!("{tuned}def run(x):\n    k[(1,)](x, 7, 64, 4)\n"), &[]).0.is_empty());
 }
+
+#[test]
+fn a_bound_may_have_a_name_and_be_computed_of_numbers() {
+    let text = format!(
+        "MOST = 65536 // 2\n{HEAD}def run(x, n):\n    size = min(MOST, triton.next_power_of_2(n))\n    k[(1,)](x, n, size, H=80)\n"
+    );
+    let (knobs, new) = turned(&text, &[("B", 16384)]);
+    assert_eq!(knobs, ["B=32768", "num_warps=4", "num_stages=3"]);
+    assert!(new.starts_with("MOST = 16384\n") && new.contains("min(MOST, "), "{new}");
+}
+
+#[test]
+fn options_in_a_dictionary_are_turned_there() {
+    let text =
+        format!("{HEAD}def run(x):\n    options = dict(B=64, num_warps=8)\n    k[(1,)](x, 7, H=80, **options)\n");
+    let (knobs, new) = turned(&text, &[("B", 128), ("num_warps", 2), ("num_stages", 2)]);
+    assert_eq!(knobs, ["B=64", "num_warps=8", "num_stages=3"]);
+    assert!(
+        new.ends_with("    options = dict(B=128, num_warps=2)\n    k[(1,)](x, 7, H=80, **options, num_stages=2)\n"),
+        "{new}"
+    );
+    // What else is in it nobody knows.
+    let (knobs, _) = turned(&text.replace("dict(B=64, num_warps=8)", "other()"), &[]);
+    assert!(knobs.is_empty(), "{knobs:?}");
+}
