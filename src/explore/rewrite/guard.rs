@@ -93,6 +93,11 @@ impl Guard {
         Some((spans, guard))
     }
 
+    /// Takes this one instead, and no smaller one, where a size is no multiple.
+    pub(super) fn is_right_up_to(&mut self, tile: i64) {
+        self.otherwise = self.otherwise.max(tile);
+    }
+
     /// Whether a tile is one that not all sizes take.
     pub(super) fn is_taken_by(&self, tile: i64) -> bool {
         tile > self.otherwise
@@ -191,8 +196,11 @@ fn free_name(module: &Module, host: &Host, text: &str, param: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Subject;
     use super::super::tile_sizes::TileSizes;
     use super::super::turned::turned_by;
+    use crate::explore::candidate::Candidate;
+    use crate::protocol::Workload;
 
     const HEAD: &str = "import triton
 import triton.language as tl
@@ -248,6 +256,26 @@ def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
         let of_b: Vec<&str> =
             all.iter().filter_map(|text| text.split("A=64, B=").nth(1)?.strip_suffix(")\n")).collect();
         assert_eq!(of_b, ["128 if n % 128 == 0 else 32", "32", "256 if n % 256 == 0 else 32", "16"]);
+    }
+
+    #[test]
+    fn what_the_user_had_is_taken_otherwise() {
+        let text = format!("{HEAD}{HOST}");
+        let (workload, user) =
+            (Workload { entry: "run".to_owned(), ..Workload::default() }, Candidate::original(&text));
+        let turned = |candidate: &Candidate, to: i64| {
+            let subject = Subject::new(candidate, &text, "k", &workload).unwrap();
+            let setting = subject.knobs.iter().map(|knob| if knob.name == "A" { to } else { knob.current }).collect();
+            let turn = subject.turn("A", &setting);
+            candidate.with(&turn.edits, &turn.changes)
+        };
+        let less = turned(&user, 32);
+        assert!(less.text.contains("A=32"), "{}", less.text);
+        assert!(turned(&less, 128).text.contains("A = 128 if m % 128 == 0 else 64"));
+        assert_eq!(
+            turned(&turned(&user, 128), 64).text,
+            text.replace("(m, 64)", "(m, A)").replace("A=64", "A=A").replace("    k[", "    A = 64\n    k[")
+        );
     }
 
     #[test]

@@ -332,6 +332,17 @@ impl Knob {
         Self { name: name.to_owned(), current, choices, place, guard: None }
     }
 
+    /// What it was in the user's file is right for all sizes.
+    pub(super) fn began_with(&mut self, changes: &[Change]) {
+        let of_it = changes.iter().find_map(|change| match change {
+            Change::Number { name, from, to } if *name == self.name && *to == self.current => Some(*from),
+            _ => None,
+        });
+        if let (Some(guard), Some(from)) = (&mut self.guard, of_it) {
+            guard.is_right_up_to(from);
+        }
+    }
+
     /// Whether it is an option of the launch, not a number that the kernel takes.
     pub(super) fn is_option(&self) -> bool {
         is_option(&self.name)

@@ -176,7 +176,8 @@ impl<'a> Subject<'a> {
     /// or is called by nothing that can be changed.
     pub(super) fn new(candidate: &'a Candidate, original: &str, name: &str, workload: &'a Workload) -> Option<Self> {
         let kernel = candidate.module.kernel(name)?;
-        let knobs = knobs_of(candidate, original, kernel, workload)?;
+        let mut knobs = knobs_of(candidate, original, kernel, workload)?;
+        knobs.iter_mut().for_each(|knob| knob.began_with(&candidate.changes));
         Some(Self { knobs, candidate, kernel, workload, target: Target::newest() })
     }
 
