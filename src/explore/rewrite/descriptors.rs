@@ -1,5 +1,6 @@
 //! Tiles by their place in a matrix instead of by the address of each element.
 
+mod bounded;
 mod host;
 mod numbers;
 mod tile;
@@ -21,7 +22,7 @@ use numbers::Numbers;
 use tile::{Axis, Tile, tile_of};
 use words::Words;
 
-/// Loads the tiles that a product takes with tensor descriptors, where the pointers and masks that a kernel loads them with say the same:
+/// Loads the tiles that a product takes with tensor descriptors, where the pointers and masks that a kernel loads them with say the same, or sizes of which tiles are parts:
 /// on Hopper and later one thread then has the whole tile brought into shared memory, without addresses, masks and registers for it. A
 /// descriptor asks that rows are contiguous and begin at multiples of 16 bytes. Whether they do is asked at each call, by a
 /// constant of the kernel, which keeps what it did before for tensors that lie otherwise.
@@ -33,7 +34,7 @@ impl Skill for Descriptors {
     }
 
     fn about(&self) -> &'static str {
-        "Tensor descriptors for the tiles of a product, where pointers and masks say the same (Triton 3.3 and later). They ask for contiguous rows that begin at multiples of 16 bytes: the launch asks for that at each call, and the kernel does otherwise what it did before."
+        "Tensor descriptors for the tiles of a product, where pointers and masks say the same, or the sizes that tiles divide where there are no masks (Triton 3.3 and later). They ask for contiguous rows that begin at multiples of 16 bytes: the launch asks for that at each call, and the kernel does otherwise what it did before."
     }
 
     fn step(&self) -> Step {
@@ -43,8 +44,8 @@ impl Skill for Descriptors {
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
         let changes = vec![Change::Structure("tensor descriptors".to_owned())];
         let edits = wrapped::unwrapped(subject)
-            .and_then(|text| subject.edits_through(&text, described))
-            .or_else(|| described(subject));
+            .and_then(|text| subject.edits_through(&text, bounded_or_not))
+            .or_else(|| bounded_or_not(subject));
         edits.map(|edits| Turn { kind: "descriptors".to_owned(), edits, changes }).into_iter().collect()
     }
 }
@@ -65,6 +66,11 @@ impl Loaded<'_> {
     fn axes(&self) -> [&Axis; 2] {
         [&self.tile.axes[1 - self.inner], &self.tile.axes[self.inner]]
     }
+}
+
+/// The edits, through masks for what has none.
+fn bounded_or_not(subject: &Subject<'_>) -> Option<Vec<Edit>> {
+    bounded::bounded(subject).and_then(|text| subject.edits_through(&text, described)).or_else(|| described(subject))
 }
 
 fn described(subject: &Subject<'_>) -> Option<Vec<Edit>> {

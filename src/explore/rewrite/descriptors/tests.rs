@@ -116,6 +116,8 @@ fn loads_that_are_not_a_tile_of_a_matrix_stay_as_they_are() {
         (new.contains("a = a_tiles.load"), new.contains("b_tiles.load"))
     };
     assert_eq!(has("# turned", "# turned around"), (true, true));
+    // The grid says how many rows there are.
+    assert_eq!(has("(rows[:, None] < M) & (depth[None, :] < K - i * BK)", "depth[None, :] < K - i * BK"), (true, true));
     for (old, new) in [
         ("a_ptrs += BK * stride_k", "a_ptrs += BK * stride_m"),
         ("a_ptrs += BK * stride_k", "a_ptrs += stride_k"),
@@ -125,7 +127,6 @@ fn loads_that_are_not_a_tile_of_a_matrix_stay_as_they_are() {
         ("depth[None, :] < K - i * BK", "depth[None, :] < K"),
         ("depth[None, :] < K - i * BK", "depth[None, :] <= K - i * BK"),
         ("depth[None, :] < K - i * BK", "(depth[None, :] < K - i * BK) & (i < 7)"),
-        ("(rows[:, None] < M) & (depth[None, :] < K - i * BK)", "depth[None, :] < K - i * BK"),
         ("other=0.0)", "other=1.0)"),
         ("a_ptr + rows[:, None]", "a_ptr + 1 + rows[:, None]"),
         ("    acc = tl", "    M = M - 1\n    acc = tl"),
@@ -233,4 +234,30 @@ fn rows_begin_anew_where_something_could_see_it() {
     // A number that changes names no place.
     let twice = GROUPED.replace("    rows = (", "    pid_m = pid_m + 1\n    rows = (").replace(" % M\n", "\n");
     assert!(!rewritten(&twice).unwrap_or_default().contains("a_tiles.load"));
+}
+
+#[test]
+fn where_nothing_is_masked_what_tiles_divide_is_where_matrices_end() {
+    let rows = "    rows = m * BM + tl.arange(0, BM)\n";
+    let plain = PRODUCT.replace(", mask=(rows[:, None] < M) & (depth[None, :] < K - i * BK), other=0.0)", ")");
+    let plain = plain.replace(",\n                    mask=(at[:, None] < K) & (N > columns[None, :]))", ")");
+    let plain = plain.replace(", mask=(rows[:, None] < M) & (columns < N))", ")");
+    assert!(!plain.contains("mask"), "{plain}");
+    let shapes = ["a_ptr, shape=[M, K], strides=[stride_m, 1]", "b_ptr, shape=[N, K], strides=[K, 1]"];
+    let loads = ["a_tiles.load([m * BM, i * BK])", "tl.trans(b_tiles.load([tl.program_id(1) * BN, i * BK]))"];
+    let told =
+        ["(depth[None, :] < K - i * BK) & (rows[:, None] < M), other=0)", "(at[:, None] < K) & (columns[None, :] < N)"];
+    let new = rewritten(&plain).unwrap();
+    for expected in shapes.iter().chain(&loads).chain(&told) {
+        assert!(new.contains(expected), "{expected}: {new}");
+    }
+    // Where rows begin anew, masks are for what does not.
+    let anew = plain.replace(rows, "    rows = (m * BM + tl.arange(0, BM)) % M\n");
+    let anew = anew.replace("tl.store(c_ptr + rows[:, None] * N + columns, acc)", "tl.store(c_ptr + (m * BM + tl.arange(0, BM))[:, None] * N + columns, acc, mask=(m * BM + tl.arange(0, BM))[:, None] < M)");
+    let new = rewritten(&anew).unwrap();
+    for expected in shapes.iter().chain(&loads) {
+        assert!(new.contains(expected), "{expected}: {new}");
+    }
+    // Nobody says how many rows there are.
+    assert!(!rewritten(&plain.replace("a, b, c, M, N", "a, b, c, 8, N")).is_some_and(|new| new.contains("a_tiles")));
 }

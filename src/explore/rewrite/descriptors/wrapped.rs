@@ -32,10 +32,10 @@ const APART: [&str; 18] = [
     "assume",
 ];
 /// How many names are followed.
-const DEPTH: usize = 4;
+pub(super) const DEPTH: usize = 4;
 
-/// Names that wrap around, and what they do not reach.
-type Wrapped<'a> = BTreeMap<&'a str, &'a str>;
+/// Names of lanes, and what they do not reach.
+pub(super) type Lengths<'a> = BTreeMap<&'a str, &'a str>;
 
 /// The file with masks instead, where no lane of the kernel's products meets another one and stores leave out what does not exist.
 pub(super) fn unwrapped(subject: &Subject<'_>) -> Option<String> {
@@ -67,15 +67,7 @@ pub(super) fn unwrapped(subject: &Subject<'_>) -> Option<String> {
             "load" => {
                 let mut found = BTreeMap::new();
                 forms(subject, &names, call.argument("pointer", Some(0))?, DEPTH, &mut found)?;
-                let conditions: Vec<String> =
-                    found.iter().map(|(form, length)| format!("({form} < {length})")).collect();
-                if let Some(last) = call.args.last().filter(|_| !conditions.is_empty()) {
-                    edits.extend(and_mask(call, 1, &conditions.join(" & "))?);
-                    let fill = call.argument("other", Some(2)).is_none().then(|| ", other=0".to_owned());
-                    edits.extend(
-                        fill.map(|text| Edit { span: Span::new(last.value.span.end, last.value.span.end), text }),
-                    );
-                }
+                edits.extend(masked(call, &found)?);
             }
             _ => {}
         }
@@ -84,11 +76,23 @@ pub(super) fn unwrapped(subject: &Subject<'_>) -> Option<String> {
     Some(apply_edits(text, &edits))
 }
 
+/// The edits that have a load leave out what does not lie below a length, by the forms (`offs[:, None]`) in its pointer.
+pub(super) fn masked(call: &Call, lengths: &BTreeMap<&str, &str>) -> Option<Vec<Edit>> {
+    let conditions: Vec<String> = lengths.iter().map(|(form, length)| format!("({form} < {length})")).collect();
+    let Some(last) = call.args.last().filter(|_| !conditions.is_empty()) else { return Some(Vec::new()) };
+    let mut edits = and_mask(call, 1, &conditions.join(" & "))?;
+    if call.argument("other", Some(2)).is_none() {
+        let end = last.value.span.end;
+        edits.push(Edit { span: Span::new(end, end), text: ", other=0".to_owned() });
+    }
+    Some(edits)
+}
+
 /// `name = … (… tl.arange(…) …) % M …`, and the edits that leave the remainder out.
-fn wrapped<'a>(subject: &'a Subject<'a>) -> Option<(Wrapped<'a>, Vec<Edit>)> {
+fn wrapped<'a>(subject: &'a Subject<'a>) -> Option<(Lengths<'a>, Vec<Edit>)> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let assigned = assigned(kernel);
-    let (mut names, mut edits) = (Wrapped::new(), Vec::new());
+    let (mut names, mut edits) = (Lengths::new(), Vec::new());
     walk_statements(&kernel.body, &mut |stmt| {
         let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return };
         let Some(name) = targets.first().filter(|_| targets.len() == 1).and_then(Expr::as_name) else { return };
@@ -152,9 +156,9 @@ fn is_below(subject: &Subject<'_>, mask: &Expr, length: &str, depth: usize) -> b
 }
 
 /// In which forms (`offs[:, None]`) such names are in a pointer; `None` where they are lost.
-fn forms<'a>(
+pub(super) fn forms<'a>(
     subject: &'a Subject<'a>,
-    names: &Wrapped<'a>,
+    names: &Lengths<'a>,
     pointer: &'a Expr,
     depth: usize,
     found: &mut BTreeMap<&'a str, &'a str>,
