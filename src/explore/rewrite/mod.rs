@@ -49,6 +49,7 @@ mod tile_sizes;
 mod turned;
 mod two_dimensional;
 mod unmasked;
+mod untuned;
 mod whole_rounds;
 mod widened;
 mod written;

@@ -58,9 +58,7 @@ fn instead_of(all: &[Config]) -> Change {
 pub(super) fn of_one(subject: &Subject<'_>, turns: impl Fn(&Subject<'_>) -> Vec<Turn>) -> Vec<Turn> {
     let Some(all) = several(subject.kernel) else { return Vec::new() };
     let &Subject { candidate, kernel, workload, target, .. } = subject;
-    let size =
-        |config: &&Config| config.meta.iter().filter_map(|(_, value)| value.as_int()).fold(1, i128::saturating_mul);
-    let Some(largest) = all.iter().max_by_key(size) else { return Vec::new() };
+    let Some(largest) = largest(all) else { return Vec::new() };
     let kept = largest.span;
     let one = Subject { knobs: knobs_of_config(kernel, largest), candidate, kernel, workload, target };
     let alone = |Turn { kind, edits, mut changes }: Turn| {
@@ -74,6 +72,13 @@ pub(super) fn of_one(subject: &Subject<'_>, turns: impl Fn(&Subject<'_>) -> Vec<
         Some(Turn { kind, edits: vec![Edit { span: whole(all), text }], changes })
     };
     turns(&one).into_iter().filter_map(alone).collect()
+}
+
+/// The one with the largest tiles.
+pub(super) fn largest(all: &[Config]) -> Option<&Config> {
+    let size =
+        |config: &&Config| config.meta.iter().filter_map(|(_, value)| value.as_int()).fold(1, i128::saturating_mul);
+    all.iter().max_by_key(size)
 }
 
 fn whole(all: &[Config]) -> Span {

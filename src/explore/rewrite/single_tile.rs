@@ -1,10 +1,12 @@
 //! The whole row in one tile, where several passes go over it.
 
+use super::launched::passed_for;
+use super::untuned::untuned;
 use super::{Change, Skill, Subject, Turn, indent_of};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
-use crate::kernel::ast::{Arg, Expr, Stmt, StmtKind, argument, has_star, walk_statements};
-use crate::kernel::{Kernel, Launch, Module};
+use crate::kernel::ast::{Arg, Expr, Stmt, StmtKind, walk_statements};
+use crate::kernel::{Kernel, Module};
 use crate::protocol::Source;
 use crate::rules::Edit;
 
@@ -31,7 +33,7 @@ impl Skill for SingleTile {
     }
 
     fn about(&self) -> &'static str {
-        "The whole row in one tile, where several passes go over it in parts: it is loaded once."
+        "The whole row in one tile, where several passes go over it in parts: it is loaded once. Of an autotuned kernel the tuner goes."
     }
 
     fn step(&self) -> Step {
@@ -39,7 +41,10 @@ impl Skill for SingleTile {
     }
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        let edits = single_tile(subject);
+        let edits = match untuned(subject) {
+            Some(text) => subject.edits_through(&text, single_tile),
+            None => single_tile(subject),
+        };
         let changes = vec![Change::Structure("the whole row in one tile".to_owned())];
         edits.map(|edits| Turn { kind: "single_tile".to_owned(), edits, changes }).into_iter().collect()
     }
@@ -67,7 +72,8 @@ fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     let module = &subject.candidate.module;
     let triton = module.imports.aliases_of("triton").into_iter().next()?;
     for launch in module.launches_of(&kernel.name) {
-        let (length, tile) = (passed(kernel, launch, first.length)?, passed(kernel, launch, first.tile)?);
+        let of = |name: &str| passed_for(kernel, launch, name).filter(|_| !launch.has_error);
+        let (length, tile) = (of(first.length)?, of(first.tile)?);
         let length = text.get(length.span.start..length.span.end)?;
         edits.push(Edit { span: tile.span, text: format!("{triton}.next_power_of_2(max({length}, 1))") });
     }
@@ -135,13 +141,6 @@ fn straightened(text: &str, pass: &Pass<'_>) -> Option<String> {
         }
     }
     Some(lines.join("\n"))
-}
-
-/// What a launch passes for a parameter.
-fn passed<'a>(kernel: &Kernel, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
-    let is_open = launch.has_error || has_star(&launch.args);
-    let at = kernel.params.iter().position(|param| param.name == name)?;
-    argument(&launch.args, name, Some(at)).filter(|_| !is_open)
 }
 
 #[cfg(test)]

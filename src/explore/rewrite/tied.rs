@@ -91,7 +91,7 @@ pub(super) fn axis(module: &Module, kernel: &Kernel, param: &str) -> Option<usiz
 }
 
 /// `x` of `x.to(tl.int64)`
-fn uncast(expr: &Expr) -> &Expr {
+pub(super) fn uncast(expr: &Expr) -> &Expr {
     match expr.as_call().map(|call| &call.func.kind) {
         Some(ExprKind::Attribute { value, name, .. }) if name == "to" => value,
         _ => expr,

@@ -2,7 +2,10 @@
 
 use super::{Kind, Lift};
 use crate::explore::rewrite::indent_of;
-use crate::explore::rewrite::written::only_value;
+use crate::explore::rewrite::launched::passed_for;
+use crate::explore::rewrite::tied::uncast;
+use crate::explore::rewrite::written::{bindings, grid_of, is_steady, only_value, tuple_of};
+use crate::kernel::Launch;
 use crate::kernel::ast::{Expr, Stmt};
 use crate::rules::Edit;
 
@@ -17,8 +20,8 @@ impl<'a> Lift<'a> {
         let is_plain = call.args.iter().take(3).all(|arg| arg.keyword.is_none())
             && options.iter().all(|arg| arg.keyword.is_some())
             && !call.has_star();
-        let is_dealt =
-            self.is_of_programs(&start.value, "program_id") && self.is_of_programs(&step.value, "num_programs");
+        let is_step = self.is_of_programs(&step.value, "num_programs") || self.is_grid(&step.value);
+        let is_dealt = self.is_of_programs(&start.value, "program_id") && is_step;
         // It is asked for again in each round.
         let count = count.value.as_name().filter(|name| {
             self.kernel.params.iter().any(|param| param.name == **name) && !self.kinds.contains_key(*name)
@@ -43,6 +46,21 @@ impl<'a> Lift<'a> {
         (!self.kinds.contains_key(count)).then_some(())
     }
 
+    /// Whether something is a parameter for which each launch passes how many programs it has.
+    fn is_grid(&self, expr: &Expr) -> bool {
+        let Some(name) = expr.as_name().filter(|name| bindings(&self.kernel.body, name).is_empty()) else {
+            return false;
+        };
+        let mut launches = self.module.launches_of(&self.kernel.name).peekable();
+        let passes = |launch: &Launch| {
+            let grid = grid_of(self.module, launch)?;
+            let count = tuple_of(grid).and_then(|(_, parts, _)| parts.first())?;
+            let value = passed_for(self.kernel, launch, name)?;
+            Some(is_steady(count) && self.slice(count.span) == self.slice(value.span))
+        };
+        launches.peek().is_some() && launches.all(|launch| passes(launch) == Some(true))
+    }
+
     /// Whether something is `tl.program_id(0)` or `tl.num_programs(0)`, or a name that is nothing else.
     fn is_of_programs(&self, expr: &Expr, function: &str) -> bool {
         let value = match expr.as_name() {
@@ -51,7 +69,7 @@ impl<'a> Lift<'a> {
             }
             _ => Some(expr),
         };
-        let Some(call) = value.and_then(Expr::as_call) else { return false };
+        let Some(call) = value.and_then(|value| uncast(value).as_call()) else { return false };
         let is_named = self.module.language_member(self.kernel, &call.func).as_deref() == Some(function);
         is_named && call.argument("axis", Some(0)).and_then(Expr::as_int) == Some(0)
     }

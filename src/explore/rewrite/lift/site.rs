@@ -4,7 +4,7 @@ use super::{Lift, Names, Way};
 use crate::explore::rewrite::written::{grid_of, is_steady};
 use crate::explore::rewrite::{first_statement, indent_of};
 use crate::kernel::Launch;
-use crate::kernel::ast::{Expr, ExprKind, has_star};
+use crate::kernel::ast::{Expr, ExprKind};
 use crate::rules::Edit;
 
 impl<'a> Lift<'a> {
@@ -40,7 +40,7 @@ impl<'a> Lift<'a> {
 
     /// As many programs as there are parts of so many rows.
     pub(super) fn launch(&mut self, launch: &'a Launch, size: i64) -> Option<()> {
-        if launch.has_error || has_star(&launch.args) {
+        if launch.has_error {
             return None;
         }
         let end = launch.args.last()?.span.end;

@@ -135,8 +135,19 @@ def run(x):
     k[(min(1024, x.shape[0]), 1, 1)](y, x, x.stride(0), *x.shape, 512, 2, num_warps=8)
 "
     );
-    assert_eq!(lifted_by(&text, Way::Rounds), None, "nobody knows what is unpacked there");
+    let unpacked = lifted_by(&text, Way::Rounds).unwrap();
+    assert!(unpacked.contains("*x.shape, 512, 2, num_warps=8, ROWS=4)"), "{unpacked}");
     let text = text.replace("*x.shape", "x.shape[0], x.shape[1]");
+    // The grid's number as a parameter, and numbers of 64 bits.
+    let host = "k[(programs,)](y, x, x.stride(0), x.shape[0], x.shape[1], 512, programs, num_warps=8)";
+    let old = text.lines().last().unwrap().trim();
+    let by_grid =
+        text.replace(old, host).replace("step = tl.num_programs(0)\n    ", "").replace(", num_stages=num_stages", "");
+    let by_grid =
+        by_grid.replace("count, step", "count, num_stages").replace("program_id(0)", "program_id(0).to(tl.int64)");
+    let dealt = lifted_by(&by_grid, Way::Rounds).unwrap();
+    assert!(dealt.contains("tl.range(first * ROWS, count, num_stages * ROWS):"), "{dealt}");
+    assert_eq!(lifted_by(&by_grid.replace("[(programs,)]", "[(7,)]"), Way::Rounds), None);
     let rounds = lifted_by(&text, Way::Rounds).unwrap();
     for line in [
         "BLOCK: tl.constexpr, num_stages: tl.constexpr, ROWS: tl.constexpr):\n    first = tl.program_id(0)\n",
