@@ -99,13 +99,13 @@ impl Guard {
     }
 
     /// Whether a tile is one that not all sizes take.
-    pub(super) fn is_taken_by(&self, tile: i64) -> bool {
+    pub(super) fn is_chosen(&self, tile: i64) -> bool {
         tile > self.otherwise
     }
 
     /// What stands for a tile of another size, and the statement before that, if there is one. A smaller one divides what the other does.
     pub(super) fn written(&self, tile: i64) -> (String, Option<Edit>) {
-        if !self.is_taken_by(tile) {
+        if !self.is_chosen(tile) {
             return (tile.to_string(), None);
         }
         let tests: Vec<String> = self.sizes.iter().map(|size| format!("{size} % {tile} == 0")).collect();

@@ -376,7 +376,7 @@ impl Knob {
                 texts.all(|other| other == Some(first)).then_some(Cow::Borrowed(first))
             }
             // A choice would be one within another.
-            _ if self.guard.as_ref().is_some_and(|guard| guard.is_taken_by(self.current)) => None,
+            _ if self.guard.as_ref().is_some_and(|guard| guard.is_chosen(self.current)) => None,
             _ => Some(Cow::Owned(self.current.to_string())),
         }
     }

@@ -21,8 +21,6 @@ struct Pass<'a> {
     /// The parameters that say how long the row and the tile are.
     length: &'a str,
     tile: &'a str,
-    /// Whether the variable is the number of a tile, not of its first element.
-    counts_tiles: bool,
     statement: &'a Stmt,
     body: &'a [Stmt],
 }
@@ -59,7 +57,7 @@ fn single_tile(subject: &Subject<'_>) -> Option<Vec<Edit>> {
     let passes = passes(&subject.candidate.module, kernel)?;
     let first = passes.first()?;
     // No product takes a whole row at once.
-    if passes.iter().any(|pass| pass.counts_tiles) && subject.has_product() {
+    if subject.has_product() {
         return None;
     }
     if passes.iter().any(|pass| (pass.length, pass.tile) != (first.length, first.tile)) {
@@ -97,10 +95,10 @@ fn pass<'a>(module: &Module, kernel: &'a Kernel, statement: &'a Stmt) -> Option<
     let is_range = call.func.as_name() == Some("range")
         || call.func.dotted().is_some_and(|path| path.len() == 2 && path[1] == "range");
     let is_zero = |start: &Arg| start.value.as_int() == Some(0);
-    let ((length, tile), counts_tiles) = match call.args.as_slice() {
-        [start, end, step] if is_zero(start) => ((&end.value, &step.value), false),
-        [end] => (tiles(module, kernel, &end.value)?, true),
-        [start, end] if is_zero(start) => (tiles(module, kernel, &end.value)?, true),
+    let (length, tile) = match call.args.as_slice() {
+        [start, end, step] if is_zero(start) => (&end.value, &step.value),
+        [end] => tiles(module, kernel, &end.value)?,
+        [start, end] if is_zero(start) => tiles(module, kernel, &end.value)?,
         _ => return None,
     };
     let param = |expr: &'a Expr| kernel.param(expr.as_name()?);
@@ -109,7 +107,6 @@ fn pass<'a>(module: &Module, kernel: &'a Kernel, statement: &'a Stmt) -> Option<
         variable: target.as_name()?,
         length: param(length).map(|length| length.name.as_str()).filter(|length| *length != tile.name)?,
         tile: tile.name.as_str(),
-        counts_tiles,
         statement,
         body,
     })
