@@ -15,7 +15,7 @@ const GRID_OF_TILES: &str = r#"lambda meta: (triton.cdiv(n, meta["BLOCK"]),)"#;
 fn one_knob(grid: &str) -> Project {
     let one_knob = SCALE
         .replace("(triton.cdiv(n, 16),)", grid)
-        .replace("(x, out, n, BLOCK=16)", "(x, out, n, BLOCK=16, **{})")
+        .replace("(x, out, n, BLOCK=16)", "(x, out, n, BLOCK=16, **dict([]))")
         .replace("load(x_ptr + offsets", "load(*[x_ptr + offsets]")
         .replace("store(out_ptr + offsets, x * 2.0", "store(*[out_ptr + offsets, x * 2.0]");
     Project::new(&[("scale.py", &one_knob), ("warpsmith.toml", "[optimize]\nparallel = 2\n")])

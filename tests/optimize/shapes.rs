@@ -11,7 +11,7 @@ fn project() -> Project {
     let calls = "    scale(torch.ones(64))\n    scale(torch.ones(600))\n";
     let launch = "    scale_kernel[(triton.cdiv(n, 16),)](x, out, n, BLOCK=16)\n";
     let bounded = "    BLOCK = 16\n    assert 16 <= BLOCK <= 128\n";
-    let open = "    scale_kernel[(triton.cdiv(n, BLOCK) + BLOCK // 16,)](x, out, n, BLOCK=BLOCK, **{})\n";
+    let open = "    scale_kernel[(triton.cdiv(n, BLOCK) + BLOCK // 16,)](x, out, n, BLOCK=BLOCK, **dict([]))\n";
     let text = SCALE
         .replace(launch, &format!("{bounded}{open}"))
         .replace("    scale(torch.ones(300))\n    scale(torch.ones(300))\n", calls);
