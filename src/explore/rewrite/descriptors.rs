@@ -22,9 +22,9 @@ use numbers::Numbers;
 use tile::{Axis, Tile, tile_of};
 use words::Words;
 
-/// Loads the tiles that a product takes with tensor descriptors, where the pointers and masks that a kernel loads them with say the same, or sizes of which tiles are parts:
-/// on Hopper and later one thread then has the whole tile brought into shared memory, without addresses, masks and registers for it. A
-/// descriptor asks that rows are contiguous and begin at multiples of 16 bytes. Whether they do is asked at each call, by a
+/// Loads the tiles that a product takes with tensor descriptors, where the pointers and masks that a kernel loads them with say the same, or
+/// sizes of which tiles are parts: on Hopper and later one thread then has the whole tile brought into shared memory, without addresses, masks
+/// and registers for it. A descriptor asks that rows are contiguous and begin at multiples of 16 bytes. Whether they do is asked at each call, by a
 /// constant of the kernel, which keeps what it did before for tensors that lie otherwise.
 pub(super) struct Descriptors;
 

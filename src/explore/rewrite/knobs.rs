@@ -205,16 +205,16 @@ fn tile_knob(module: &Module, text: &str, kernel: &Kernel, launches: &[&Launch],
         Place::Literals(spans) if !less.is_empty() => Place::Tied(spans, less),
         place => place,
     };
-    let knob = Knob::new(&param.name, current, choices, place);
+    let mut knob = Knob::new(&param.name, current, choices, place);
     // Of several launches each may divide something else.
-    let [launch] = launches else { return Some(knob) };
-    let tile = Tile { kernel, launch, param: &param.name, current };
-    let (spans, guard) = match Guard::of(module, text, &tile, &knob.spans()) {
-        None => Guard::of_global(module, text, &tile).unzip(),
-        guard => (None, guard),
-    };
-    let place = spans.map_or(knob.place.clone(), Place::Literals);
-    Some(Knob { guard, place, ..knob })
+    if let [launch] = launches {
+        let tile = Tile { kernel, launch, param: &param.name, current };
+        knob.guard = Guard::of(module, text, &tile, &knob.spans());
+        if let Some((spans, guard)) = Guard::of_global(module, text, &tile).filter(|_| knob.guard.is_none()) {
+            (knob.place, knob.guard) = (Place::Literals(spans), Some(guard));
+        }
+    }
+    Some(knob)
 }
 
 /// Whether a tile is turned where it is passed, as what is passed is another's as well: `BLOCK_M=BLOCK, BLOCK_N=BLOCK`. That stays with the

@@ -29,7 +29,14 @@ pub(super) fn passed_for<'a>(kernel: &'a Kernel, launch: &'a Launch, name: &str)
     all_passed(kernel, launch).into_iter().find(|(param, _)| *param == name).map(|(_, arg)| &arg.value)
 }
 
-/// The same for all parameters of a kernel.
+/// The parameter for which just this is passed.
+pub(super) fn passed_as<'a>(subject: &'a Subject<'a>, launch: &'a Launch, expr: &Expr) -> Option<&'a str> {
+    let slice = |span: Span| subject.candidate.text.get(span.start..span.end);
+    let is_same = |arg: &Arg| is_steady(expr) && slice(arg.value.span) == slice(expr.span);
+    passed(subject, launch).into_iter().find(|(_, arg)| is_same(arg)).map(|(param, _)| param)
+}
+
+/// What is passed for which parameter of a kernel, as far as that is certain.
 pub(super) fn all_passed<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
     let (params, args) = (&kernel.params, &launch.args);
     let is_plain = |arg: &&Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));

@@ -247,7 +247,7 @@ impl<'a> Subject<'a> {
     }
 
     /// The edits of what another text, of which this is one form, becomes.
-    fn edits_through(&self, text: &str, of: impl Fn(&Subject<'_>) -> Option<Vec<Edit>>) -> Option<Vec<Edit>> {
+    fn edits_through(&self, text: &str, of: impl FnOnce(&Subject<'_>) -> Option<Vec<Edit>>) -> Option<Vec<Edit>> {
         let candidate = Candidate::original(text);
         let other = Subject::new(&candidate, text, &self.kernel.name, self.workload)?.with_target(self.target);
         Some(edits_between(&self.candidate.text, &candidate.text_with(&of(&other)?)))

@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use super::launched::only_launch;
 use super::rounds::may_loop;
-use super::written::{grid_of, literal, only_value, tuple_of};
+use super::written::{grid_of, literal, only_value, parts_of};
 use super::{Change, Skill, Subject, Turn};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
@@ -79,9 +79,8 @@ fn count(subject: &Subject<'_>, launch: &Launch) -> Option<Count> {
     if !may_loop(module, subject.kernel) {
         return None;
     }
-    let parts = tuple_of(grid).map_or(std::slice::from_ref(grid), |(_, parts, _)| parts);
     let is_tile = |span: Span| subject.knobs.iter().any(|knob| knob.spans().contains(&span));
-    let mut numbers = parts.iter().filter_map(|part| literal(module, launch, part));
+    let mut numbers = parts_of(grid).iter().filter_map(|part| literal(module, launch, part));
     let (number, span) = numbers.find(|(number, span)| ALL.contains(number) && !is_tile(*span))?;
     Some(Count { name: "programs", number, span, may_be: ALL })
 }

@@ -1,9 +1,7 @@
 //! Several rows for each program, where each has one.
 
-use std::cell::RefCell;
-
-use super::lift::{Lifted, Way, lift};
-use super::untuned::untuned;
+use super::lift::{Way, lift};
+use super::untuned::without_tuner;
 use super::{Change, Skill, Subject, Turn};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
@@ -40,20 +38,13 @@ impl Skill for RowsPerProgram {
     }
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        let untuned = untuned(subject);
         let turn = |way: Way, said: &str, rows: i64| {
-            let (edits, size) = match &untuned {
-                None => lift(subject, way, rows).map(|Lifted { edits, size }| (edits, size))?,
-                Some(text) => {
-                    let size = RefCell::default();
-                    let lifted = |other: &Subject<'_>| {
-                        let lifted = lift(other, way, rows)?;
-                        size.replace(lifted.size);
-                        Some(lifted.edits)
-                    };
-                    (subject.edits_through(text, lifted)?, size.into_inner())
-                }
-            };
+            let mut size = String::new();
+            let edits = without_tuner(subject, |subject| {
+                let lifted = lift(subject, way, rows)?;
+                size = lifted.size;
+                Some(lifted.edits)
+            })?;
             let changes = vec![Change::Structure(said.to_owned()), Change::Number { name: size, from: 1, to: rows }];
             Some(Turn { kind: "rows_per_program".to_owned(), edits, changes })
         };

@@ -1,7 +1,7 @@
 //! The whole row in one tile, where several passes go over it.
 
 use super::launched::passed_for;
-use super::untuned::untuned;
+use super::untuned::without_tuner;
 use super::{Change, Skill, Subject, Turn, indent_of};
 use crate::chance::Chance;
 use crate::explore::tree::Step;
@@ -39,10 +39,7 @@ impl Skill for SingleTile {
     }
 
     fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
-        let edits = match untuned(subject) {
-            Some(text) => subject.edits_through(&text, single_tile),
-            None => single_tile(subject),
-        };
+        let edits = without_tuner(subject, single_tile);
         let changes = vec![Change::Structure("the whole row in one tile".to_owned())];
         edits.map(|edits| Turn { kind: "single_tile".to_owned(), edits, changes }).into_iter().collect()
     }

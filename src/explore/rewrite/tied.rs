@@ -1,7 +1,7 @@
 //! Where a grid has the number of a tile as a number of its own: `(triton.cdiv(n, 64),)` beside `BLOCK=64`. Who turns the one must turn
 //! the other.
 
-use super::written::{bindings, grid_of};
+use super::written::{bindings, grid_of, parts_of};
 use crate::kernel::ast::{Call, Expr, ExprKind, argument, walk_expressions};
 use crate::kernel::{Kernel, Launch, Module};
 use crate::syntax::Span;
@@ -19,11 +19,7 @@ pub(super) struct Tied {
 pub(super) fn tied(module: &Module, kernel: &Kernel, launch: &Launch, param: &str, current: i64) -> Tied {
     let known = || {
         let grid = grid_of(module, launch).filter(|_| is_own(module, launch))?;
-        let grid = if let ExprKind::Lambda { body, .. } = &grid.kind { body } else { grid };
-        let parts = match &grid.kind {
-            ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.as_slice(),
-            _ => std::slice::from_ref(grid),
-        };
+        let parts = parts_of(grid);
         // What names the tile itself is turned with it: other numbers there are none of it.
         let at = kernel.params.iter().position(|one| one.name == param);
         let names = [Some(param), argument(&launch.args, param, at).and_then(Expr::as_name)];
@@ -102,7 +98,7 @@ pub(super) fn uncast(expr: &Expr) -> &Expr {
 fn sizes<'a>(kernel: &Kernel, launch: &'a Launch, param: &str) -> Vec<&'a Expr> {
     let mut found = Vec::new();
     walk_expressions(&kernel.body, &mut |expr| {
-        if let Some((of, by)) = divided(expr)
+        if let Some((of, by)) = quotient(expr)
             && by.as_name() == Some(param)
             && let Some(size) = of.as_name()
         {
@@ -116,29 +112,39 @@ fn sizes<'a>(kernel: &Kernel, launch: &'a Launch, param: &str) -> Vec<&'a Expr> 
 /// Whether a grid has as many programs however great a tile is: nothing is divided by it, and no program begins at a multiple of it.
 pub(super) fn is_free(module: &Module, kernel: &Kernel, param: &str) -> bool {
     let mut is_free = axis(module, kernel, param).is_none();
-    walk_expressions(&kernel.body, &mut |expr| is_free &= divided(expr).is_none_or(|(_, by)| !by.mentions(param)));
+    walk_expressions(&kernel.body, &mut |expr| is_free &= quotient(expr).is_none_or(|(_, by)| !by.mentions(param)));
     is_free
 }
 
 /// What is divided, and by what.
-fn divided(expr: &Expr) -> Option<(&Expr, &Expr)> {
+pub(super) fn quotient(expr: &Expr) -> Option<(&Expr, &Expr)> {
     match &expr.kind {
-        ExprKind::Call(call) => quotient(call),
-        ExprKind::Binary { op, left, right } if op == "//" => Some((first_summand(left), right)),
+        ExprKind::Call(call) => of_cdiv(call),
+        ExprKind::Binary { op, left, right } if op == "//" => Some((rounded_up(left, right), right)),
         _ => None,
     }
 }
 
-/// `n` of `n + (B - 1)`
-fn first_summand(of: &Expr) -> &Expr {
+/// `n` of `n + (B - 1)`, `n + B - 1`, `n + 63` and `n - 1`.
+fn rounded_up<'a>(of: &'a Expr, by: &Expr) -> &'a Expr {
+    let less_one = |expr: &'a Expr| match &expr.kind {
+        ExprKind::Binary { op, left, right } if op == "-" && right.as_int() == Some(1) => Some(left.as_ref()),
+        _ => None,
+    };
+    if let Some(more) = less_one(of) {
+        return rounded_up(more, by);
+    }
     match &of.kind {
-        ExprKind::Binary { op, left, .. } if op == "+" || op == "-" => first_summand(left),
+        ExprKind::Binary { op, left, right } if op == "+" => {
+            let is_all = right.as_int().is_some() || is_same(less_one(right).unwrap_or(right), by);
+            if is_all { left } else { of }
+        }
         _ => of,
     }
 }
 
 /// `cdiv(of, by)`
-pub(super) fn quotient(call: &Call) -> Option<(&Expr, &Expr)> {
+fn of_cdiv(call: &Call) -> Option<(&Expr, &Expr)> {
     let name = match &call.func.kind {
         ExprKind::Name(name) | ExprKind::Attribute { name, .. } => name,
         _ => return None,
@@ -160,7 +166,7 @@ fn divisions(part: &Expr, by: i64) -> Vec<Division<'_>> {
     let mut found = Vec::new();
     part.walk(&mut |expr| match &expr.kind {
         ExprKind::Call(call) => {
-            if let Some((of, number)) = quotient(call).filter(|(_, number)| is(number, by)) {
+            if let Some((of, number)) = of_cdiv(call).filter(|(_, number)| is(number, by)) {
                 found.push(Division { of, tied: Tied { whole: vec![number.span], less: Vec::new() } });
             }
         }
@@ -203,6 +209,7 @@ fn is_same(one: &Expr, other: &Expr) -> bool {
         return names == other.dotted() && numbers == other.as_int();
     }
     match (&one.kind, &other.kind) {
+        (ExprKind::Str(one), ExprKind::Str(other)) => one == other,
         (ExprKind::Subscript { value: a, index: x }, ExprKind::Subscript { value: b, index: y }) => {
             is_same(a, b) && x.len() == y.len() && x.iter().zip(y).all(|(x, y)| is_same(x, y))
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::launched::all_passed;
 use super::tied::{axis, is_free, quotient};
-use super::written::{bindings, grid_of};
+use super::written::{bindings, grid_of, parts_of};
 use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, walk_expressions, walk_statements};
 use crate::kernel::{Kernel, Launch, Module};
 
@@ -61,12 +61,12 @@ impl<'a> Scope<'a> {
             walk_statements(&self.kernel.body, &mut |stmt| self.take(stmt));
         }
         let kernel = self.kernel;
-        walk_expressions(&kernel.body, &mut |expr| match &expr.kind {
-            ExprKind::Binary { op, left, right } if op == "//" && self.is_of_tile(right) => {
-                found.sizes.extend(self.size(left));
+        walk_expressions(&kernel.body, &mut |expr| {
+            let of = quotient(expr).filter(|(_, by)| self.is_of_tile(by)).and_then(|(of, _)| self.size(of));
+            found.sizes.extend(of);
+            if let Some(call) = expr.as_call() {
+                self.look_at(call, depth, found);
             }
-            ExprKind::Call(call) => self.look_at(call, depth, found),
-            _ => {}
         });
     }
 
@@ -83,10 +83,6 @@ impl<'a> Scope<'a> {
         match member.as_deref() {
             Some("load") => found.is_unmasked |= self.is_uncut(call, 1),
             Some(name) if name == "store" || name.starts_with("atomic_") => found.is_unmasked |= self.is_uncut(call, 2),
-            Some("cdiv") => {
-                let of = quotient(call).filter(|(_, by)| self.is_of_tile(by)).and_then(|(of, _)| self.size(of));
-                found.sizes.extend(of);
-            }
             _ if member.as_deref() == Some("range") || call.func.as_name() == Some("range") => {
                 if call.args.get(2).is_some_and(|by| self.is_of_tile(&by.value)) {
                     found.sizes.extend(self.size(&call.args[1].value));
@@ -185,29 +181,11 @@ impl Tile<'_> {
 /// What a grid divides by the tile; by its number where the axis is known.
 fn of_grid<'a>(module: &'a Module, kernel: &Kernel, launch: &'a Launch, tile: &Tile<'_>) -> Vec<&'a Expr> {
     let Some(grid) = grid_of(module, launch) else { return Vec::new() };
-    let grid = if let ExprKind::Lambda { body, .. } = &grid.kind { body } else { grid };
-    let parts = match &grid.kind {
-        ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.as_slice(),
-        _ => std::slice::from_ref(grid),
-    };
     let axis = axis(module, kernel, tile.param);
     let is_tile = |expr: &Expr| tile.is(expr) || axis.is_some() && expr.as_int() == Some(i128::from(tile.current));
     let mut found = Vec::new();
-    for (_, part) in parts.iter().enumerate().filter(|(at, _)| axis.is_none_or(|axis| axis == *at)) {
-        part.walk(&mut |expr| match &expr.kind {
-            ExprKind::Call(call) => found.extend(quotient(call).filter(|(_, by)| is_tile(by)).map(|(of, _)| of)),
-            ExprKind::Binary { op, left, right } if op == "//" && is_tile(right) => found.push(without(left, &is_tile)),
-            _ => {}
-        });
+    for (_, part) in parts_of(grid).iter().enumerate().filter(|(at, _)| axis.is_none_or(|axis| axis == *at)) {
+        part.walk(&mut |expr| found.extend(quotient(expr).filter(|(_, by)| is_tile(by)).map(|(of, _)| of)));
     }
     found
-}
-
-/// `n` of `n + BLOCK - 1` and of `n + 63`.
-fn without<'a>(of: &'a Expr, is_tile: &impl Fn(&Expr) -> bool) -> &'a Expr {
-    match &of.kind {
-        ExprKind::Binary { op, left, right } if op == "-" && right.as_int() == Some(1) => without(left, is_tile),
-        ExprKind::Binary { op, left, right } if op == "+" && (is_tile(right) || right.as_int().is_some()) => left,
-        _ => of,
-    }
 }

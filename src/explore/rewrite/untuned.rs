@@ -4,7 +4,6 @@ use super::Subject;
 use super::launched::only_launch;
 use super::lines::{line_end, line_start};
 use super::one_configuration::largest;
-use crate::kernel::ast::Expr;
 use crate::rules::{Edit, apply_edits};
 use crate::syntax::Span;
 
@@ -13,7 +12,7 @@ const OPTIONS: [&str; 4] = ["num_warps", "num_stages", "num_ctas", "maxnreg"];
 
 /// The file with the numbers of the largest configuration at the only launch, and without the tuner; `None` where the tuner does more
 /// than to choose numbers.
-pub(super) fn untuned(subject: &Subject<'_>) -> Option<String> {
+fn untuned(subject: &Subject<'_>) -> Option<String> {
     let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
     let tuner = kernel.autotune.as_ref()?;
     let decorator = kernel.decorators.iter().find(|decorator| decorator.expr.span == tuner.span)?;
@@ -28,8 +27,8 @@ pub(super) fn untuned(subject: &Subject<'_>) -> Option<String> {
     for (name, value) in config.meta.iter().chain(&config.options) {
         let is_known = kernel.param(name).is_some() || OPTIONS.contains(&name.as_str());
         let is_passed = launch.args.iter().any(|arg| arg.keyword.as_ref().is_some_and(|(given, _)| given == name));
-        value.as_int().filter(|_| is_known && !is_passed)?;
-        passed += &format!(", {name}={}", slice(text, value));
+        let number = value.as_int().filter(|_| is_known && !is_passed)?;
+        passed += &format!(", {name}={number}");
     }
     let end = launch.args.last()?.span.end;
     let lines = Span::new(line_start(text, tuner.span.start), line_end(text, tuner.span.end) + 1);
@@ -38,8 +37,15 @@ pub(super) fn untuned(subject: &Subject<'_>) -> Option<String> {
     is_alone.then(|| apply_edits(text, &edits))
 }
 
-fn slice<'a>(text: &'a str, value: &Expr) -> &'a str {
-    &text[value.span.start..value.span.end]
+/// The edits of a kernel, where it has a tuner through the form that has none.
+pub(super) fn without_tuner(
+    subject: &Subject<'_>,
+    of: impl FnOnce(&Subject<'_>) -> Option<Vec<Edit>>,
+) -> Option<Vec<Edit>> {
+    match untuned(subject) {
+        Some(text) => subject.edits_through(&text, of),
+        None => of(subject),
+    }
 }
 
 #[cfg(test)]

@@ -82,6 +82,15 @@ pub(super) fn tuple_of(grid: &Expr) -> Option<(&Expr, &[Expr], Option<&str>)> {
     Some((tuple, parts, meta))
 }
 
+/// How many programs a grid says along each axis, also as a function of the constants, or without a tuple.
+pub(super) fn parts_of(grid: &Expr) -> &[Expr] {
+    let grid = if let ExprKind::Lambda { body, .. } = &grid.kind { body } else { grid };
+    match &grid.kind {
+        ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.as_slice(),
+        _ => std::slice::from_ref(grid),
+    }
+}
+
 /// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers, and what is computed of them.
 pub(super) fn is_steady(expr: &Expr) -> bool {
     match &expr.kind {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::wrapped::{DEPTH, Lengths, forms, masked};
-use crate::explore::rewrite::launched::{only_launch, passed};
+use super::wrapped::{DEPTH, Lengths, forms, is_arange, masked};
+use crate::explore::rewrite::launched::{only_launch, passed_as};
 use crate::explore::rewrite::unmasked::divided;
 use crate::explore::rewrite::written::{bindings, only_value};
 use crate::explore::rewrite::{Subject, assigned};
@@ -50,10 +50,6 @@ fn is_of(subject: &Subject<'_>, mask: &Expr, name: &str) -> bool {
     found
 }
 
-fn is_arange(subject: &Subject<'_>, expr: &Expr) -> bool {
-    expr.as_call().is_some_and(|call| subject.member(call).as_deref() == Some("arange"))
-}
-
 /// A name of as many numbers as a tile has.
 struct Offsets<'a> {
     name: &'a str,
@@ -84,17 +80,13 @@ fn offsets<'a>(subject: &'a Subject<'a>, stmt: &'a Stmt, lanes: &BTreeMap<&str, 
 
 /// The parameter that is what a tile divides, where no mask says that.
 fn length(subject: &Subject<'_>, tile: &str) -> Option<String> {
-    let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
+    let module = &subject.candidate.module;
     let launch = only_launch(subject)?;
     let number = subject.knobs.iter().find(|knob| knob.name == tile)?.current;
     let assigned = assigned(subject.kernel);
-    let slice = |expr: &Expr| &text[expr.span.start..expr.span.end];
     let tile = subject.kernel.param(tile)?.name.as_str();
-    divided(module, subject.kernel, launch, tile, number).into_iter().find_map(|size| {
-        let mut all = passed(subject, launch).into_iter();
-        all.find(|(name, arg)| slice(&arg.value) == slice(size) && !assigned.contains(name))
-            .map(|(name, _)| name.to_owned())
-    })
+    let mut sizes = divided(module, subject.kernel, launch, tile, number).into_iter();
+    sizes.find_map(|size| passed_as(subject, launch, size).filter(|name| !assigned.contains(name)).map(str::to_owned))
 }
 
 /// What is left in a round of the only loop over such tiles: `K - k`, or `K - k * BLOCK_K` where it counts them.

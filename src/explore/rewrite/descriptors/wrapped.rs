@@ -116,11 +116,15 @@ fn wrapped<'a>(subject: &'a Subject<'a>) -> Option<(Lengths<'a>, Vec<Edit>)> {
     (!names.is_empty()).then_some((names, edits))
 }
 
+pub(super) fn is_arange(subject: &Subject<'_>, expr: &Expr) -> bool {
+    expr.as_call().is_some_and(|call| subject.member(call).as_deref() == Some("arange"))
+}
+
 /// Whether an expression differs from lane to lane.
 fn has_lanes(subject: &Subject<'_>, expr: &Expr, depth: usize) -> bool {
     let mut found = false;
     expr.walk(&mut |part| {
-        found |= part.as_call().is_some_and(|call| subject.member(call).as_deref() == Some("arange"));
+        found |= is_arange(subject, part);
         let value = part.as_name().filter(|_| depth > 0).and_then(|name| only_value(&subject.kernel.body, name));
         found |= value.is_some_and(|value| has_lanes(subject, value, depth - 1));
     });

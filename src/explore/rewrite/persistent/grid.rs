@@ -1,10 +1,10 @@
 //! How a kernel is launched that goes through its programs itself.
 
 use crate::analysis::types::access::pointers;
-use crate::explore::rewrite::launched::{innermost, only_launch, passed};
+use crate::explore::rewrite::launched::{innermost, only_launch, passed, passed_as};
 use crate::explore::rewrite::written::{grid_of, is_settled, is_steady, is_used_once, tuple_of};
 use crate::explore::rewrite::{Subject, fresh, indent_of};
-use crate::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, walk_statements};
+use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::kernel::{Binding, Host, Launch};
 use crate::rules::Edit;
 use crate::syntax::Span;
@@ -88,7 +88,7 @@ impl<'a> Grid<'a> {
             let tile = tiles.find_map(|knob| knob.in_kernel(expr.span));
             return Some(tile.unwrap_or_else(|| number.to_string()));
         }
-        if let Some(param) = self.passed_as(expr) {
+        if let Some(param) = passed_as(self.subject, self.launch, expr) {
             return Some(param.to_owned());
         }
         let (module, kernel) = (&self.subject.candidate.module, self.subject.kernel);
@@ -115,14 +115,6 @@ impl<'a> Grid<'a> {
             }
             _ => None,
         }
-    }
-
-    /// The parameter for which just this is passed.
-    fn passed_as(&self, expr: &Expr) -> Option<&'a str> {
-        let text = self.subject.candidate.text.as_str();
-        let slice = |span: Span| text.get(span.start..span.end);
-        let is_same = |arg: &Arg| is_steady(expr) && slice(arg.value.span) == slice(expr.span);
-        passed(self.subject, self.launch).into_iter().find(|(_, arg)| is_same(arg)).map(|(param, _)| param)
     }
 
     /// The grid of so many programs for each multiprocessor, and what is passed with it.
