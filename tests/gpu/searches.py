@@ -158,10 +158,13 @@ def worker(options):
     journal = project.journals()[0]
     ended = last(journal, "ended")
     once = len(ids(journal, "came")) == len(set(ids(journal, "came")))
+    # What still compiles when the time is over is given up.
+    lost = sorted(set(ids(journal, "made")) - set(ids(journal, "came") + ids(journal, "given-up")))
+    left = list(project.left().values())
     return {
-        "passed": reached and bool(others) and process.returncode == 0 and ended is not None and once and not project.left(),
-        "killed": len(others), "seconds until four more": again, "judged in all": len(ids(journal, "came")),
-        "said": ended["summary"] if ended else err[-400:],
+        "passed": reached and bool(others) and process.returncode == 0 and ended is not None and once and not left,
+        "killed": len(others), "seconds until four more": again, "judged before": at, "judged in all": len(ids(journal, "came")),
+        "each once": once, "lost": lost, "status": process.returncode, "left": left, "said": ended["summary"] if ended else err[-400:],
     }
 
 
