@@ -95,6 +95,13 @@ def last(journal, what):
     return next((entry for entry in reversed(journal) if entry["what"] == what), None)
 
 
+def fates(journal, made):
+    """Whether each candidate was made and came to its end once, and which of those that were made never came to one."""
+    # What still compiles when the time is over is given up.
+    done, numbers = ids(journal, "came") + ids(journal, "given-up"), ids(journal, "made")
+    return len(done) == len(set(done)) and len(numbers) == len(set(numbers)), sorted(set(made) - set(done))
+
+
 def end(process):
     try:
         return process.communicate(timeout=LIMIT)
@@ -129,10 +136,8 @@ def killed(options):
     out, err = end(project.start("--resume", "last", "--json"))
     after = project.journals()[0]
     kept = after[: len(before)] == before
-    done = ids(after, "came") + ids(after, "given-up")
-    once = len(done) == len(set(done)) and ids(after, "made") == sorted(set(ids(after, "made")))
-    # What was under way is judged when the run goes on; what still compiles when the time is over is given up.
-    lost = sorted(set(ids(before, "made")) - set(done))
+    # What was under way is judged when the run goes on.
+    once, lost = fates(after, ids(before, "made"))
     ended = last(after, "ended")
     return {
         "passed": reached and not left and kept and once and not lost and ended is not None,
@@ -157,12 +162,10 @@ def worker(options):
     out, err = end(process)
     journal = project.journals()[0]
     ended = last(journal, "ended")
-    once = len(ids(journal, "came")) == len(set(ids(journal, "came")))
-    # What still compiles when the time is over is given up.
-    lost = sorted(set(ids(journal, "made")) - set(ids(journal, "came") + ids(journal, "given-up")))
+    once, lost = fates(journal, ids(journal, "made"))
     left = list(project.left().values())
     return {
-        "passed": reached and bool(others) and process.returncode == 0 and ended is not None and once and not left,
+        "passed": reached and bool(others) and process.returncode == 0 and ended is not None and once and not lost and not left,
         "killed": len(others), "seconds until four more": again, "judged before": at, "judged in all": len(ids(journal, "came")),
         "each once": once, "lost": lost, "status": process.returncode, "left": left, "said": ended["summary"] if ended else err[-400:],
     }
