@@ -57,6 +57,8 @@ enum Pick {
     Any,
     /// Of numbers the next step alone.
     Near,
+    /// Of ways to build it those that were not tried with anything like the base.
+    Unknown,
 }
 
 /// A candidate in the tree that is going to be judged.
@@ -270,8 +272,10 @@ impl<'a> Search<'a> {
             let mut known = self.turns(base, step);
             let made = self.made_of.get(&base);
             let is_left = |turn: &Turn| made.is_none_or(|made| !made.contains(&turn.edits));
-            if pick == Pick::Near {
-                keep_near(&mut known, is_left);
+            match pick {
+                Pick::Near => keep_near(&mut known, is_left),
+                Pick::Unknown => self.keep_unknown(&mut known, base),
+                Pick::Any => {}
             }
             // A kind of many turns is no better for that; what brings little is one kind in all.
             let of = |turn: &Turn, fine: &HashSet<String>| match fine.contains(&turn.kind) {

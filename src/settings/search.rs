@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// How the tree of candidates grows. The defaults are those of AdaExplore's released configuration (arXiv 2604.16625),
-/// which has no `polish`.
+/// which does not polish.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SearchSettings {
@@ -19,10 +19,13 @@ pub struct SearchSettings {
     pub greatest: f64,
     /// So many small steps are made from one candidate; then large ones.
     pub small_steps: usize,
-    /// The probability of a small step from the fastest so far, or from the fastest that is built in another way, however many it has
+    /// The probability of a step from the fastest so far, or from the fastest that is built in another way, however many it has
     /// made: the rewards tell little of what sets apart candidates that are nearly as fast.
     #[schemars(range(min = 0, max = 1))]
     pub polish: f64,
+    /// The probability that such a step is a large one, as long as there is a kind that was not made of anything like it.
+    #[schemars(range(min = 0, max = 1))]
+    pub polish_large: f64,
     /// The probability of a large step where a small one could be made.
     #[schemars(range(min = 0, max = 1))]
     pub large: f64,
@@ -66,6 +69,7 @@ impl Default for SearchSettings {
             greatest: 0.0,
             small_steps: 2,
             polish: 0.3,
+            polish_large: 0.25,
             large: 0.2,
             memory: 5,
             pool: 5,

@@ -1,4 +1,4 @@
-//! Small steps from the fastest, and from the fastest of those that are built in another way: what is a little slower may have more left.
+//! Steps from the fastest, and from the fastest of those that are built in another way: what is a little slower may have more left.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -14,10 +14,18 @@ const OF_EACH: usize = 3;
 const FASTEST: f64 = 2.0;
 /// The others must be so near to the fastest.
 const NEAR: f64 = 0.9;
+/// Large steps are made once more where that which they begin with has become so many times as fast.
+const ANEW: f64 = 1.1;
 
 impl Search<'_> {
-    /// A small step from the fastest of a way to build the kernel; none before something is faster than the file as it is.
+    /// A step from the fastest of a way to build the kernel; none before something is faster than the file as it is.
     pub(super) fn polish(&mut self) -> Option<Proposal> {
+        let is_large = self.chance.share() < self.field.settings.polish_large;
+        let large = if is_large { self.polish_by(Step::Large) } else { None };
+        large.or_else(|| self.polish_by(Step::Small))
+    }
+
+    fn polish_by(&mut self, step: Step) -> Option<Proposal> {
         let mut ways = self.near_the_fastest();
         let mut weights = vec![1.0; ways.len()];
         if let Some(first) = weights.first_mut() {
@@ -26,13 +34,29 @@ impl Search<'_> {
         while !ways.is_empty() {
             let drawn = self.chance.weighted(&weights);
             weights.remove(drawn);
-            for at in ways.remove(drawn) {
-                if let Some((base, kind, candidate)) = self.turn(&[at], Step::Small, Pick::Near) {
-                    return Some(self.put((at, Step::Small), base, kind, candidate));
+            let way = ways.remove(drawn);
+            let from = if step == Step::Large { &way[..1] } else { &way };
+            for &at in from {
+                let pick = if step == Step::Large { Pick::Unknown } else { Pick::Near };
+                if let Some((base, kind, candidate)) = self.turn(&[at], step, pick) {
+                    return Some(self.put((at, step), base, kind, candidate));
                 }
             }
         }
         None
+    }
+
+    /// Leaves kinds of turns that build something otherwise and were not made of what is built like this one and hardly slower.
+    pub(super) fn keep_unknown(&self, turns: &mut Vec<Turn>, at: Id) {
+        let least = self.tree.node(at).speedup().unwrap_or(1.0) / ANEW;
+        let is_like = |base: &Id| {
+            self.ways[base] == self.ways[&at] && self.tree.node(*base).speedup().is_some_and(|speed| speed > least)
+        };
+        let large =
+            self.made.iter().filter(|(id, (base, _))| self.tree.node(**id).step == Step::Large && is_like(base));
+        let known: HashSet<&str> = large.map(|(_, (_, kind))| kind.as_str()).collect();
+        let builds = |turn: &Turn| turn.changes.iter().any(|change| matches!(change, Change::Structure(_)));
+        turns.retain(|turn| builds(turn) && !known.contains(turn.kind.as_str()));
     }
 
     /// The fastest candidates of each way, the fastest way first.

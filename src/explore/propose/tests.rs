@@ -28,7 +28,7 @@ impl Setting {
     /// One in which the fastest is polished as soon as something is faster than the file.
     fn that_polishes() -> Self {
         let mut setting = Self::new(TEXT, &["k"]);
-        setting.settings.polish = 1.0;
+        (setting.settings.polish, setting.settings.polish_large) = (1.0, 0.0);
         setting
     }
 
@@ -265,6 +265,54 @@ fn what_is_built_otherwise_is_polished_beside_the_fastest() {
     };
     search.parting.insert("widened bits".to_owned());
     assert_eq!((of_way(&search, "even_sizes"), of_way(&search, "widened bits")), (1, 2));
+}
+
+/// A loop over the programs was tried with the tiles of the file, where it brought nothing, and never with those of the fastest.
+#[test]
+fn the_fastest_is_built_in_all_ways_once() {
+    let text = "import torch\nimport triton\nimport triton.language as tl\n@triton.jit\n\
+                def k(x_ptr, y_ptr, n, B: tl.constexpr = 64):\n    row = tl.program_id(0)\n    cols = tl.arange(0, B)\n\
+                \x20   x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)\n\
+                \x20   tl.store(y_ptr + row * n + cols, tl.exp(x), mask=cols < n)\n\
+                def run(x):\n    y = torch.empty_like(x)\n    k[(x.shape[0],)](x, y, x.shape[1])\n    return y\n";
+    let mut setting = Setting::new(text, &["k"]);
+    (setting.settings.polish, setting.settings.polish_large) = (1.0, 1.0);
+    let mut search = Search::new(setting.field(), 1, false).unwrap();
+    let large = search.turns(Search::FIRST, Step::Large);
+    let mut kinds: Vec<String> = large.into_iter().map(|turn| turn.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    assert!(kinds.iter().any(|kind| kind == "configuration"), "{kinds:?}");
+    // These turn numbers alone.
+    kinds.retain(|kind| kind != "configuration");
+    assert!(kinds.len() > 2 && kinds.iter().any(|kind| kind == "persistent"), "{kinds:?}");
+    let with_tile = |search: &mut Search<'_>, tile: i64, speed: f64| {
+        let change = Change::Number { name: "B".to_owned(), from: 64, to: tile };
+        let candidate = Candidate::changed(&text.replace("= 64", &format!("= {tile}")), vec![change]);
+        let id = search.put((Search::FIRST, Step::Small), Search::FIRST, "B up".to_owned(), candidate).id;
+        search.finish(id, Fate::Right(speed));
+        id
+    };
+    let built = |search: &mut Search<'_>, from: Id| -> Vec<String> {
+        let mut built = Vec::new();
+        while let Some(Proposal { id, .. }) = search.polish() {
+            search.finish(id, Fate::Right(1.0));
+            let made = search.made(id);
+            if made.step == Step::Small {
+                break;
+            }
+            assert_eq!(made.base, from);
+            built.push(made.kind);
+        }
+        built.sort_unstable();
+        built
+    };
+    let fast = with_tile(&mut search, 128, 1.5);
+    assert_eq!(built(&mut search, fast), kinds);
+    let faster = with_tile(&mut search, 256, 1.6);
+    assert!(built(&mut search, faster).is_empty(), "it is hardly faster");
+    let fastest = with_tile(&mut search, 512, 1.7);
+    assert_eq!(built(&mut search, fastest), kinds);
 }
 
 /// Of `num_stages` = 4 only 2 was tried, which was worse; 3 was the best of all.
