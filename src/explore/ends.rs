@@ -1,5 +1,7 @@
 //! When a search ends, and when it waits.
 
+use std::time::Instant;
+
 use super::run::Run;
 use super::speedup::floor_share;
 use crate::evaluate::{LEAST_SPEEDUP, Measured, is_stand_in};
@@ -56,11 +58,13 @@ impl Run<'_> {
         self.best.is_some_and(|best| best >= LEAST_SPEEDUP) && self.progress() > AHEAD_SHARE
     }
 
-    /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count.
+    /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count; nor does what goes by until
+    /// processes that were started again have judged something.
     pub(super) fn waits(&mut self, is_idle: bool) -> bool {
         let other =
             self.pause.other().map(|other| format!("waiting for `{other}`, which uses the GPU (`optimize.pause`)"));
-        self.started += self.pause.lost(is_idle && other.is_some());
+        let recovers = self.recovers.is_some_and(|until| Instant::now() < until);
+        self.started += self.pause.lost(recovers || is_idle && other.is_some());
         let waits = other.is_some();
         if let Some(message) = other.filter(|_| is_idle) {
             self.tell(message);

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use super::journal::Entry;
 use super::propose::{Proposal, Search};
@@ -12,6 +13,8 @@ use crate::evaluate::{Evaluator, Outcome as Judged, Reason, Verdict};
 
 /// The processes that judge are started again so many times.
 const RESTARTS: usize = 3;
+/// What goes by from then until something is judged again does not count, but for no longer than this.
+const RECOVERING: Duration = Duration::from_secs(30);
 
 impl Run<'_> {
     /// What came of a candidate that an earlier search has seen refused, for a reason that still holds, or that a learned rule flags.
@@ -50,6 +53,7 @@ impl Run<'_> {
             Judged::Undecided { .. } if is_recalled => return self.give_up(search, id),
             Judged::Undecided { why } => return self.undecided(search, id, why),
         };
+        self.recovers = None;
         // What was only guessed at says nothing of how much is left to be found.
         if !matches!(fate, Fate::Right(_)) && !search.is_ahead(id) {
             self.in_vain += 1;
@@ -109,12 +113,16 @@ impl Run<'_> {
             return false;
         }
         self.restarts += 1;
+        let since = Instant::now();
         let evaluator = &self.request.settings.evaluator;
         let waiting = || !self.observer.cancelled();
         let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
         match Evaluator::start(&self.request.python, within.0, within.1, &waiting) {
             Ok(bench) => {
                 self.bench = Arc::new(bench);
+                // Nothing could be judged meanwhile.
+                self.started += since.elapsed();
+                self.recovers = Some(Instant::now() + RECOVERING);
                 true
             }
             Err(error) => {

@@ -83,6 +83,8 @@ pub(super) struct Run<'a> {
     /// Who was judged twice.
     pub(super) retried: HashSet<Id>,
     pub(super) restarts: usize,
+    /// Until when time does not count, where what judges was started again and has given no verdict yet.
+    pub(super) recovers: Option<Instant>,
     pub(super) pause: Pause,
     /// What is being judged: set where that has lost its point.
     pub(super) flying: HashMap<Id, Arc<AtomicBool>>,
@@ -149,6 +151,7 @@ pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Out
         again: VecDeque::new(),
         retried: HashSet::new(),
         restarts: 0,
+        recovers: None,
         pause: Pause::new(request.settings.optimize.pause && evaluator.is_here()),
         flying: HashMap::new(),
         in_vain: 0,
@@ -311,7 +314,8 @@ impl Run<'_> {
         std::thread::scope(|scope| {
             let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| StopAtEnd(asking.operators())));
             self.tell("exploring".to_owned());
-            let (mut is_ahead, mut pace) = (false, Pace::default());
+            // Of which processes, which may be started again, the original is asked ahead.
+            let (mut ahead, mut pace) = (None, Pace::default());
             let counted = self.count(scope, original, is_over)?;
             loop {
                 if let Ok(profiles) = counted.try_recv() {
@@ -322,8 +326,8 @@ impl Run<'_> {
                     self.bench.leave();
                 }
                 let waits = !self.is_late && (self.waits(self.flying.is_empty()) || self.rests());
-                if !is_ahead && !waits && !self.is_late && self.will_offer() {
-                    is_ahead = true;
+                if ahead != Some(self.restarts) && !waits && !self.is_late && self.will_offer() {
+                    ahead = Some(self.restarts);
                     let task = self.task(original, &self.request.text, Effort::default(), usize::MAX)?;
                     let bench = Arc::clone(&self.bench);
                     scope.spawn(move || bench.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed)));

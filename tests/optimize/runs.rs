@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
 use crate::{Project, SCALE, is_empty, soon, text};
 
+/// What the first run writes down.
+const RUN: &str = ".warpsmith/runs/scale_kernel-1.jsonl";
 /// A grid that follows the tile size, in the words of tutorials.
 const GRID_OF_TILES: &str = r#"lambda meta: (triton.cdiv(n, meta["BLOCK"]),)"#;
 
@@ -31,7 +33,7 @@ fn few(count: usize) -> Project {
 
 /// What a run has written down: its lines of one kind.
 pub(crate) fn lines(project: &Project, what: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(project.path(".warpsmith/runs/scale_kernel-1.jsonl")).unwrap_or_default();
+    let text = std::fs::read_to_string(project.path(RUN)).unwrap_or_default();
     let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     lines.filter(|line| line["what"] == what).collect()
 }
@@ -124,6 +126,12 @@ fn a_worker_that_was_killed_is_started_again() {
     let ran = running.wait_with_output().unwrap();
     assert!(ran.status.success(), "{}", text(&ran.stdout));
     judged_once(&project);
+    // Starting Python again is no part of the budget: of 40 s on a GPU, 17 were lost.
+    let begun = lines(&project, "begun")[0]["at"].as_f64().unwrap() / 1000.0;
+    let written = std::fs::metadata(project.path(RUN)).unwrap().modified().unwrap();
+    let took = written.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64() - begun;
+    let counted = lines(&project, "ended")[0]["seconds"].as_f64().unwrap();
+    assert!(counted + 0.5 < took, "{counted} of {took} s");
 }
 
 #[test]
