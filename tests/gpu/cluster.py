@@ -84,7 +84,7 @@ class Head:
         # A host that is lent its memory bit by bit looks full to Ray, which then ends what runs there. For the first that connects Ray would
         # start as many processes as there are processors.
         found |= {"CUDA_VISIBLE_DEVICES": numbers(self.gpus), "RAY_OBJECT_STORE_ALLOW_SLOW_STORAGE": "1", MARK: self.mark}
-        found |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_prestart_worker_first_driver": "0"}
+        found |= {"RAY_memory_monitor_refresh_ms": "0", "RAY_prestart_worker_first_driver": "0", "GRPC_ENABLE_FORK_SUPPORT": "0"}
         found |= {"WARPSMITH_FAKE_DEVICE": self.options.device} if self.options.device else {}
         found |= {"WARPSMITH_LOG": "warpsmith=debug"} if self.options.logs else {}
         with (self.folder / "said").open("w") as said:

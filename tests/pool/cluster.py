@@ -11,6 +11,8 @@ import sys
 # Nothing listens beyond this machine. It was made for systems whose firewalls ask the user otherwise.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+# As `docs/src/pool.md` has it: without this a session for the first that connects fails now and then.
+os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
 
 from ray.cluster_utils import Cluster  # noqa: E402
 
