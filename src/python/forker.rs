@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 
 use super::ending::end_within;
 use super::module::{ModuleError, bootstrap, cache_folder, unpack};
+use super::strays::{MARK_ENV, end_marked, mark};
 use crate::fence::passes;
 use crate::protocol::passing::send_with;
 use crate::protocol::runner::{End, ForkerReply, ForkerRequest, Role};
@@ -101,6 +102,8 @@ pub struct Forker {
     environment: Environment,
     unfenced: Vec<String>,
     next: AtomicU64,
+    /// What all that comes from it has in its environment.
+    mark: String,
 }
 
 /// A child of a forker. Killed with everything that it started when dropped.
@@ -137,7 +140,7 @@ impl Forker {
     /// # Errors
     /// [`ForkerError`] when it cannot start, lacks a package, or is not wanted any more.
     pub fn start(python: &Path, on: &On, waiting: &dyn Fn() -> bool) -> Result<Self, ForkerError> {
-        let module = unpack()?;
+        let (module, mark) = (unpack()?, mark());
         let start = |source| ForkerError::Start { python: python.display().to_string(), source };
         let (mine, theirs) = UnixStream::pair().map_err(start)?;
         let log = tempfile::tempfile().map_err(start)?;
@@ -153,7 +156,8 @@ impl Forker {
             .stdout(log.try_clone().map_err(start)?)
             .stderr(log.try_clone().map_err(start)?)
             .env_clear()
-            .envs(variables(on));
+            .envs(variables(on))
+            .env(MARK_ENV, &mark);
         // SAFETY: only a system call between fork and exec; the descriptor lives until the process is started.
         unsafe {
             command.pre_exec(move || {
@@ -168,7 +172,7 @@ impl Forker {
         let first = listen(heard, Arc::clone(&shared));
         let (environment, unfenced) = (Environment::default(), Vec::new());
         let (process, next) = (Some(process), AtomicU64::new(0));
-        let mut forker = Self { process, shared, log, environment, unfenced, next };
+        let mut forker = Self { process, shared, log, environment, unfenced, next, mark };
         (forker.environment, forker.unfenced) = forker.await_ready(&first, waiting)?;
         Ok(forker)
     }
@@ -277,13 +281,21 @@ impl Drop for Forker {
     /// Closing the pipe lets the forker end its children; one that does not is killed, and their keepers end them then.
     fn drop(&mut self) {
         let Some(process) = self.process.take() else { return };
-        let shared = Arc::clone(&self.shared);
-        if !shared.is_left() {
-            return end(process, &shared);
+        let (shared, mark) = (Arc::clone(&self.shared), std::mem::take(&mut self.mark));
+        let (is_left, was_gone) = (shared.is_left(), self.is_gone());
+        let end = move || {
+            end(process, &shared);
+            if was_gone {
+                // Whoever ended it may have ended the keepers of its children with it.
+                end_marked(&mark);
+            }
+        };
+        if !is_left {
+            return end();
         }
         std::thread::spawn(move || {
             std::thread::sleep(TOLD_AFTER);
-            end(process, &shared);
+            end();
         });
     }
 }

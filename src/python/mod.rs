@@ -6,6 +6,7 @@ mod forker;
 mod module;
 mod record;
 mod scripts;
+mod strays;
 
 pub use ending::end_within;
 pub use forker::{Child, Ended, Forker, ForkerError, On};

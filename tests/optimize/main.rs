@@ -11,6 +11,7 @@ mod runs;
 mod series;
 mod shapes;
 mod stragglers;
+mod strays;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

@@ -1,0 +1,57 @@
+//! What is left where all that judges is killed, and what would have ended it with it.
+#![cfg(target_os = "linux")]
+
+use std::process::{Command, Stdio};
+
+use crate::runs::judged;
+use crate::{Project, SCALE, soon, text};
+
+/// What is started by a process that judges, which ends it with itself.
+const STARTS: &str = "\
+import os
+import subprocess
+if 'WARPSMITH_FORKER' in os.environ:
+    subprocess.Popen(['sleep', '1000'], start_new_session=True)
+";
+
+/// The processes that have `mark` in their environment, with their programs.
+fn marked(mark: &str) -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let found = numbers.filter_map(|number| {
+        let environment = std::fs::read(format!("/proc/{number}/environ")).ok()?;
+        let is_marked = environment.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes());
+        let name = std::fs::read_to_string(format!("/proc/{number}/comm")).ok()?;
+        is_marked.then(|| (number, name.trim().to_owned()))
+    });
+    found.collect()
+}
+
+/// A process of `compute-sanitizer`'s was left, and looked for its parent for ever, at the cost of a core.
+#[test]
+fn what_is_left_when_all_that_judges_is_killed_is_ended() {
+    let mark = format!("WARPSMITH_TEST_STRAYS={}", std::process::id());
+    let (name, value) = mark.split_once('=').unwrap();
+    let settings = "[optimize]\nparallel = 2\ncandidates = 8\n";
+    let project = Project::new(&[("scale.py", &(STARTS.to_owned() + SCALE)), ("warpsmith.toml", settings)]);
+    let mut command = project.command(&["optimize", "scale.py", "--budget", "300s"]);
+    let running = command.env(name, value).stdout(Stdio::piped()).spawn().unwrap();
+    judged(&project, 2);
+    let send =
+        |signal: &str, to: &[String]| assert!(Command::new("kill").arg(signal).args(to).status().unwrap().success());
+    let others = || {
+        let all = marked(&mark).into_iter().filter(|(number, _)| *number != running.id());
+        all.partition::<Vec<_>, _>(|(_, name)| name == "sleep")
+    };
+    // Nobody is to end what it has started before it is killed itself.
+    let (_, judges) = others();
+    let numbers: Vec<String> = judges.iter().map(|(number, _)| number.to_string()).collect();
+    send("-STOP", &numbers);
+    let (strays, _) = others();
+    assert!(!strays.is_empty() && numbers.len() > 2, "{strays:?} {judges:?}");
+    send("-KILL", &numbers);
+    assert_eq!(others().0, strays, "they are left");
+    let ran = running.wait_with_output().unwrap();
+    assert!(ran.status.code().is_some_and(|code| code < 2), "{}", text(&ran.stdout));
+    soon("a process is left", || marked(&mark).is_empty());
+}
