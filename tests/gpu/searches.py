@@ -163,11 +163,11 @@ def worker(options):
     journal = project.journals()[0]
     ended = last(journal, "ended")
     once, lost = fates(journal, ids(journal, "made"))
-    left = list(project.left().values())
+    gone, left = project.gone()
     return {
         "passed": reached and bool(others) and process.returncode == 0 and ended is not None and once and not lost and not left,
         "killed": len(others), "seconds until four more": again, "judged before": at, "judged in all": len(ids(journal, "came")),
-        "each once": once, "lost": lost, "status": process.returncode, "left": left, "said": ended["summary"] if ended else err[-400:],
+        "each once": once, "lost": lost, "status": process.returncode, "all gone after": gone, "left": left, "said": ended["summary"] if ended else err[-400:],
     }
 
 
