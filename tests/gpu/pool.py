@@ -2,12 +2,15 @@
 """Measures a pool of GPUs on one host: a real Ray cluster that sees 1, 2, then 4 of them.
 
     pool.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--gpus 4,1,2] [--parts status,throughput,search,editor,local]
-        [--nvim NVIM] [--candidates 60] [--search 200] [--seconds 560] [--cores N] [--parallel N] [--own] [--logs FOLDER] [--device toy]
+        [--nvim NVIM] [--candidates 60] [--search 200] [--warm 0] [--seconds 560] [--cores N] [--parallel N] [--own] [--logs FOLDER] [--device toy]
 
 `throughput` judges variants of `examples/matmul.py`, so many `--candidates` for each GPU, with `evaluator.pool`; `local` does it without a pool, on the
 fewest GPUs. `search` is one search with a seed until so many candidates are judged. `status` keeps what
 `warpsmith pool status` and `warpsmith doctor --evaluator` say; `editor` plays a recorded Neovim session of `examples/matmul.py` to a server that sees no GPU;
 with `--nvim` the part `neovim` does the same in that Neovim.
+
+A host that has just started is slower: its memory grows as it is used, and nothing was read yet. With `--warm` a search of so many candidates on
+the most GPUs comes before everything else; it counts for nothing.
 
 The heads are started one after the other, in the order of `--gpus` and as far as there are so many, bound to the loopback, and ended with all that they have started. `--cores` gives each
 GPU so many processors; with `--own` the pool is asked by Ray's own protocol, not by its client. What the GPUs do meanwhile is asked of `nvidia-smi`. Results are written after each part; a part that fails says so and the others go
@@ -171,8 +174,9 @@ class Pool:
     def local(self, gpus):
         return self.batch(gpus, "", cluster.numbers(gpus))
 
-    def search(self, head):
-        optimize = f"[optimize]\nseed = 1\ncandidates = {self.options.search}\npatience = 0\nbudget = {BUDGET:.0f}\n"
+    def search(self, head, candidates=None):
+        candidates = candidates or self.options.search
+        optimize = f"[optimize]\nseed = 1\ncandidates = {candidates}\npatience = 0\nbudget = {BUDGET:.0f}\n"
         optimize += f"parallel = {self.options.parallel * head.gpus}\n" if self.options.parallel else ""
         with self.project(head.settings + optimize) as folder, cluster.Watch() as watch:
             begun = time.monotonic()
@@ -232,7 +236,13 @@ class Pool:
 
     # ----------------------------------------------------------------------------------------------------------------
 
+    def warmed(self):
+        with cluster.Head(self.options, max(self.options.gpus), self.warpsmith, self.environment) as head:
+            return self.search(head, self.options.warm)
+
     def go(self):
+        if self.options.warm:
+            self.part("warming", self.warmed)
         for gpus in self.options.gpus:
             if wanted := [part for part in self.options.parts if gpus in self.where(part)]:
                 self.part(f"head of {gpus}", self.with_head, gpus, wanted)
@@ -304,6 +314,7 @@ def main():
     parser.add_argument("--parts", default=",".join(PARTS))
     parser.add_argument("--candidates", type=int, default=60, help="to be judged for each GPU")
     parser.add_argument("--search", type=int, default=200, help="candidates of a search")
+    parser.add_argument("--warm", type=int, default=0, help="candidates of a search before everything else")
     parser.add_argument("--seconds", type=float, default=560.0, help="for all parts together")
     parser.add_argument("--cores", type=int, help="processors for each GPU")
     parser.add_argument("--parallel", type=int, help="candidates of a search at once for each GPU")
