@@ -5,6 +5,13 @@ use crate::explore::rewrite::knobs::knobs;
 
 const TEXT: &str = "import triton\nimport triton.language as tl\n@triton.jit\ndef k(B: tl.constexpr, C: tl.constexpr):\n    for i in range(B):\n        pass\ndef run():\n    k[(1,)](B=64, C=64, num_warps=4)\n";
 
+/// Rows of which each program has one in one tile, which may be built in many ways.
+const ROWS: &str = "import torch\nimport triton\nimport triton.language as tl\n@triton.jit\n\
+    def k(x_ptr, y_ptr, n, B: tl.constexpr = 64):\n    row = tl.program_id(0)\n    cols = tl.arange(0, B)\n\
+    \x20   x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)\n\
+    \x20   tl.store(y_ptr + row * n + cols, tl.exp(x), mask=cols < n)\n\
+    def run(x):\n    y = torch.empty_like(x)\n    k[(x.shape[0],)](x, y, x.shape[1])\n    return y\n";
+
 /// What a search needs.
 struct Setting {
     text: String,
@@ -134,13 +141,8 @@ fn a_file_without_numbers_is_not_searched() {
 /// A kernel that another file launches, too, may be compiled otherwise, but does what it did; its own launch is turned.
 #[test]
 fn a_kernel_that_others_use_keeps_what_it_promises() {
-    let text = "import torch\nimport triton\nimport triton.language as tl\n@triton.jit\n\
-                def k(x_ptr, y_ptr, n, B: tl.constexpr = 64):\n    row = tl.program_id(0)\n    cols = tl.arange(0, B)\n\
-                \x20   x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)\n\
-                \x20   tl.store(y_ptr + row * n + cols, tl.exp(x), mask=cols < n)\n\
-                def run(x):\n    y = torch.empty_like(x)\n    k[(x.shape[0],)](x, y, x.shape[1])\n    return y\n";
     let kinds = |shared: &[&str]| -> Vec<String> {
-        let mut setting = Setting::new(text, &["k"]);
+        let mut setting = Setting::new(ROWS, &["k"]);
         setting.shared = shared.iter().map(|&name| (name.to_owned(), "bench.py".to_owned())).collect();
         let mut search = Search::new(setting.field(), 1, false).unwrap();
         let mut kinds: Vec<String> = [Step::Small, Step::Large]
@@ -270,12 +272,7 @@ fn what_is_built_otherwise_is_polished_beside_the_fastest() {
 /// A loop over the programs was tried with the tiles of the file, where it brought nothing, and never with those of the fastest.
 #[test]
 fn the_fastest_is_built_in_all_ways_once() {
-    let text = "import torch\nimport triton\nimport triton.language as tl\n@triton.jit\n\
-                def k(x_ptr, y_ptr, n, B: tl.constexpr = 64):\n    row = tl.program_id(0)\n    cols = tl.arange(0, B)\n\
-                \x20   x = tl.load(x_ptr + row * n + cols, mask=cols < n, other=0.0)\n\
-                \x20   tl.store(y_ptr + row * n + cols, tl.exp(x), mask=cols < n)\n\
-                def run(x):\n    y = torch.empty_like(x)\n    k[(x.shape[0],)](x, y, x.shape[1])\n    return y\n";
-    let mut setting = Setting::new(text, &["k"]);
+    let mut setting = Setting::new(ROWS, &["k"]);
     (setting.settings.polish, setting.settings.polish_large) = (1.0, 1.0);
     let mut search = Search::new(setting.field(), 1, false).unwrap();
     let large = search.turns(Search::FIRST, Step::Large);
@@ -288,7 +285,7 @@ fn the_fastest_is_built_in_all_ways_once() {
     assert!(kinds.len() > 2 && kinds.iter().any(|kind| kind == "persistent"), "{kinds:?}");
     let with_tile = |search: &mut Search<'_>, tile: i64, speed: f64| {
         let change = Change::Number { name: "B".to_owned(), from: 64, to: tile };
-        let candidate = Candidate::changed(&text.replace("= 64", &format!("= {tile}")), vec![change]);
+        let candidate = Candidate::changed(&ROWS.replace("= 64", &format!("= {tile}")), vec![change]);
         let id = search.put((Search::FIRST, Step::Small), Search::FIRST, "B up".to_owned(), candidate).id;
         search.finish(id, Fate::Right(speed));
         id
