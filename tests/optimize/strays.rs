@@ -37,8 +37,10 @@ fn what_is_left_when_all_that_judges_is_killed_is_ended() {
     let mut command = project.command(&["optimize", "scale.py", "--budget", "300s"]);
     let running = command.env(name, value).stdout(Stdio::piped()).spawn().unwrap();
     judged(&project, 2);
-    let send =
-        |signal: &str, to: &[String]| assert!(Command::new("kill").arg(signal).args(to).status().unwrap().success());
+    // Some may have ended by then.
+    let send = |signal: &str, to: &[String]| {
+        let _ = Command::new("kill").arg(signal).args(to).stderr(Stdio::null()).status().unwrap();
+    };
     let others = || {
         let all = marked(&mark).into_iter().filter(|(number, _)| *number != running.id());
         all.partition::<Vec<_>, _>(|(_, name)| name == "sleep")
@@ -50,7 +52,8 @@ fn what_is_left_when_all_that_judges_is_killed_is_ended() {
     let (strays, _) = others();
     assert!(!strays.is_empty() && numbers.len() > 2, "{strays:?} {judges:?}");
     send("-KILL", &numbers);
-    assert_eq!(others().0, strays, "they are left");
+    let (left, _) = others();
+    assert!(strays.iter().all(|stray| left.contains(stray)), "{strays:?} {left:?}");
     let ran = running.wait_with_output().unwrap();
     assert!(ran.status.code().is_some_and(|code| code < 2), "{}", text(&ran.stdout));
     soon("a process is left", || marked(&mark).is_empty());
