@@ -113,15 +113,15 @@ impl Run<'_> {
             return false;
         }
         self.restarts += 1;
-        let since = Instant::now();
+        // Nothing can be judged meanwhile.
+        self.started += self.pause.lost(true);
         let evaluator = &self.request.settings.evaluator;
         let waiting = || !self.observer.cancelled();
         let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
         match Evaluator::start(&self.request.python, within.0, within.1, &waiting) {
             Ok(bench) => {
                 self.bench = Arc::new(bench);
-                // Nothing could be judged meanwhile.
-                self.started += since.elapsed();
+                self.started += self.pause.lost(true);
                 self.recovers = Some(Instant::now() + RECOVERING);
                 true
             }

@@ -283,7 +283,7 @@ impl Drop for Forker {
         let Some(process) = self.process.take() else { return };
         let (shared, mark) = (Arc::clone(&self.shared), std::mem::take(&mut self.mark));
         let (is_left, was_gone) = (shared.is_left(), self.is_gone());
-        let end = move || {
+        let finish = move || {
             end(process, &shared);
             if was_gone {
                 // Whoever ended it may have ended the keepers of its children with it.
@@ -291,11 +291,11 @@ impl Drop for Forker {
             }
         };
         if !is_left {
-            return end();
+            return finish();
         }
         std::thread::spawn(move || {
             std::thread::sleep(TOLD_AFTER);
-            end();
+            finish();
         });
     }
 }

@@ -8,6 +8,8 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use crate::fence::proc;
+
 /// The variable by which all that comes from a forker is known.
 pub(super) const MARK_ENV: &str = "WARPSMITH_FORKER";
 
@@ -24,16 +26,14 @@ pub(super) fn mark() -> String {
 
 /// Ends all processes that were started with the variable at this value. For a forker that is gone with the keepers of its children.
 pub(super) fn end_marked(mark: &str) {
-    let (variable, own) = (format!("{MARK_ENV}={mark}"), std::process::id());
+    let variable = format!("{MARK_ENV}={mark}");
     for look in 0..LOOKS {
         if look > 0 {
             std::thread::sleep(PAUSE);
         }
-        for pid in std::fs::read_dir("/proc").into_iter().flatten().flatten() {
-            let Some(number) = pid.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-            let environment = std::fs::read(pid.path().join("environ")).unwrap_or_default();
-            let is_marked = environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes());
-            if is_marked && u32::try_from(number) != Ok(own) {
+        for number in proc::all() {
+            let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) {
                 tracing::debug!(number, "a process that was left behind is ended");
                 // SAFETY: no pointers.
                 unsafe { libc::kill(number, libc::SIGKILL) };

@@ -345,14 +345,14 @@ fn stopping_leaves_the_file_alone_and_no_process_behind() {
     let mut running = command.env(name, value).env("TMPDIR", &folder).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(60);
     // The warm parent and at least one candidate are at work.
-    while processes_with(&mark) < 3 {
+    while marked(&mark).len() < 3 {
         assert!(Instant::now() < deadline, "no candidate was ever started");
         std::thread::yield_now();
     }
     let stop = Command::new("kill").args(["-INT", &running.id().to_string()]).status().unwrap();
     assert!(stop.success());
     assert_eq!(running.wait().unwrap().code(), Some(2));
-    soon("a process is left", || processes_with(&mark) == 0);
+    soon("a process is left", || marked(&mark).is_empty());
     soon("a file is left", || is_empty(&folder));
     assert_eq!(std::fs::read_to_string(project.path("scale.py")).unwrap(), SCALE);
 }
@@ -370,11 +370,15 @@ fn is_empty(folder: &Path) -> bool {
     std::fs::read_dir(folder).unwrap().next().is_none()
 }
 
-/// Processes whose environment holds `mark`.
-fn processes_with(mark: &str) -> usize {
-    let has = |path: PathBuf| {
-        std::fs::read(path.join("environ"))
-            .is_ok_and(|environ| environ.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes()))
-    };
-    std::fs::read_dir("/proc").unwrap().flatten().filter(|entry| has(entry.path())).count()
+/// The processes that have `mark` in their environment, with their programs.
+fn marked(mark: &str) -> Vec<(u32, String)> {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let found = numbers.filter_map(|number| {
+        let environment = std::fs::read(format!("/proc/{number}/environ")).ok()?;
+        let is_marked = environment.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes());
+        let name = std::fs::read_to_string(format!("/proc/{number}/comm")).ok()?;
+        is_marked.then(|| (number, name.trim().to_owned()))
+    });
+    found.collect()
 }

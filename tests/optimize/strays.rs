@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 
 use crate::runs::judged;
-use crate::{Project, SCALE, soon, text};
+use crate::{Project, SCALE, marked, soon, text};
 
 /// What is started by a process that judges, which ends it with itself.
 const STARTS: &str = "\
@@ -13,19 +13,6 @@ import subprocess
 if 'WARPSMITH_FORKER' in os.environ:
     subprocess.Popen(['sleep', '1000'], start_new_session=True)
 ";
-
-/// The processes that have `mark` in their environment, with their programs.
-fn marked(mark: &str) -> Vec<(u32, String)> {
-    let entries = std::fs::read_dir("/proc").unwrap().flatten();
-    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let found = numbers.filter_map(|number| {
-        let environment = std::fs::read(format!("/proc/{number}/environ")).ok()?;
-        let is_marked = environment.split(|&byte| byte == 0).any(|entry| entry == mark.as_bytes());
-        let name = std::fs::read_to_string(format!("/proc/{number}/comm")).ok()?;
-        is_marked.then(|| (number, name.trim().to_owned()))
-    });
-    found.collect()
-}
 
 /// A process of `compute-sanitizer`'s was left, and looked for its parent for ever, at the cost of a core.
 #[test]

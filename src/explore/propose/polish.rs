@@ -21,11 +21,12 @@ impl Search<'_> {
     /// A step from the fastest of a way to build the kernel; none before something is faster than the file as it is.
     pub(super) fn polish(&mut self) -> Option<Proposal> {
         let is_large = self.chance.share() < self.field.settings.polish_large;
-        let large = if is_large { self.polish_by(Step::Large) } else { None };
-        large.or_else(|| self.polish_by(Step::Small))
+        let large = if is_large { self.polish_by(Step::Large, Pick::Unknown, 1) } else { None };
+        large.or_else(|| self.polish_by(Step::Small, Pick::Near, OF_EACH))
     }
 
-    fn polish_by(&mut self, step: Step) -> Option<Proposal> {
+    /// Such a step from one of the first few of a way.
+    fn polish_by(&mut self, step: Step, pick: Pick, first: usize) -> Option<Proposal> {
         let mut ways = self.near_the_fastest();
         let mut weights = vec![1.0; ways.len()];
         if let Some(first) = weights.first_mut() {
@@ -34,10 +35,7 @@ impl Search<'_> {
         while !ways.is_empty() {
             let drawn = self.chance.weighted(&weights);
             weights.remove(drawn);
-            let way = ways.remove(drawn);
-            let from = if step == Step::Large { &way[..1] } else { &way };
-            for &at in from {
-                let pick = if step == Step::Large { Pick::Unknown } else { Pick::Near };
+            for at in ways.remove(drawn).into_iter().take(first) {
                 if let Some((base, kind, candidate)) = self.turn(&[at], step, pick) {
                     return Some(self.put((at, step), base, kind, candidate));
                 }
