@@ -56,6 +56,15 @@ fn is_worth(rough: f64, confirmed: Option<f64>) -> bool {
     confirmed.is_none_or(|confirmed| rough * HELD > confirmed)
 }
 
+/// Why what was not refused is no offer, for the journal and the reports.
+fn reservation(outcome: &Judged, objection: Option<&str>) -> Option<String> {
+    match (outcome, objection) {
+        (Judged::Undecided { why }, _) => Some(format!("whether it is right and faster cannot be told: {why}")),
+        (Judged::Accepted | Judged::Predicted, Some(why)) => Some(format!("not offered: {why}")),
+        _ => None,
+    }
+}
+
 /// What came of an attempt to confirm a candidate.
 enum Answer {
     Confirmed(Speedup),
@@ -136,16 +145,17 @@ impl Run<'_> {
             verdict = self.judge(original, &candidate.text, effort)?;
         }
         self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
+        let believed = Speedup::believed(&verdict.measured, &self.bench.environment());
+        let mut notes = verdict.notes;
+        notes.extend(reservation(&verdict.outcome, believed.as_ref().err().map(String::as_str)));
         let (speedup, refused) = match verdict.outcome {
-            Judged::Accepted | Judged::Predicted => {
-                match Speedup::believed(&verdict.measured, &self.bench.environment()) {
-                    Ok(speedup) => (Some(speedup.judged_on(verdict.judged_on.as_ref())), None),
-                    Err(why) => {
-                        self.objections.push((candidate.describe(), why));
-                        (None, None)
-                    }
+            Judged::Accepted | Judged::Predicted => match believed {
+                Ok(speedup) => (Some(speedup.judged_on(verdict.judged_on.as_ref())), None),
+                Err(why) => {
+                    self.objections.push((candidate.describe(), why));
+                    (None, None)
                 }
-            }
+            },
             Judged::Refused { reason, evidence, .. } => {
                 self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
                 (None, Some((reason, evidence)))
@@ -154,7 +164,7 @@ impl Run<'_> {
         };
         let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
         let (seconds, change) = (self.seconds(), candidate.describe());
-        let (notes, stages) = (verdict.notes, verdict.stages);
+        let stages = verdict.stages;
         let answer = match (&speedup, &refused) {
             (Some(speedup), _) => Answer::Confirmed(speedup.clone()),
             (None, Some(_)) => Answer::Refused,
@@ -253,6 +263,15 @@ mod tests {
         assert!(is_worth(1.1, None) && is_worth(1.63, Some(1.06)));
         // It is as fast as it was measured before, or what comes next is no faster.
         assert!(!is_worth(1.63, Some(1.6)) && !is_worth(1.3, Some(1.06)));
+    }
+
+    #[test]
+    fn what_is_neither_offered_nor_refused_has_a_reason() {
+        let undecided = Judged::Undecided { why: "the GPU is gone".to_owned() };
+        let said = |outcome, objection| reservation(outcome, objection).unwrap_or_default();
+        assert!(said(&undecided, Some("it was not timed often enough")).ends_with("cannot be told: the GPU is gone"));
+        assert_eq!(said(&Judged::Accepted, Some("its times moved")), "not offered: its times moved");
+        assert_eq!(reservation(&Judged::Accepted, None), None);
     }
 
     #[test]

@@ -45,9 +45,11 @@ pub(super) fn text(report: &Report) -> String {
         let first = refusal.example.lines().next().unwrap_or_default();
         let _ = writeln!(out, "- {} ({}): {first}", refusal.reason, refusal.count);
     }
-    let offered = report.confirmations.iter().filter(|confirmation| confirmation.speedup.is_some());
-    for note in offered.flat_map(|confirmation| &confirmation.notes) {
-        let _ = writeln!(out, "- Of what is offered: {note}");
+    for confirmation in &report.confirmations {
+        let what = if confirmation.speedup.is_some() { "what is offered" } else { confirmation.change.as_str() };
+        for note in &confirmation.notes {
+            let _ = writeln!(out, "- Of {what}: {note}");
+        }
     }
     for (operator, asked) in &report.asked {
         let (questions, candidates, right) = (asked.questions, asked.candidates, asked.right);

@@ -62,6 +62,15 @@ fn entries() -> Vec<Entry> {
     };
     let checks = vec![("inputs".to_owned(), "unchanged".to_owned())];
     let change = "B 64 → 128".to_owned();
+    let unsure = Confirmed {
+        seconds: 35.0,
+        change: "B 64 → 256".to_owned(),
+        speedup: None,
+        refused: None,
+        checks: Vec::new(),
+        notes: vec!["not offered: its times moved".to_owned()],
+        stages: Vec::new(),
+    };
     vec![
         Entry::Begun(begun),
         made(2, 1, Step::Small),
@@ -71,6 +80,7 @@ fn entries() -> Vec<Entry> {
         came(2, 1.0, Fate::Right(1.2), None),
         came(3, 2.0, Fate::Wrong, Some((Reason::Output, "differs by <3>".to_owned()))),
         came(4, 3.0, Fate::Right(1.5), None),
+        Entry::Confirmed(unsure),
         Entry::Confirmed(Confirmed {
             seconds: 40.0,
             change,
@@ -100,6 +110,7 @@ fn a_report_tells_what_was_tried_and_what_came_of_it() {
         "+a = 128",
         "- Output (1): differs",
         "- Of what is offered: no <checker> on this machine",
+        "- Of B 64 → 256: not offered: its times moved",
     ] {
         assert!(text.contains(words), "{words}\n{text}");
     }
@@ -115,6 +126,7 @@ fn the_page_has_everything_in_it_and_escapes_what_it_shows() {
         "B&lt;1&gt; 64 → 128",
         "inputs",
         "no &lt;checker&gt; on",
+        "not offered: its times moved",
         "50 → 75 %",
     ] {
         assert!(page.contains(words), "{words}\n{page}");
@@ -161,7 +173,7 @@ fn a_report_that_grows_says_what_has_changed() {
     let candidate = |place| Some(Changed::Candidate(place));
     let made = [candidate(0), candidate(1), candidate(2), candidate(3)];
     let told = [candidate(0), candidate(1), candidate(2)];
-    let ends = [Some(Changed::Confirmed), Some(Changed::Ended)];
+    let ends = [Some(Changed::Confirmed), Some(Changed::Confirmed), Some(Changed::Ended)];
     assert_eq!(changed, [&[Some(Changed::All)], &made[..], &told, &ends].concat());
     assert_eq!(report, Report::from_entries("k-1".to_owned(), &entries()));
     assert_eq!(report.note(&Entry::GivenUp { id: 5 }), None);
