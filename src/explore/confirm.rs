@@ -13,7 +13,7 @@ use super::rewrite::one_configuration::with_the_others;
 use super::run::{ROUGH_PAIRS, Run, failed};
 use super::tree::Id;
 use super::{Offer, OptimizeError, Outcome, Speedup};
-use crate::evaluate::{CREDIBLE, Effort, LEAST_SPEEDUP, Outcome as Judged, Verdict};
+use crate::evaluate::{CREDIBLE, Effort, LEAST_SPEEDUP, Outcome as Judged, Reason, Verdict};
 use crate::protocol::Source;
 use crate::workload::last_lines;
 
@@ -56,22 +56,34 @@ fn is_worth(rough: f64, confirmed: Option<f64>) -> bool {
     confirmed.is_none_or(|confirmed| rough * HELD > confirmed)
 }
 
-/// Why what was not refused is no offer, for the journal and the reports.
-fn reservation(outcome: &Judged, objection: Option<&str>) -> Option<String> {
-    match (outcome, objection) {
-        (Judged::Undecided { why }, _) => Some(format!("whether it is right and faster cannot be told: {why}")),
-        (Judged::Accepted | Judged::Predicted, Some(why)) => Some(format!("not offered: {why}")),
-        _ => None,
-    }
-}
-
 /// What came of an attempt to confirm a candidate.
 enum Answer {
     Confirmed(Speedup),
     /// It is wrong.
-    Refused,
-    /// It is not certainly faster, or that could not be told.
-    Other,
+    Refused(Reason, String),
+    /// It is right, but not certainly faster, or too fast to be believed.
+    Objected(String),
+    /// What it is could not be told.
+    Undecided(String),
+}
+
+impl Answer {
+    fn of(outcome: Judged, believed: impl FnOnce() -> Result<Speedup, String>) -> Self {
+        match outcome {
+            Judged::Accepted | Judged::Predicted => believed().map_or_else(Self::Objected, Self::Confirmed),
+            Judged::Refused { reason, evidence, .. } => Self::Refused(reason, evidence),
+            Judged::Undecided { why } => Self::Undecided(why),
+        }
+    }
+
+    /// Why what was not refused is no offer, for the journal and the reports.
+    fn reservation(&self) -> Option<String> {
+        match self {
+            Self::Undecided(why) => Some(format!("whether it is right and faster cannot be told: {why}")),
+            Self::Objected(why) => Some(format!("not offered: {why}")),
+            Self::Confirmed(_) | Self::Refused(..) => None,
+        }
+    }
 }
 
 impl Run<'_> {
@@ -115,8 +127,8 @@ impl Run<'_> {
                     Answer::Confirmed(speedup) if confirmed.is_none_or(|ratio| ratio < speedup.ratio) => {
                         best = Some(self.offer(candidate, speedup));
                     }
-                    Answer::Refused => refused.push(candidate.turned()),
-                    Answer::Confirmed(_) | Answer::Other => {}
+                    Answer::Refused(..) => refused.push(candidate.turned()),
+                    Answer::Confirmed(_) | Answer::Objected(_) | Answer::Undecided(_) => {}
                 }
             }
         }
@@ -145,31 +157,24 @@ impl Run<'_> {
             verdict = self.judge(original, &candidate.text, effort)?;
         }
         self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
-        let believed = Speedup::believed(&verdict.measured, &self.bench.environment());
-        let mut notes = verdict.notes;
-        notes.extend(reservation(&verdict.outcome, believed.as_ref().err().map(String::as_str)));
-        let (speedup, refused) = match verdict.outcome {
-            Judged::Accepted | Judged::Predicted => match believed {
-                Ok(speedup) => (Some(speedup.judged_on(verdict.judged_on.as_ref())), None),
-                Err(why) => {
-                    self.objections.push((candidate.describe(), why));
-                    (None, None)
-                }
-            },
-            Judged::Refused { reason, evidence, .. } => {
-                self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
-                (None, Some((reason, evidence)))
-            }
-            Judged::Undecided { .. } => (None, None),
-        };
-        let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
+        let answer = Answer::of(verdict.outcome, || {
+            let speedup = Speedup::believed(&verdict.measured, &self.bench.environment())?;
+            Ok(speedup.judged_on(verdict.judged_on.as_ref()))
+        });
         let (seconds, change) = (self.seconds(), candidate.describe());
+        let (mut speedup, mut refused) = (None, None);
+        match &answer {
+            Answer::Confirmed(confirmed) => speedup = Some(confirmed.clone()),
+            Answer::Refused(reason, evidence) => {
+                self.refused.entry(*reason).or_insert((0, evidence.clone())).0 += 1;
+                refused = Some((*reason, evidence.clone()));
+            }
+            Answer::Objected(why) => self.objections.push((change.clone(), why.clone())),
+            Answer::Undecided(_) => {}
+        }
+        let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
+        let notes = verdict.notes.into_iter().chain(answer.reservation()).collect();
         let stages = verdict.stages;
-        let answer = match (&speedup, &refused) {
-            (Some(speedup), _) => Answer::Confirmed(speedup.clone()),
-            (None, Some(_)) => Answer::Refused,
-            (None, None) => Answer::Other,
-        };
         self.note(&Entry::Confirmed(Confirmed { seconds, change, speedup, refused, checks, notes, stages }));
         Ok(answer)
     }
@@ -268,10 +273,11 @@ mod tests {
     #[test]
     fn what_is_neither_offered_nor_refused_has_a_reason() {
         let undecided = Judged::Undecided { why: "the GPU is gone".to_owned() };
-        let said = |outcome, objection| reservation(outcome, objection).unwrap_or_default();
-        assert!(said(&undecided, Some("it was not timed often enough")).ends_with("cannot be told: the GPU is gone"));
-        assert_eq!(said(&Judged::Accepted, Some("its times moved")), "not offered: its times moved");
-        assert_eq!(reservation(&Judged::Accepted, None), None);
+        let said = |outcome, objection: &str| Answer::of(outcome, || Err(objection.to_owned())).reservation();
+        assert!(said(undecided, "it was not timed often enough").unwrap().ends_with("cannot be told: the GPU is gone"));
+        assert_eq!(said(Judged::Accepted, "its times moved").unwrap(), "not offered: its times moved");
+        assert_eq!(Answer::of(Judged::Accepted, || Ok(Speedup::default())).reservation(), None);
+        assert_eq!(Answer::Refused(Reason::Output, "differs".to_owned()).reservation(), None);
     }
 
     #[test]
