@@ -19,19 +19,19 @@ TOLD = 16
 
 
 class Shared:
-    """What candidates share: where it is kept, and what was measured of them, which has a number each."""
+    """What candidates share: where it is kept, whose workers have it, and what was measured of them, which has a number each."""
 
     def __init__(self, held):
-        self.held = held
+        self.held, self.known = held, {}
         self.measured, self.count, self.heard = collections.deque(maxlen=TOLD), 0, {}
 
     def note(self, seat, measured):
         """Whoever compiles to the same machine code later need not measure it, on whichever GPU of this model."""
-        self.measured.append((self.count, seat, measured))
+        self.measured.append((self.count, seat, json.dumps(measured)))
         self.count += 1
 
     def news(self, seat):
-        """What the worker of a seat has not heard of, and has not measured itself."""
+        """What the worker of a seat has not heard of, and has not measured itself, as texts."""
         life, last = self.heard.get(seat, (seat.life, 0))
         last = last if life == seat.life else 0
         self.heard[seat] = (seat.life, self.count)
@@ -99,9 +99,11 @@ class Evaluations:
         self.hosts.room.note(seat)
         # Who only goes ahead judges nothing, and would forget them.
         news = [] if evaluation.own["effort"].get("ahead") else evaluation.shared.news(seat)
-        own = evaluation.own | {"known": news}
-        call = seat.actor.judge.remote(self.hosts.session, evaluation.number, evaluation.name, evaluation.shared.held, own)
-        self.hosts.call(seat, "judged", call, evaluation, evaluation.attempt)
+        own = json.dumps(evaluation.own)[:-1] + ', "known": [' + ", ".join(news) + "]}"
+        # Several values instead of bytes, and what is held, cost half a millisecond more.
+        asked = f"{json.dumps([self.hosts.session, evaluation.number, evaluation.name])}\n{own}".encode()
+        held = [] if evaluation.shared.known.get(seat) == seat.life else [evaluation.shared.held]
+        self.hosts.call(seat, "judged", seat.actor.judge.remote(asked, *held), evaluation, evaluation.attempt)
 
     def judged(self, seat, life, evaluation, attempt, done):
         if attempt == evaluation.attempt:
@@ -112,8 +114,9 @@ class Evaluations:
             self.lost(seat, evaluation, attempt, first_line(error))
         # The first answer counts. What was given up may still come, and then whoever has it now is not heard.
         elif self.open.pop(evaluation.number, None):
-            verdict, seconds = done.result()
-            now = time.monotonic()
+            told, now = done.result(), time.monotonic()
+            seconds, verdict = int.from_bytes(told[:8], "little") / 1e9, json.loads(told[8:])["Verdict"]["verdict"]
+            evaluation.shared.known[seat] = life
             self.late.took.append(now - evaluation.sent)
             self.note(seat, evaluation, verdict)
             verdict["stages"] += [("queue", evaluation.sent - evaluation.came), ("pool", now - evaluation.sent - seconds)]

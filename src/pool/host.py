@@ -106,11 +106,12 @@ class Session:
     async def listen(self, process, first):
         try:
             while head := await process.stdout.readexactly(4):
-                message = json.loads(await process.stdout.readexactly(int.from_bytes(head, "little")))
+                body = await process.stdout.readexactly(int.from_bytes(head, "little"))
+                message = json.loads(body)
                 if "Verdict" not in message:
                     first.set_result(message)
                 elif waiting := self.waiting.pop(message["Verdict"]["id"], None):
-                    waiting.set_result(message["Verdict"]["verdict"])
+                    waiting.set_result(body)
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
         finally:
@@ -122,7 +123,9 @@ class Session:
                     one.exception()
 
     def send(self, message):
-        body = json.dumps(message).encode()
+        self.send_text(json.dumps(message).encode())
+
+    def send_text(self, body):
         self.process.stdin.write(len(body).to_bytes(4, "little") + body)
 
     async def judge(self, number, parcel):
@@ -132,7 +135,7 @@ class Session:
         # What its client had given up, and sends here again, may be under way still.
         if number not in self.waiting:
             self.waiting[number] = asyncio.get_running_loop().create_future()
-            self.send({"Judge": {"id": number, "parcel": parcel}})
+            self.send_text(b'{"Judge": {"id": %d, "parcel": %b}}' % (number, parcel))
         told = await self.waiting[number]
         self.done += 1
         return told, time.monotonic() - since
@@ -199,14 +202,17 @@ class Host:
         if not os.path.exists(binary_path(digest)):
             install(digest, [await part for part in held])
 
-    async def judge(self, session, number, name, held, own):
-        """Judges a candidate: what it shares with others travels once, under its hash."""
+    async def judge(self, asked, held=None):
+        """Judges a candidate: what it shares with others travels once, under its hash. Both are the texts of objects, which are put together
+        unread. Bytes go both ways, as Ray passes them on as they are: back, how many nanoseconds the worker had it, and what it said."""
+        head, own = asked.split(b"\n", 1)
+        session, number, name = json.loads(head)
         found = self.session(session)
         if name not in found.shared:
-            found.shared[name] = json.loads(await held[0])
-        verdict, seconds = await found.judge(number, found.shared[name] | own)
+            found.shared[name] = await held[0]
+        told, seconds = await found.judge(number, found.shared[name][:-1] + b", " + own[1:])
         self.done += 1
-        return verdict, seconds
+        return int(1e9 * seconds).to_bytes(8, "little") + told
 
     def session(self, session):
         if session not in self.sessions:

@@ -1,5 +1,6 @@
 """Where the client has candidates judged, and what it calls back: tried with a stand-in for Ray."""
 
+import json
 import os
 import pathlib
 import sys
@@ -27,15 +28,16 @@ class Seat:
     def __init__(self, places):
         self.places, self.under, self.late, self.had = places, set(), set(), []
         self.place = {"node": "here", "number": str(places)}
-        self.life, self.ready, self.told = 1, {"environment": {"device": "H900"}}, {}
+        self.life, self.ready, self.told, self.got = 1, {"environment": {"device": "H900"}}, {}, {}
         judge = types.SimpleNamespace(remote=self.judge)
         self.dropped = []
         drop = types.SimpleNamespace(remote=lambda _, number: self.dropped.append(number))
         self.actor = types.SimpleNamespace(judge=judge, drop=drop)
 
-    def judge(self, session, number, name, held, own):
+    def judge(self, asked, held=None):
+        (_, number, _), own = map(json.loads, asked.split(b"\n"))
         self.had.append(number)
-        self.told[number] = [one["code"] for one in own["known"]]
+        self.told[number], self.got[number] = [one["code"] for one in own["known"]], held
 
     def free(self):
         return room.free(self)
@@ -62,7 +64,8 @@ class Ahead(unittest.TestCase):
 
     def answer(self, seat, number, *measured):
         evaluation = next(one for one in seat.under if one.number == number)
-        done = types.SimpleNamespace(exception=lambda: None, result=lambda: ({"stages": [], "measured": list(measured)}, 0.0))
+        told = json.dumps({"Verdict": {"id": number, "verdict": {"stages": [], "measured": list(measured)}}})
+        done = types.SimpleNamespace(exception=lambda: None, result=lambda: bytes(8) + told.encode())
         self.judge.judged(seat, seat.life, evaluation, evaluation.attempt, done)
 
     def ask(self, calls="f", **effort):
@@ -168,7 +171,26 @@ class Ahead(unittest.TestCase):
         shared = evaluations.Shared(None)
         for number in range(40):
             shared.note(self.seats[0], number)
-        self.assertEqual((shared.news(self.seats[1]), shared.news(self.seats[1])), (list(range(40 - evaluations.TOLD, 40)), []))
+        last = [str(number) for number in range(40 - evaluations.TOLD, 40)]
+        self.assertEqual((shared.news(self.seats[1]), shared.news(self.seats[1])), (last, []))
+
+    def test_what_candidates_share_goes_along_until_a_worker_has_answered(self):
+        body = json.dumps({"name": "k.py", "workloads": ["f"]}, sort_keys=True).encode()
+        _, seat, _ = self.seats
+        for _ in range(9):
+            self.ask()
+        first, second, *_ = seat.had
+        self.answer(seat, first)
+        self.assertIs(self.ask(), seat)
+        self.assertEqual([seat.got[number] for number in (first, second, 9)], [[body], [body], None])
+        # Its next worker has nothing; other calls it has not seen.
+        self.answer(seat, second)
+        seat.life += 1
+        self.assertIs(self.ask(), seat)
+        self.answer(seat, 10)
+        self.assertIs(self.ask("g"), seat)
+        self.assertEqual(seat.got[10], [body])
+        self.assertIn(b'["g"]', seat.got[11][0])
 
     def test_a_twin_was_judged_where_the_other_was_measured(self):
         first = self.ask()
