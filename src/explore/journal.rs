@@ -85,6 +85,9 @@ pub(super) struct Came {
     /// Where it was judged, of a pool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) judged_on: Option<JudgedOn>,
+    /// Seconds that each part of judging it took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) stages: Vec<(String, f64)>,
 }
 
 /// A measurement that was to confirm one of the best.
@@ -339,9 +342,9 @@ mod tests {
         assert_eq!(journal.run, "Op-forward-1");
         let came = |id| {
             let refused = Some((Reason::Output, "differs".to_owned()));
-            let (times, calls, remembered, twin, judged_on) = Default::default();
+            let (times, calls, remembered, twin, judged_on, stages) = Default::default();
             let (seconds, fate) = (0.5, Fate::Wrong);
-            Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on })
+            Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages })
         };
         journal.write(&came(2));
         drop(journal);

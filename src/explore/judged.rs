@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::journal::Entry;
 use super::propose::{Proposal, Search};
+use super::resume::Seen;
 use super::run::{Run, fate};
 use super::speedup::{is_twin, on_calls, rough};
 use super::tree::{Fate, Id};
@@ -61,7 +62,8 @@ impl Run<'_> {
         self.finish(search, id, fate);
         search.learn(id);
         search.measured(id, on_calls(&measured), is_twin(&measured));
-        self.came(id, fate, refused, &measured, false, verdict.judged_on);
+        let (judged_on, stages) = (verdict.judged_on, verdict.stages);
+        self.came(id, fate, refused, Seen { measured, judged_on, stages, ..Seen::default() });
         self.evaluated += 1;
         self.tell("exploring".to_owned());
     }

@@ -19,6 +19,19 @@ use crate::syntax::normal_form;
 /// Characters of evidence that are written down.
 const EVIDENCE: usize = 600;
 
+/// What is known of a candidate beside its fate.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Its measurements.
+    pub(super) measured: Vec<Measured>,
+    /// Whether an earlier run had seen it refused.
+    pub(super) remembered: bool,
+    /// Where it was judged, of a pool.
+    pub(super) judged_on: Option<JudgedOn>,
+    /// Seconds that each part of judging it took.
+    pub(super) stages: Vec<(String, f64)>,
+}
+
 /// What an earlier part of a run has done.
 pub(super) struct Earlier {
     entries: Vec<Entry>,
@@ -160,21 +173,14 @@ impl Run<'_> {
     }
 
     /// Writes down what came of a candidate.
-    pub(super) fn came(
-        &mut self,
-        id: Id,
-        fate: Fate,
-        refused: Option<(Reason, String)>,
-        measured: &[Measured],
-        remembered: bool,
-        judged_on: Option<JudgedOn>,
-    ) {
+    pub(super) fn came(&mut self, id: Id, fate: Fate, refused: Option<(Reason, String)>, seen: Seen) {
         let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
-        let (seconds, calls) = (self.seconds(), on_calls(measured));
-        let times = (!measured.is_empty()).then(|| Measured::sum_of_times(measured));
-        let twin = is_twin(measured);
+        let Seen { measured, remembered, judged_on, stages } = seen;
+        let (seconds, calls) = (self.seconds(), on_calls(&measured));
+        let times = (!measured.is_empty()).then(|| Measured::sum_of_times(&measured));
+        let twin = is_twin(&measured);
         self.twins += usize::from(twin);
-        self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on }));
+        self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages }));
     }
 
     /// Writes down how the run ended.

@@ -19,7 +19,7 @@ use super::prepare::{Target, select_kernels, target};
 use super::propose::{Field, Proposal, Search};
 use super::queue::Ticket;
 use super::refusals::Refusals;
-use super::resume::Earlier;
+use super::resume::{Earlier, Seen};
 use super::tree::{Fate, Id};
 use super::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request};
 use crate::adapt;
@@ -352,7 +352,7 @@ impl Run<'_> {
                         if let Some((Reason::Compile, evidence)) = &refused {
                             self.may_be_mended(search, id, evidence);
                         }
-                        self.came(id, fate, refused, &[], true, None);
+                        self.came(id, fate, refused, Seen { remembered: true, ..Seen::default() });
                         self.finish(search, id, fate);
                         continue;
                     }

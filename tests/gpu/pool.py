@@ -2,7 +2,7 @@
 """Measures a pool of GPUs on one host: a real Ray cluster that sees 1, 2, then 4 of them.
 
     pool.py --warpsmith BINARY --python PYTHON --out RESULTS.json [--gpus 4,1,2] [--parts status,throughput,search,editor,local]
-        [--nvim NVIM] [--candidates 60] [--search 200] [--warm 0] [--seconds 560] [--cores N] [--parallel N] [--own] [--logs FOLDER] [--device toy]
+        [--nvim NVIM] [--candidates 60] [--search 200] [--warm 0] [--seconds 560] [--cores N] [--parallel N] [--own] [--logs FOLDER] [--reports FOLDER] [--device toy]
 
 `throughput` judges variants of `examples/matmul.py`, so many `--candidates` for each GPU, with `evaluator.pool`; `local` does it without a pool, on the
 fewest GPUs. `search` is one search with a seed until so many candidates are judged. `status` keeps what
@@ -155,9 +155,6 @@ class Pool:
 
     def summed(self, answers, count, seconds, errors):
         times, verdicts = sorted(at for at, _ in answers), [one for _, one in answers]
-        stages = collections.defaultdict(list)
-        for stage, spent in (pair for one in verdicts for pair in one.get("stages") or []):
-            stages[stage].append(spent)
         places = collections.Counter(json.dumps(one.get("judged_on"), sort_keys=True) for one in verdicts)
         return {
             **({"error": f"{len(verdicts)} of {count} verdicts: {errors[-600:]}"} if len(verdicts) != count else {}),
@@ -165,7 +162,7 @@ class Pool:
             **rates(times), "first after": round(times[0], 1) if times else None, "judged on": dict(places),
             "said": collections.Counter(f"{one['verdict']} {one.get('reason') or ''}"[:80] for one in verdicts),
             "example": {key: verdicts[0].get(key) for key in ("judged_on", "measured")} if verdicts else None, "errors": errors[-600:],
-            "stages": {stage: round(statistics.median(spent), 3) for stage, spent in stages.items()}, "at": [round(at, 1) for at in times],
+            "stages": stages(verdicts), "at": [round(at, 1) for at in times],
         }
 
     def throughput(self, head):
@@ -184,6 +181,9 @@ class Pool:
             seconds = time.monotonic() - begun
             _, told, _ = self.command(folder, "report", "--format", "json", limit=60.0)
         text, report = ("".join(line for _, line in some) for some in (lines, told))
+        if self.options.reports and report:
+            self.options.reports.mkdir(parents=True, exist_ok=True)
+            (self.options.reports / f"search-{head.gpus}-of-{candidates}.json").write_text(report)
         # One that was ended says nothing, but its journal does.
         failed = {} if text.startswith("{") else {"error": f"status {code}: {errors[-800:]}"}
         outcome, report = json.loads("{}" if failed else text), json.loads(report or "{}")
@@ -194,7 +194,7 @@ class Pool:
             **failed, "seconds": round(seconds, 1), "evaluated": outcome.get("evaluated"), "summary": outcome.get("summary"), "change": offer.get("change"),
             "speedup": speedup.get("ratio"), "interval": [speedup.get("low"), speedup.get("high")], "conditions": speedup.get("conditions"),
             **rates([one["seconds"] for one in done]), "first judged after": done[0]["seconds"] if done else None,
-            "last judged after": done[-1]["seconds"] if done else None, "best": best(done), "errors": errors[-600:], **watch.seen(),
+            "last judged after": done[-1]["seconds"] if done else None, "best": best(done), "stages": stages(done), "errors": errors[-600:], **watch.seen(),
         }
 
     def editor(self, head):
@@ -294,6 +294,14 @@ def rates(times):
     }
 
 
+def stages(judged):
+    """Seconds that each part took of those that had it."""
+    taken = collections.defaultdict(list)
+    for stage, spent in (pair for one in judged for pair in one.get("stages") or []):
+        taken[stage].append(spent)
+    return {stage: {"median": round(statistics.median(spent), 3), "mean": round(statistics.mean(spent), 3), "of": len(spent)} for stage, spent in taken.items()}
+
+
 def best(done):
     """When which speed was reached: candidates so far, seconds, times as fast."""
     steps, most = [], 1.0
@@ -320,6 +328,7 @@ def main():
     parser.add_argument("--parallel", type=int, help="candidates of a search at once for each GPU")
     parser.add_argument("--own", action="store_true", help="ask by Ray's own protocol")
     parser.add_argument("--logs", type=pathlib.Path, help="a folder for what the hosts say, in detail")
+    parser.add_argument("--reports", type=pathlib.Path, help="a folder for what `warpsmith report` says of each search")
     parser.add_argument("--device", help="a device to be played")
     options = parser.parse_args()
     options.out = options.out.absolute()

@@ -25,6 +25,7 @@ fn tried(id: usize, speedup: Option<f64>) -> Tried {
         reason: None,
         said: None,
         judged_on: None,
+        stages: Vec::new(),
     }
 }
 

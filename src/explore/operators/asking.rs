@@ -10,6 +10,7 @@ use crate::evaluate::{Reason, title};
 use crate::explore::journal::{Asked, Entry};
 use crate::explore::llm::prompt::{Attempt, Operator};
 use crate::explore::propose::Search;
+use crate::explore::resume::Seen;
 use crate::explore::run::Run;
 use crate::explore::tree::{Fate, Id, ROOT, Step};
 
@@ -251,7 +252,7 @@ impl Run<'_> {
         let evidence = refusing.join("; ");
         self.refused.entry(Reason::Screen).or_insert((0, evidence.clone())).0 += 1;
         self.screened += 1;
-        self.came(proposal.id, Fate::Uncompiled, Some((Reason::Screen, evidence)), &[], false, None);
+        self.came(proposal.id, Fate::Uncompiled, Some((Reason::Screen, evidence)), Seen::default());
         self.in_vain += 1;
         search.finish(proposal.id, Fate::Uncompiled);
         search.tree.close(proposal.id);

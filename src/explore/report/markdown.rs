@@ -41,6 +41,10 @@ pub(super) fn text(report: &Report) -> String {
     for (place, count) in report.places() {
         let _ = writeln!(out, "- {count} were judged on {place}.");
     }
+    let stages: Vec<String> = report.stages().iter().map(|(name, seconds)| format!("{name} {seconds:.2} s")).collect();
+    if !stages.is_empty() {
+        let _ = writeln!(out, "- Judging one took at the median: {}.", stages.join(", "));
+    }
     for refusal in &report.refusals {
         let first = refusal.example.lines().next().unwrap_or_default();
         let _ = writeln!(out, "- {} ({}): {first}", refusal.reason, refusal.count);

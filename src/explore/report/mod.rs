@@ -19,6 +19,7 @@ use super::speedup::Speedup;
 use super::tree::{Fate, Step};
 use crate::clock::day;
 use crate::evaluate::JudgedOn;
+use crate::evaluate::statistics::median;
 
 pub use detail::{CallTimes, Detail};
 
@@ -111,6 +112,9 @@ pub struct Tried {
     /// Where it was judged, of a pool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub judged_on: Option<JudgedOn>,
+    /// Seconds that each part of judging it took.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<(String, f64)>,
 }
 
 /// What came of one operator of models.
@@ -194,6 +198,18 @@ impl Report {
             *places.entry(format!("{}, {}", judged_on.gpu, judged_on.place())).or_default() += 1;
         }
         places
+    }
+
+    /// Seconds that each part of judging a candidate took at the median of those that had it, in the order in which they come.
+    fn stages(&self) -> Vec<(&str, f64)> {
+        let mut all: Vec<(&str, Vec<f64>)> = Vec::new();
+        for (stage, seconds) in self.candidates.iter().flat_map(|tried| &tried.stages) {
+            match all.iter_mut().find(|(name, _)| name == stage) {
+                Some((_, taken)) => taken.push(*seconds),
+                None => all.push((stage, vec![*seconds])),
+            }
+        }
+        all.into_iter().map(|(name, taken)| (name, median(taken))).collect()
     }
 
     pub(super) fn from_entries(run: String, entries: &[Entry]) -> Self {
@@ -366,12 +382,14 @@ impl Tried {
             reason: None,
             said: None,
             judged_on: None,
+            stages: Vec::new(),
         }
     }
 
     fn came(&mut self, came: &Came) {
         self.seconds = Some(came.seconds);
         self.judged_on.clone_from(&came.judged_on);
+        self.stages.clone_from(&came.stages);
         self.reason = came.refused.as_ref().map(|(reason, evidence)| format!("{reason:?}: {evidence}"));
         (self.fate, self.speedup) = match came.fate {
             Fate::Right(speedup) => ("right", Some(speedup)),

@@ -10,8 +10,8 @@ fn made(id: Id, parent: Id, step: Step) -> Entry {
 }
 
 fn came(id: Id, seconds: f64, fate: Fate, refused: Option<(Reason, String)>) -> Entry {
-    let (times, calls, remembered, twin, judged_on) = Default::default();
-    Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on })
+    let (times, calls, remembered, twin, judged_on, stages) = Default::default();
+    Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages })
 }
 
 /// Moves so many bytes, and is bounded by the memory: 2 operations for each of four bytes.
@@ -140,15 +140,17 @@ fn the_page_has_everything_in_it_and_escapes_what_it_shows() {
 }
 
 #[test]
-fn a_report_says_where_in_a_pool_each_was_judged() {
+fn a_report_says_where_in_a_pool_each_was_judged_and_what_took_long() {
     let mut entries = entries();
     for (at, number) in [(5, "0"), (6, "1"), (7, "0")] {
         let Entry::Came(came) = &mut entries[at] else { panic!() };
         let (gpu, node, number) = ("Test GPU".to_owned(), "box (10.0.0.5)".to_owned(), number.to_owned());
         came.judged_on = Some(JudgedOn { gpu, node, number });
+        came.stages = vec![("compile".to_owned(), at as f64), ("time".to_owned(), 0.25)];
     }
     let report = Report::from_entries("k-1".to_owned(), &entries);
     let text = report.markdown();
+    assert!(text.contains("- Judging one took at the median: compile 6.00 s, time 0.25 s."), "{text}");
     assert!(text.contains("- 2 were judged on Test GPU, GPU 0 of box (10.0.0.5).\n- 1 were judged on"), "{text}");
     assert!(report.html().contains("1.20×: B&lt;1&gt; 64 → 128; judged on GPU 0 of box (10.0.0.5)"));
     assert_eq!(serde_json::to_value(&report).unwrap()["candidates"][1]["judged_on"]["number"], "1");
