@@ -24,6 +24,9 @@ const SLOW: Duration = Duration::from_secs(2);
 /// A call of a candidate that is compiled may take so long, or as long as [`Case::limit`] says.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// A call may take so many times what the original takes.
+const TIMES_SLOWER: u32 = 20;
+
 /// How many processes pay, each of which takes `loading` before it compiles for some of so many inputs, `each` at a time.
 fn worth(inputs: usize, each: Duration, loading: Duration, most: usize) -> usize {
     const LEAST: f64 = 0.05;
@@ -122,6 +125,11 @@ impl Original {
 }
 
 impl Case<'_> {
+    /// How long a call may take: not long, where nothing is left to be compiled, for others wait for the device.
+    pub(super) fn limit(&self) -> Duration {
+        self.patience.max(self.took.saturating_mul(TIMES_SLOWER)).min(self.bench.limits.call)
+    }
+
     /// Compiles for everything that will be called, beside others that use the device. Whether all but the recorded call waits until
     /// autotuners have chosen there: see [`Self::compile_rest`].
     pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {

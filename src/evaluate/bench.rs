@@ -194,10 +194,10 @@ impl Bench {
         })
     }
 
-    /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again.
+    /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again. Processes that wait for
+    /// another candidate are left: [`Self::end_spares`].
     pub fn abandon(&self, unwanted: bool) {
         self.ties.unwanted.store(unwanted, Ordering::Relaxed);
-        self.end_spares();
     }
 
     /// Ends everything, for good: nothing is judged here any more, and nobody waits until all processes have ended.

@@ -26,9 +26,6 @@ use crate::protocol::runner::{
 };
 use crate::workload::place_of_comment;
 
-/// A call may take so many times what the original takes.
-const TIMES_SLOWER: u32 = 20;
-
 /// What is said where tensors without contents, as compiling ahead uses, are met later.
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
 
@@ -305,6 +302,9 @@ impl Case<'_> {
         let since = Instant::now();
         self.load(task)?;
         self.lap("load", since);
+        if self.effort.thorough {
+            self.bench.end_spares();
+        }
         task.still()?;
         let since = Instant::now();
         self.tunes = compiles_ahead && self.compile(task)?;
@@ -413,11 +413,6 @@ impl Case<'_> {
             Err(raised) if raised.is_memory => Err(raised.into()),
             Err(Raised { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
         }
-    }
-
-    /// How long a call may take: not long, where nothing is left to be compiled, for others wait for the device.
-    pub(super) fn limit(&self) -> Duration {
-        self.patience.max(self.took.saturating_mul(TIMES_SLOWER)).min(self.bench.limits.call)
     }
 
     /// One call, whose results are kept under a number.

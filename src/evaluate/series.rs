@@ -109,9 +109,13 @@ impl Bench {
         }
     }
 
-    /// Ends the processes that wait for another candidate: they hold memory of the device.
+    /// Ends the processes that wait for another candidate: they hold memory of the device. Not before whoever is to be offered has loaded: the
+    /// driver makes and ends one context after the other, of all devices, and it would wait for all of theirs.
     pub(super) fn end_spares(&self) {
         let ended = std::mem::take(&mut *lock(&self.spares));
+        if !ended.is_empty() {
+            tracing::debug!(count = ended.len(), "processes that wait for another candidate are ended");
+        }
         ended.into_iter().for_each(|(_, place)| place.end());
     }
 
