@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """How many GPUs the client of a pool keeps busy: the client's own code, in a time that is simulated.
 
-    simulation.py [--gpus 8,64,250,500,1000] [--seconds 60] [--call 0.49] [--reply 0.56] [--trip 3.9] [--service 3.75] [--places 8]
+    simulation.py [--gpus 8,64,250,500,1000] [--seconds 60] [--call 0.25] [--reply 0.36] [--trip 2.7] [--service 3.75] [--places 8]
 
 `src/pool/client.py` and what it imports run as they are, with a stand-in for Ray. What their thread computes counts with the time that it takes here; what
 Ray adds counts with what `rate.py` measures of a real cluster: milliseconds of the client's processor for each call (`--call`, its own thread) and
@@ -252,9 +252,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--gpus", default="8,64,250,500,1000")
     parser.add_argument("--seconds", type=float, default=60.0, help="simulated, once it is under way")
-    parser.add_argument("--call", type=float, default=0.49, help="milliseconds")
-    parser.add_argument("--reply", type=float, default=0.56, help="milliseconds")
-    parser.add_argument("--trip", type=float, default=3.9, help="milliseconds")
+    parser.add_argument("--call", type=float, default=0.25, help="milliseconds")
+    parser.add_argument("--reply", type=float, default=0.36, help="milliseconds")
+    parser.add_argument("--trip", type=float, default=2.7, help="milliseconds")
     parser.add_argument("--service", type=float, default=3.75, help="seconds")
     parser.add_argument("--places", type=int, default=8, help="of a GPU, as in a node of eight")
     options = parser.parse_args()
