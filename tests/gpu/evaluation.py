@@ -289,11 +289,7 @@ class Evaluation:
             steady = 60.0 * (len(half) - 1) / (half[-1] - half[0]) if len(half) > 8 else None
             refused = {key: answer.get("reason") for key, answer in verdicts.items() if answer["verdict"] != "accepted"}
             offers = sum(bool(answer.get("offer")) for answer in verdicts.values())
-            stages = {}
-            for answer in verdicts.values():
-                for stage, spent in answer.get("stages") or []:
-                    stages.setdefault(stage, []).append(spent)
-            stages = {stage: round(statistics.median(spent), 3) for stage, spent in stages.items()}
+            stages = {stage: round(statistics.median(spent), 3) for stage, spent in suite.stages(verdicts.values()).items()}
             self.keep(f"throughput {name}", {
                 "candidates": count, "verdicts": len(verdicts), "seconds": round(seconds, 1), "a minute": round(rate, 1), "goal": goal,
                 "a minute in the second half": steady and round(steady, 1), "first after": times and round(times[0], 1),

@@ -294,12 +294,10 @@ def rates(times):
     }
 
 
-def stages(judged):
-    """Seconds that each part took of those that had it."""
-    taken = collections.defaultdict(list)
-    for stage, spent in (pair for one in judged for pair in one.get("stages") or []):
-        taken[stage].append(spent)
-    return {stage: {"median": round(statistics.median(spent), 3), "mean": round(statistics.mean(spent), 3), "of": len(spent)} for stage, spent in taken.items()}
+def stages(verdicts):
+    """Seconds that each part took of those that had it, and how many these are."""
+    of = lambda spent: {"median": round(statistics.median(spent), 3), "mean": round(statistics.mean(spent), 3), "of": len(spent)}
+    return {stage: of(spent) for stage, spent in judged.stages(verdicts).items()}
 
 
 def best(done):

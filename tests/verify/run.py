@@ -96,6 +96,14 @@ def verify(warpsmith, python, original, candidate, entry, limit=180.0, arguments
     return {"status": process.returncode, "seconds": time.monotonic() - begun, "answer": answer, "errors": err[-2000:]}
 
 
+def stages(verdicts):
+    """Seconds that each part took, of all that had it."""
+    taken = collections.defaultdict(list)
+    for stage, spent in (pair for one in verdicts for pair in one.get("stages") or []):
+        taken[stage].append(spent)
+    return taken
+
+
 def matched(words, reason, failed):
     """Where one of the words occurs."""
     words = [*words, *(reason for word in words for reason in MEANS.get(word, ()))]
