@@ -73,3 +73,69 @@ fn inputs_hold_what_they_are_asked_to() {
 fn what_a_call_needs_is_what_its_results_depend_on() {
     run("test_needs");
 }
+
+#[test]
+fn what_python_compiles_is_kept_once() {
+    run("test_bytecode");
+}
+
+/// The Python files and libraries of a package, without what Python has compiled.
+fn link(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let (path, name) = (entry.path(), entry.file_name());
+        match path.is_dir() {
+            _ if name == "__pycache__" => {}
+            true => link(&path, &to.join(name)),
+            false => std::os::unix::fs::symlink(path, to.join(name)).unwrap(),
+        }
+    }
+}
+
+/// The compiled modules below a folder, without the folders of their own.
+fn compiled(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let below = |path: PathBuf| match path.is_dir() {
+        true => compiled(&path),
+        false => vec![path.display().to_string().replace("__pycache__/", "")],
+    };
+    entries.flat_map(below).filter(|path| path.ends_with(".pyc")).collect()
+}
+
+#[test]
+fn processes_of_an_interpreter_that_keeps_nothing_have_it_kept() {
+    let python = std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`");
+    let folder = tempfile::tempdir().unwrap();
+    let of = |path: &str| folder.path().join(path);
+    let asked = Command::new(&python).args(["-c", "import triton; print(triton.__path__[0])"]).output().unwrap();
+    let triton = PathBuf::from(String::from_utf8(asked.stdout).unwrap().trim());
+    let made = Command::new(&python).args(["-m", "venv", "--without-pip"]).arg(of("venv")).status().unwrap();
+    assert!(made.success());
+    let site = std::fs::read_dir(of("venv/lib")).unwrap().next().unwrap().unwrap().path().join("site-packages");
+    for entry in std::fs::read_dir(triton.parent().unwrap()).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        if ["triton", "numpy"].iter().any(|package| name.starts_with(package)) && entry.path().is_dir() {
+            link(&entry.path(), &site.join(name));
+        }
+    }
+    let settings = format!("python = '{}'\n", of("venv/bin/python").display());
+    std::fs::write(of("warpsmith.toml"), settings).unwrap();
+    for (cache, option) in [("compiler", None), ("evaluator", Some("--evaluator"))] {
+        let ran = Command::new(env!("CARGO_BIN_EXE_warpsmith"))
+            .arg("doctor")
+            .args(option)
+            .current_dir(folder.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .env("WARPSMITH_FAKE_DEVICE", "toy")
+            .env("XDG_CACHE_HOME", of(cache))
+            .env("XDG_STATE_HOME", of("state"))
+            .output()
+            .unwrap();
+        let (said, kept) = (String::from_utf8_lossy(&ran.stdout), compiled(&of(cache).join("warpsmith/bytecode")));
+        for module in ["triton/__init__", "triton/compiler/code_generator"] {
+            let count = kept.iter().filter(|path| path.contains(&format!("site-packages/{module}."))).count();
+            assert_eq!(count, 1, "{module}: {kept:?}, {said}");
+        }
+    }
+    assert!(compiled(&site).is_empty(), "it is not ours to write there");
+}

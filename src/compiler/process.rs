@@ -8,7 +8,7 @@ use std::time::Duration;
 use std::{io, thread};
 
 use super::protocol::{Message, Request};
-use crate::python::{ScriptError, end_within, unpack_scripts};
+use crate::python::{BYTECODE, ScriptError, end_within, unpack_scripts};
 
 /// The program: its files and their texts, the one that is started first.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -16,6 +16,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_serving.py", include_str!("serving.py")),
     ("warpsmith_answers.py", include_str!("answers.py")),
     ("warpsmith_stages.py", include_str!("stages.py")),
+    BYTECODE,
 ];
 
 /// Why the process does not start.

@@ -16,6 +16,7 @@ import sys
 # The other scripts are found, too, when Python is told not to look beside the first one (`PYTHONSAFEPATH`).
 sys.path.append(os.path.dirname(os.path.abspath(__file__)))
 
+import warpsmith_bytecode as bytecode
 from warpsmith_answers import load_place, placed, refusal, watch
 from warpsmith_serving import Service, die_with_parent, stay_within
 
@@ -223,10 +224,11 @@ def main():
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     service = Service(answers, served)
     try:
-        import triton
-        import triton.compiler.code_generator
-        import triton.language.extra.libdevice
-        from triton._C.libtriton import ir
+        with bytecode.kept(["triton"], bytecode.beside(__file__)):
+            import triton
+            import triton.compiler.code_generator
+            import triton.language.extra.libdevice
+            from triton._C.libtriton import ir
 
         del ir
     except BaseException as error:

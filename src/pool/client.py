@@ -13,6 +13,7 @@ import threading
 import time
 import uuid
 
+import warpsmith_bytecode as bytecode
 from warpsmith_pool_connection import Unfit, connect, first_line
 
 # How often it is looked what else is due.
@@ -130,7 +131,8 @@ def main():
     slow.daemon = True
     slow.start()
     try:
-        connect(options)
+        with bytecode.kept(["ray"], bytecode.beside(__file__)):
+            connect(options)
         slow.cancel()
         if options["do"] == "status":
             from warpsmith_pool_status import status

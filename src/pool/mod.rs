@@ -13,7 +13,7 @@ use serde::Serialize;
 
 pub use status::{Host, Node, Session, Status, StatusError, status};
 
-use crate::python::{ScriptError, unpack_scripts};
+use crate::python::{BYTECODE, ScriptError, unpack_scripts};
 
 /// The program: its files and their texts, the one that is started first.
 const SCRIPTS: &[(&str, &str)] = &[
@@ -25,6 +25,7 @@ const SCRIPTS: &[(&str, &str)] = &[
     ("warpsmith_pool_hosts.py", include_str!("hosts.py")),
     ("warpsmith_pool_room.py", include_str!("room.py")),
     ("warpsmith_pool_status.py", include_str!("status.py")),
+    BYTECODE,
 ];
 
 /// How often a client is started that ends without a word: Ray loses connections now and then.

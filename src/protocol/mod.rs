@@ -40,6 +40,9 @@ pub const FAKE_DEVICE_ENV: &str = "WARPSMITH_FAKE_DEVICE";
 /// Environment variable with the number of the one device file that processes on a device are to open.
 pub const NODE_ENV: &str = "WARPSMITH_DEVICE_NODE";
 
+/// Environment variable with the folder for compiled modules of torch and Triton, where nobody keeps them.
+pub const BYTECODE_ENV: &str = "WARPSMITH_BYTECODE";
+
 /// Whether a type, by its name in torch, holds floats.
 #[must_use]
 pub fn is_float(dtype: &str) -> bool {

@@ -24,7 +24,9 @@ use super::strays::{MARK_ENV, end_marked, mark};
 use crate::fence::passes;
 use crate::protocol::passing::send_with;
 use crate::protocol::runner::{End, ForkerReply, ForkerRequest, Role};
-use crate::protocol::{Environment, NODE_ENV, PLAYED_ENV, PROTOCOL, Played, is_simulated, read_frame, write_frame};
+use crate::protocol::{
+    BYTECODE_ENV, Environment, NODE_ENV, PLAYED_ENV, PROTOCOL, Played, is_simulated, read_frame, write_frame,
+};
 
 /// How long the imports of torch and Triton may take.
 const START_LIMIT: Duration = Duration::from_secs(180);
@@ -363,6 +365,7 @@ fn variables(on: &On) -> Vec<(OsString, OsString)> {
     set("TRITON_CACHE_DIR", cache_folder().join("triton").into());
     // To import torch's compiler makes a folder, which would stay in the one for temporary files.
     set("TORCHINDUCTOR_CACHE_DIR", cache_folder().join("inductor").into());
+    set(BYTECODE_ENV, cache_folder().join("bytecode").into());
     // A count of devices must not make a context in the parent that forks.
     set("PYTORCH_NVML_BASED_CUDA_CHECK", "1".into());
     if is_simulated() {

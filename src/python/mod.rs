@@ -12,4 +12,4 @@ pub use ending::end_within;
 pub use forker::{Child, Ended, Forker, ForkerError, On};
 pub use module::{ModuleError, cache_folder, module_call, state_folder};
 pub use record::{RecordError, record_command};
-pub use scripts::{ScriptError, unpack_scripts};
+pub use scripts::{BYTECODE, ScriptError, unpack_scripts};

@@ -5,6 +5,9 @@ use std::{fs, io};
 
 use super::module::{cache_folder, keep};
 
+/// The part of a program that keeps what Python compiles.
+pub const BYTECODE: (&str, &str) = ("warpsmith_bytecode.py", include_str!("bytecode.py"));
+
 /// There is no place for a script.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write to {path}: {source}; set XDG_CACHE_HOME to a folder that can be written")]

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
+use super::bytecode::kept;
 use super::runner::Runner;
 use super::sandbox::{Readable, enter};
 use super::serve::{Left, warm};
@@ -63,11 +64,13 @@ fn described(py: Python<'_>, path: &Path) -> PyResult<Alone> {
 /// Makes the call that the file at `path` describes, once, behind the fence if it is to be.
 #[pyfunction]
 pub(super) fn checked(py: Python<'_>, path: std::path::PathBuf) -> PyResult<()> {
-    // Torch, too, where it is there.
-    raw::missing_torch(py)?;
-    for module in ["triton.language", "triton.runtime", "triton.compiler"] {
-        py.import(module)?;
-    }
+    kept(py, || {
+        // Torch, too, where it is there.
+        raw::missing_torch(py)?;
+        ["triton.language", "triton.runtime", "triton.compiler"]
+            .iter()
+            .try_for_each(|module| py.import(*module).map(drop))
+    })?;
     let readable = Readable::of(py)?;
     let job = described(py, &path)?;
     beside_others(py, &job.device)?;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 
+use super::bytecode::{import_later, kept};
 use super::keeper::{self, Ended};
 use super::sandbox::Readable;
 use super::{describe, helper, raw};
@@ -35,7 +36,8 @@ pub(super) fn forker(py: Python<'_>, fd: i32) -> PyResult<()> {
     // SAFETY: the server hands this descriptor to us alone.
     let control = unsafe { UnixStream::from_raw_fd(fd) };
     set_close_on_exec(fd);
-    let warm = environment(py).and_then(|environment| Ok((environment, Readable::of(py)?)));
+    let imported = kept(py, || environment(py));
+    let warm = imported.and_then(|environment| Ok((environment, Readable::of(py)?)));
     let (environment, readable) = match warm {
         Ok(warm) => warm,
         Err(error) => {
@@ -185,6 +187,7 @@ fn environment(py: Python<'_>) -> PyResult<Environment> {
     for warm in ["triton.language", "triton.runtime", "triton.compiler"].iter().chain(of_torch) {
         py.import(*warm)?;
     }
+    import_later(py);
     if is_simulated() {
         // Where nothing is compiled.
         helper(py, "_warpsmith_interpreter", include_str!("interpreter.py"))?.getattr("hasten")?.call0()?;

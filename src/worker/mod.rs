@@ -7,6 +7,7 @@ mod again;
 mod arrays;
 mod book;
 mod buffers;
+mod bytecode;
 mod checked;
 mod classes;
 mod comparer;

@@ -1,0 +1,64 @@
+"""Compiled modules of packages, kept where nobody keeps them.
+
+Images of containers often come without, and have Python write none. Then each process compiles what it imports, and torch takes three times as
+long.
+"""
+
+import contextlib
+import hashlib
+import importlib.util
+import os
+import shutil
+import sys
+
+
+@contextlib.contextmanager
+def kept(packages, folder):
+    """What is imported meanwhile is kept under `folder`, if what the first of these packages that is there consists of is kept nowhere else."""
+    place, writes_none = lacking(packages, folder), sys.dont_write_bytecode
+    if place:
+        sys.pycache_prefix, sys.dont_write_bytecode = place, False
+    try:
+        yield place
+    finally:
+        if place:
+            # Others may have theirs beside their files.
+            sys.pycache_prefix, sys.dont_write_bytecode = None, writes_none
+
+
+def lacking(packages, folder):
+    """Where to keep it; None where that is not for us."""
+    origin = next((spec.origin for spec in map(importlib.util.find_spec, packages) if spec), None)
+    if sys.pycache_prefix is not None or not (origin or "").endswith(".py"):
+        return None
+    package = os.path.dirname(origin)
+    keeps = not sys.dont_write_bytecode and os.access(package, os.W_OK)
+    if keeps or os.path.exists(importlib.util.cache_from_source(origin)):
+        return None
+    with contextlib.suppress(OSError):
+        return made(os.path.dirname(package), folder)
+    return None
+
+
+def made(packages, folder):
+    """A folder for this version of what is installed there, instead of those for others. Python looks at the time and size of a file alone, and
+    files of images may all have one time."""
+    own = os.path.join(folder, named([os.path.realpath(packages)]))
+    place = os.path.join(own, named(sorted(name for name in os.listdir(packages) if name.endswith("-info"))))
+    if not os.path.isdir(place):
+        os.makedirs(place, mode=0o700, exist_ok=True)
+        for other in os.listdir(own):
+            if os.path.join(own, other) != place:
+                shutil.rmtree(os.path.join(own, other), ignore_errors=True)
+    # Whoever may write there would say what we run.
+    found = [os.stat(one) for one in (os.path.dirname(folder), folder, own, place)]
+    return place if all(one.st_uid == os.getuid() and not one.st_mode & 0o002 for one in found) else None
+
+
+def named(texts):
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+
+
+def beside(script):
+    """The folder of it, for a program that was unpacked."""
+    return os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(script)))), "bytecode")
