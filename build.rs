@@ -15,7 +15,9 @@ fn main() {
     if !feature("EMBED_WORKER") || !feature("SERVER") {
         return;
     }
-    for watched in ["src/worker", "src/protocol", "src/fence", "src/lib.rs", "Cargo.toml", "Cargo.lock"] {
+    for watched in
+        ["src/worker", "src/python/bytecode.py", "src/protocol", "src/fence", "src/lib.rs", "Cargo.toml", "Cargo.lock"]
+    {
         println!("cargo::rerun-if-changed={watched}");
     }
     let module = build_worker();

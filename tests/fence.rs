@@ -134,6 +134,7 @@ impl Bench {
             processes: 12,
             output: 1 << 20,
             token: TOKEN,
+            compiles: None,
         }
     }
 

@@ -10,8 +10,8 @@ use super::original::Original;
 use super::precision::WIDE;
 use super::process::Runner;
 use super::stop::{Stop, strange};
-use crate::protocol::is_simulated;
-use crate::protocol::runner::{Inputs, RunnerReply, RunnerRequest, Tuned};
+use crate::protocol::runner::{Fence, Inputs, RunnerReply, RunnerRequest, Tuned};
+use crate::protocol::{Played, is_simulated};
 
 /// So many processes compile an original at the most, while it is waited for.
 pub(super) const MOST: usize = 12;
@@ -19,7 +19,7 @@ pub(super) const MOST: usize = 12;
 pub(super) const MOST_MEANWHILE: usize = 4;
 /// Beside a candidate so many more, for others are compiled at the same time.
 const MOST_BESIDE: usize = 4;
-/// A candidate that compiles faster for a call is compiled by its own process alone.
+/// A candidate that compiles faster for a call is compiled by its own process alone, where others take long to start.
 const SLOW: Duration = Duration::from_secs(2);
 /// A call of a candidate that is compiled may take so long, or as long as [`Case::limit`] says.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -115,11 +115,9 @@ impl Original {
             (since.elapsed(), matches!(reply, Ok(RunnerReply::Compiled { tunes: true, .. })))
         };
         *lock(&self.tunes) |= waits;
-        let processes = if waits { 0 } else { worth(rest.len(), each, *lock(&self.loading), most) };
-        let start = || {
-            bench.wait_for_quiet();
-            self.start_compiler(bench)
-        };
+        let loading = self.compiles(bench).map_or_else(|| *lock(&self.loading), |(_, took)| took);
+        let processes = if waits { 0 } else { worth(rest.len(), each, loading, most) };
+        let start = || self.start_compiler(bench);
         if processes < 2 { Ok(()) } else { beside(&start, (rest, &chosen), processes, (limit, wanted)) }
     }
 }
@@ -142,9 +140,7 @@ impl Case<'_> {
         // The recorded call will say it; compiling what does not fit the device takes long.
         let is_excess = notes.iter().any(|note| note.contains("out of resource"));
         if self.effort.thorough && !is_excess {
-            // Where nothing else is judged, the cores are idle.
-            let slow = if self.effort.is_last() { SLOW / 4 } else { SLOW };
-            if since.elapsed() > slow {
+            if since.elapsed() > self.slow() {
                 self.compile_beside(task, since.elapsed())?;
             }
             self.compile_others(notes.is_empty())?;
@@ -159,11 +155,26 @@ impl Case<'_> {
         if let Some(first) = (1..self.baseline.trials.len()).find(|&at| self.baseline.trials[at].specializes) {
             let since = Instant::now();
             self.compile_for(first)?;
-            if since.elapsed() > SLOW / 4 {
+            if since.elapsed() > self.slow().min(SLOW / 4) {
                 self.compile_beside(task, since.elapsed())?;
             }
         }
         self.compile_others(true)
+    }
+
+    /// What takes longer for a call is compiled by several processes for the others.
+    fn slow(&self) -> Duration {
+        match self.effort.is_last() {
+            // Where nothing else is judged, the cores are idle.
+            true if self.compiles().is_some() => Duration::ZERO,
+            true => SLOW / 4,
+            false => SLOW,
+        }
+    }
+
+    /// As [`Original::compiles`].
+    fn compiles(&self) -> Option<(Played, Duration)> {
+        self.baseline.original.compiles(self.bench).filter(|_| !self.place.takes_memory)
     }
 
     fn compile_others(&mut self, mut is_all: bool) -> Result<(), Stop> {
@@ -196,7 +207,7 @@ impl Case<'_> {
 
     /// Compiles for all trials but the first in further processes with the candidate's folder of kernels.
     fn compile_beside(&self, task: &Task, each: Duration) -> Result<(), Stop> {
-        let (bench, workload, fence) = (self.bench, self.workload(task), &self.place.fence);
+        let (bench, workload) = (self.bench, self.workload(task));
         let mut rest = Vec::new();
         for (at, trial) in self.baseline.trials.iter().enumerate().skip(1).filter(|(_, trial)| trial.specializes) {
             if self.baseline.takes(bench, at)? {
@@ -204,14 +215,22 @@ impl Case<'_> {
             }
         }
         let whose = (true, self.baseline.original.weights);
+        let (compiles, loading) = match self.compiles() {
+            Some((device, took)) => (Some(device), took),
+            None => (None, *lock(&self.baseline.original.loading)),
+        };
+        let most = if compiles.is_some() && self.effort.is_last() { MOST } else { MOST_BESIDE };
+        let fence = Fence { compiles, ..self.place.fence.clone() };
         let start = || -> Result<Runner, Undecided> {
             let mut runner = Runner::start(&bench.forker, fence.clone(), &bench.ties)?;
-            bench.wait_for_quiet();
+            if fence.compiles.is_none() {
+                bench.wait_for_quiet();
+            }
             let loaded = runner.load(&task.candidate, &task.folder, &workload, whose, bench.limits.load);
             // That it cannot be loaded a second time shows later, if it matters.
             if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided("it is not loaded twice".to_owned())) }
         };
-        let processes = worth(rest.len(), each, *lock(&self.baseline.original.loading), MOST_BESIDE);
+        let processes = worth(rest.len(), each, loading, most);
         if processes > 1 {
             let _ = beside(&start, (&rest, &self.chosen), processes, (bench.limits.compile, &|| true));
         }

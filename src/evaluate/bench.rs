@@ -238,12 +238,11 @@ impl Bench {
             kernels,
             readable,
             memory: self.limits.memory,
-            device_memory: 0,
-            results: 0,
             streams: true,
             processes: self.limits.processes,
             output: self.limits.output,
             token: self.secret(),
+            ..Fence::default()
         })
     }
 

@@ -3,14 +3,14 @@
 //! The driver library is loaded at run time: the binary starts on machines without it. Only calls that need no context
 //! are made, so the server holds no memory of the device.
 
-use std::panic::catch_unwind;
+use std::panic::{UnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use cudarc::driver::{DriverError, result, sys};
 
 use super::{Device, Devices};
 use crate::clock::now_milliseconds;
-use crate::protocol::{FAKE_DEVICE_ENV, is_simulated};
+use crate::protocol::{FAKE_DEVICE_ENV, Played, is_simulated};
 use crate::python::On;
 
 /// Per cent of the multiprocessors' time below which a program only waits.
@@ -80,7 +80,7 @@ pub fn drivers() -> Drivers {
 }
 
 /// Runs `ask` if there is a driver library to ask.
-fn guarded<T>(ask: fn() -> T) -> Result<T, String> {
+fn guarded<T>(ask: impl FnOnce() -> T + UnwindSafe) -> Result<T, String> {
     #[expect(unsafe_code, reason = "loads libcuda, whose initialisers are trusted as the driver itself is")]
     let present = catch_unwind(|| unsafe { sys::is_culib_present() }).unwrap_or(false);
     if !present {
@@ -163,6 +163,30 @@ fn ask_memory() -> Option<Memory> {
     #[expect(unsafe_code, reason = "the device handle comes from the driver above")]
     let size = u64::try_from(unsafe { result::device::total_mem(device) }.ok()?).ok()?;
     Some(Memory { size, l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
+}
+
+/// What it takes to compile for a device without a connection to it; `None` where the driver does not tell.
+pub(super) fn played(uuid: &str) -> Option<Played> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as SHARED,
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as COUNT,
+    };
+    if is_simulated() {
+        return None;
+    }
+    let Devices::Found(found) = devices() else { return None };
+    let (ordinal, device) = (0..).zip(&found).find(|(_, device)| device.uuid == uuid)?;
+    let asked = guarded(|| {
+        result::init().ok()?;
+        let handle = result::device::get(ordinal).ok()?;
+        #[expect(unsafe_code, reason = "the device handle comes from the driver a line above")]
+        let attribute = |which| u32::try_from(unsafe { result::device::get_attribute(handle, which) }.ok()?).ok();
+        Some((attribute(COUNT)?, attribute(SHARED)?))
+    });
+    let (multiprocessors, shared) = asked.ok()??;
+    let (major, minor) = device.capability;
+    let capability = u32::try_from(10 * major + minor).ok()?;
+    Some(Played { name: device.name.clone(), capability, multiprocessors, shared })
 }
 
 /// The processes that have computed on some device lately.

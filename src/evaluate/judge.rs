@@ -398,18 +398,22 @@ impl Case<'_> {
         }
         let (bench, original) = (self.bench, &self.baseline.original);
         // An original that cannot be loaded is no fault of the candidate's.
-        let tampered = original.tampered(bench)?;
-        bench.wait_for_quiet();
+        let known = original.loaded(bench)?;
+        // What our own skills make of it does, when it is loaded, what it does itself.
+        if self.place.judged == 0 || known.takes_memory {
+            bench.wait_for_quiet();
+        }
         let whose = (true, original.weights);
         let file =
             self.file(task).map_err(|error| Stop::Undecided(format!("the candidate cannot be copied: {error}")))?;
         let loaded = self.place.runner.load(&file, &task.folder, &workload, whose, bench.limits.load);
         self.place.starting = None;
+        self.place.takes_memory = matches!(&loaded, Ok(Ok(found)) if found.takes_memory);
         match loaded? {
             Ok(found) if found.has_own_weights && original.weights.are_moved => {
                 Err(Stop::Undecided(OWN_WEIGHTS.to_owned()))
             }
-            Ok(found) => self.tampering(&found.tampered, &tampered),
+            Ok(found) => self.tampering(&found.tampered, &known.tampered),
             Err(raised) if raised.is_memory => Err(raised.into()),
             Err(Raised { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
         }

@@ -10,8 +10,8 @@ use super::baseline::Undecided;
 use super::bench::{Bench, lock, project};
 use super::process::{Gone, Loaded, Runner};
 use super::stop::STOPPED;
-use crate::protocol::Workload;
 use crate::protocol::runner::{Call, Fence, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Tuned, Weights};
+use crate::protocol::{Played, Source, Workload};
 
 /// The original may begin to load so much earlier than candidates: a device starts one process after the other, and all of them
 /// wait for what is found out about it.
@@ -25,8 +25,8 @@ pub(super) struct Original {
     file: PathBuf,
     folder: PathBuf,
     runner: Mutex<Option<Runner>>,
-    /// What it replaces or sets when it is loaded, once it was.
-    tampered: Mutex<Option<Vec<String>>>,
+    /// What it is, once it is loaded.
+    loaded: Mutex<Option<Loaded>>,
     /// How long its file takes to load.
     pub(super) loading: Mutex<Duration>,
     /// Whether it has autotuners that measure in the recorded call.
@@ -45,7 +45,7 @@ impl Original {
             file: file.to_owned(),
             folder: folder.to_owned(),
             runner: Mutex::new(None),
-            tampered: Mutex::default(),
+            loaded: Mutex::default(),
             loading: Mutex::default(),
             tunes: Mutex::default(),
             chosen: Mutex::default(),
@@ -148,14 +148,14 @@ impl Original {
         }
     }
 
-    /// What it replaces or sets when it is loaded, which is now if it was not. Who knows it does not wait for the process, which
-    /// may be asked something else.
-    pub(super) fn tampered(&self, bench: &Bench) -> Result<Vec<String>, Undecided> {
-        if let Some(tampered) = lock(&self.tampered).clone() {
-            return Ok(tampered);
+    /// What it is when it is loaded, which is now if it was not. Who knows it does not wait for the process, which may be asked
+    /// something else.
+    pub(super) fn loaded(&self, bench: &Bench) -> Result<Loaded, Undecided> {
+        if let Some(loaded) = lock(&self.loaded).clone() {
+            return Ok(loaded);
         }
         drop(self.process(bench)?);
-        Ok(lock(&self.tampered).clone().unwrap_or_default())
+        Ok(lock(&self.loaded).clone().unwrap_or_default())
     }
 
     /// Begins to load it, if that was not done, and then does something else beside that.
@@ -163,7 +163,7 @@ impl Original {
         std::thread::scope(|scope| {
             let (loaded, is_loaded) = channel();
             // What fails is met again by whoever asks.
-            scope.spawn(move || loaded.send(self.tampered(bench).is_ok()));
+            scope.spawn(move || loaded.send(self.loaded(bench).is_ok()));
             let _ = is_loaded.recv_timeout(HEAD_START);
             then()
         })
@@ -179,25 +179,43 @@ impl Original {
     }
 
     pub(super) fn start(&self, bench: &Bench) -> Result<Runner, Undecided> {
-        self.start_with(bench, true)
+        let started = self.start_with(bench, |fence| fence);
+        started.map(|(runner, loaded, took)| {
+            *lock(&self.loading) = took;
+            *lock(&self.loaded) = Some(loaded);
+            runner
+        })
     }
 
     /// A process that calls nothing.
     pub(super) fn start_compiler(&self, bench: &Bench) -> Result<Runner, Undecided> {
-        self.start_with(bench, false)
+        let compiles = self.compiles(bench).map(|(device, _)| device);
+        if compiles.is_none() {
+            bench.wait_for_quiet();
+        }
+        self.start_with(bench, |fence| Fence { streams: false, compiles, ..fence }).map(|(runner, ..)| runner)
     }
 
-    fn start_with(&self, bench: &Bench, streams: bool) -> Result<Runner, Undecided> {
+    /// What a process that calls nothing compiles for without a connection to it, and how long the file takes to load there; `None` where it
+    /// needs one to be loaded, and until that is known.
+    pub(super) fn compiles(&self, bench: &Bench) -> Option<(Played, Duration)> {
+        let loaded = lock(&self.loaded).clone().filter(|loaded| !loaded.takes_memory)?;
+        let device = super::devices::played(&bench.uuid).filter(|_| self.workload.source != Source::KernelBench)?;
+        Some((device, loaded.took))
+    }
+
+    /// A process, what the file is, and how long that took.
+    fn start_with(
+        &self,
+        bench: &Bench,
+        change: impl FnOnce(Fence) -> Fence,
+    ) -> Result<(Runner, Loaded, Duration), Undecided> {
         let readable = vec![project(&self.folder), self.file.clone()];
-        let fence = Fence { streams, ..bench.fence("original", true, readable)? };
+        let fence = change(bench.fence("original", true, readable)?);
         let mut runner = Runner::start(&bench.forker, fence, &bench.ties)?;
         let since = Instant::now();
         match runner.load(&self.file, &self.folder, &self.workload, (false, self.weights), bench.limits.load) {
-            Ok(Ok(Loaded { tampered, .. })) => {
-                *lock(&self.loading) = since.elapsed();
-                *lock(&self.tampered) = Some(tampered);
-                Ok(runner)
-            }
+            Ok(Ok(loaded)) => Ok((runner, loaded, since.elapsed())),
             Ok(Err(raised)) => Err(Undecided(format!("the original cannot be loaded:\n{}", raised.text))),
             Err(gone) => Err(Undecided(format!("the original cannot be loaded: {}", how(&gone)))),
         }

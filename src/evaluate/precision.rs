@@ -130,7 +130,7 @@ impl Baseline {
     /// Loads what will be lifted, while the original is asked what comes before: every candidate waits for both, and processes start one
     /// after the other.
     pub(super) fn lift_ahead(&self, bench: &Bench) {
-        let is_loaded = self.original.tampered(bench).is_ok();
+        let is_loaded = self.original.loaded(bench).is_ok();
         if is_loaded
             && matches!(*lock(&self.lifted), Lifted::Unknown)
             && let Ok(Some(lifted)) = self.lift(bench, true)

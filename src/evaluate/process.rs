@@ -148,7 +148,10 @@ impl Runner {
         let (file, folder) = (file.to_owned(), folder.to_owned());
         let request = RunnerRequest::Load { file, folder, workload: Box::new(workload.clone()), is_candidate, weights };
         match self.ask(&request, limit)? {
-            RunnerReply::Loaded { tampered, has_own_weights } => Ok(Ok(Loaded { tampered, has_own_weights })),
+            RunnerReply::Loaded { tampered, has_own_weights, takes_memory, seconds } => {
+                let took = Duration::try_from_secs_f64(seconds).unwrap_or(limit);
+                Ok(Ok(Loaded { tampered, has_own_weights, takes_memory, took }))
+            }
             RunnerReply::Raised(raised) => Ok(Err(raised)),
             _ => Err(Gone::Garbage),
         }
@@ -156,9 +159,12 @@ impl Runner {
 }
 
 /// What a file is once it is loaded: see [`RunnerReply::Loaded`].
+#[derive(Clone, Debug, Default)]
 pub(super) struct Loaded {
     pub(super) tampered: Vec<String>,
     pub(super) has_own_weights: bool,
+    pub(super) takes_memory: bool,
+    pub(super) took: Duration,
 }
 
 /// The process that compares.

@@ -30,6 +30,8 @@ pub(super) struct Place {
     pub(super) fence: Fence,
     /// How many candidates it has judged before.
     pub(super) judged: usize,
+    /// Whether loading its file took memory of the device.
+    pub(super) takes_memory: bool,
     /// Held while it starts, and loads its first file.
     pub(super) starting: Option<Taken>,
 }
@@ -82,7 +84,7 @@ impl Bench {
         fence.results = baseline.results().min(fence.device_memory / 64);
         let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
         let runner = baseline.original.first(self, start)?;
-        Ok(Place { runner, fence, judged: 0, starting })
+        Ok(Place { runner, fence, judged: 0, takes_memory: false, starting })
     }
 
     /// Waits until a process may start, or one that judged others is there. The first ones start while the original loads.
@@ -90,7 +92,7 @@ impl Bench {
         match self.starting.take_or(Duration::ZERO, &mut spare) {
             Waited::InVain => {
                 // Patience would be over for all at once when the original is there. What fails is met again by whoever asks.
-                let _ = baseline.original.tampered(self);
+                let _ = baseline.original.loaded(self);
                 self.starting.take_or(PATIENCE, spare)
             }
             at_once => at_once,

@@ -12,7 +12,7 @@ pub use super::inputs::{Coarse, Finite, Inputs, Layout, Values};
 pub use super::probing::{Alone, Probe, Tail, Touched, Watched};
 pub use super::results::{Buffer, Exported, Leaf, LeafValue};
 pub use super::tuning::Tuned;
-use super::{Drafts, Environment, LaunchRecord, Workload};
+use super::{Drafts, Environment, LaunchRecord, Played, Workload};
 
 /// What the judge asks of a forker. A socket travels with [`Self::Spawn`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -71,6 +71,8 @@ pub struct Fence {
     pub output: u64,
     /// Every answer of the runner carries this; what does not is not the runner's.
     pub token: u64,
+    /// The device of a runner that compiles and launches nothing: it makes no connection to it.
+    pub compiles: Option<Played>,
 }
 
 /// What a forker says.
@@ -265,6 +267,10 @@ pub enum RunnerReply {
         tampered: Vec<String>,
         /// Whether it is a model whose weights are not those of the original.
         has_own_weights: bool,
+        /// Whether it takes memory of the device for being loaded.
+        takes_memory: bool,
+        /// Seconds that it took, without those in which the process started.
+        seconds: f64,
     },
     /// Everything that could be compiled without the device is.
     Compiled {

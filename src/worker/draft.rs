@@ -42,10 +42,20 @@ fn drafted(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
 
 /// Plays the GPU that this process compiles for, if it does not have one.
 pub(super) fn play(py: Python<'_>) -> PyResult<bool> {
-    let Some(Played { name, capability, multiprocessors, shared }) = Played::here() else { return Ok(false) };
-    let played = helper(py, "_warpsmith_played", include_str!("played.py"))?;
-    played.getattr("install")?.call1((name, capability, multiprocessors, shared))?;
+    let Some(device) = Played::here() else { return Ok(false) };
+    install(py, "install", &device)?;
     Ok(true)
+}
+
+/// Compiles for a device that is there without a connection to it.
+pub(super) fn compile_only(py: Python<'_>, device: &Played) -> PyResult<()> {
+    install(py, "compile_only", device)
+}
+
+fn install(py: Python<'_>, how: &str, device: &Played) -> PyResult<()> {
+    let played = helper(py, "_warpsmith_played", include_str!("played.py"))?;
+    let Played { name, capability, multiprocessors, shared } = device;
+    played.getattr(how)?.call1((name, capability, multiprocessors, shared)).map(drop)
 }
 
 /// Compiles all that a tuner may choose.

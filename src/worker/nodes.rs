@@ -16,14 +16,24 @@ const DEVICE: &str = "nvidia";
 /// Closes the files of all devices but one to this process, for good, if the forker was told which it is. Where the system cannot do
 /// that, the driver takes longer, and nothing else is different.
 pub(super) fn close_others() {
-    let Some(own) = std::env::var(NODE_ENV).ok().and_then(|own| own.parse().ok()) else { return };
+    if let Some(own) = std::env::var(NODE_ENV).ok().and_then(|own| own.parse().ok()) {
+        close_but(Some(own));
+    }
+}
+
+/// Closes the files of all devices, as [`close_others`] does.
+pub(super) fn close_all() {
+    close_but(None);
+}
+
+fn close_but(own: Option<u32>) {
     let folder = Path::new(FOLDER);
     if entries(folder).iter().any(|node| is_other(node, own)) {
         let _ = open_all_but_others(folder, own);
     }
 }
 
-fn open_all_but_others(folder: &Path, own: u32) -> Result<(), Box<dyn std::error::Error>> {
+fn open_all_but_others(folder: &Path, own: Option<u32>) -> Result<(), Box<dyn std::error::Error>> {
     let access = AccessFs::ReadFile | AccessFs::WriteFile;
     let rules = Ruleset::default().set_compatibility(CompatLevel::BestEffort).handle_access(access)?;
     let mut rules = rules.create()?;
@@ -44,10 +54,10 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether it is the file of a device, and not of that one.
-fn is_other(node: &Path, own: u32) -> bool {
+fn is_other(node: &Path, own: Option<u32>) -> bool {
     let name = node.file_name().and_then(|name| name.to_str());
     let number = name.and_then(|name| name.strip_prefix(DEVICE)).and_then(|number| number.parse::<u32>().ok());
-    number.is_some_and(|number| number != own)
+    number.is_some() && number != own
 }
 
 #[cfg(test)]
@@ -65,7 +75,9 @@ mod tests {
             ("nvidia-uvm", false),
             ("null", false),
         ] {
-            assert_eq!(is_other(&Path::new(FOLDER).join(name), 1), is_expected, "{name}");
+            assert_eq!(is_other(&Path::new(FOLDER).join(name), Some(1)), is_expected, "{name}");
+            let is_any = is_expected || name == "nvidia1";
+            assert_eq!(is_other(&Path::new(FOLDER).join(name), None), is_any, "{name}");
         }
     }
 
@@ -81,7 +93,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 assert!(opens(&other));
-                open_all_but_others(folder.path(), 1).unwrap();
+                open_all_but_others(folder.path(), Some(1)).unwrap();
                 assert!(opens(&own) && opens(&beside));
                 assert!(std::fs::read("/proc/self/stat").is_ok() && opens(Path::new("/dev/null")));
                 assert_eq!(opens(&other), !Kernel::running().bounds_files());

@@ -1,15 +1,14 @@
 """A GPU that is not there: kernels are compiled for it, and nothing is launched."""
 
 import contextlib
+import os
 import types
 
 
-def install(name, capability, multiprocessors, shared):
-    """Makes torch and Triton think that it is there, as far as code asks for it before it launches."""
+def driver_of(capability, multiprocessors, shared):
+    """What is asked of a driver until a kernel is compiled."""
     import torch
-    from torch._subclasses import fake_tensor
     from triton.backends.compiler import GPUTarget
-    from triton.runtime import driver
 
     properties = {
         "max_shared_mem": shared,
@@ -27,8 +26,6 @@ def install(name, capability, multiprocessors, shared):
             return properties
 
     class Driver:
-        """What is asked of a driver until a kernel is compiled."""
-
         utils = Utils()
 
         def get_current_target(self):
@@ -49,7 +46,15 @@ def install(name, capability, multiprocessors, shared):
         def get_device_capability(self, device=0):
             return version
 
-    driver.set_active(Driver())
+    return Driver
+
+
+def asked(name, capability, multiprocessors, shared):
+    """Has torch say of the device what code asks for before it launches, and make tensors without contents, without looking for it."""
+    import torch
+    from torch._subclasses import fake_tensor
+
+    version = divmod(capability, 10)
     found = types.SimpleNamespace(
         name=name,
         major=version[0],
@@ -70,7 +75,28 @@ def install(name, capability, multiprocessors, shared):
     cuda.device = cuda.device_of = cuda.stream = lambda *_: contextlib.nullcontext()
     # Tensors without contents start a device that is there.
     fake_tensor.init_gpu_context = lambda device: None
-    torch.Tensor.is_cuda = True
-    # On tensors without contents any generator draws nothing.
+    # On them any generator draws nothing.
     of_host = torch.Generator
     torch.Generator = lambda device=None: of_host()
+
+
+def compile_only(name, capability, multiprocessors, shared):
+    """Has kernels compiled for a device that is there, without a connection to it: a driver makes and ends one after the other."""
+    import torch
+    from triton.runtime import driver
+
+    # What torch does around tensors without contents takes the device, unless there is none.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    torch._C._ensureCUDADeviceGuardSet()
+    driver.set_active(driver_of(capability, multiprocessors, shared)())
+    asked(name, capability, multiprocessors, shared)
+
+
+def install(name, capability, multiprocessors, shared):
+    """Makes torch and Triton think that it is there, as far as code asks for it before it launches."""
+    import torch
+    from triton.runtime import driver
+
+    driver.set_active(driver_of(capability, multiprocessors, shared)())
+    asked(name, capability, multiprocessors, shared)
+    torch.Tensor.is_cuda = True

@@ -33,6 +33,15 @@ impl Held {
     }
 }
 
+/// How often memory of the device was asked of torch.
+pub(super) fn allocations(torch: &Bound<'_, PyModule>) -> PyResult<u64> {
+    let known = torch.getattr("cuda")?.call_method0("memory_stats_as_nested_dict")?;
+    if known.is_empty()? {
+        return Ok(0);
+    }
+    known.get_item("allocation")?.get_item("all")?.get_item("allocated")?.extract()
+}
+
 /// Whether the device has little left.
 pub(super) fn is_scarce(torch: &Bound<'_, PyModule>) -> PyResult<bool> {
     Ok(free(torch)? < total(torch)? / SHARE_FREE)

@@ -2,6 +2,7 @@
 
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::time::Instant;
 
 use pyo3::prelude::*;
 
@@ -9,7 +10,7 @@ use super::export::Outlet;
 use super::guard::Guard;
 use super::runner::{Runner, raised};
 use super::timing::Timer;
-use super::{chance, draft, nodes, poison, raw, shim, tuning, watch};
+use super::{chance, draft, nodes, poison, raw, ready, shim, tuning, watch};
 use crate::protocol::runner::{Fence, Raised, RunnerReply, RunnerRequest, Sealed};
 use crate::protocol::{Source, Workload, is_simulated, read_frame, write_frame};
 
@@ -40,17 +41,26 @@ fn serve(py: Python<'_>, stream: UnixStream, fence: &Fence) -> PyResult<()> {
             forget(py)?;
         }
         is_first = false;
-        let guard = Guard::new(py)?;
+        let (guard, before, since) = (Guard::new(py)?, allocations(py), Instant::now());
         let whose = (is_candidate, weights);
         let runner = match Runner::load(py, (&file, &folder), &workload, whose, fence, left) {
             Ok(runner) => runner,
             Err(error) => return served.say(RunnerReply::Raised(raised(py, &error, &file)), 0),
         };
         let has_own_weights = workload.source == Source::KernelBench && runner.weights.is_none();
-        served.say(RunnerReply::Loaded { tampered: guard.changed(), has_own_weights }, 0)?;
+        let (takes_memory, seconds) = (allocations(py) > before, since.elapsed().as_secs_f64());
+        served.say(RunnerReply::Loaded { tampered: guard.changed(), has_own_weights, takes_memory, seconds }, 0)?;
         (next, left) = served.until_another(runner, &guard, &file)?;
     }
     Ok(())
+}
+
+/// How often this process has taken memory of the device, as far as torch knows.
+fn allocations(py: Python<'_>) -> u64 {
+    if is_simulated() || raw::is_raw(py) {
+        return 0;
+    }
+    py.import("torch").and_then(|torch| ready::allocations(&torch)).unwrap_or_default()
 }
 
 /// Imports what is needed and puts itself in front of what tells of a file.
@@ -140,6 +150,11 @@ pub(super) fn warm(py: Python<'_>, fence: &Fence) -> PyResult<()> {
     }
     if draft::play(py)? {
         return Ok(());
+    }
+    if let (Some(device), false) = (&fence.compiles, raw::is_raw(py)) {
+        nodes::close_all();
+        py.import("torch")?.call_method1("set_num_threads", (1,))?;
+        return draft::compile_only(py, device);
     }
     nodes::close_others();
     if !fence.streams {
