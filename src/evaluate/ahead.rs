@@ -1,5 +1,6 @@
 //! Compiling ahead of the calls, by several processes where that pays.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -11,7 +12,7 @@ use super::precision::WIDE;
 use super::process::Runner;
 use super::stop::{Stop, strange};
 use crate::protocol::runner::{Fence, Inputs, RunnerReply, RunnerRequest, Tuned};
-use crate::protocol::{Played, is_simulated};
+use crate::protocol::{Workload, is_simulated};
 
 /// So many processes compile an original at the most, while it is waited for.
 pub(super) const MOST: usize = 12;
@@ -131,8 +132,18 @@ impl Case<'_> {
     /// Compiles for everything that will be called, beside others that use the device. Whether all but the recorded call waits until
     /// autotuners have chosen there: see [`Self::compile_rest`].
     pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {
-        let since = Instant::now();
-        let (notes, tunes, code) = self.compile_for(0)?;
+        let beside = self.beside(task);
+        let is_early = beside.is_cheap && self.effort.thorough && !*lock(&self.baseline.original.tunes);
+        let (first, took) = std::thread::scope(|scope| {
+            let others = is_early.then(|| scope.spawn(|| beside.compile(None)));
+            let since = Instant::now();
+            let first = self.compile_for(0);
+            let took = since.elapsed();
+            // What they could not do is met again.
+            let _ = others.map(|others| others.join());
+            (first, took)
+        });
+        let (notes, tunes, code) = first?;
         self.code = code.map(|code| self.baseline.twins.name(&code));
         if tunes {
             return Ok(true);
@@ -140,8 +151,8 @@ impl Case<'_> {
         // The recorded call will say it; compiling what does not fit the device takes long.
         let is_excess = notes.iter().any(|note| note.contains("out of resource"));
         if self.effort.thorough && !is_excess {
-            if since.elapsed() > self.slow() {
-                self.compile_beside(task, since.elapsed())?;
+            if !is_early && took > self.slow() {
+                beside.compile(Some(took))?;
             }
             self.compile_others(notes.is_empty())?;
         } else if notes.is_empty() {
@@ -156,25 +167,15 @@ impl Case<'_> {
             let since = Instant::now();
             self.compile_for(first)?;
             if since.elapsed() > self.slow().min(SLOW / 4) {
-                self.compile_beside(task, since.elapsed())?;
+                self.beside(task).compile(Some(since.elapsed()))?;
             }
         }
         self.compile_others(true)
     }
 
-    /// What takes longer for a call is compiled by several processes for the others.
+    /// What takes longer for a call is compiled by several processes for the others. Where nothing else is judged, the cores are idle.
     fn slow(&self) -> Duration {
-        match self.effort.is_last() {
-            // Where nothing else is judged, the cores are idle.
-            true if self.compiles().is_some() => Duration::ZERO,
-            true => SLOW / 4,
-            false => SLOW,
-        }
-    }
-
-    /// As [`Original::compiles`].
-    fn compiles(&self) -> Option<(Played, Duration)> {
-        self.baseline.original.compiles(self.bench).filter(|_| !self.place.takes_memory)
+        if self.effort.is_last() { SLOW / 4 } else { SLOW }
     }
 
     fn compile_others(&mut self, mut is_all: bool) -> Result<(), Stop> {
@@ -205,36 +206,71 @@ impl Case<'_> {
         }
     }
 
-    /// Compiles for all trials but the first in further processes with the candidate's folder of kernels.
-    fn compile_beside(&self, task: &Task, each: Duration) -> Result<(), Stop> {
-        let (bench, workload) = (self.bench, self.workload(task));
+    fn beside<'a>(&self, task: &'a Task) -> Beside<'a>
+    where
+        Self: 'a,
+    {
+        let original = &self.baseline.original;
+        let (compiles, loading) = match original.compiles(self.bench).filter(|_| !self.place.takes_memory) {
+            Some((device, took)) => (Some(device), took),
+            None => (None, *lock(&original.loading)),
+        };
+        let is_cheap = compiles.is_some() && self.effort.is_last() && loading < SLOW / 4;
+        Beside {
+            bench: self.bench,
+            baseline: Arc::clone(&self.baseline),
+            task,
+            workload: self.workload(task),
+            fence: Fence { compiles, ..self.place.fence.clone() },
+            chosen: self.chosen.clone(),
+            loading,
+            is_cheap,
+        }
+    }
+}
+
+/// Further processes with a candidate's folder of kernels.
+struct Beside<'a> {
+    bench: &'a Bench,
+    baseline: Arc<Baseline>,
+    task: &'a Task,
+    workload: Workload,
+    fence: Fence,
+    chosen: Vec<Tuned>,
+    /// How long its file takes to load.
+    loading: Duration,
+    /// Whether they are there at once, with no connection to the device, and the cores are idle.
+    is_cheap: bool,
+}
+
+impl Beside<'_> {
+    /// Compiles for all trials but the first, each of which takes so long, if that is known.
+    fn compile(&self, each: Option<Duration>) -> Result<(), Stop> {
         let mut rest = Vec::new();
         for (at, trial) in self.baseline.trials.iter().enumerate().skip(1).filter(|(_, trial)| trial.specializes) {
-            if self.baseline.takes(bench, at)? {
+            if self.baseline.takes(self.bench, at)? {
                 rest.push(trial.inputs.clone());
             }
         }
-        let whose = (true, self.baseline.original.weights);
-        let (compiles, loading) = match self.compiles() {
-            Some((device, took)) => (Some(device), took),
-            None => (None, *lock(&self.baseline.original.loading)),
-        };
-        let most = if compiles.is_some() && self.effort.is_last() { MOST } else { MOST_BESIDE };
-        let fence = Fence { compiles, ..self.place.fence.clone() };
-        let start = || -> Result<Runner, Undecided> {
-            let mut runner = Runner::start(&bench.forker, fence.clone(), &bench.ties)?;
-            if fence.compiles.is_none() {
-                bench.wait_for_quiet();
-            }
-            let loaded = runner.load(&task.candidate, &task.folder, &workload, whose, bench.limits.load);
-            // That it cannot be loaded a second time shows later, if it matters.
-            if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided("it is not loaded twice".to_owned())) }
-        };
-        let processes = worth(rest.len(), each, loading, most);
+        let most = if self.is_cheap { MOST } else { MOST_BESIDE };
+        let processes = worth(rest.len(), each.unwrap_or(Duration::MAX), self.loading, most);
         if processes > 1 {
-            let _ = beside(&start, (&rest, &self.chosen), processes, (bench.limits.compile, &|| true));
+            let start = || self.start();
+            let _ = beside(&start, (&rest, &self.chosen), processes, (self.bench.limits.compile, &|| true));
         }
         Ok(())
+    }
+
+    fn start(&self) -> Result<Runner, Undecided> {
+        let (bench, task) = (self.bench, self.task);
+        let mut runner = Runner::start(&bench.forker, self.fence.clone(), &bench.ties)?;
+        if self.fence.compiles.is_none() {
+            bench.wait_for_quiet();
+        }
+        let whose = (true, self.baseline.original.weights);
+        let loaded = runner.load(&task.candidate, &task.folder, &self.workload, whose, bench.limits.load);
+        // That it cannot be loaded a second time shows later, if it matters.
+        if matches!(loaded, Ok(Ok(_))) { Ok(runner) } else { Err(Undecided("it is not loaded twice".to_owned())) }
     }
 }
 

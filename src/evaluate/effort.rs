@@ -39,6 +39,11 @@ pub struct Effort {
 }
 
 impl Effort {
+    /// Whether what only an offer has to be is asked of what comes near the best alone.
+    pub(super) fn is_brief(&self) -> bool {
+        self.brief && !self.thorough && self.rough > 0
+    }
+
     /// Whether it is measured in full whatever comes of it: what is about to be offered, while nothing else is judged.
     pub(super) fn is_last(&self) -> bool {
         self.contender <= 0.0

@@ -315,7 +315,7 @@ impl Case<'_> {
         }
         task.still()?;
         let since = Instant::now();
-        let is_brief = self.effort.brief && !self.effort.thorough && self.effort.rough > 0;
+        let is_brief = self.effort.is_brief();
         self.first_calls(is_brief)?;
         if self.effort.thorough {
             if self.tunes {

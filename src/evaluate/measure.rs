@@ -154,7 +154,8 @@ impl Case<'_> {
             at: clock::now().as_secs(),
             ..Measured::default()
         };
-        if self.effort.full > 0 && is_contender(&pairs, self.effort.contender) {
+        let is_near = is_contender(&pairs, self.effort.contender);
+        if self.effort.full > 0 && is_near {
             let mut left = self.effort.full;
             while left > 0 && !is_hopeless(&pairs) && !is_sharp(&pairs) {
                 self.pairs(original, level, left.min(LOOK), &mut pairs, checked)?;
@@ -162,7 +163,9 @@ impl Case<'_> {
             }
             self.warm(original, &mut measured)?;
         }
-        self.by_the_clock(original, &mut measured)?;
+        if is_near || !self.effort.is_brief() {
+            self.by_the_clock(original, &mut measured)?;
+        }
         let third = pairs.len() / 3;
         let of = |part: &[(f64, f64)]| median(part.iter().map(|pair| pair.0));
         let (first, last) = (of(&pairs[..third]), of(&pairs[pairs.len() - third..]));

@@ -165,15 +165,22 @@ fn what_comes_near_the_best_is_asked_more() {
     std::fs::write(project.path("warpsmith.toml"), settings).unwrap();
     let mut command = project.command(&["optimize", "scale.py", "--budget", "300s"]);
     let ran = command.env("WARPSMITH_LOG", "warpsmith=debug").output().unwrap();
-    let mut runs: BTreeMap<String, usize> = BTreeMap::new();
     let log = text(&ran.stderr);
-    for line in log.lines().filter(|line| line.contains("request=\"Run\"") && line.contains("process=\"candidate-")) {
-        let process = line.split("process=").nth(1).and_then(|rest| rest.split('"').nth(1)).unwrap();
-        *runs.entry(process.to_owned()).or_default() += 1;
-    }
-    let (least, most) = (*runs.values().min().unwrap(), *runs.values().max().unwrap());
+    let asked = |request: &str| {
+        let mut asked: BTreeMap<String, usize> = BTreeMap::new();
+        for line in log.lines().filter(|line| line.contains(request) && line.contains("process=\"candidate-")) {
+            let process = line.split("process=").nth(1).and_then(|rest| rest.split('"').nth(1)).unwrap();
+            *asked.entry(process.to_owned()).or_default() += 1;
+        }
+        (*asked.values().min().unwrap(), *asked.values().max().unwrap(), asked)
+    };
+    let (least, most, runs) = asked("request=\"Run\"");
     assert!((3..=4).contains(&least), "{runs:?}");
     assert!(most >= 12, "{runs:?}");
+    let (least, most, measurements) = asked("request=\"Measure\"");
+    assert!(most > least + 1, "{measurements:?}");
+    // To wake the device, and so many blocks.
+    assert_eq!(least, 1 + 3, "{measurements:?}");
 }
 
 /// A search waits for a program of the user, and two searches do not measure at a time.
