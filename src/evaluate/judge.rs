@@ -110,15 +110,6 @@ fn is_of_call(why: &str, entry: &str) -> bool {
         || why.starts_with("the original cannot be loaded") && why.lines().last().is_some_and(names_it)
 }
 
-/// Whether the files may launch on several streams. One that hides it has them one after the other, which is of no use to it: the
-/// original always has all.
-fn uses_streams(task: &Task) -> bool {
-    [&task.original, &task.candidate].into_iter().any(|file| {
-        let text = std::fs::read_to_string(file).map(|text| text.to_ascii_lowercase());
-        text.map_or(true, |text| ["stream", "graph"].iter().any(|word| text.contains(word)))
-    })
-}
-
 impl Bench {
     /// Judges a candidate. Blocks; may be called from several threads at once.
     #[must_use]
@@ -208,7 +199,7 @@ impl Bench {
         let readable = vec![project(&task.folder), task.candidate.clone()];
         let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
             baseline.twins.learn(&task.known);
-            let place = self.place(task, &baseline, uses_streams(task), readable)?;
+            let place = self.place(task, &baseline, readable)?;
             Ok((baseline, place))
         });
         let (baseline, place) = match started {

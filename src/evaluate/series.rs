@@ -47,6 +47,17 @@ impl Place {
 /// A process that has judged candidates of an original and waits for another one.
 pub(super) type Spare = (Arc<Baseline>, Place);
 
+/// Whether a file may launch on several streams. One that hides it has them one after the other, which is of no use to it: the original always
+/// has all. What allocates for tensor descriptors is told of a stream, whether there are several or not.
+fn names_streams(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let allocates = |line: &str| {
+        let is_function = line.trim_start().starts_with("def ") || line.contains("lambda");
+        is_function && line.contains("size") && line.contains("align") && line.matches("stream").count() == 1
+    };
+    text.contains("graph") || text.lines().any(|line| line.contains("stream") && !allocates(line))
+}
+
 impl Effort {
     /// Whether a process that judges so may judge another candidate after `judged` others.
     fn goes_on(&self, judged: usize, workload: &Workload) -> bool {
@@ -60,9 +71,11 @@ impl Bench {
         &self,
         task: &Task,
         baseline: &Arc<Baseline>,
-        streams: bool,
         readable: Vec<PathBuf>,
     ) -> Result<Place, Undecided> {
+        let streams = [&task.original, &task.candidate]
+            .into_iter()
+            .any(|file| std::fs::read_to_string(file).map_or(true, |text| names_streams(&text)));
         // Without torch the worker counts memory for a process, not for a file.
         let shares = task.effort.goes_on(1, &baseline.original.workload) && !self.environment().torch.is_empty();
         let fits = |(of, place): &Spare| Arc::ptr_eq(of, baseline) && (place.fence.streams || !streams);
@@ -159,6 +172,21 @@ impl Case<'_> {
 mod tests {
     use super::*;
     use crate::evaluate::Reason;
+
+    #[test]
+    fn only_who_may_launch_on_several_streams_has_a_process_for_that() {
+        for several in
+            ["s = torch.cuda.Stream()", "with torch.cuda.stream(s):", "g = torch.cuda.CUDAGraph()", "def f(x, stream):"]
+        {
+            assert!(names_streams(several), "{several}");
+        }
+        let allocator = "def alloc(size: int, alignment: int, stream: Optional[int]):\n    return torch.empty(size)\n";
+        let ours = "def allocate_scratch(size: int, alignment: int, stream):\n    return torch.empty(size)\n";
+        for one in [allocator, ours, "triton.set_allocator(lambda size, align, stream: torch.empty(size))", ""] {
+            assert!(!names_streams(one), "{one}");
+        }
+        assert!(names_streams(&format!("{allocator}side = torch.cuda.Stream()")));
+    }
 
     #[test]
     fn what_others_may_be_to_blame_for_is_judged_once_more() {
