@@ -133,7 +133,7 @@ impl Case<'_> {
     /// autotuners have chosen there: see [`Self::compile_rest`].
     pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {
         let beside = self.beside(task);
-        let is_early = beside.is_cheap && self.effort.thorough && !*lock(&self.baseline.original.tunes);
+        let is_early = beside.is_cheap && self.effort.thorough && !self.may_tune(task);
         let (first, took) = std::thread::scope(|scope| {
             let others = is_early.then(|| scope.spawn(|| beside.compile(None)));
             let since = Instant::now();
@@ -171,6 +171,12 @@ impl Case<'_> {
             }
         }
         self.compile_others(true)
+    }
+
+    /// Whether autotuners may have to choose before it is worth while to compile for other calls: they compile many for each.
+    fn may_tune(&self, task: &Task) -> bool {
+        let names_one = |text: String| text.contains("autotune");
+        *lock(&self.baseline.original.tunes) || std::fs::read_to_string(&task.candidate).map_or(true, names_one)
     }
 
     /// What takes longer for a call is compiled by several processes for the others. Where nothing else is judged, the cores are idle.
