@@ -181,10 +181,12 @@ def client(world, gpus):
     """The client's modules, with that Ray, that time and these threads."""
     sys.modules.update(ray(world, gpus))
     found = {}
-    for name in (*MODULES, "client"):
-        module = types.ModuleType(f"warpsmith_pool_{name}")
-        found[name] = sys.modules[module.__name__] = module
-        exec(compile((SOURCES / f"{name}.py").read_text(), f"{name}.py", "exec"), module.__dict__)
+    files = [("warpsmith_bytecode", SOURCES.parent / "python/bytecode.py")]
+    files += [(f"warpsmith_pool_{name}", SOURCES / f"{name}.py") for name in (*MODULES, "client")]
+    for name, file in files:
+        module = types.ModuleType(name)
+        found[file.stem] = sys.modules[name] = module
+        exec(compile(file.read_text(), file.name, "exec"), module.__dict__)
         if "time" in module.__dict__:
             module.time = types.SimpleNamespace(monotonic=world.monotonic, sleep=lambda _: None)
         if "threading" in module.__dict__:
