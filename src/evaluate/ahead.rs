@@ -132,10 +132,10 @@ impl Case<'_> {
     /// Compiles for everything that will be called, beside others that use the device. Whether all but the recorded call waits until
     /// autotuners have chosen there: see [`Self::compile_rest`].
     pub(super) fn compile(&mut self, task: &Task) -> Result<bool, Stop> {
-        let beside = self.beside(task);
-        let is_early = beside.is_cheap && self.effort.thorough && !self.may_tune(task);
+        let beside = self.effort.thorough.then(|| self.beside(task));
+        let early = beside.as_ref().filter(|beside| beside.is_cheap && !self.may_tune(task));
         let (first, took) = std::thread::scope(|scope| {
-            let others = is_early.then(|| scope.spawn(|| beside.compile(None)));
+            let others = early.map(|beside| scope.spawn(|| beside.compile(None)));
             let since = Instant::now();
             let first = self.compile_for(0);
             let took = since.elapsed();
@@ -150,8 +150,10 @@ impl Case<'_> {
         }
         // The recorded call will say it; compiling what does not fit the device takes long.
         let is_excess = notes.iter().any(|note| note.contains("out of resource"));
-        if self.effort.thorough && !is_excess {
-            if !is_early && took > self.slow() {
+        if let (Some(beside), false) = (&beside, is_excess) {
+            // Where nothing else is judged, the cores are idle.
+            let slow = if self.effort.is_last() { SLOW / 4 } else { SLOW };
+            if early.is_none() && took > slow {
                 beside.compile(Some(took))?;
             }
             self.compile_others(notes.is_empty())?;
@@ -166,7 +168,7 @@ impl Case<'_> {
         if let Some(first) = (1..self.baseline.trials.len()).find(|&at| self.baseline.trials[at].specializes) {
             let since = Instant::now();
             self.compile_for(first)?;
-            if since.elapsed() > self.slow().min(SLOW / 4) {
+            if since.elapsed() > SLOW / 4 {
                 self.beside(task).compile(Some(since.elapsed()))?;
             }
         }
@@ -177,11 +179,6 @@ impl Case<'_> {
     fn may_tune(&self, task: &Task) -> bool {
         let names_one = |text: String| text.contains("autotune");
         *lock(&self.baseline.original.tunes) || std::fs::read_to_string(&task.candidate).map_or(true, names_one)
-    }
-
-    /// What takes longer for a call is compiled by several processes for the others. Where nothing else is judged, the cores are idle.
-    fn slow(&self) -> Duration {
-        if self.effort.is_last() { SLOW / 4 } else { SLOW }
     }
 
     fn compile_others(&mut self, mut is_all: bool) -> Result<(), Stop> {
