@@ -19,10 +19,7 @@ pub(super) struct Held {
 impl Held {
     /// Asks torch, which knows by itself.
     pub(super) fn by(torch: &Bound<'_, PyModule>) -> PyResult<Self> {
-        let known = torch.getattr("cuda")?.call_method0("memory_stats_as_nested_dict")?;
-        if known.is_empty()? {
-            return Ok(Self::default()); // nothing was allocated yet
-        }
+        let Some(known) = statistics(torch)? else { return Ok(Self::default()) };
         let bytes = |what: &str| known.get_item(what)?.get_item("all")?.get_item("current")?.extract();
         Ok(Self { taken: bytes("reserved_bytes")?, used: bytes("allocated_bytes")? })
     }
@@ -35,11 +32,14 @@ impl Held {
 
 /// How often memory of the device was asked of torch.
 pub(super) fn allocations(torch: &Bound<'_, PyModule>) -> PyResult<u64> {
-    let known = torch.getattr("cuda")?.call_method0("memory_stats_as_nested_dict")?;
-    if known.is_empty()? {
-        return Ok(0);
-    }
+    let Some(known) = statistics(torch)? else { return Ok(0) };
     known.get_item("allocation")?.get_item("all")?.get_item("allocated")?.extract()
+}
+
+/// Torch's own statistics of the device's memory; `None` where nothing was allocated yet.
+fn statistics<'py>(torch: &Bound<'py, PyModule>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let known = torch.getattr("cuda")?.call_method0("memory_stats_as_nested_dict")?;
+    Ok(if known.is_empty()? { None } else { Some(known) })
 }
 
 /// Whether the device has little left.
