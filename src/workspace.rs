@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use crate::kernel::{File, Links, MAX_TEXT, Module, RecordedLaunch, Target};
-use crate::syntax::Source;
-use crate::workload::{self, Run, Seen};
+use model::kernel::{File, Links, MAX_TEXT, Module, RecordedLaunch, Target};
+use model::syntax::Source;
+use workload::{Run, Seen};
 
 /// So many folders above a file are looked into.
 const MAX_DEPTH: usize = 16;
@@ -241,8 +241,8 @@ mod tests {
         let shown = |name: &String| {
             let link = links.get(None, name)?;
             let (file, member) = match link {
-                crate::kernel::Link::File(file) => (*file, None),
-                crate::kernel::Link::Member { file, name } => (*file, Some(name)),
+                model::kernel::Link::File(file) => (*file, None),
+                model::kernel::Link::Member { file, name } => (*file, Some(name)),
             };
             let path = links.files()[file].path.strip_prefix(folder.path()).unwrap().display().to_string();
             Some(format!("{name} = {path}{}", member.map_or(String::new(), |member| format!(":{member}"))))

@@ -11,17 +11,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use data::{program, snippets, verdicts};
-use serde_json::Value;
-use warpsmith::adapt::{
+use learn::{
     Court, Evidence, Oracle, Parsed, Sound, Suspect, Unasked, gather, judged, keep_refused, learn, merged, spelled,
     sweep,
 };
-use warpsmith::api::Target;
-use warpsmith::kernel::Module;
-use warpsmith::rules::Context;
-use warpsmith::rules::learned::{LearnedRule, Memory, Origin, Patterns, Predicted, Releases, State, write};
-use warpsmith::store::{Failure, Store};
-use warpsmith::syntax::Source;
+use model::api::Target;
+use model::kernel::Module;
+use model::syntax::Source;
+use rules::Context;
+use rules::learned::{LearnedRule, Memory, Origin, Patterns, Releases, State, TritonError, write};
+use serde_json::Value;
+use store::{Failure, Store};
 
 /// How many percent of the programs that a release rejects the shipped memory flags by itself, at least.
 const PERCENT: usize = 30;
@@ -161,7 +161,7 @@ fn a_wrong_rule_is_never_promoted() {
         met: 99,
         first_seen: "2026-11-25".to_owned(),
         last_seen: "2026-11-25".to_owned(),
-        error: Predicted::default(),
+        error: TritonError::default(),
         triton: Releases::default(),
         pattern: pattern.to_owned(),
         bad: format!("{head}{statement}\n"),
@@ -250,7 +250,7 @@ fn many_stored_failures_are_distilled() {
 }
 
 /// A failure as another kernel has it.
-fn renamed(failure: &warpsmith::adapt::Failure, number: usize, release: &str) -> Failure {
+fn renamed(failure: &learn::Failure, number: usize, release: &str) -> Failure {
     let (kernel, name) = (&failure.program.kernel, format!("{}_{number}", failure.program.kernel));
     let other = |text: &str| text.replace(&format!("def {kernel}("), &format!("def {name}("));
     let longer = name.len() - kernel.len();
@@ -260,14 +260,14 @@ fn renamed(failure: &warpsmith::adapt::Failure, number: usize, release: &str) ->
         text: other(&failure.program.text),
         kernel: name.clone(),
         relative: failure.passing.as_ref().map(|passing| other(&passing.text)),
-        error: Predicted { kind: failure.failing.kind.clone(), message: failure.failing.message.clone() },
+        error: TritonError { kind: failure.failing.kind.clone(), message: failure.failing.message.clone() },
         place: failure.failing.span.map(|span| (moved(span.start), moved(span.end))),
         triton: release.to_owned(),
         source: "test".to_owned(),
     }
 }
 
-fn learned(oracle: &Oracle, failures: &[warpsmith::adapt::Failure], sound: Sound<'_>) -> Vec<LearnedRule> {
+fn learned(oracle: &Oracle, failures: &[learn::Failure], sound: Sound<'_>) -> Vec<LearnedRule> {
     let target = Target::of(oracle.release().parse().unwrap());
     let lessons = learn(oracle, failures, sound, target, 3, &|| true);
     let found = merged(oracle, lessons.learned, failures, target);

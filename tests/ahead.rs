@@ -7,11 +7,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use warpsmith::evaluate::{Devices, devices};
-use warpsmith::protocol::runner::{Fence, Inputs, Role, RunnerReply, RunnerRequest, Sealed, Weights};
-use warpsmith::protocol::{Played, read_frame, write_frame};
-use warpsmith::python::{Child, Forker, On};
-use warpsmith::workload::workloads_of_comments;
+use judge::{Devices, devices};
+use protocol::runner::{Fence, Inputs, Role, RunnerReply, RunnerRequest, Sealed, Weights};
+use protocol::{Played, read_frame, write_frame};
+use runtime::python::{Child, Forker, On};
+use workload::workloads_of_comments;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use compiler::protocol::{Answer, Full, Request, SourceFile};
+use compiler::{Device, Question, Session, Status};
+use model::kernel::Module;
+use model::syntax::Source;
 use serde_json::{Value as Json, json};
-use warpsmith::compiler::protocol::{Answer, Full, Request, SourceFile};
-use warpsmith::compiler::{Device, Question, Session, Status};
-use warpsmith::kernel::Module;
-use warpsmith::syntax::Source;
 
 fn python() -> PathBuf {
     std::env::var_os("WARPSMITH_TEST_PYTHON").expect("run the tests by `cargo xtask test`").into()

@@ -10,10 +10,10 @@ mod packages;
 
 use std::path::{Path, PathBuf};
 
+use model::api::Target;
+use model::syntax::Source;
 use packages::package;
-use warpsmith::api::Target;
-use warpsmith::rules::Severity;
-use warpsmith::syntax::Source;
+use rules::Severity;
 
 fn python_files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {

@@ -3,14 +3,14 @@
 
 use std::sync::LazyLock;
 
+use model::analysis::types;
+use model::api::{Table, Target};
+use model::kernel::{Kernel, Module, Shift};
+use model::syntax::{Document, Encoding, Position, Source, Span};
 use proptest::prelude::*;
+use rules::learned::{LearnedRule, Memory, Origin, Releases, State, TritonError};
+use rules::{Context, Diagnostic, Selection};
 use tree_sitter::{Node, Parser, Tree, TreeCursor};
-use warpsmith::analysis::types;
-use warpsmith::api::{Table, Target};
-use warpsmith::kernel::{Kernel, Module, Shift};
-use warpsmith::rules::learned::{LearnedRule, Memory, Origin, Predicted, Releases, State};
-use warpsmith::rules::{self, Context, Diagnostic, Selection};
-use warpsmith::syntax::{Document, Encoding, Position, Source, Span};
 
 const KERNEL: &str = "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef k(x, n, BLOCK: tl.constexpr):\n    \
     \"\"\"Docs.\"\"\"\n    i = tl.arange(0, BLOCK)\n    if n > 0:\n        tl.store(x + i, i, mask=i < n)\n    # é😀\n\n\n\
@@ -197,7 +197,7 @@ fn memory() -> &'static Memory {
             met: 3,
             first_seen: String::new(),
             last_seen: String::new(),
-            error: Predicted::default(),
+            error: TritonError::default(),
             triton: Releases {
                 since: Table::versions().first().copied(),
                 until: None,

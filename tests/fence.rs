@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use warpsmith::protocol::runner::{End, Fence, Role, RunnerReply, RunnerRequest, Sealed, Weights};
-use warpsmith::protocol::{Workload, read_frame, write_frame};
-use warpsmith::python::{Child, Ended, Forker, On};
+use protocol::runner::{End, Fence, Role, RunnerReply, RunnerRequest, Sealed, Weights};
+use protocol::{Workload, read_frame, write_frame};
+use runtime::python::{Child, Ended, Forker, On};
 
 const TOKEN: u64 = 42;
 /// A child that has not ended after this never will.
@@ -203,7 +203,7 @@ fn simulate() {
 
 /// Whether this system has all of the fence. Elsewhere there is less to test: the doctor says what is missing.
 fn is_whole() -> bool {
-    warpsmith::fence::Kernel::running().missing().is_empty()
+    fence::Kernel::running().missing().is_empty()
 }
 
 fn is_loaded(reply: Option<&RunnerReply>) -> bool {

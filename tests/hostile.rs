@@ -4,10 +4,10 @@
 
 use std::time::{Duration, Instant};
 
-use warpsmith::api::Target;
-use warpsmith::kernel::{MAX_TEXT, Module};
-use warpsmith::rules::{self, Context, Diagnostic, Selection};
-use warpsmith::syntax::{Document, Encoding, Position, Source};
+use model::api::Target;
+use model::kernel::{MAX_TEXT, Module};
+use model::syntax::{Document, Encoding, Position, Source};
+use rules::{Context, Diagnostic, Selection};
 
 /// A kernel whose findings show that the rest of a text is still understood.
 const WRONG: &str = "@triton.jit\ndef wrong(x):\n    tl.cidv(x, 2)\n\n\n";

@@ -10,11 +10,11 @@ mod packages;
 use std::path::{Path, PathBuf};
 
 use data::{program, snippets, verdicts};
-use warpsmith::api::Target;
-use warpsmith::kernel::Module;
-use warpsmith::rules::learned::Pattern;
-use warpsmith::rules::{self, Context, Selection};
-use warpsmith::syntax::{Source, Span};
+use model::api::Target;
+use model::kernel::Module;
+use model::syntax::{Source, Span};
+use rules::learned::Pattern;
+use rules::{Context, Selection};
 
 /// What every release refuses, said with one or two predicates each; and how many rejections (one for each program and release) they match
 /// at least.

@@ -6,8 +6,9 @@
 mod folder;
 
 use folder::Folder;
+use learn::SkillMemory as _;
 use serde_json::Value;
-use warpsmith::store::Store;
+use store::Store;
 
 /// A memory file with a rule that is right.
 const MEMORY: &str = r##"format = 1
@@ -46,8 +47,8 @@ fn json(text: &str) -> Value {
 /// Proves the rule `S501`, as `warpsmith memory prove` does.
 fn promote(folder: &Folder) {
     let mut store = Store::of_user(&folder.path().join(".state/warpsmith")).unwrap();
-    let rule = warpsmith::rules::learned::parse(MEMORY, &|_| None).unwrap().remove(0);
-    let proven = |own: &mut warpsmith::rules::learned::LearnedRule| {
+    let rule = rules::learned::parse(MEMORY, &|_| None).unwrap().remove(0);
+    let proven = |own: &mut rules::learned::LearnedRule| {
         own.state = rule.state;
         own.triton = rule.triton.clone();
     };

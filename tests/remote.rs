@@ -248,7 +248,7 @@ fn as_many_candidates_are_sent_at_once_as_the_other_machine_can_judge() {
 }
 
 fn speaking(worker: &str) -> String {
-    [SPEAKING, worker].concat().replace("PROTOCOL", &warpsmith::protocol::PROTOCOL.to_string())
+    [SPEAKING, worker].concat().replace("PROTOCOL", &protocol::PROTOCOL.to_string())
 }
 
 /// Many GPUs are given what is made of candidates that are being judged, and called back where those are refused.

@@ -17,7 +17,7 @@ fn folder_of(text: &str) -> Folder {
 
 /// The first block of Python in a section of the page of C002.
 fn example(heading: &str) -> String {
-    let doc = warpsmith::rules::find("C002").unwrap().declaration.doc;
+    let doc = rules::find("C002").unwrap().declaration.doc;
     let section = doc.split("## ").find(|section| section.starts_with(heading)).unwrap();
     section.split("```").nth(1).unwrap().strip_prefix("python\n").unwrap().to_owned()
 }

@@ -11,10 +11,10 @@ mod data;
 use std::collections::BTreeMap;
 
 use data::{program, snippets, verdicts};
+use model::api::Target;
+use model::syntax::Source;
+use rules::Severity;
 use serde_json::Value;
-use warpsmith::api::Target;
-use warpsmith::rules::Severity;
-use warpsmith::syntax::Source;
 
 /// How many percent of what a release rejects in the first set are flagged on the right line, at least.
 const PERCENT: usize = 95;

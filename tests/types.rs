@@ -13,12 +13,12 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use model::analysis::types::dtype::Number;
+use model::analysis::types::{self, Const, Element, Tile, Value};
+use model::api::Target;
+use model::kernel::Module;
+use model::syntax::Source;
 use serde_json::Value as Json;
-use warpsmith::analysis::types::dtype::Number;
-use warpsmith::analysis::types::{self, Const, Element, Tile, Value};
-use warpsmith::api::Target;
-use warpsmith::kernel::Module;
-use warpsmith::syntax::Source;
 use warpsmith::workspace::Workspace;
 
 /// How many of 100 run-time values the analysis must know in liger-kernel.
@@ -97,7 +97,7 @@ fn compare(row: &Json, root: &Path, workspace: &Workspace, tally: &mut Tally) {
     let mut module = Module::build(&source);
     workspace.complete(&mut module, &root.join(file));
     let line = |offset: usize| source.lines().line_of(offset) as u64 + 1;
-    let is_it = |kernel: &warpsmith::kernel::Kernel| {
+    let is_it = |kernel: &model::kernel::Kernel| {
         let wanted = row["line"].as_u64().unwrap();
         kernel.name == name && [kernel.def_span.start, kernel.span.start].map(line).contains(&wanted)
     };

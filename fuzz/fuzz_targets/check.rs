@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpsmith::api::Target;
-use warpsmith::kernel::Module;
-use warpsmith::rules::{self, Context, Selection, apply_edits};
-use warpsmith::syntax::{Encoding, Source};
+use model::api::Target;
+use model::kernel::Module;
+use rules::{Context, Selection, apply_edits};
+use model::syntax::{Encoding, Source};
 
 /// Without this nothing is Triton's; seeds need not bring it.
 const HEADER: &str = "import triton\nimport triton.language as tl\n";

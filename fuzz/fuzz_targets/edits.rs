@@ -3,10 +3,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use warpsmith::api::Target;
-use warpsmith::kernel::Module;
-use warpsmith::rules::{self, Context, Selection};
-use warpsmith::syntax::{Document, Encoding, Position, Source};
+use model::api::Target;
+use model::kernel::Module;
+use rules::{Context, Selection};
+use model::syntax::{Document, Encoding, Position, Source};
 
 const HEADER: &str = "import triton\nimport triton.language as tl\n";
 

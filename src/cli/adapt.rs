@@ -1,5 +1,6 @@
 //! `warpsmith adapt`: makes kernels up, looks where they fail, and learns rules of that.
 
+use learn::SkillMemory as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,15 +8,15 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 
-use crate::adapt::{
+use base::clock;
+use learn::{
     Court, Oracle, Outcome, Parsed, Proof, Sound, experiment, gather, learn, merged, programs, published, spelled,
     sweep,
 };
-use crate::api::Target;
-use crate::clock;
-use crate::python::state_folder;
-use crate::rules::learned::{LearnedRule, Origin, Patterns, write};
-use crate::store::Store;
+use model::api::Target;
+use rules::learned::{LearnedRule, Origin, Patterns, write};
+use runtime::python::state_folder;
+use store::Store;
 
 /// So many programs of each kind show what compiles of all that Triton offers.
 const SWEPT: usize = 40;

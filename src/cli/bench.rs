@@ -10,11 +10,11 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde::Serialize;
 
+use judge::statistics::median;
+use runtime::python::environment::Environment;
+use search::{Report, Request, Subject, Tried, Work};
+
 use super::optimize::{Terminal, seconds};
-use crate::evaluate::statistics::median;
-use crate::explore::{self, Report, Request, Subject, Tried, Work};
-use crate::python::environment::Environment;
-use crate::settings;
 
 /// What the speedup of a task counts at most in the figures that are capped: one that is greater is seldom what it seems.
 const CAP: f64 = 10.0;
@@ -100,7 +100,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     let mut tasks = Vec::new();
     for file in &files {
         let task = one(file, args, &terminal)?;
-        if explore::Observer::cancelled(&terminal) {
+        if search::Observer::cancelled(&terminal) {
             break;
         }
         if !args.json {
@@ -154,9 +154,9 @@ fn numbers(text: &str) -> anyhow::Result<Vec<u32>> {
 }
 
 fn one(file: &Path, args: &KernelBench, terminal: &Terminal) -> anyhow::Result<Task> {
-    let file = settings::absolute(file)?;
+    let file = config::absolute(file)?;
     let folder = file.parent().unwrap_or(Path::new("/")).to_owned();
-    let loaded = settings::load(&folder)?;
+    let loaded = crate::settings::load(&folder)?;
     let workspace = loaded.project(&folder);
     let Some(environment) = Environment::of_project(&loaded, &folder) else {
         bail!("no Python found; activate the project's environment or set `python` in warpsmith.toml");
@@ -167,7 +167,7 @@ fn one(file: &Path, args: &KernelBench, terminal: &Terminal) -> anyhow::Result<T
     let name = file.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let (subject, work) = (Subject::default(), Work::default());
     let request = Request { file, text, subject, workspace, python: environment.python, settings, work };
-    let outcome = match explore::optimize(&request, terminal) {
+    let outcome = match search::optimize(&request, terminal) {
         Ok(outcome) => outcome,
         Err(error) => return Ok(Task { name, failed: Some(error.to_string()), ..Task::default() }),
     };

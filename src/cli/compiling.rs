@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::api::Version;
-use crate::compiler::Device;
-use crate::evaluate;
-use crate::kernel::Module;
-use crate::python::environment::Environment;
-use crate::syntax::Source;
+use compiler::Device;
+use model::api::Version;
+use model::kernel::Module;
+use model::syntax::Source;
+use runtime::python::environment::Environment;
+
 use crate::workspace::Workspace;
 
 /// Why nobody is asked; `option` is how the command line names an interpreter, if it does.
@@ -23,7 +23,7 @@ pub(super) fn interpreter(environment: Option<Environment>) -> Option<(PathBuf, 
 
 /// The GPU of this machine.
 pub(super) fn local_device() -> Option<Device> {
-    Device::of_capability(evaluate::devices().capability()?)
+    Device::of_capability(judge::devices().capability()?)
 }
 
 /// The file at `path`, an absolute path, with its model, which knows what is around it.

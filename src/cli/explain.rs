@@ -1,13 +1,13 @@
 //! `warpsmith explain`: the page of a rule.
 
+use learn::SkillMemory as _;
 use std::io::Write;
 use std::process::ExitCode;
 
 use anyhow::bail;
 
-use crate::python::state_folder;
-use crate::store::Store;
-use crate::{rules, settings};
+use runtime::python::state_folder;
+use store::Store;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -25,7 +25,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
             return Ok(ExitCode::SUCCESS);
         }
         let known = rules::all().iter().flat_map(|rule| [rule.declaration.name, rule.declaration.code]);
-        match settings::nearest(&args.rule, known) {
+        match config::nearest(&args.rule, known) {
             Some(name) => bail!("there is no rule `{}`; did you mean `{name}`?", args.rule),
             None => bail!("there is no rule `{}`; `warpsmith rules` lists them", args.rule),
         }

@@ -6,12 +6,12 @@ use std::process::ExitCode;
 
 use anyhow::{Context, anyhow, bail};
 
+use compiler::{Device, Failure, Inspection, Listing, Session, Stage, Status, Wanted};
+use model::kernel::{self, Kernel, Module};
+use runtime::python::environment::Environment;
+
 use super::FOUND;
 use super::compiling::{interpreter, local_device, model, nobody};
-use crate::compiler::{Device, Failure, Inspection, Listing, Session, Stage, Status, Wanted};
-use crate::kernel::{self, Kernel, Module};
-use crate::python::environment::Environment;
-use crate::settings;
 use crate::workspace::Workspace;
 
 /// Arguments of `inspect`.
@@ -46,17 +46,17 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     if text.len() > kernel::MAX_TEXT {
         bail!("{} is longer than {} MiB", args.file.display(), kernel::MAX_TEXT >> 20);
     }
-    let file = settings::absolute(&args.file)?;
+    let file = config::absolute(&args.file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));
-    let mut loaded = settings::load(folder)?;
+    let mut loaded = crate::settings::load(folder)?;
     if let Some(python) = &args.python {
-        loaded.settings.python = Some(settings::absolute(python)?);
+        loaded.settings.python = Some(config::absolute(python)?);
     }
     let environment = Environment::of_project(&loaded, folder);
     let Some((python, triton)) = interpreter(environment) else { bail!(nobody(Some("--python"))) };
     let (source, module) = model(&text, &file, &Workspace::default());
     let kernel = chosen(args, &module)?;
-    let device = args.target.clone().or_else(|| loaded.settings.compiler.device());
+    let device = args.target.clone().or_else(|| crate::settings::device(&loaded.settings.compiler));
     let device = device.or_else(local_device).unwrap_or_default();
     let wanted = Wanted { stage: args.stage, config: args.config, device, triton };
     match Inspection::new(&source, &module, kernel, &file, &wanted).and_then(|inspection| compiled(inspection, python))

@@ -5,6 +5,7 @@ mod learn;
 mod prove;
 mod stored;
 
+use ::learn::SkillMemory as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,11 +14,12 @@ use anyhow::{Context, bail};
 use serde::Serialize;
 use serde_json::json;
 
+use config::nearest;
+use rules::learned::{LearnedRule, Memory, Patterns, State, write};
+use runtime::python::state_folder;
+use store::{Objection, Store};
+
 use super::{FOUND, Format};
-use crate::python::state_folder;
-use crate::rules::learned::{LearnedRule, Memory, Patterns, State, write};
-use crate::settings::nearest;
-use crate::store::{Objection, Store};
 
 /// Arguments of `memory`.
 #[derive(Debug, clap::Args)]
@@ -160,7 +162,7 @@ fn list(store: &Store, format: Format, out: &mut impl Write) -> anyhow::Result<E
 }
 
 fn entry<'a>(memory: &Memory, objections: &'a [Objection], rule: &'a LearnedRule) -> Entry<'a> {
-    let objection = objections.iter().find(|one| one.code == rule.code && (one.muted || one.disproves(rule)));
+    let objection = objections.iter().find(|one| one.code == rule.code && (one.muted || ::learn::disproves(one, rule)));
     Entry { rule, shown: memory.shows(rule), objection }
 }
 

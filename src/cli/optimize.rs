@@ -12,12 +12,12 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use similar::TextDiff;
 
+use runtime::python::environment::Environment;
+use search::{Observer, Offer, Outcome, Progress, Request, Speedup, Subject, Work};
+
 use super::FOUND;
 use super::sending::agreed;
 use super::stopping::stopping;
-use crate::explore::{self, Observer, Offer, Outcome, Progress, Request, Speedup, Subject, Work};
-use crate::python::environment::Environment;
-use crate::settings;
 
 /// Arguments of `optimize`.
 #[derive(Debug, clap::Args)]
@@ -60,7 +60,7 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let request = request(args)?;
-    let outcome = explore::optimize(&request, &Terminal::new(args.send)?)?;
+    let outcome = search::optimize(&request, &Terminal::new(args.send)?)?;
     report(args, &request, &outcome, out)?;
     let is_found = outcome.offer.is_some() || args.measure.is_some();
     Ok(if is_found { ExitCode::SUCCESS } else { ExitCode::from(FOUND) })
@@ -68,17 +68,17 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 
 /// What is optimized: the file that was named, or that of the run that goes on.
 fn request(args: &Args) -> anyhow::Result<Request> {
-    let named = args.file.as_deref().map(settings::absolute).transpose()?;
+    let named = args.file.as_deref().map(config::absolute).transpose()?;
     let folder = match &named {
         Some(file) => file.parent().unwrap_or(Path::new("/")).to_owned(),
         None => std::env::current_dir()?,
     };
-    let loaded = settings::load(&folder)?;
+    let loaded = crate::settings::load(&folder)?;
     let workspace = loaded.project(&folder);
     let asked = args.kernel.clone().map(Subject::Kernel).or(args.function.clone().map(Subject::Function));
     let (mut file, mut subject, mut budget) = (named.unwrap_or_default(), asked.unwrap_or_default(), args.budget);
     if let Some(run) = args.resume.as_ref().or(args.measure.as_ref()) {
-        let (of, asked, given) = explore::resumable(&workspace, run)?;
+        let (of, asked, given) = search::resumable(&workspace, run)?;
         (subject, budget) = (asked, budget.or(Some(given)));
         if args.file.is_none() {
             file = of;

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use anyhow::{Context, bail};
 
+use runtime::pool::{Host, Node, Pool, Status, status};
+use runtime::python::environment::Environment;
+
 use super::{FOUND, Format};
-use crate::pool::{Host, Node, Pool, Status, status};
-use crate::python::environment::Environment;
-use crate::settings;
 
 /// Arguments of `pool`.
 #[derive(Debug, clap::Args)]
@@ -36,8 +36,8 @@ pub(super) fn run(
     out: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
-    let loaded = settings::load(&folder)?;
-    let set = loaded.settings.evaluator.pool();
+    let loaded = crate::settings::load(&folder)?;
+    let set = runtime::pool::Pool::of(&loaded.settings.evaluator);
     let named = address.clone().map(|address| Pool { address, ..Pool::default() });
     let Some(pool) = named.or(set) else {
         bail!("no pool is set: set `evaluator.pool`, or name one by --address");

@@ -6,12 +6,11 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use judge::devices;
+use runtime::python::environment::Environment;
+use workload::ToRecord;
+
 use super::{FAILED, FOUND};
-use crate::adapt;
-use crate::evaluate::devices;
-use crate::python::environment::Environment;
-use crate::settings;
-use crate::workload::{self, ToRecord};
 
 /// Arguments of `record`.
 #[derive(Debug, clap::Args)]
@@ -23,11 +22,11 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
-    let loaded = settings::load(&folder)?;
+    let loaded = crate::settings::load(&folder)?;
     let workspace = loaded.project(&folder);
     let python = Environment::of_project(&loaded, &folder).map_or_else(|| "python3".into(), |found| found.python);
     let device = devices().name().unwrap_or_default();
-    let limits = loaded.settings.workloads.limits();
+    let limits = store::Limits::from(&loaded.settings.workloads);
     let to_record = ToRecord {
         workspace,
         folder,
@@ -39,7 +38,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
         entry: None,
     };
     let recorded = workload::record(&to_record, &|| true)?;
-    adapt::learn_from(&to_record.python, &adapt::crashed(&recorded.failed), "recording", &loaded.settings.memory);
+    learn::learn_from(&to_record.python, &learn::crashed(&recorded.failed), "recording", &loaded.settings.memory);
     for workload in &recorded.workloads {
         writeln!(out, "recorded {}", workload::describe(workload))?;
     }

@@ -8,8 +8,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use clap::ValueEnum;
 
-use crate::explore::{Report, delete_transcripts, runs};
-use crate::settings;
+use search::{Report, delete_transcripts, runs};
 
 /// Arguments of `report`.
 #[derive(Debug, clap::Args)]
@@ -44,7 +43,7 @@ enum Format {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let here = std::env::current_dir()?;
-    let workspace = settings::load(&here)?.project(&here);
+    let workspace = crate::settings::load(&here)?.project(&here);
     if args.list {
         for run in runs(&workspace) {
             writeln!(out, "{run}")?;

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use serde::Serialize;
 
+use compiler::{Device, Session, Survey};
+use model::analysis::resources::{Certainty, Outcome, Resources, Row};
+use runtime::python::environment::Environment;
+
 use super::compiling::{interpreter, local_device, model, nobody};
 use super::{FOUND, Format};
-use crate::analysis::resources::{Certainty, Outcome, Resources, Row};
-use crate::compiler::{Device, Session, Survey};
-use crate::python::environment::Environment;
-use crate::settings;
 use crate::workspace::Workspace;
 
 #[derive(Debug, clap::Args)]
@@ -55,10 +55,10 @@ struct Entry<'a> {
 }
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    let path = settings::absolute(&args.file)?;
+    let path = config::absolute(&args.file)?;
     let folder = path.parent().unwrap_or(&path);
-    let loaded = settings::load(folder)?;
-    let device = args.target.clone().or_else(|| loaded.settings.compiler.device());
+    let loaded = crate::settings::load(folder)?;
+    let device = args.target.clone().or_else(|| crate::settings::device(&loaded.settings.compiler));
     let Some(device) = device.or_else(local_device) else {
         bail!("there is no GPU here: name a device by --target, such as `cuda:90`");
     };

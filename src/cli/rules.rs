@@ -1,15 +1,17 @@
 //! `warpsmith rules`: the list of the rules.
 
+use learn::SkillMemory as _;
 use std::io::Write;
 use std::process::ExitCode;
 
 use serde::Serialize;
 
+use rules::learned::LearnedRule;
+use rules::{Family, Severity};
+use runtime::python::state_folder;
+use store::Store;
+
 use super::Format;
-use crate::python::state_folder;
-use crate::rules::learned::LearnedRule;
-use crate::rules::{self, Family, Severity};
-use crate::store::Store;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
+use runtime::python::state_folder;
+use search::skills;
+use store::{Lesson, Store};
+
 use super::Format;
-use crate::explore::skills;
-use crate::python::state_folder;
-use crate::store::{Lesson, Store};
 
 /// Arguments of `skills`.
 #[derive(Debug, clap::Args)]

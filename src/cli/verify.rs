@@ -11,13 +11,13 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use serde::Serialize;
 
+use judge::{Check, Claim, Effort, Evaluator, Figures, JudgedOn, Measured, Outcome, Task, Verdict, devices};
+use protocol::Workload;
+use runtime::python::environment::Environment;
+use workload::{NoCall, Of, Running, Sought};
+
 use super::stopping::stopping;
 use super::{FAILED, FOUND, is_closed_pipe};
-use crate::evaluate::{Check, Claim, Effort, Evaluator, Figures, JudgedOn, Measured, Outcome, Task, Verdict, devices};
-use crate::protocol::Workload;
-use crate::python::environment::Environment;
-use crate::settings;
-use crate::workload::{NoCall, Of, Running, Sought};
 
 /// Arguments of `verify`.
 #[derive(Debug, clap::Args)]
@@ -112,8 +112,8 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
 }
 
 fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    let original = settings::absolute(&args.original)?;
-    let candidate = settings::absolute(&args.candidate)?;
+    let original = config::absolute(&args.original)?;
+    let candidate = config::absolute(&args.candidate)?;
     let candidates = if args.batch { files(&candidate)? } else { vec![candidate] };
     for file in [&original].into_iter().chain(&candidates) {
         if file.is_dir() {
@@ -125,16 +125,16 @@ fn verify(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let stopped = &*stopping();
     let going = || !stopped.load(Ordering::Relaxed);
     let folder = original.parent().unwrap_or(Path::new("/")).to_owned();
-    let mut loaded = settings::load(&folder)?;
+    let mut loaded = crate::settings::load(&folder)?;
     if let Some(python) = &args.python {
-        loaded.settings.python = Some(settings::absolute(python)?);
+        loaded.settings.python = Some(config::absolute(python)?);
     }
     // Whether something is right is not asked of a model by a setting.
     loaded.settings.evaluator.predict = args.predict.clone().unwrap_or_default();
     let environment = Environment::of_project(&loaded, &folder);
     let python = environment.context("no Python was found; name one by --python")?.python;
-    let (evaluator, limits) = (&loaded.settings.evaluator, loaded.settings.workloads.limits());
-    let within = (&evaluator.elsewhere(), &evaluator.limits.limits());
+    let (evaluator, limits) = (&loaded.settings.evaluator, store::Limits::from(&loaded.settings.workloads));
+    let within = (&judge::Elsewhere::from(evaluator), &judge::Limits::from(&evaluator.limits));
     let (bench, workloads) = Evaluator::start_beside(&python, within, &going, || -> anyhow::Result<_> {
         Ok(workloads(args, &loaded.project(&folder), &original, (&python, &going), limits)?)
     })?;
@@ -226,7 +226,7 @@ fn workloads(
     workspace: &Path,
     original: &Path,
     (python, going): (&Path, &dyn Fn() -> bool),
-    limits: crate::store::Limits,
+    limits: store::Limits,
 ) -> Result<Vec<Workload>, NoCall> {
     let of = args.entry.as_deref().map_or(Of::File, Of::Entry);
     let running = Running {

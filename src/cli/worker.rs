@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 
 use anyhow::Context;
 
+use judge::{Elsewhere, Evaluator, refuse_remote, serve_remote};
+use runtime::python::ForkerError;
+use runtime::python::environment::Environment;
+
 use super::stopping::{Until, stopping};
-use crate::evaluate::{Elsewhere, Evaluator, refuse_remote, serve_remote};
-use crate::python::ForkerError;
-use crate::python::environment::Environment;
-use crate::settings;
 
 /// Arguments of `worker`.
 #[derive(Debug, clap::Args)]
@@ -23,12 +23,12 @@ pub(super) struct Args {
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
-    let mut loaded = settings::load(&folder)?;
+    let mut loaded = crate::settings::load(&folder)?;
     if let Some(python) = &args.python {
-        loaded.settings.python = Some(settings::absolute(python)?);
+        loaded.settings.python = Some(config::absolute(python)?);
     }
     let python = Environment::of_project(&loaded, &folder).map(|environment| environment.python);
-    let limits = loaded.settings.evaluator.limits.limits();
+    let limits = judge::Limits::from(&loaded.settings.evaluator.limits);
     let stopped = stopping();
     let going = || !stopped.load(Ordering::Relaxed);
     let missing = || ForkerError::Unfit("no Python was found there; name one by --python".to_owned());

@@ -7,12 +7,11 @@ use std::process::ExitCode;
 use anyhow::{Context, bail};
 use serde_json::{Value as Json, json};
 
+use base::clock;
+use protocol::{Data, LaunchRecord, Source, TensorSpec, Value, Workload};
+use store::{Row, Store, shapes, short};
+
 use super::FOUND;
-use crate::clock;
-use crate::protocol::{Data, LaunchRecord, Source, TensorSpec, Value, Workload};
-use crate::settings;
-use crate::store::{Row, Store, shapes, short};
-use crate::workload;
 
 /// Arguments of `workloads`.
 #[derive(Debug, clap::Args)]
@@ -50,7 +49,7 @@ enum Action {
 
 pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let folder = std::env::current_dir().context("the current folder cannot be read")?;
-    let workspace = settings::load(&folder)?.project(&folder);
+    let workspace = crate::settings::load(&folder)?.project(&folder);
     if !workspace.join(".warpsmith").is_dir() {
         if matches!(args.action, Action::List { json: true } | Action::Show { json: true, .. }) {
             writeln!(out, "[]")?;

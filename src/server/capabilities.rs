@@ -2,10 +2,11 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use model::syntax::Encoding;
+
 use super::{
     code_action, completion, inspect, memory, optimize, record, report, semantic_tokens, signature_help, survey,
 };
-use crate::syntax::Encoding;
 
 /// What the client can do.
 #[derive(Clone, Debug, Default)]

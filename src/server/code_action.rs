@@ -3,6 +3,11 @@
 use serde_json::json;
 use tower_lsp::gen_lsp_types as lsp;
 
+use model::kernel::{Host, Kernel, Module};
+use model::syntax::Encoding;
+use rules::learned::is_learned;
+use search::{Past, State, Subject};
+
 use super::capabilities::Client;
 use super::diagnostics::{self, Data};
 use super::optimize;
@@ -10,10 +15,6 @@ use super::owner::Owner;
 use super::report::REPORT;
 use super::unit::Unit;
 use super::{inspect, memory, record, suppression, to_lsp};
-use crate::explore::{Past, State, Subject};
-use crate::kernel::{Host, Kernel, Module};
-use crate::rules::learned::is_learned;
-use crate::syntax::Encoding;
 
 /// The kinds of actions there are.
 pub(super) fn kinds() -> Vec<lsp::CodeActionKind> {

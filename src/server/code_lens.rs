@@ -4,6 +4,14 @@
 use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 
+use compiler::Device;
+use ide::resources as words;
+use model::analysis::resources::Resources;
+use model::analysis::verdict::{Outcome, Verdict};
+use model::kernel::Kernel;
+use model::syntax::{Encoding, Span};
+use search::{State, Subject};
+
 use super::code_action::{self, Readiness};
 use super::inspect::INSPECT;
 use super::optimize::{CANCEL, OPTIMIZE};
@@ -11,13 +19,6 @@ use super::owner::Owner;
 use super::report::REPORT;
 use super::survey::RESOURCES;
 use super::unit::Unit;
-use crate::analysis::resources::Resources;
-use crate::analysis::verdict::{Outcome, Verdict};
-use crate::compiler::Device;
-use crate::explore::{State, Subject};
-use crate::features::resources as words;
-use crate::kernel::Kernel;
-use crate::syntax::{Encoding, Span};
 
 /// The lenses of a document of a unit whose kernels are compiled for `device`.
 pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, device: &Device, encoding: Encoding) -> Vec<lsp::CodeLens> {

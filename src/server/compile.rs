@@ -9,19 +9,19 @@ use std::time::{Duration, Instant};
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use compiler::protocol::{Answer, Request};
+use compiler::{Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
+use model::analysis::verdict::{Outcome as Said, Verdict};
+use model::kernel::Kernel;
+use rules::learned::is_learned;
+use store::FalseAlarm;
+
 use super::client::Call;
 use super::event::{Event, Events};
 use super::inspect::{Inspecting, Inspections};
 use super::interpreter::Interpreter;
 use super::owner::Owner;
 use super::survey::Surveys;
-use crate::analysis::verdict::{Outcome as Said, Verdict};
-use crate::compiler::protocol::{Answer, Request};
-use crate::compiler::{Heard, Outcome, Question, Service, Settled, Status, Survey, Trial, said};
-use crate::kernel::Kernel;
-use crate::rules;
-use crate::rules::learned::is_learned;
-use crate::store::FalseAlarm;
 
 /// Verdicts that are remembered, for edits that are taken back.
 const REMEMBERED: usize = 512;
@@ -261,7 +261,7 @@ impl Owner {
         let Some(interpreter) = self.interpreter(&unit) else { return };
         self.serve(interpreter);
         let resolved = self.resolved(&unit);
-        let device = resolved.settings.compiler.device().unwrap_or_default();
+        let device = crate::settings::device(&resolved.settings.compiler).unwrap_or_default();
         let mut question = Question::of(&unit.source, &unit.module, kernel, &device);
         if let Some(path) =
             unit.path.as_deref().filter(|_| resolved.settings.compiler.import_files && !unit.is_notebook)

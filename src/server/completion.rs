@@ -2,11 +2,12 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use ide::complete::{self, Item, Kind};
+use ide::place::Place;
+use model::syntax::{Encoding, Span};
+
 use super::capabilities::Client;
 use super::unit::Unit;
-use crate::features::complete::{self, Item, Kind};
-use crate::features::place::Place;
-use crate::syntax::{Encoding, Span};
 
 /// The characters after which clients ask by themselves.
 pub(super) const TRIGGERS: [&str; 1] = ["."];

@@ -2,11 +2,12 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use ide::names::{self, Occurrence};
+use model::kernel::File;
+use model::syntax::{Encoding, LineIndex, Span};
+
 use super::to_lsp;
 use super::unit::Unit;
-use crate::features::names::{self, Occurrence};
-use crate::kernel::File;
-use crate::syntax::{Encoding, LineIndex, Span};
 
 /// Where the name at byte `offset` is bound.
 pub(super) fn definition(unit: &Unit, offset: usize, encoding: Encoding) -> Option<lsp::DefinitionResponse> {

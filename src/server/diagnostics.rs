@@ -5,11 +5,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::{Deserialize, Serialize};
 use tower_lsp::gen_lsp_types as lsp;
 
+use model::syntax::Encoding;
+use rules::Diagnostic;
+
 use super::capabilities::Client;
 use super::to_lsp;
 use super::unit::{Part, Unit};
-use crate::rules::{self, Diagnostic};
-use crate::syntax::Encoding;
 
 /// The name that the editor shows beside a diagnostic.
 pub(super) const SOURCE: &str = "warpsmith";

@@ -6,11 +6,12 @@ use std::rc::Rc;
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use model::syntax::{Document, Encoding};
+use workload::Run;
+
 use super::from_lsp;
 use super::notebook::Notebook;
 use super::unit::{Part, Unit};
-use crate::syntax::{Document, Encoding};
-use crate::workload::Run;
 use crate::workspace::Workspace;
 
 /// All open files and notebooks.

@@ -5,15 +5,16 @@ use tokio::sync::{mpsc, oneshot};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc;
 
+use ::search::{OptimizeError, Outcome};
+use compiler::Heard;
+use judge::Devices;
+use rules::learned::Memory;
+use workload::{Recorded, RecordingError};
+
 use super::feature::Question;
 use super::optimize::Asked;
 use super::search;
 use super::status::Status;
-use crate::compiler::Heard;
-use crate::evaluate::Devices;
-use crate::explore::{OptimizeError, Outcome};
-use crate::rules::learned::Memory;
-use crate::workload::{Recorded, RecordingError};
 
 /// Where events are sent to the owner.
 pub(super) type Events = mpsc::UnboundedSender<Event>;

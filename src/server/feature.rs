@@ -4,12 +4,13 @@ use std::rc::Rc;
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use ide::place::Place;
+use model::syntax::Span;
+
 use super::event::Reply;
 use super::owner::{Owner, answer};
 use super::unit::Unit;
 use super::{code_lens, completion, definition, hover, inlay_hints, semantic_tokens, signature_help, symbols};
-use crate::features::place::Place;
-use crate::syntax::Span;
 
 /// A question, and where its answer goes.
 pub(super) enum Question {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tower_lsp::gen_lsp_types as lsp;
 
-use crate::syntax::{Document, Encoding, Position};
+use model::syntax::{Document, Encoding, Position};
 
 /// A position.
 pub(super) fn position(position: lsp::Position) -> Position {

@@ -4,16 +4,17 @@ use std::fmt::Write as _;
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use ide::{describe, resources, types};
+use model::analysis::resources::Resources;
+use model::api::{Lookup, Member, Target};
+use model::kernel::ast::{Expr, ExprKind, walk_expressions};
+use model::kernel::{Kernel, Module, Resolved};
+use model::syntax::{Encoding, Span};
+use rules::Rule;
+use rules::learned::Memory;
+
 use super::suppression;
 use super::unit::Unit;
-use crate::analysis::resources::Resources;
-use crate::api::{Lookup, Member, Target};
-use crate::features::{describe, resources, types};
-use crate::kernel::ast::{Expr, ExprKind, walk_expressions};
-use crate::kernel::{Kernel, Module, Resolved};
-use crate::rules::learned::Memory;
-use crate::rules::{self, Rule};
-use crate::syntax::{Encoding, Span};
 
 /// The hover at byte `offset`, with the span that it is about.
 pub(super) fn at(unit: &Unit, offset: usize, target: Target, memory: &Memory) -> Option<(String, Span)> {

@@ -2,11 +2,12 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use config::InlayHintSettings;
+use ide::hints::{Hint, HintKind, hints};
+use model::api::Target;
+use model::syntax::{Encoding, Span};
+
 use super::unit::Unit;
-use crate::api::Target;
-use crate::features::hints::{Hint, HintKind, hints};
-use crate::settings::InlayHintSettings;
-use crate::syntax::{Encoding, Span};
 
 /// The hints in `within`, a part of one document, that the settings ask for.
 pub(super) fn within(

@@ -12,6 +12,10 @@ use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
+use compiler::protocol::Answer;
+use compiler::{Inspection, Listing, Stage, Wanted};
+use runtime::python::cache_folder;
+
 use super::client::Call;
 use super::code_action::Place;
 use super::compile::Asking;
@@ -19,9 +23,6 @@ use super::event::Reply;
 use super::interpreter::Interpreter;
 use super::optimize::{read, refused};
 use super::owner::{Owner, answer};
-use crate::compiler::protocol::Answer;
-use crate::compiler::{Inspection, Listing, Stage, Wanted};
-use crate::python::cache_folder;
 
 /// The command that opens what the compiler makes of a kernel.
 pub(super) const INSPECT: &str = "warpsmith.inspect";
@@ -49,7 +50,7 @@ pub(super) type Inspections = VecDeque<(lsp::Uri, Box<Inspecting>)>;
 
 impl Inspecting {
     /// What is to be asked next, under this number.
-    pub(super) fn request(&self, id: u64) -> Option<crate::compiler::protocol::Request> {
+    pub(super) fn request(&self, id: u64) -> Option<compiler::protocol::Request> {
         self.inspection.request(id)
     }
 

@@ -8,13 +8,14 @@ use std::time::{Duration, Instant, SystemTime};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
+use compiler::Status;
+use model::analysis::verdict::Verdict;
+use model::api::Version;
+
 use super::client::Call;
 use super::optimize::refused;
 use super::owner::Owner;
 use super::unit::Unit;
-use crate::analysis::verdict::Verdict;
-use crate::api::Version;
-use crate::compiler::Status;
 
 /// How soon after a look at the interpreters the next one may be, when nothing was saved or set.
 const PAUSE: Duration = Duration::from_secs(3);

@@ -10,10 +10,11 @@ use std::time::{Duration, Instant};
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use model::syntax::Span;
+use search::{Offer, Past, State, Subject, history};
+
 use super::record::Recording;
 use super::unit::Unit;
-use crate::explore::{Offer, Past, State, Subject, history};
-use crate::syntax::Span;
 
 /// How long searches may take to stop when the server ends.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);

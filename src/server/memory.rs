@@ -11,19 +11,20 @@ use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
+use compiler::{Guess, Program, Question, Settled, error_of};
+use model::analysis::verdict::{Outcome as Said, Verdict};
+use model::api::{Target, Version};
+use rules::Context;
+use rules::learned::{LearnedRule, Memory, TritonError};
+use runtime::python::cache_folder;
+use store::{Accepted, Failure};
+
 use super::client::Call;
 use super::event::Event;
 use super::optimize::{read, refused};
 use super::owner::Owner;
 use super::remember::Note;
 use super::unit::Unit;
-use crate::analysis::verdict::{Outcome as Said, Verdict};
-use crate::api::{Target, Version};
-use crate::compiler::{Guess, Program, Question, Settled, error_of};
-use crate::python::cache_folder;
-use crate::rules::Context;
-use crate::rules::learned::{LearnedRule, Memory, Predicted};
-use crate::store::{Accepted, Failure};
 
 /// The command that mutes a rule.
 pub(super) const MUTE: &str = "warpsmith.memory.mute";
@@ -140,7 +141,7 @@ impl Owner {
                     text: program.text,
                     kernel: question.kernel.clone(),
                     relative: self.skills.taken.get(&place).cloned(),
-                    error: Predicted { kind: kind.to_owned(), message: message.to_owned() },
+                    error: TritonError { kind: kind.to_owned(), message: message.to_owned() },
                     triton: triton.to_string(),
                     source: "editor".to_owned(),
                 };

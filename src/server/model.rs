@@ -14,8 +14,9 @@ use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{ErrorCode, Id, Request as Message};
 use tower_service::Service as _;
 
+use llm::{Answer, EditorModel, Finish, ModelError, Request, Usage};
+
 use super::client::{Call, Calls};
-use crate::explore::llm::{Answer, EditorModel, Finish, ModelError, Request, Usage};
 
 const METHOD: &str = "warpsmith/model";
 /// So often it is looked whether the search still wants the reply.

@@ -5,9 +5,10 @@ use std::rc::Rc;
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use model::syntax::{Document, Encoding, Source};
+
 use super::unit::{Part, Unit};
 use super::{from_lsp, magic};
-use crate::syntax::{Document, Encoding, Source};
 use crate::workspace::Workspace;
 
 /// An open notebook.

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use similar::{Algorithm, DiffOp, TextDiff};
 
-use crate::explore::Offer;
-use crate::rules::Edit;
-use crate::syntax::Span;
+use model::syntax::Span;
+use rules::Edit;
+use search::Offer;
 
 /// The edits of a text `old` as edits of `new`, to which the user has changed it. `None` when a line that an edit touches,
 /// or a line of `meant` (kernels and functions of `old`), has changed.
@@ -75,7 +75,7 @@ pub(super) fn description(offer: &Offer) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::apply_edits;
+    use rules::apply_edits;
 
     const OLD: &str = "import a\n\n\ndef k():\n    return 1\n\n\ndef host():\n    k(4)\n";
 

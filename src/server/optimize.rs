@@ -14,6 +14,11 @@ use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{Error, ErrorCode, Result};
 
+use judge::Devices;
+use rules::apply_edits;
+use runtime::python::cache_folder;
+use search::{Offer, OptimizeError, Outcome, Request, Subject, Work, resumable};
+
 use super::client::Call;
 use super::code_action::Readiness;
 use super::event::Event;
@@ -27,10 +32,6 @@ use super::search::Teller;
 use super::survey::RESOURCES;
 use super::unit::Unit;
 use super::{offer, to_lsp, write};
-use crate::evaluate::Devices;
-use crate::explore::{Offer, OptimizeError, Outcome, Request, Subject, Work, resumable};
-use crate::python::cache_folder;
-use crate::rules::apply_edits;
 
 /// The command that optimizes a kernel.
 pub(super) const OPTIMIZE: &str = "warpsmith.optimize";

@@ -11,6 +11,11 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tower_lsp::gen_lsp_types as lsp;
 
+use judge::Devices;
+use model::syntax::Encoding;
+use rules::Context;
+use rules::learned::Memory;
+
 use super::capabilities::{self, Client};
 use super::client::{Call, Calls};
 use super::compile::Compile;
@@ -26,10 +31,6 @@ use super::status::Status;
 use super::tools::Tools;
 use super::unit::Unit;
 use super::{diagnostics, from_lsp, parent};
-use crate::evaluate::Devices;
-use crate::rules::Context;
-use crate::rules::learned::Memory;
-use crate::syntax::Encoding;
 
 /// Files of which the client tells when they change.
 const WATCHED: [&str; 8] = [

@@ -8,11 +8,12 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tower_lsp::gen_lsp_types as lsp;
 
+use llm::EditorModel;
+use search::{Changed, Observer, Progress, Report};
+
 use super::client::{Call, Calls};
 use super::model::ClientModels;
 use super::search::Teller;
-use crate::explore::llm::EditorModel;
-use crate::explore::{Changed, Observer, Progress, Report};
 
 /// At most ten reports a second.
 const PERIOD: Duration = Duration::from_millis(100);

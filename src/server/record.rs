@@ -14,6 +14,12 @@ use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
+use judge::Devices;
+use model::kernel::main_guard;
+use model::syntax::Span;
+use search::{Observer, Progress};
+use workload::{Recorded, RecordingError, Run, ToRecord, describe, last_lines};
+
 use super::client::Call;
 use super::code_action::Place;
 use super::event::Event;
@@ -21,12 +27,6 @@ use super::optimize::{CANCEL, panic_text, refused};
 use super::owner::Owner;
 use super::progress::Watcher;
 use super::unit::Unit;
-use crate::adapt;
-use crate::evaluate::Devices;
-use crate::explore::{Observer, Progress};
-use crate::kernel::main_guard;
-use crate::syntax::Span;
-use crate::workload::{Recorded, RecordingError, Run, ToRecord, describe, last_lines};
 
 /// The command that records a workload.
 pub(super) const RECORD: &str = "warpsmith.record";
@@ -152,7 +152,7 @@ impl Owner {
                 Err(RecordingError::Io(std::io::Error::other(why)))
             });
             if let Ok(recorded) = &result {
-                adapt::learn_from(&to_record.python, &adapt::crashed(&recorded.failed), "recording", &memory);
+                learn::learn_from(&to_record.python, &learn::crashed(&recorded.failed), "recording", &memory);
             }
             watcher.end(match &result {
                 Ok(_) => "done",
@@ -185,7 +185,7 @@ impl Owner {
             (vec![python.clone().into_os_string(), path.into_os_string()], folder, format!("python {name}"))
         };
         let device = self.devices.as_ref().and_then(|devices| devices.name().ok()).unwrap_or_default();
-        let (workspace, limits) = (self.root_of(unit), resolved.settings.workloads.limits());
+        let (workspace, limits) = (self.root_of(unit), store::Limits::from(&resolved.settings.workloads));
         Ok((ToRecord { workspace, folder, command, python, device, quiet: true, limits, entry: None }, shown))
     }
 

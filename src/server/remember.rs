@@ -1,13 +1,14 @@
 //! What is told to the skill memory is written on a thread of its own: the store may have to wait for other processes.
 
+use learn::SkillMemory as _;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
-use crate::python::state_folder;
-use crate::rules::learned::{LearnedRule, Memory};
-use crate::store::{Accepted, Failure, Store, StoreError};
+use rules::learned::{LearnedRule, Memory};
+use runtime::python::state_folder;
+use store::{Accepted, Failure, Store, StoreError};
 
 /// So many kernels may wait to be written; further ones are left out.
 const WAITING: usize = 256;

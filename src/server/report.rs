@@ -9,12 +9,13 @@ use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::{Error, Result};
 
+use runtime::python::cache_folder;
+use search::{Past, Report, Subject};
+
 use super::client::Call;
 use super::optimize::{read, refused};
 use super::owner::Owner;
 use super::unit::Unit;
-use crate::explore::{Past, Report, Subject};
-use crate::python::cache_folder;
 
 /// The command that opens a report.
 pub(super) const REPORT: &str = "warpsmith.report";

@@ -15,10 +15,11 @@ use tokio::sync::Notify;
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
+use search::{Changed, Confirmation, Detail, OptimizeError, Outcome, Progress, Report, Subject, Tried};
+
 use super::event::Reply;
 use super::optimize::refused;
 use super::owner::{Owner, answer};
-use crate::explore::{Changed, Confirmation, Detail, OptimizeError, Outcome, Progress, Report, Subject, Tried};
 
 /// The name of the notification and of the request.
 pub(super) const METHOD: &str = "warpsmith/search";
@@ -204,7 +205,7 @@ impl Owner {
 }
 
 fn about_run(workspace: &Path, question: &Question) -> Result<Value> {
-    let unreadable = |error: crate::explore::JournalError| refused(error.to_string());
+    let unreadable = |error: search::JournalError| refused(error.to_string());
     if let Some(id) = question.candidate {
         let detail = Detail::of(workspace, &question.run, id).map_err(unreadable)?;
         return detail.map(|detail| json!(detail)).ok_or_else(|| refused(format!("there is no candidate {id}")));

@@ -2,10 +2,11 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use ide::tokens::{Token, TokenKind, tokens};
+use model::api::Target;
+use model::syntax::{Encoding, Span};
+
 use super::unit::Unit;
-use crate::api::Target;
-use crate::features::tokens::{Token, TokenKind, tokens};
-use crate::syntax::{Encoding, Span};
 
 /// The token types, in the order of their numbers. They are standard ones, so that every theme has colours for them.
 const TYPES: [&str; 3] = ["parameter", "variable", "function"];

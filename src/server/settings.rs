@@ -7,12 +7,14 @@ use std::rc::Rc;
 use serde_json::{Map, Value};
 use tower_lsp::gen_lsp_types as lsp;
 
+use config::{Excludes, Loaded, Settings};
+use model::api::Target;
+use rules::Selection;
+use runtime::python::environment::{Environment, Search};
+
 use super::target;
 use super::tools::Tools;
-use crate::api::Target;
-use crate::python::environment::{Environment, Search};
-use crate::rules::Selection;
-use crate::settings::{Excludes, Loaded, Settings, load, merge};
+use crate::settings::{load, merge};
 
 /// The section of the editor's settings that is ours.
 pub(super) const SECTION: &str = "warpsmith";
@@ -189,7 +191,7 @@ impl Store {
         let editor = self.chosen(place.workspace);
         let environment = (tools.environment)(&Search { start: place.folder, root: place.root, settings, editor });
         Resolved {
-            selection: loaded.settings.selection(),
+            selection: crate::settings::selection(&loaded.settings),
             target: target::target_for(&loaded.settings, environment.as_ref()),
             environment,
             root: place.root.to_path_buf(),

@@ -2,10 +2,11 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use ide::place::Place;
+use ide::signature;
+use model::syntax::Encoding;
+
 use super::capabilities::Client;
-use crate::features::place::Place;
-use crate::features::signature;
-use crate::syntax::Encoding;
 
 /// The characters after which clients ask by themselves.
 pub(super) const TRIGGERS: [&str; 2] = ["(", ","];

@@ -6,11 +6,11 @@ use std::rc::Rc;
 use serde::{Deserialize, Serialize};
 use tower_lsp::gen_lsp_types as lsp;
 
+use judge::Devices;
+
 use super::client::Call;
 use super::owner::Owner;
 use super::settings::{Place, Resolved};
-use crate::compiler;
-use crate::evaluate::Devices;
 
 /// The name of the notification and of the request.
 pub(super) const METHOD: &str = "warpsmith/status";
@@ -70,7 +70,7 @@ impl Owner {
     /// How the server is.
     pub(super) fn status(&mut self) -> Status {
         let set = if self.trusted { self.of_first_folder() } else { None };
-        let pool = set.and_then(|resolved| resolved.settings.evaluator.pool());
+        let pool = set.and_then(|resolved| runtime::pool::Pool::of(&resolved.settings.evaluator));
         let device = pool.map_or_else(
             || self.device_status(),
             |pool| DeviceStatus { name: Some(format!("the pool at {}", pool.address)), message: None },

@@ -2,8 +2,8 @@
 
 use tree_sitter::Node;
 
-use crate::rules::Edit;
-use crate::syntax::{Source, Span, node_span};
+use model::syntax::{Source, Span, node_span};
+use rules::Edit;
 
 const MARK: &str = "warpsmith: ignore";
 
@@ -85,7 +85,7 @@ fn leading(text: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::apply_edits;
+    use rules::apply_edits;
 
     fn suppressed(text: &str, at: &str) -> Option<String> {
         let source = Source::parse(text);

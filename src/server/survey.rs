@@ -9,16 +9,17 @@ use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
 use tower_lsp::jsonrpc::Result;
 
+use compiler::protocol::Answer;
+use compiler::{Device, Survey};
+use ide::resources as words;
+use model::analysis::resources::{Certainty, Resources};
+use model::analysis::verdict::{Outcome as Said, Verdict};
+
 use super::client::Call;
 use super::compile::Asking;
 use super::optimize::{read, refused};
 use super::owner::Owner;
 use super::unit::Unit;
-use crate::analysis::resources::{Certainty, Resources};
-use crate::analysis::verdict::{Outcome as Said, Verdict};
-use crate::compiler::protocol::Answer;
-use crate::compiler::{Device, Survey};
-use crate::features::resources as words;
 
 /// The command that compiles a kernel to the end and says what it takes.
 pub(super) const RESOURCES: &str = "warpsmith.resources";
@@ -88,7 +89,7 @@ impl Surveys {
 impl Owner {
     /// What kernels of a unit are compiled for: the device of the settings, else the GPU of this machine.
     pub(super) fn device_of(&mut self, unit: &Unit) -> Option<Device> {
-        let set = self.resolved(unit).settings.compiler.device();
+        let set = crate::settings::device(&self.resolved(unit).settings.compiler);
         set.or_else(|| Device::of_capability(self.devices.as_ref()?.capability()?))
     }
 

@@ -2,9 +2,10 @@
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use ide::outline::{Entry, EntryKind, outline};
+use model::syntax::{Encoding, Span};
+
 use super::unit::Unit;
-use crate::features::outline::{Entry, EntryKind, outline};
-use crate::syntax::{Encoding, Span};
 
 /// The outline of the document `uri` of a unit.
 pub(super) fn of_document(

@@ -1,8 +1,8 @@
 //! Which Python and which Triton a document is for.
 
-use crate::api::Target;
-use crate::python::environment::{self, Environment, Search};
-use crate::settings::Settings;
+use config::Settings;
+use model::api::Target;
+use runtime::python::environment::{self, Environment, Search};
 
 /// The Python environment of what is searched for. Reads the file system, runs nothing.
 pub(super) fn environment(search: &Search<'_>) -> Option<Environment> {

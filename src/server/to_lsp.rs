@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use model::syntax::{Encoding, Position};
+use rules::{Edit, Severity};
+
 use super::capabilities::Client;
 use super::unit::{Part, Unit};
-use crate::rules::{Edit, Severity};
-use crate::syntax::{Encoding, Position};
 
 /// A position.
 pub(super) fn position(position: Position) -> lsp::Position {

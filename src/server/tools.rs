@@ -3,15 +3,16 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use judge::Devices;
+use rules::learned::Memory;
+use rules::{Context, Diagnostic, Selection};
+use runtime::python::environment::{Environment, Search};
+use runtime::python::state_folder;
+use search::{Observer, OptimizeError, Outcome, Request};
+use store::{FalseAlarm, Store};
+use workload::{Recorded, RecordingError, ToRecord};
+
 use super::remember::{self, Note};
-use crate::evaluate::{self, Devices};
-use crate::explore::{self, Observer, OptimizeError, Outcome, Request};
-use crate::python::environment::{Environment, Search};
-use crate::python::state_folder;
-use crate::rules::learned::Memory;
-use crate::rules::{self, Context, Diagnostic, Selection};
-use crate::store::{FalseAlarm, Store};
-use crate::workload::{self, Recorded, RecordingError, ToRecord};
 
 type Check = dyn Fn(&Context<'_>, &Selection) -> Vec<Diagnostic> + Send + Sync;
 type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError> + Send + Sync;
@@ -58,9 +59,9 @@ impl Default for Tools {
     fn default() -> Self {
         Self {
             check: Arc::new(rules::check),
-            optimize: Arc::new(explore::optimize),
+            optimize: Arc::new(search::optimize),
             record: Arc::new(|what, going| workload::record(what, going)),
-            devices: Arc::new(evaluate::devices),
+            devices: Arc::new(judge::devices),
             store_false_alarm: Arc::new(store_false_alarm),
             memory: Arc::new(remember::memory),
             remember: Arc::new(remember::remember),

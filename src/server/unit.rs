@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use tower_lsp::gen_lsp_types as lsp;
 
+use model::kernel::Module;
+use model::syntax::{Encoding, LineIndex, Source, Span};
+use rules::Diagnostic;
+
 use super::{from_lsp, to_lsp};
-use crate::kernel::Module;
-use crate::rules::Diagnostic;
-use crate::syntax::{Encoding, LineIndex, Source, Span};
 use crate::workspace::Workspace;
 
 /// One version of a text and what is known about it.

@@ -4,12 +4,13 @@ use serde_json::json;
 use tower_lsp::gen_lsp_types as lsp;
 use tree_sitter::Node;
 
+use model::syntax::{Source, each_node, field};
+use search::Subject;
+
 use super::code_action::{Place, Readiness, action};
 use super::optimize::{CANCEL, OPTIMIZE};
 use super::owner::Owner;
 use super::unit::Unit;
-use crate::explore::Subject;
-use crate::syntax::{Source, each_node, field};
 
 impl Owner {
     /// To have a kernel written, where a model is set that may do so.

@@ -1,9 +1,9 @@
 //! What the tests over whole programs share.
 
-use warpsmith::api::Target;
-use warpsmith::kernel::Module;
-use warpsmith::rules::{self, Context, Diagnostic, Selection};
-use warpsmith::syntax::Source;
+use model::api::Target;
+use model::kernel::Module;
+use model::syntax::Source;
+use rules::{Context, Diagnostic, Selection};
 
 /// All findings in one file.
 pub(crate) fn findings(source: &Source, target: Target) -> Vec<Diagnostic> {

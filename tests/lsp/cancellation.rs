@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 
+use rules::{Context, Selection};
 use serde_json::{Value, json};
-use warpsmith::rules::{Context, Selection};
 use warpsmith::server::Tools;
 
 use crate::harness::{BAD, Setup};
@@ -68,7 +68,7 @@ fn while_a_text_is_checked_edits_are_taken_and_then_checked_once() {
 fn a_rule_that_crashes_is_told_once_and_the_server_goes_on() {
     let check = |context: &Context<'_>, selection: &Selection| {
         assert!(!context.source.text().contains("crash"), "a bug in a rule");
-        warpsmith::rules::check(context, selection)
+        rules::check(context, selection)
     };
     let tools = Tools { check: Arc::new(check), ..Tools::default() };
     let mut client = Setup::new().tools(tools).start();

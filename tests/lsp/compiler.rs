@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::syntax::Span;
+use rules::{Context, Diagnostic, Selection};
 use serde_json::{Value, json};
-use warpsmith::rules::{self, Context, Diagnostic, Selection};
+use store::FalseAlarm;
 use warpsmith::server::Tools;
-use warpsmith::store::FalseAlarm;
-use warpsmith::syntax::Span;
 
 use crate::harness::{Client, Document, Setup, codes};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use model::syntax::Span;
+use rules::{Context, Diagnostic, Selection, Severity, find};
 use serde_json::{Value, json};
-use warpsmith::rules::{Context, Diagnostic, Selection, Severity, find};
 use warpsmith::server::Tools;
-use warpsmith::syntax::Span;
 
 use crate::harness::{BAD, MENDED, MISTAKE, Setup};
 

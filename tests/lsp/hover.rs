@@ -81,7 +81,7 @@ fn a_diagnostic_shows_the_page_of_its_rule() {
     client.published(&document);
     let (text, range) = client.hover(&document, "n)\n").unwrap();
     assert!(text.contains("# L002 dtype-called") && text.contains("## Why is this bad?"), "{text}");
-    let url = warpsmith::rules::find("L002").unwrap().declaration.url();
+    let url = rules::find("L002").unwrap().declaration.url();
     assert!(text.ends_with(&format!("[{url}]({url})")), "{text}");
     assert_eq!(range, document.range_of(MISTAKE));
     // The member under the cursor comes first.

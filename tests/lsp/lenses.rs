@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use judge::Devices;
+use search::{Observer, OptimizeError, Outcome, Request, Subject};
 use serde_json::{Value, json};
-use warpsmith::evaluate::Devices;
-use warpsmith::explore::{Observer, OptimizeError, Outcome, Request, Subject};
 use warpsmith::server::Tools;
 
 use crate::harness::{BAD, Client, Document, Setup};

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use warpsmith::evaluate::{Device, Devices};
+use judge::{Device, Devices};
 use warpsmith::server::Tools;
 
 use crate::harness::{BAD, Setup, machine};

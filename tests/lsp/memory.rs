@@ -1,11 +1,12 @@
 //! Learned rules: shown, disputed, muted and demoted, with the real Triton of `WARPSMITH_TEST_PYTHON`.
 
+use learn::SkillMemory as _;
 use std::path::Path;
 
+use model::api::Table;
+use rules::learned::{LearnedRule, Origin, Releases, State, TritonError};
 use serde_json::{Value, json};
-use warpsmith::api::Table;
-use warpsmith::rules::learned::{LearnedRule, Origin, Predicted, Releases, State};
-use warpsmith::store::{Accepted, Store, StoredFailure};
+use store::{Accepted, Store, StoredFailure};
 
 use crate::harness::{Client, Document, Setup, codes};
 
@@ -36,7 +37,7 @@ fn rule(name: &str, pattern: &str) -> LearnedRule {
         met: 3,
         first_seen: "2026-11-24".to_owned(),
         last_seen: "2026-11-24".to_owned(),
-        error: Predicted { kind: "TypeError".to_owned(), message: "no `{here}`".to_owned() },
+        error: TritonError { kind: "TypeError".to_owned(), message: "no `{here}`".to_owned() },
         triton: Releases { since: Some("3.1.0".parse().unwrap()), until: None, tried: Table::versions().to_vec() },
         pattern: pattern.to_owned(),
         bad: "# bad\n".to_owned(),

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use config::{ModelSettings, Provider};
+use llm::{Account, Client as ModelClient, Model, ModelError, Reply, Watcher};
+use search::{Observer, OptimizeError, Request, Subject};
 use serde_json::{Value, json};
-use warpsmith::explore::llm::{self, Account, Client as ModelClient, Model, ModelError, Reply, Watcher};
-use warpsmith::explore::{Observer, OptimizeError, Request, Subject};
-use warpsmith::settings::{ModelSettings, Provider};
 
 use crate::harness::{Client, Document, Setup};
 use crate::optimize::{open, start, tools};

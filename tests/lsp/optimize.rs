@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
+use judge::Devices;
+use model::syntax::Span;
+use rules::{Edit, apply_edits};
+use search::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
 use serde_json::{Value, json};
-use warpsmith::evaluate::Devices;
-use warpsmith::explore::{Observer, Offer, OptimizeError, Outcome, Progress, Request, Speedup};
-use warpsmith::rules::{Edit, apply_edits};
 use warpsmith::server::Tools;
-use warpsmith::syntax::Span;
 
 use crate::harness::{BAD, Client, Document, Setup, machine};
 

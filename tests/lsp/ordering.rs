@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use model::syntax::Span;
+use rules::{Diagnostic, find};
 use serde_json::{Value, json};
-use warpsmith::rules::{Diagnostic, find};
 use warpsmith::server::Tools;
-use warpsmith::syntax::Span;
 
 use crate::harness::{BAD, Document, Setup};
 
@@ -13,7 +13,7 @@ const EDITS: usize = 2000;
 
 /// A server whose only finding is what it believes the text to be.
 fn mirror() -> Tools {
-    let check = |context: &warpsmith::rules::Context<'_>, _: &warpsmith::rules::Selection| {
+    let check = |context: &rules::Context<'_>, _: &rules::Selection| {
         let declaration = &find("L002").unwrap().declaration;
         vec![Diagnostic::new(declaration, Span::new(0, 0), context.source.text().to_string())]
     };

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use protocol::{LaunchRecord, Workload};
 use serde_json::{Value, json};
-use warpsmith::protocol::{LaunchRecord, Workload};
+use store::{Fate, Limits, Recording};
 use warpsmith::server::Tools;
-use warpsmith::store::{Fate, Limits, Recording};
-use warpsmith::workload::{LeftOut, Recorded, RecordingError, ToRecord};
+use workload::{LeftOut, Recorded, RecordingError, ToRecord};
 
 use crate::harness::{BAD, Client, Document, Setup, machine};
 
@@ -204,7 +204,7 @@ fn the_last_command_can_be_run_again() {
     let mut client = setup().tools(tools(Arc::new(record))).file("a.py", BAD).file("b.py", &with_guard()).start();
     let folder = client.folder().canonicalize().unwrap();
     let limits = Limits { size: 1 << 20, shapes: 9 };
-    let mut store = warpsmith::workload::store(&folder).unwrap();
+    let mut store = workload::store(&folder).unwrap();
     let mut keep = |name: &str, words: &[&str]| {
         let words: Vec<_> = words.iter().map(std::ffi::OsString::from).collect();
         let call = Workload { file: folder.join(name), ..call(1) };
@@ -213,7 +213,7 @@ fn the_last_command_can_be_run_again() {
     keep("a.py", &["python3", "train.py", "--fast"]);
     // To run the file itself is no other command.
     keep("b.py", &["python", "b.py"]);
-    warpsmith::workload::touch(&folder).unwrap();
+    workload::touch(&folder).unwrap();
     let other = open(&mut client, "b.py", &with_guard());
     assert_eq!(titles(&mut client, &other, "def run"), ["Record a workload: python b.py"]);
     let document = client.open("a.py", BAD);

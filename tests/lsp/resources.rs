@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use judge::Devices;
 use serde_json::{Value, json};
-use warpsmith::evaluate::Devices;
 use warpsmith::server::Tools;
 
 use crate::harness::{Client, Document, Setup, codes};

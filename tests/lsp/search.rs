@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use search::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request, Tried};
 use serde_json::{Value, json};
-use warpsmith::explore::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request, Tried};
 
 use crate::harness::{BAD, Client, Setup};
 use crate::optimize::{open, start, tools};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use search::{Observer, OptimizeError, Outcome, Request, Subject, Work};
 use serde_json::{Value, json};
-use warpsmith::explore::{Observer, OptimizeError, Outcome, Request, Subject, Work};
 
 use crate::harness::{BAD, Client, Document, Setup};
 use crate::optimize::{

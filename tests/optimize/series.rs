@@ -22,7 +22,7 @@ fn logged(series: usize, kernel: &str) -> (Value, String) {
     );
     let project = Project::new(&[("scale.py", kernel), ("warpsmith.toml", &settings)]);
     let mut command = project.command(&["optimize", "scale.py", "--budget", BUDGET, "--json"]);
-    let log = "warpsmith::evaluate::process=debug,warpsmith::evaluate::series=debug";
+    let log = "judge::process=debug,judge::series=debug";
     let ran = command.env("WARPSMITH_LOG", log).output().unwrap();
     let outcome = serde_json::from_slice(&ran.stdout).unwrap_or_else(|_| panic!("{}", text(&ran.stderr)));
     (outcome, text(&ran.stderr))

@@ -3,7 +3,7 @@
 
     simulation.py [--gpus 8,64,250,500,1000] [--seconds 60] [--call 0.25] [--reply 0.36] [--trip 2.7] [--service 3.75] [--places 8]
 
-`src/pool/client.py` and what it imports run as they are, with a stand-in for Ray. What their thread computes counts with the time that it takes here; what
+`crates/runtime/src/pool/client.py` and what it imports run as they are, with a stand-in for Ray. What their thread computes counts with the time that it takes here; what
 Ray adds counts with what `rate.py` measures of a real cluster: milliseconds of the client's processor for each call (`--call`, its own thread) and
 for each answer (`--reply`, Ray's threads, of which one runs at a time), and the way there and back (`--trip`). A candidate takes
 `--service` seconds of one of the `--places` of its GPU, half to one and a half times that. As many candidates as there are places are asked for at any time.
@@ -23,7 +23,7 @@ import time
 import types
 
 sys.dont_write_bytecode = True
-SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src/pool"
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "crates/runtime/src/pool"
 MODULES = ("door", "connection", "host", "room", "hosts", "evaluations")
 CHECK = {"name": "the recorded call", "passed": True, "evidence": "agrees with the original on fresh inputs, within rounding"}
 VERDICT = {

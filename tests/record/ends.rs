@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
-use warpsmith::store::Store;
+use store::Store;
 
 use super::{HEAD, Project, entries, test_python, text};
 

@@ -7,7 +7,7 @@ import sys
 import tempfile
 import unittest
 
-OURS = pathlib.Path(__file__).parents[2] / "src/python/bytecode.py"
+OURS = pathlib.Path(__file__).parents[2] / "crates/runtime/src/python/bytecode.py"
 TRY = """
 import importlib.util, sys
 spec = importlib.util.spec_from_file_location("ours", sys.argv[1])

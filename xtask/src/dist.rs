@@ -93,7 +93,17 @@ fn wheel(root: &Path, out: &Path, work: &Path) -> anyhow::Result<PathBuf> {
     let python = python::environment(&root.join("target/dist-tools"), &TOOLS)?;
     let bin = python.parent().context("an interpreter is in a folder")?;
     let mut command = Command::new(bin.join("maturin"));
-    command.args(["build", "--release", "--zig", "--compatibility", POLICY, "--target", TRIPLE, "--target-dir"]);
+    command.args([
+        "build",
+        "--profile",
+        "dist",
+        "--zig",
+        "--compatibility",
+        POLICY,
+        "--target",
+        TRIPLE,
+        "--target-dir",
+    ]);
     command.arg(work).arg("--out").arg(out).current_dir(root);
     process::run(command.env("PATH", path_with(bin)))?;
     let mut wheels = fs::read_dir(out)?.flatten().map(|entry| entry.path());

@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use compiler::{Device, Question, Session, Settled, Survey, Trial, said};
+use model::analysis::verdict::{Outcome, Verdict};
+use model::kernel::{Kernel, Module};
+use model::syntax::Source;
+
 use super::project::Project;
-use crate::analysis::verdict::{Outcome, Verdict};
 use crate::cli::compiling::{local_device, nobody};
-use crate::compiler::{Device, Question, Session, Settled, Survey, Trial, said};
-use crate::kernel::{Kernel, Module};
-use crate::syntax::Source;
 
 /// The processes that are asked, one for each interpreter.
 #[derive(Debug, Default)]

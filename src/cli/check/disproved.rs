@@ -1,13 +1,14 @@
 //! Learned rules that flag what Triton has just compiled: they are demoted, as in the editor.
 
-use crate::analysis::verdict::{Outcome, Verdict};
-use crate::api::{Target, Version};
-use crate::kernel::Module;
-use crate::python::state_folder;
-use crate::rules::Context;
-use crate::rules::learned::Memory;
-use crate::store::Store;
-use crate::syntax::Source;
+use learn::SkillMemory as _;
+use model::analysis::verdict::{Outcome, Verdict};
+use model::api::{Target, Version};
+use model::kernel::Module;
+use model::syntax::Source;
+use rules::Context;
+use rules::learned::Memory;
+use runtime::python::state_folder;
+use store::Store;
 
 /// Demotes the rules that flag a kernel of the file that this release has compiled.
 pub(super) fn demote(source: &Source, module: &Module, memory: &Memory, triton: Version) {

@@ -8,7 +8,6 @@ use anyhow::{Context, bail};
 use ignore::{DirEntry, WalkBuilder};
 
 use super::project::Projects;
-use crate::settings;
 
 /// A file to check.
 #[derive(Debug)]
@@ -52,7 +51,7 @@ pub(super) fn collect(paths: &[PathBuf], projects: &Arc<Projects>) -> anyhow::Re
 }
 
 fn add(found: &mut BTreeMap<PathBuf, File>, path: &Path) -> anyhow::Result<()> {
-    let absolute = settings::absolute(path)?;
+    let absolute = config::absolute(path)?;
     if absolute.file_name().is_none() {
         bail!("{}: is not a file", path.display());
     }
@@ -82,7 +81,7 @@ fn is_left_out(entry: &DirEntry, projects: &Projects) -> bool {
     if is_folder && entry.path().join("pyvenv.cfg").is_file() {
         return true;
     }
-    let Ok(path) = settings::absolute(entry.path()) else { return false };
+    let Ok(path) = config::absolute(entry.path()) else { return false };
     // Settings that cannot be read are reported when a file asks for them.
     path.parent().and_then(|parent| projects.of(parent).ok()).is_some_and(|it| it.excludes.cover(&path, is_folder))
 }

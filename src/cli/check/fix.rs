@@ -1,7 +1,7 @@
 //! Makes the fixes that findings offer.
 
-use crate::rules::{Diagnostic, Edit, apply_edits};
-use crate::syntax::Source;
+use model::syntax::Source;
+use rules::{Diagnostic, Edit, apply_edits};
 
 /// Fixes may uncover findings with fixes of their own; this many times they are made.
 const ROUNDS: usize = 10;

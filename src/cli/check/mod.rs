@@ -19,15 +19,14 @@ use rayon::prelude::*;
 
 use super::compiling::model;
 use super::{FAILED, FOUND};
-use crate::api::Version;
-use crate::compiler::Device;
-use crate::kernel;
-use crate::rules::{self, Diagnostic};
-use crate::settings;
-use crate::syntax::Source;
 use crate::workspace::Workspace;
 use compile::Compiler;
+use compiler::Device;
+use model::api::Version;
+use model::kernel;
+use model::syntax::Source;
 use project::{Overrides, Project, Projects};
+use rules::Diagnostic;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -85,7 +84,7 @@ enum Outcome {
 }
 
 pub(super) fn run(args: &Args, colour: bool, out: &mut impl Write) -> anyhow::Result<ExitCode> {
-    settings::check_selectors(args.select.iter().chain(&args.ignore).map(String::as_str))
+    crate::settings::check_selectors(args.select.iter().chain(&args.ignore).map(String::as_str))
         .map_err(anyhow::Error::msg)?;
     let overrides = Overrides {
         select: args.select.clone(),
@@ -125,7 +124,7 @@ fn check_files(args: &Args, projects: Projects) -> anyhow::Result<Vec<Report>> {
     let with_projects: Vec<_> = files
         .iter()
         .map(|file| Ok((file, projects.of(file.folder())?)))
-        .collect::<Result<_, settings::SettingsError>>()?;
+        .collect::<Result<_, config::SettingsError>>()?;
     let workspace = Workspace::default();
     let compiler = args.compile.then(Compiler::default);
     let check = |(file, project): &(&files::File, std::sync::Arc<Project>)| {
@@ -175,7 +174,7 @@ fn check_stdin(args: &Args, projects: &Projects) -> anyhow::Result<Report> {
     }
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).context("standard input cannot be read as UTF-8")?;
-    let name = settings::absolute(args.stdin_filename.as_deref().unwrap_or(Path::new("stdin")))?;
+    let name = config::absolute(args.stdin_filename.as_deref().unwrap_or(Path::new("stdin")))?;
     let folder = name.parent().unwrap_or(&name);
     let project = projects.of(folder)?;
     let shown = args.stdin_filename.as_deref().map_or("<stdin>".into(), files::shown);

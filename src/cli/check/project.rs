@@ -1,18 +1,20 @@
 //! The settings that hold for a folder, read once.
 
+use learn::SkillMemory as _;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 
-use crate::api::{Target, Version};
+use compiler::Device;
+use config::{Excludes, SettingsError};
+use model::api::{Target, Version};
+use rules::Selection;
+use rules::learned::Memory;
+use runtime::python::environment::{self, Environment};
+use runtime::python::state_folder;
+use store::Store;
+
 use crate::cli::compiling::interpreter;
-use crate::compiler::Device;
-use crate::python::environment::{self, Environment};
-use crate::python::state_folder;
-use crate::rules::Selection;
-use crate::rules::learned::Memory;
-use crate::settings::{self, Excludes, SettingsError};
-use crate::store::Store;
 
 /// What the command line says over the settings.
 pub(super) struct Overrides {
@@ -64,8 +66,8 @@ impl Projects {
     }
 
     fn read(&self, folder: &Path) -> Found {
-        let loaded = settings::load(folder)?;
-        let mut selection = loaded.settings.selection();
+        let loaded = crate::settings::load(folder)?;
+        let mut selection = crate::settings::selection(&loaded.settings);
         if !self.overrides.select.is_empty() {
             selection.select.clone_from(&self.overrides.select);
         }
@@ -78,7 +80,7 @@ impl Projects {
                 .unwrap_or_else(|_| Target::newest()),
         };
         let python = interpreter(environment);
-        let device = self.overrides.device.clone().or_else(|| loaded.settings.compiler.device());
+        let device = self.overrides.device.clone().or_else(|| crate::settings::device(&loaded.settings.compiler));
         let imports_files = loaded.settings.compiler.import_files;
         let excludes = Excludes::new(&loaded, folder)?;
         let is_used = loaded.settings.memory.enabled;

@@ -1,9 +1,10 @@
 use expect_test::{Expect, expect};
 
+use model::syntax::Span;
+use rules::Edit;
+
 use super::output::Format;
 use super::*;
-use crate::rules::Edit;
-use crate::syntax::Span;
 
 const TEXT: &str = "import triton\nÜ = tl.cidv(n, 4) + tl.cidv(m, 4)\n";
 

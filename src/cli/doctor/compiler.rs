@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::json;
 
+use compiler::protocol::{Request, SourceFile};
+use compiler::{Session, Status};
+use config::CompilerSettings;
+
 use super::facts::PythonFacts;
 use super::promises::{Promise, State};
-use crate::compiler::protocol::{Request, SourceFile};
-use crate::compiler::{Session, Status};
-use crate::settings::CompilerSettings;
 
 /// How long Triton may take to be imported and to answer.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::evaluate::{Elsewhere, Evaluator, Limits};
-use crate::python::environment::Environment;
-use crate::settings::EvaluatorSettings;
+use config::EvaluatorSettings;
+use judge::{Elsewhere, Evaluator, Limits};
+use runtime::python::environment::Environment;
 
 /// The command or the pool, and what came of starting it.
 #[derive(Debug, Serialize)]
@@ -33,7 +33,7 @@ impl EvaluatorFacts {
     /// `None` without a command and a pool.
     pub(super) fn of(settings: &EvaluatorSettings, python: Option<&Environment>) -> Option<Self> {
         let ray = || python.and_then(|python| python.version_of("ray"));
-        let pool = settings.pool().map(|pool| PoolFacts { address: pool.address, ray: ray() });
+        let pool = runtime::pool::Pool::of(settings).map(|pool| PoolFacts { address: pool.address, ray: ray() });
         let is_set = pool.is_some() || !settings.command.is_empty();
         is_set.then(|| Self { command: settings.command.join(" "), pool, answer: None })
     }

@@ -4,16 +4,17 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use config::Loaded;
+use fence::Kernel;
+use judge::{Device, Devices, Drivers};
+use model::api::{Certainty, Target};
+use runtime::python::environment::{self, Environment};
+use runtime::python::state_folder;
+use store::Store;
+
 use super::compiler::CompilerFacts;
 use super::evaluator::EvaluatorFacts;
 use super::model::ModelFacts;
-use crate::api::{Certainty, Target};
-use crate::evaluate::{self, Device, Devices, Drivers};
-use crate::fence::Kernel;
-use crate::python::environment::{self, Environment};
-use crate::python::state_folder;
-use crate::settings::Loaded;
-use crate::store::Store;
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -80,12 +81,12 @@ impl Facts {
         let target =
             environment::target_for(&loaded.settings, environment.as_ref()).unwrap_or_else(|_| Target::newest());
         let installed = environment.as_ref().and_then(|environment| environment.triton);
-        let from = match (loaded.settings.triton(), installed) {
+        let from = match (&loaded.settings.triton_version, installed) {
             (Some(_), _) => "settings",
             (None, Some(_)) => "installed",
             (None, None) => "none",
         };
-        let (devices, no_device) = match evaluate::devices() {
+        let (devices, no_device) = match judge::devices() {
             Devices::Found(devices) => (devices, None),
             Devices::Missing(why) => (Vec::new(), Some(why)),
         };
@@ -102,7 +103,7 @@ impl Facts {
             },
             devices,
             no_device,
-            drivers: evaluate::drivers(),
+            drivers: judge::drivers(),
             model: ModelFacts::of(&loaded.settings.model),
             evaluator,
             compiler: None,

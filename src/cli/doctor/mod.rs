@@ -10,10 +10,10 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::FOUND;
-use crate::python::state_folder;
-use crate::settings::Loaded;
+use config::Loaded;
 use facts::Facts;
 use promises::{Promise, State};
+use runtime::python::state_folder;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -51,7 +51,7 @@ pub(super) fn run(args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode>
     }
     if let (true, Some(found)) = (args.evaluator, &mut facts.evaluator) {
         let python = facts.python.as_ref().map(|python| python.executable.as_path());
-        found.answer = Some(evaluator::ask(&loaded.settings.evaluator.elsewhere(), python));
+        found.answer = Some(evaluator::ask(&judge::Elsewhere::from(&loaded.settings.evaluator), python));
     }
     facts.compiler = Some(compiler::examine(&loaded.settings.compiler, facts.python.as_ref()));
     let promises = promises::of(&facts);

@@ -6,10 +6,11 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use config::{ModelPrices, ModelSettings, ModelTimeouts, Provider};
+use llm::{Account, Client, Model, ModelError, Request, Watcher, is_here};
+use search::{recipient, way_to_key};
+
 use super::super::sending::agreed;
-use crate::explore::llm::{Account, Client, Model, ModelError, Request, Watcher, is_here};
-use crate::explore::{recipient, way_to_key};
-use crate::settings::{ModelPrices, ModelSettings, ModelTimeouts, Provider};
 
 /// So long is waited, in seconds, unless the settings say less. A model that is loaded first takes its time.
 const CONNECT: f64 = 5.0;

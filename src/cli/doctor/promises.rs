@@ -87,7 +87,7 @@ fn optimizing(facts: &Facts) -> Promise {
         format!("{what}: {} -m pip install torch", python.executable.display())
     });
     let alone = if torch.is_some() { "kernels that a comment launches by themselves, " } else { "" };
-    let simulated = facts.devices.iter().any(crate::evaluate::Device::is_simulated);
+    let simulated = facts.devices.iter().any(judge::Device::is_simulated);
     let (state, detail) = match facts.devices.first() {
         Some(device) if remedies.is_empty() && simulated => (
             State::Works,
@@ -122,7 +122,7 @@ fn optimizing_elsewhere(facts: &Facts, found: &EvaluatorFacts) -> Promise {
 
 fn sanitizer(facts: &Facts) -> String {
     let python = facts.python.as_ref().map(|python| python.executable.as_path());
-    match crate::evaluate::sanitizer(python) {
+    match judge::sanitizer(python) {
         Some(path) => format!("what is offered is run under {}", path.display()),
         None => "what is offered is not run under compute-sanitizer, which is not on this machine".to_owned(),
     }
@@ -130,7 +130,7 @@ fn sanitizer(facts: &Facts) -> String {
 
 fn profiler(facts: &Facts) -> String {
     let python = facts.python.as_ref().map(|python| python.executable.as_path());
-    match crate::evaluate::profiler(python) {
+    match judge::profiler(python) {
         Some(path) => format!("what bounds a kernel is counted by {}, where that is allowed", path.display()),
         None => "what bounds a kernel is told by its time alone, without ncu on this machine".to_owned(),
     }

@@ -1,14 +1,15 @@
 //! Rules from elsewhere. They are candidates, whatever they say of themselves: what was proven there is not proven here.
 
+use learn::SkillMemory as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context;
 
-use crate::clock;
-use crate::rules::learned::{LearnedRule, Origin, Predicted, Releases, State, parse};
-use crate::store::Store;
+use base::clock;
+use rules::learned::{LearnedRule, Origin, Releases, State, TritonError, parse};
+use store::Store;
 
 /// Longer sentences are no sentences.
 const LONGEST: usize = 600;
@@ -89,7 +90,7 @@ fn of_lines(text: &str, origin: &Origin) -> (Vec<LearnedRule>, Vec<String>) {
             met,
             first_seen: today.clone(),
             last_seen: today.clone(),
-            error: Predicted::default(),
+            error: TritonError::default(),
             triton: Releases::default(),
             pattern: String::new(),
             bad: String::new(),
@@ -119,7 +120,7 @@ fn name_of(sentence: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::learned::{Patterns, check, write};
+    use rules::learned::{Patterns, check, write};
 
     #[test]
     fn lines_of_other_memories_are_candidates() {

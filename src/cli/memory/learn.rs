@@ -1,18 +1,20 @@
 //! `warpsmith memory learn`: kernels of a folder are shown to Triton, and what it refuses is learned from.
 
+use learn::SkillMemory as _;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use base::clock;
+use learn::synthesize::tasks;
+use learn::{Court, Oracle, Parsed, Program, Said, Sound, Unasked, learn, merged, spelled, sweep};
+use model::api::Target;
+use rules::learned::{LearnedRule, Origin};
+use store::{Accepted, Failure, Store};
+
 use super::stored;
-use crate::adapt::synthesize::tasks;
-use crate::adapt::{self, Court, Oracle, Parsed, Program, Said, Sound, Unasked, learn, merged, spelled, sweep};
-use crate::api::Target;
-use crate::clock;
-use crate::rules::learned::{LearnedRule, Origin};
-use crate::store::{Accepted, Failure, Store};
 
 /// So many kernels are made up that learned rules must let pass.
 const TASKS: usize = 200;
@@ -39,7 +41,7 @@ pub(super) struct Args {
 pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyhow::Result<ExitCode> {
     let jobs = std::thread::available_parallelism().map_or(1, usize::from);
     let oracle = Oracle::start(args.python.clone(), jobs)?;
-    let files = adapt::published(&args.paths);
+    let files = learn::published(&args.paths);
     let said: Vec<Said> = oracle
         .share(&files, |asker, file| asker.kernels(file, &short(&file.name), &|_| true))
         .into_iter()
@@ -77,7 +79,7 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
     sound.extend(lessons.counter.iter().map(|program| Parsed::new(&program.text)));
     let mut found = merged(&oracle, lessons.learned, &failures, target);
     passed("merged");
-    found.retain(adapt::Learned::stands_alone);
+    found.retain(learn::Learned::stands_alone);
     let from = args.paths.first().map_or_else(|| "editor".to_owned(), |path| path.display().to_string());
     let court = Court {
         oracle: &oracle,
@@ -112,7 +114,7 @@ pub(super) fn run(store: &mut Store, args: &Args, out: &mut impl Write) -> anyho
 
 /// Further programs, many of which compile: the relatives of the failures, kernels that are made up, and all that Triton offers. Without
 /// them what a store with few kernels does not know would pass for wrong.
-fn made_up(oracle: &Oracle, failures: &[adapt::Failure], target: Target, seed: u64) -> Vec<Unasked> {
+fn made_up(oracle: &Oracle, failures: &[learn::Failure], target: Target, seed: u64) -> Vec<Unasked> {
     let relatives = failures.iter().filter_map(|failure| failure.passing.clone());
     let made = tasks(TASKS, seed).into_iter().map(|task| task.program);
     let mut programs: Vec<Program> = relatives.chain(made).collect();

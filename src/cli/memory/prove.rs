@@ -1,15 +1,17 @@
 //! `warpsmith memory prove`: rules of the user's own are tried on the Triton at hand.
 
+use learn::SkillMemory as _;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use learn::{Evidence, Judgement, Oracle, Parsed, gather, judged};
+use model::api::{Target, Version};
+use rules::learned::{LearnedRule, Releases, State};
+use store::Store;
+
 use super::stored;
-use crate::adapt::{Evidence, Judgement, Oracle, Parsed, gather, judged};
-use crate::api::{Target, Version};
 use crate::cli::FOUND;
-use crate::rules::learned::{LearnedRule, Releases, State};
-use crate::store::Store;
 
 /// Made-up tasks, and changes of each, that rules are tried on beside what the store holds.
 const TASKS: usize = 48;

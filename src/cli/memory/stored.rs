@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::adapt::{self, Oracle, Parsed, Program, Signature};
-use crate::api::Target;
-use crate::rules::learned::{LearnedRule, Memory, Pattern};
-use crate::store::{Failure, Store, StoreError};
-use crate::syntax::Span;
+use learn::{Oracle, Parsed, Program, Signature};
+use model::api::Target;
+use model::syntax::Span;
+use rules::learned::{LearnedRule, Memory, Pattern};
+use store::{Failure, Store, StoreError};
 
 /// So many of the most frequent signatures are looked at.
 const SIGNATURES: usize = 500;
@@ -21,7 +21,7 @@ const SOUND: usize = 2_000;
 ///
 /// # Errors
 /// What SQLite says.
-pub(super) fn failures(store: &Store, release: &str) -> Result<Vec<adapt::Failure>, StoreError> {
+pub(super) fn failures(store: &Store, release: &str) -> Result<Vec<learn::Failure>, StoreError> {
     let mut found = Vec::new();
     for (signature, _) in store.failure_signatures()?.into_iter().take(SIGNATURES) {
         let newest = store.newest_failures(&signature, release, EACH)?;
@@ -47,7 +47,7 @@ pub(super) fn sound(store: &Store, release: &str) -> Result<Vec<Parsed>, StoreEr
 /// What there is to learn from.
 pub(super) struct Unexplained {
     /// The failures, of some signatures.
-    pub(super) failures: Vec<adapt::Failure>,
+    pub(super) failures: Vec<learn::Failure>,
     /// These signatures, with how many failures are compared of each.
     pub(super) signatures: Vec<(String, u64)>,
     /// How many signatures have their turn the next time.
@@ -61,14 +61,14 @@ pub(super) struct Unexplained {
 pub(super) fn unexplained(
     oracle: &Oracle,
     memory: &Memory,
-    failures: Vec<adapt::Failure>,
+    failures: Vec<learn::Failure>,
     target: Target,
     looked_at: &HashMap<String, u64>,
 ) -> Unexplained {
     let explained =
         oracle.share(&failures, |_, failure| Parsed::new(&failure.program.text).is_refused_by(memory, target));
     let known = explained.iter().filter(|is_explained| **is_explained).count();
-    let mut by_signature: BTreeMap<Signature, Vec<adapt::Failure>> = BTreeMap::new();
+    let mut by_signature: BTreeMap<Signature, Vec<learn::Failure>> = BTreeMap::new();
     for (failure, _) in failures.into_iter().zip(explained).filter(|(_, is_explained)| !is_explained) {
         by_signature.entry(Signature::of(&failure.failing)).or_default().push(failure);
     }
@@ -125,12 +125,12 @@ pub(super) fn undisproved(
     Ok(left.into_iter().map(|(rule, _)| rule).collect())
 }
 
-fn taught(failure: Failure) -> adapt::Failure {
-    adapt::Failure {
+fn taught(failure: Failure) -> learn::Failure {
+    learn::Failure {
         origin: format!("{} {}", failure.source, failure.kernel),
         passing: failure.relative.map(|text| Program::new(text, failure.kernel.clone())),
         program: Program::new(failure.text, failure.kernel),
-        failing: adapt::Failing {
+        failing: learn::Failing {
             kind: failure.error.kind,
             message: failure.error.message,
             span: failure.place.map(|(start, end)| Span::new(start, end)),
@@ -141,7 +141,7 @@ fn taught(failure: Failure) -> adapt::Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::learned::Predicted;
+    use rules::learned::TritonError;
 
     #[test]
     fn of_many_failures_the_newest_of_each_signature_are_compared() {
@@ -150,7 +150,7 @@ mod tests {
         let failure = |number: usize, message: &str| Failure {
             text: format!("# {number}\n"),
             kernel: "k".to_owned(),
-            error: Predicted { kind: "NameError".to_owned(), message: message.to_owned() },
+            error: TritonError { kind: "NameError".to_owned(), message: message.to_owned() },
             triton: if number.is_multiple_of(2) { "3.6.0" } else { "3.5.1" }.to_owned(),
             ..Failure::default()
         };

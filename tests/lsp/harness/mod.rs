@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
+use judge::{Device, Devices};
+use runtime::python::environment::{Environment, Origin};
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
-use warpsmith::evaluate::{Device, Devices};
-use warpsmith::python::environment::{Environment, Origin};
 use warpsmith::server::Tools;
 
 pub(crate) use document::Document;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 
+use rules::learned::Memory;
 use serde_json::{Value, json};
 use url::Url;
-use warpsmith::rules::learned::Memory;
 use warpsmith::server::Tools;
 
 use super::Client;

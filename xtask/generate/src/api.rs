@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
-use warpsmith::api::{Table, Version};
+use model::api::{Table, Version};
 
 /// Wheels for this Python are taken: all releases have them.
 const PYTHON: &str = "3.11";

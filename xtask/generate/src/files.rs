@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
-use warpsmith::rules::learned::{LearnedRule, Memory, State};
-use warpsmith::{cli, explore, rules, settings};
+use rules::learned::{LearnedRule, Memory, State};
+use warpsmith::cli;
 
 use crate::{picture, vscode};
 
@@ -29,7 +29,7 @@ const MANIFEST: &str = "editors/vscode/package.json";
 const MASON: &str = "editors/nvim/mason/package.yaml";
 /// How a report looks, in the extension as in the page that `warpsmith report` writes.
 const STYLE: &str = "editors/vscode/media/report.css";
-const PAGE_STYLE: &str = "src/explore/report/page.css";
+const PAGE_STYLE: &str = "crates/search/src/report/page.css";
 /// The command whose output is the README's picture. The version is named so that it is the same on every machine.
 const PICTURED: [&str; 6] = ["check", "examples/mistakes.py", "--triton-version", "3.6.0", "--color", "always"];
 
@@ -77,11 +77,11 @@ fn is_fresh(path: &Path, text: &str) -> bool {
 fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let mut files = BTreeMap::new();
     let mut add = |path: &str, text: String| files.insert(PathBuf::from(path), text);
-    add("config/schema.json", format!("{:#}\n", settings::schema()));
-    add("config/default.toml", settings::default_toml());
+    add("config/schema.json", format!("{:#}\n", config::schema()));
+    add("config/default.toml", config::default_toml());
     let manifest = std::fs::read_to_string(root.join(MANIFEST)).context(MANIFEST)?;
     let version = &*version(root)?;
-    add(MANIFEST, vscode::manifest(&manifest, &settings::schema(), version)?);
+    add(MANIFEST, vscode::manifest(&manifest, &config::schema(), version)?);
     add("editors/nvim/lua/warpsmith/version.lua", neovim_version(version));
     add(MASON, mason_package(&std::fs::read_to_string(root.join(MASON)).context(MASON)?, version));
     add(STYLE, std::fs::read_to_string(root.join(PAGE_STYLE)).context(PAGE_STYLE)?);
@@ -94,7 +94,7 @@ fn files(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let pages = rules::all().iter().map(|rule| rule.declaration.page()).chain(learned).chain([signatures]);
     let pages: Vec<String> = pages.collect();
     // There it is one page with the rules.
-    add("src/rules/pages.md", pages.join("\n").replace("](../signatures.md)", "](#signatures)"));
+    add("crates/rules/src/pages.md", pages.join("\n").replace("](../signatures.md)", "](#signatures)"));
     for rule in rules::all() {
         let page = format!("{PAGES}/{}.md", rule.declaration.name);
         add(&page, rule.declaration.page());
@@ -190,7 +190,7 @@ fn skills_page() -> String {
                    builds it\notherwise, or draws all numbers anew. None of them is taken to be right or faster: that is measured.\n\n\
                    | skill | step | what it does |\n|---|---|---|\n"
         .to_owned();
-    for skill in explore::skills() {
+    for skill in search::skills() {
         let step = if skill.is_large { "large" } else { "small" };
         let _ = writeln!(out, "| `{}` | {step} | {} |", skill.name, skill.about.replace('|', "\\|"));
     }
@@ -208,6 +208,6 @@ fn settings_page() -> String {
          rules are errors that name the line. What an editor sends is laid over the file, key by key.\n\n\
          `config/schema.json` describes the file to editors that complete TOML.\n\n\
          ```toml\n{}```\n",
-        settings::default_toml()
+        config::default_toml()
     )
 }

@@ -3,8 +3,9 @@
 use std::fmt::Write as _;
 use std::io::Write;
 
+use rules::Severity;
+
 use super::{Region, Report, findings};
-use crate::rules::Severity;
 
 pub(super) fn write(reports: &[Report], out: &mut impl Write) -> anyhow::Result<()> {
     for (report, source, finding) in findings(reports) {

@@ -4,9 +4,10 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use model::syntax::Source;
+use rules::{Diagnostic, Fix, Severity};
+
 use super::{Region, Report, findings};
-use crate::rules::{Diagnostic, Fix, Severity};
-use crate::syntax::Source;
 
 #[derive(Serialize)]
 struct Finding<'a> {
@@ -49,7 +50,7 @@ fn entry<'a>(report: &'a Report, source: &Source, finding: &'a Diagnostic) -> Fi
         name: finding.name,
         severity: finding.severity,
         message: &finding.message,
-        url: crate::rules::url(finding.code),
+        url: rules::url(finding.code),
         fix: finding.fix.as_ref().map(|fix| fix_of(source, fix)),
     }
 }

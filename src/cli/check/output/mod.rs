@@ -10,9 +10,10 @@ use std::io::Write;
 use clap::ValueEnum;
 use serde::Serialize;
 
+use model::syntax::{Encoding, Source, Span};
+use rules::Diagnostic;
+
 use super::Report;
-use crate::rules::Diagnostic;
-use crate::syntax::{Encoding, Source, Span};
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 pub(super) enum Format {

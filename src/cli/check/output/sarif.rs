@@ -4,9 +4,10 @@ use std::io::Write;
 
 use serde::Serialize;
 
+use model::syntax::{Source, Span};
+use rules::{Declaration, Diagnostic, Fix, Severity};
+
 use super::{Region, Report, findings};
-use crate::rules::{self, Declaration, Diagnostic, Fix, Severity};
-use crate::syntax::{Source, Span};
 
 #[derive(Serialize)]
 struct Log<'a> {

@@ -4,9 +4,10 @@ use std::io::Write;
 
 use annotate_snippets::{AnnotationKind, Group, Level, Patch, Renderer, Snippet};
 
+use model::syntax::Source;
+use rules::{Diagnostic, Severity};
+
 use super::{Report, findings};
-use crate::rules::{self, Diagnostic, Severity};
-use crate::syntax::Source;
 
 pub(super) fn write(reports: &[Report], colour: bool, out: &mut impl Write) -> anyhow::Result<()> {
     let renderer = if colour { Renderer::styled() } else { Renderer::plain() };

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail, ensure};
+use model::api::{Member, MemberKind, Parameter, Table, Version};
+use model::syntax::Source;
 use tree_sitter::Node;
-use warpsmith::api::{Member, MemberKind, Parameter, Table, Version};
-use warpsmith::syntax::Source;
 
 /// The modules that the tables describe.
 const DESCRIBED: [&str; 6] = [

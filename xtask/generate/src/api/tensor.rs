@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use anyhow::{Context as _, Result};
+use model::api::{Member, MemberKind};
+use model::syntax::Source;
 use tree_sitter::Node;
-use warpsmith::api::{Member, MemberKind};
-use warpsmith::syntax::Source;
 
 use super::reader::{Members, decorated, params};
 

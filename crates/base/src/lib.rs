@@ -1,0 +1,4 @@
+//! What every layer may use: random numbers and the calendar.
+
+pub mod clock;
+pub mod rng;

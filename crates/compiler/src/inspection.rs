@@ -1,0 +1,297 @@
+//! A kernel's whole compile for somebody who wants to read what comes of it.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+
+use model::analysis::verdict::Outcome as Said;
+use model::api::Version;
+use model::kernel::{Kernel, Module};
+use model::syntax::Source;
+
+use super::extract::Extracted;
+use super::listing::{Sources, Stage, annotated};
+use super::protocol::{Answer, Compiled, Request};
+use super::question::{Device, Question, Settled, is_certain_whatever};
+use super::signatures::{Certainty, Constant, Guess, Variant, certain_variants, guessed_variants, usual_stages};
+use super::verdict::said;
+
+/// How long a whole compile may take: large ones take some seconds.
+const SECONDS: f64 = 120.0;
+
+/// A question for the text of a stage.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    source: Source,
+    module: Module,
+    question: Question,
+    stage: Stage,
+    sources: Vec<(String, Arc<str>)>,
+    /// What to compile it with, best first: parameters and options.
+    ways: Vec<Way>,
+    next: usize,
+    /// Why the first way was no way.
+    refused: Option<Failure>,
+}
+
+/// Parameters, and options of the back end that are not as usual.
+type Way = (Guess, BTreeMap<String, i64>);
+
+/// What is to be shown of a kernel.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    /// What becomes of it.
+    pub stage: Stage,
+    /// In which of the ways that the program runs it, from 1.
+    pub config: Option<usize>,
+    /// For what.
+    pub device: Device,
+    /// By which release.
+    pub triton: Version,
+}
+
+/// What a kernel becomes.
+#[derive(Clone, Debug)]
+pub struct Listing {
+    /// How it was compiled, and what it takes: a few lines.
+    pub notes: Vec<String>,
+    /// As Triton writes it.
+    pub raw: String,
+    stage: Stage,
+    sources: Vec<(String, Arc<str>)>,
+}
+
+/// Why there is no text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Failure(pub String);
+
+impl Inspection {
+    /// The question about `kernel` in the file `path`.
+    ///
+    /// # Errors
+    /// Why it cannot be asked.
+    pub fn new(
+        source: &Source,
+        module: &Module,
+        kernel: &Kernel,
+        path: &Path,
+        wanted: &Wanted,
+    ) -> Result<Self, Failure> {
+        let name = &kernel.name;
+        let Wanted { stage, device, .. } = wanted;
+        if !stage.is_of(device) {
+            let all = Stage::ALL.into_iter().filter(|stage| stage.is_of(device)).map(Stage::name);
+            let all: Vec<_> = all.collect();
+            return Err(Failure(format!("there is no {} for {device}, only {}", stage.name(), all.join(", "))));
+        }
+        let unasked = |why| Failure(format!("`{name}` cannot be compiled by itself: {why}"));
+        let mut question = Question::of(source, module, kernel, device).map_err(unasked)?;
+        // Triton tells lines of the files that it sees.
+        question.extracted = question.extracted.iter().map(Extracted::in_place).collect();
+        let ways = ways(source, module, kernel, &question.guesses, wanted)?;
+        let linked = |file: &Extracted| match file.file {
+            None => Some((path.display().to_string(), Arc::clone(source.text()))),
+            Some(at) => {
+                module.links().files().get(at).map(|file| (file.path.display().to_string(), Arc::clone(&file.text)))
+            }
+        };
+        let sources = question.extracted.iter().filter_map(linked).collect();
+        let (source, module) = (source.clone(), module.clone());
+        Ok(Self { source, module, question, stage: *stage, sources, ways, next: 0, refused: None })
+    }
+
+    /// What is to be asked next, under this number.
+    #[must_use]
+    pub fn request(&self, id: u64) -> Option<Request> {
+        let (guess, options) = self.ways.get(self.next)?;
+        let mut request = self.question.request(id, guess);
+        for (file, (path, _)) in request.files.iter_mut().zip(&self.sources) {
+            file.path = Some(path.clone());
+        }
+        request.options = options.iter().map(|(name, value)| (name.clone(), Json::from(*value))).collect();
+        request.types = false;
+        request.full = Some(self.question.device.full(vec![self.stage.name().to_owned()]));
+        request.seconds = SECONDS;
+        Some(request)
+    }
+
+    /// Takes in the answer to [`Self::request`] from this Triton. Returns what came of it, unless more must be asked.
+    ///
+    /// # Errors
+    /// Why the kernel does not get to the stage.
+    pub fn hear(&mut self, answer: Answer, triton: &str) -> Option<Result<Listing, Failure>> {
+        let (guess, options) = self.ways.get(self.next)?.clone();
+        self.next += 1;
+        if answer.accepted {
+            return Some(self.listing(
+                answer.compiled.map(|compiled| *compiled).unwrap_or_default(),
+                &guess,
+                &options,
+                triton,
+            ));
+        }
+        let may_help = guess.certainty == Certainty::Guessed && !is_certain_whatever(&answer);
+        let failure = self.failure(answer);
+        let first = self.refused.get_or_insert(failure).clone();
+        if may_help && self.next < self.ways.len() {
+            return None;
+        }
+        let advice = "what its parameters are is only guessed; a comment `# warpsmith: signature` can say it";
+        Some(Err(if may_help { Failure(format!("{first}\n{advice}")) } else { first }))
+    }
+
+    fn listing(
+        &self,
+        mut compiled: Compiled,
+        guess: &Guess,
+        options: &BTreeMap<String, i64>,
+        triton: &str,
+    ) -> Result<Listing, Failure> {
+        let name = &self.question.kernel;
+        let failed = compiled.failed.as_ref().map(|failed| match failed.stage.as_str() {
+            "launch" => format!("it compiles, but cannot be launched there: {}", failed.message),
+            stage => format!("Triton fails in the stage {stage}: {}", failed.message),
+        });
+        let Some(raw) = compiled.stages.remove(self.stage.name()) else {
+            let why = failed.unwrap_or_else(|| "Triton writes no such text".to_owned());
+            return Err(Failure(format!("there is no {} of `{name}`: {why}", self.stage.name())));
+        };
+        let mut notes =
+            vec![format!("{} of `{name}`, by Triton {triton} for {}", self.stage.name(), self.question.device)];
+        notes.push(format!("{} {}", certainty(guess), self.signature(guess)));
+        let mut takes = options.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+        let has_said = options.get("num_warps") == Some(&compiled.warps.into());
+        takes.extend(resources(&compiled).into_iter().skip(usize::from(has_said)));
+        notes.push(takes.join(", "));
+        notes.extend(failed);
+        Ok(Listing { notes, raw, stage: self.stage, sources: self.sources.clone() })
+    }
+
+    /// What parameters are, as in a comment; with `:16` what is a multiple of that.
+    fn signature(&self, guess: &Guess) -> String {
+        let kernel = self.module.kernel(&self.question.kernel);
+        let given = kernel.iter().flat_map(|kernel| &kernel.params).filter_map(|param| {
+            let name = &param.name;
+            if let Some(value) = guess.constexprs.get(name) {
+                return Some(format!("{name}={}", text(value)));
+            }
+            let aligned = if guess.aligned.contains(name) { ":16" } else { "" };
+            Some(format!("{name}={}{aligned}", guess.signature.get(name)?))
+        });
+        given.collect::<Vec<_>>().join(" ")
+    }
+
+    /// What a refusal says, with its place.
+    fn failure(&self, answer: Answer) -> Failure {
+        let name = &self.question.kernel;
+        if let Some(how) = answer.crashed {
+            return Failure(format!("Triton's compiler crashes on `{name}`: {how}"));
+        }
+        if let Some(why) = answer.unable {
+            return Failure(format!("`{name}` cannot be compiled: {why}"));
+        }
+        let settled = Settled::Refused(Box::new(answer));
+        let Some(kernel) = self.module.kernel(name) else { return Failure(format!("`{name}` does not compile")) };
+        Failure(match said(&self.source, &self.module, kernel, &self.question, settled) {
+            Said::Refused { span, message, .. } => {
+                let line = self.source.text()[..span.start].matches('\n').count() + 1;
+                let path = self.sources.first().map(|(path, _)| Path::new(path));
+                let file = path.and_then(Path::file_name).unwrap_or_default().display();
+                format!("`{name}` does not compile: {file}:{line}: {message}")
+            }
+            Said::Unknown(why) => format!("`{name}` does not compile: {why}"),
+            Said::Accepted { .. } => format!("`{name}` does not compile"),
+        })
+    }
+}
+
+impl Listing {
+    /// The text with the lines of the source that its parts come from.
+    #[must_use]
+    pub fn annotated(&self) -> String {
+        let sources: &Sources = &self.sources;
+        annotated(self.stage, &self.raw, sources)
+    }
+
+    /// The notes as comments, and the annotated text: a file that explains itself.
+    #[must_use]
+    pub fn whole(&self) -> String {
+        let mut whole = String::new();
+        for line in self.notes.iter().flat_map(|note| note.lines()) {
+            let _ = writeln!(whole, "{} {line}", self.stage.comment());
+        }
+        whole + "\n" + &self.annotated()
+    }
+}
+
+/// The ways to compile a kernel, of each signature that it may have one.
+fn ways(
+    source: &Source,
+    module: &Module,
+    kernel: &Kernel,
+    guesses: &[Guess],
+    wanted: &Wanted,
+) -> Result<Vec<Way>, Failure> {
+    let stages = usual_stages(wanted.triton);
+    let way = |variant: Variant| (variant.guess, variant.options);
+    let certain = certain_variants(module, kernel, source.text(), stages);
+    let all: Vec<Vec<Way>> = if certain.all.is_empty() {
+        let of_guess = |guess: &Guess| {
+            let all: Vec<_> = guessed_variants(module, kernel, guess, stages).all.into_iter().map(way).collect();
+            if all.is_empty() { vec![(guess.clone(), BTreeMap::new())] } else { all }
+        };
+        guesses.iter().map(of_guess).collect()
+    } else {
+        vec![certain.all.into_iter().map(way).collect()]
+    };
+    let at = wanted.config.map_or(Some(0), |number| number.checked_sub(1));
+    let picked: Vec<Way> = all.iter().filter_map(|all| all.get(at?).cloned()).collect();
+    if picked.is_empty() {
+        let most = all.iter().map(Vec::len).max().unwrap_or_default();
+        let ways = if most == 1 { "is 1 way".to_owned() } else { format!("are {most} ways") };
+        return Err(Failure(format!("there {ways} to run `{}`, counted from 1", kernel.name)));
+    }
+    Ok(picked)
+}
+
+fn certainty(guess: &Guess) -> &'static str {
+    match guess.certainty {
+        Certainty::Written => "as the signature says:",
+        Certainty::Recorded => "as it was recorded:",
+        Certainty::Guessed => "guessed:",
+    }
+}
+
+fn text(value: &Constant) -> String {
+    match value {
+        Constant::None => "None".to_owned(),
+        Constant::Bool(true) => "True".to_owned(),
+        Constant::Bool(false) => "False".to_owned(),
+        Constant::Int(value) => value.to_string(),
+        Constant::Float(value) => format!("{value:?}"),
+        Constant::Str(value) => format!("{value:?}"),
+        Constant::Dtype(name) => format!("tl.{name}"),
+        Constant::Tuple(items) => format!("({})", items.iter().map(text).collect::<Vec<_>>().join(",")),
+        Constant::Dict(items) => {
+            let items: Vec<_> = items.iter().map(|(name, value)| format!("{name:?}:{}", text(value))).collect();
+            format!("{{{}}}", items.join(","))
+        }
+    }
+}
+
+fn resources(compiled: &Compiled) -> Vec<String> {
+    let of_thread = |value: Option<u32>, what: &str| value.map(|value| format!("{value} {what}"));
+    [
+        Some(format!("{} warps", compiled.warps)).filter(|_| compiled.warps > 0),
+        of_thread(compiled.registers, "registers a thread"),
+        of_thread(compiled.spills.filter(|spills| *spills > 0), "bytes of them spilled"),
+        compiled.registers.map(|_| format!("{} bytes of shared memory", compiled.shared)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}

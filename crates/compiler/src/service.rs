@@ -1,0 +1,288 @@
+//! Keeps the compiler's process running for one interpreter, and asks it one thing at a time.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::process::{Heard, Process};
+use super::protocol::{Answer, Message, Request};
+
+/// So many times in a row a process may end, without having answered, before what it was asked is blamed, or, if none
+/// was ever ready, the interpreter.
+const TRIES: u32 = 4;
+/// The first pause before a process is started again; each further one is twice as long.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// How the service is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Status {
+    /// Nothing was asked yet.
+    Idle,
+    /// The process imports Triton.
+    Starting,
+    /// It answers.
+    Ready {
+        /// Triton's version.
+        triton: String,
+    },
+    /// It cannot work, for this reason.
+    Unfit(String),
+}
+
+/// What comes out of what was heard.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    /// Nothing to act upon.
+    Nothing,
+    /// [`Service::status`] is another.
+    Status,
+    /// An answer to what was asked.
+    Answered(Box<Answer>),
+    /// The process ended; [`Service::revive`] is to be called after this pause.
+    Pause(Duration),
+}
+
+/// Where what is heard of a process goes, with the number of the process.
+pub type Ears = Arc<dyn Fn(u64, Heard) + Send + Sync>;
+
+/// The process for one interpreter, and what it is to be asked.
+pub struct Service {
+    python: PathBuf,
+    cores: usize,
+    ears: Ears,
+    process: Option<Process>,
+    /// The number of the present process: what others say does not count.
+    number: u64,
+    status: Status,
+    waiting: VecDeque<Request>,
+    asked: Option<(Request, Instant)>,
+    /// How often in a row a process has ended.
+    ended: u32,
+    /// Whether a process of this interpreter was ready once.
+    is_fit: bool,
+    /// Whether [`Self::revive`] is going to be called.
+    pauses: bool,
+}
+
+impl Service {
+    /// A service that starts its process when it is first asked.
+    #[must_use]
+    pub fn new(python: PathBuf, ears: Ears) -> Self {
+        Self {
+            python,
+            cores: 0,
+            ears,
+            process: None,
+            number: 0,
+            status: Status::Idle,
+            waiting: VecDeque::new(),
+            asked: None,
+            ended: 0,
+            is_fit: false,
+            pauses: false,
+        }
+    }
+
+    /// The same, whose processes use so many processor cores; 0 means half of them.
+    #[must_use]
+    pub fn with_cores(mut self, cores: usize) -> Self {
+        self.cores = cores;
+        self
+    }
+
+    /// The interpreter.
+    #[must_use]
+    pub fn python(&self) -> &Path {
+        &self.python
+    }
+
+    /// How it is.
+    #[must_use]
+    pub fn status(&self) -> &Status {
+        &self.status
+    }
+
+    /// The process, while there is one.
+    #[must_use]
+    pub fn process(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Asks this, in this order, and nothing else any more. Each request has a number of its own.
+    pub fn ask(&mut self, requests: impl IntoIterator<Item = Request>) {
+        self.waiting = requests.into_iter().collect();
+        if let (Some((asked, _)), Some(process)) = (&self.asked, &self.process) {
+            process.cancel(asked.id);
+        }
+        self.go_on();
+    }
+
+    /// Asks this as well, before what still waits.
+    pub fn ask_next(&mut self, request: Request) {
+        self.waiting.push_front(request);
+        self.go_on();
+    }
+
+    /// Whether there is nothing left to ask.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.asked.is_none() && self.waiting.is_empty()
+    }
+
+    fn go_on(&mut self) {
+        if self.waiting.is_empty() || matches!(self.status, Status::Unfit(_)) {
+            return;
+        }
+        if self.process.is_none() {
+            // After an end there is a pause first; it may be over without anything having been asked in it.
+            if !self.pauses {
+                self.start();
+            }
+            return;
+        }
+        if self.asked.is_none()
+            && matches!(self.status, Status::Ready { .. })
+            && let (Some(request), Some(process)) = (self.waiting.pop_front(), &self.process)
+        {
+            process.ask(&request);
+            self.asked = Some((request, Instant::now()));
+        }
+    }
+
+    fn start(&mut self) {
+        self.number += 1;
+        let (number, ears) = (self.number, Arc::clone(&self.ears));
+        match Process::start(&self.python, self.cores, move |heard| ears(number, heard)) {
+            Ok(process) => {
+                self.process = Some(process);
+                self.status = Status::Starting;
+            }
+            Err(error) => self.status = Status::Unfit(error.to_string()),
+        }
+    }
+
+    /// Starts a process in place of one that ended, if there is something to ask.
+    pub fn revive(&mut self) {
+        self.pauses = false;
+        if self.process.is_none() && !matches!(self.status, Status::Unfit(_)) && !self.waiting.is_empty() {
+            self.start();
+        }
+    }
+
+    /// Takes in what was heard of process `number`.
+    pub fn hear(&mut self, number: u64, heard: Heard) -> Outcome {
+        if number != self.number {
+            return Outcome::Nothing;
+        }
+        match heard {
+            Heard::Said(Message::Ready { ready, .. }) => {
+                self.status = Status::Ready { triton: ready };
+                self.is_fit = true;
+                self.go_on();
+                Outcome::Status
+            }
+            Heard::Said(Message::Unfit { unfit }) => {
+                self.status = Status::Unfit(unfit);
+                self.waiting.clear();
+                Outcome::Status
+            }
+            Heard::Said(Message::Answer(answer)) => {
+                let is_asked = self.asked.take_if(|(asked, _)| asked.id == answer.id).is_some();
+                self.ended = 0;
+                self.go_on();
+                if is_asked && !answer.cancelled { Outcome::Answered(answer) } else { Outcome::Nothing }
+            }
+            Heard::Ended => self.ended(),
+        }
+    }
+
+    fn ended(&mut self) -> Outcome {
+        self.process = None;
+        if matches!(self.status, Status::Unfit(_)) {
+            return Outcome::Nothing;
+        }
+        let asked = self.asked.take().map(|(request, _)| request);
+        self.ended += 1;
+        self.status = Status::Idle;
+        if self.ended < TRIES {
+            // What it was asked may have been what killed it, or not: it is asked again, last.
+            self.waiting.extend(asked);
+            self.pauses = true;
+            return Outcome::Pause(PAUSE * 2_u32.pow(self.ended - 1));
+        }
+        let why = format!("the process that asks Triton ended {TRIES} times in a row");
+        match asked {
+            Some(request) if self.is_fit => {
+                let unable = Some(why);
+                Outcome::Answered(Box::new(Answer { id: request.id, unable, ..Answer::default() }))
+            }
+            _ => {
+                self.waiting.clear();
+                self.status = Status::Unfit(format!("{why}; try `{} -c 'import triton'`", self.python.display()));
+                Outcome::Status
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("python", &self.python).field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Certainty, Device, Guess, Question};
+    use model::kernel::Module;
+    use model::syntax::Source;
+
+    /// A service whose interpreter is not there: that it was to be started is seen by its failing.
+    fn service() -> Service {
+        Service::new("/gone/python".into(), Arc::new(|_, _| {}))
+    }
+
+    fn request(number: u64) -> Request {
+        let guess = Guess {
+            signature: Default::default(),
+            constexprs: Default::default(),
+            aligned: Vec::new(),
+            certainty: Certainty::Written,
+        };
+        let text = "import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n";
+        let source = Source::parse(text);
+        let module = Module::build(&source);
+        let question = Question::of(&source, &module, &module.kernels[0], &Device::default()).unwrap();
+        question.request(number, &guess)
+    }
+
+    #[test]
+    fn a_pause_in_which_nothing_is_asked_is_not_the_end() {
+        let mut service = service();
+        service.status = Status::Starting;
+        assert!(matches!(service.hear(0, Heard::Ended), Outcome::Pause(_)));
+        service.revive();
+        assert_eq!(service.status, Status::Idle, "there was nothing to ask");
+        service.ask([request(1)]);
+        assert!(matches!(service.status, Status::Unfit(_)), "{:?}", service.status);
+    }
+
+    #[test]
+    fn an_interpreter_that_was_never_ready_is_left_alone_and_another_is_not() {
+        for is_fit in [false, true] {
+            let mut service = service();
+            service.is_fit = is_fit;
+            for _ in 1..TRIES {
+                assert!(matches!(service.hear(0, Heard::Ended), Outcome::Pause(_)));
+            }
+            service.asked = Some((request(1), Instant::now()));
+            let outcome = service.hear(0, Heard::Ended);
+            let is_blamed = matches!(outcome, Outcome::Answered(answer) if answer.id == 1 && answer.unable.is_some());
+            assert_eq!(is_blamed, is_fit);
+            assert_eq!(matches!(service.status, Status::Unfit(_)), !is_fit);
+            assert!(service.is_done(), "what it was asked so often is not asked again");
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! What to lower a kernel with: the types of what it gets at run time and the values of the rest. Best are those that
+//! somebody wrote down or that were seen when the program ran; without any, the text of the file suggests some.
+
+mod certain;
+mod configs;
+mod constant;
+mod guessed;
+mod launched;
+mod names;
+mod parts;
+mod usage;
+mod variants;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+
+pub(super) use configs::usual_stages;
+pub use constant::Constant;
+pub use variants::{Variant, Variants, certain_variants, guessed_variants};
+
+use model::analysis::types::dtype::Number;
+use model::kernel::ast::ExprKind;
+use model::kernel::{Kernel, Module, Param};
+
+/// More than these are not tried.
+const MAX: usize = 12;
+
+/// What a kernel may be lowered with.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Guess {
+    /// The types of parameters that have their values at run time, in Triton's words: `*fp16`, `i32`.
+    pub signature: BTreeMap<String, String>,
+    /// The values of all others.
+    pub constexprs: BTreeMap<String, Constant>,
+    /// Parameters at run time that a launch tells Triton to be multiples of 16.
+    pub aligned: Vec<String>,
+    /// Where it comes from.
+    pub certainty: Certainty,
+}
+
+/// Where a [`Guess`] comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Certainty {
+    /// A comment says so: an error under it is one of the program.
+    Written,
+    /// It was seen when the program ran: an error under it is one of the program.
+    Recorded,
+    /// Some of it is guessed: an error under it may be one of the guess.
+    Guessed,
+}
+
+/// What to lower `kernel` of the file `text` with, best first. All are [`Certainty::Guessed`] or none.
+#[must_use]
+pub fn guesses(module: &Module, kernel: &Kernel, text: &str) -> Vec<Guess> {
+    if kernel.has_error || kernel.params.iter().any(|param| param.variadic) {
+        return Vec::new();
+    }
+    let launch = Launching::of(kernel);
+    let certain = certain::all(module, &launch, text);
+    let found = if certain.complete.is_empty() {
+        guessed::all(module, &launch, &certain.partial).into_iter().map(|given| (Certainty::Guessed, given)).collect()
+    } else {
+        certain.complete
+    };
+    let mut all: Vec<Guess> = Vec::new();
+    for (certainty, given) in found {
+        let new = guess(certainty, given);
+        if all.len() < MAX && all.iter().all(|known| !known.is_like(&new)) {
+            all.push(new);
+        }
+    }
+    all
+}
+
+/// What a parameter is lowered with.
+#[derive(Clone, Debug, PartialEq)]
+enum Given {
+    /// A type, and whether values are multiples of 16.
+    Type(String, bool),
+    /// A value.
+    Constant(Constant),
+}
+
+/// What parameters are lowered with, by name.
+type Givens = BTreeMap<String, Given>;
+
+fn guess(certainty: Certainty, givens: Givens) -> Guess {
+    let mut guess = Guess { signature: BTreeMap::new(), constexprs: BTreeMap::new(), aligned: Vec::new(), certainty };
+    for (name, given) in givens {
+        match given {
+            Given::Type(word, is_aligned) => {
+                guess.aligned.extend(is_aligned.then(|| name.clone()));
+                guess.signature.insert(name, word);
+            }
+            Given::Constant(value) => {
+                guess.constexprs.insert(name, value);
+            }
+        }
+    }
+    guess
+}
+
+impl Guess {
+    fn is_like(&self, other: &Self) -> bool {
+        self.signature == other.signature && self.constexprs == other.constexprs && self.aligned == other.aligned
+    }
+}
+
+/// How Triton passes the parameters of a kernel.
+#[derive(Debug)]
+struct Launching<'a> {
+    kernel: &'a Kernel,
+    /// Those whose values do not matter to the compiler.
+    unspecialized: BTreeSet<&'a str>,
+    /// Those that may be multiples of 16 without the compiler knowing.
+    unaligned: BTreeSet<&'a str>,
+}
+
+impl<'a> Launching<'a> {
+    fn of(kernel: &'a Kernel) -> Self {
+        let unspecialized = listed(kernel, "do_not_specialize");
+        let unaligned = listed(kernel, "do_not_specialize_on_alignment");
+        Self { kernel, unspecialized, unaligned }
+    }
+
+    fn may_be_aligned(&self, param: &Param) -> bool {
+        let name = param.name.as_str();
+        !self.unspecialized.contains(name) && !self.unaligned.contains(name)
+    }
+
+    fn pointer(&self, param: &Param, pointee: &str) -> Given {
+        Given::Type(format!("*{pointee}"), self.may_be_aligned(param))
+    }
+
+    /// An integer, of the type that is written, else of the least that holds it.
+    fn integer(&self, param: &Param, value: i128, word: Option<&str>) -> Option<Given> {
+        if param.constexpr {
+            return Some(Given::Constant(Constant::integer(value)?));
+        }
+        let annotated = annotated(param);
+        if value == 1 && annotated.is_none() && !self.unspecialized.contains(param.name.as_str()) {
+            return Some(Given::Constant(Constant::Int(1)));
+        }
+        let is_aligned = value % 16 == 0 && self.may_be_aligned(param);
+        let word = annotated.or(word.map(str::to_owned));
+        let word = word.or_else(|| integer_word(value).map(str::to_owned))?;
+        Some(Given::Type(word, is_aligned))
+    }
+}
+
+/// The type of a run-time integer.
+fn integer_word(value: i128) -> Option<&'static str> {
+    if i32::try_from(value).is_ok() {
+        Some("i32")
+    } else if i64::try_from(value).is_ok() {
+        Some("i64")
+    } else {
+        u64::try_from(value).ok().map(|_| "u64")
+    }
+}
+
+/// The type of run-time numbers that an annotation names.
+fn annotated(param: &Param) -> Option<String> {
+    let annotation = param.annotation.as_ref()?;
+    match &annotation.kind {
+        ExprKind::Str(text) => Number::of_signature(text).map(|number| number.signature().to_owned()),
+        _ => Number::of_member(annotation.dotted()?.last()?).map(|number| number.signature().to_owned()),
+    }
+}
+
+/// The parameters that a list in `@triton.jit(…)` names or counts.
+fn listed<'a>(kernel: &'a Kernel, word: &str) -> BTreeSet<&'a str> {
+    let calls = kernel.decorators.iter().filter_map(|decorator| decorator.expr.as_call());
+    let mut found = BTreeSet::new();
+    for list in calls.filter_map(|call| call.argument(word, None)) {
+        // Under a condition, all that may be listed.
+        list.walk(&mut |item| {
+            let param = match &item.kind {
+                ExprKind::Str(name) => kernel.param(name),
+                _ => item.as_int().and_then(|at| kernel.params.get(usize::try_from(at).ok()?)),
+            };
+            found.extend(param.map(|param| param.name.as_str()));
+        });
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests;

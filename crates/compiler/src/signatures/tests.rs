@@ -1,0 +1,279 @@
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use model::kernel::{File, Links, Passed, RecordedLaunch, Target};
+use model::syntax::Source;
+
+use super::*;
+
+const HEAD: &str = "import torch\nimport triton\nimport triton.language as tl\n";
+
+fn module_of(text: &str) -> (String, Module) {
+    let text = format!("{HEAD}{text}");
+    let module = Module::build(&Source::parse(text.as_str()));
+    (text, module)
+}
+
+fn found(text: &str) -> Vec<Guess> {
+    let (text, module) = module_of(text);
+    guesses(&module, module.kernel("k").unwrap(), &text)
+}
+
+/// The types and values of a guess, in the order of names.
+fn shown(guess: &Guess) -> String {
+    let types = guess.signature.iter().map(|(name, word)| format!("{name}: {word}"));
+    let value = |value| serde_json::to_string(value).unwrap();
+    let values = guess.constexprs.iter().map(|(name, constant)| format!("{name}={}", value(constant)));
+    types.chain(values).collect::<Vec<_>>().join(", ")
+}
+
+#[test]
+fn a_comment_is_taken_as_it_stands() {
+    let all = found(
+        "# warpsmith: signature x=*fp16 y=*ki64 n=i32=64 m=i32=65 one=i32=1 kept=i32=1 big=i64 p=None f=fp32 d=tensordesc<fp16[64, 32]> \
+         B=64 T=tl.bfloat16 S='a' L=[1, (2, None)] M={'k': True}\n\
+         @triton.jit(do_not_specialize=['kept'])\n\
+         def k(x, y, n, m, one, kept, big, p, f, d, B: tl.constexpr, T: tl.constexpr, S: tl.constexpr, L: tl.constexpr, \
+         M: tl.constexpr, C: tl.constexpr = 3): pass\n",
+    );
+    let [only] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!(only.certainty, Certainty::Written);
+    assert_eq!(
+        shown(only),
+        r#"big: i64, d: tensordesc<fp16[64, 32]>, f: fp32, kept: i32, m: i32, n: i32, x: *fp16, y: *ki64, B=64, C=3, "#
+            .to_owned()
+            + r#"L={"tuple":[1,{"tuple":[2,null]}]}, M={"dict":[["k",true]]}, S="a", T={"dtype":"bfloat16"}, one=1, p=null"#
+    );
+    assert_eq!(only.aligned, ["n", "x", "y"]);
+}
+
+#[test]
+fn what_a_comment_leaves_out_is_guessed() {
+    let text = |comment: &str| format!("{comment}@triton.jit\ndef k(x, n, B: tl.constexpr):\n    tl.store(x + n, 1)\n");
+    let all = found(&text("# warpsmith: signature x=*fp64\n"));
+    assert!(all.len() > 1 || all[0].certainty == Certainty::Guessed);
+    assert!(
+        all.iter().all(|guess| guess.certainty == Certainty::Guessed && guess.signature["x"] == "*fp64"),
+        "{all:?}"
+    );
+    assert!(found(&text("")).iter().all(|guess| guess.signature["x"] != "*fp64"));
+}
+
+#[test]
+fn types_are_for_run_time_and_lists_may_be_conditional() {
+    let all = found(
+        "# warpsmith: signature n=i32=1 m=i32=1 o=i32=1 B=*fp16
+@triton.jit(do_not_specialize=['n'] if new else [1])
+def k(n, m, o, B: tl.constexpr): pass
+",
+    );
+    let first = &all[0];
+    assert_eq!((first.certainty, shown(first).as_str()), (Certainty::Guessed, "m: i32, n: i32, B=2, o=1"));
+}
+
+#[test]
+fn recorded_launches_come_with_each_configuration() {
+    let (text, mut module) = module_of(
+        "@triton.autotune(configs=[triton.Config({'B': 64}), triton.Config({'B': 128})], key=[])\n\
+         @triton.jit(do_not_specialize_on_alignment=['m'])\n\
+         def k(x, n, m, one, w, u, on, s, p, B: tl.constexpr): pass\n",
+    );
+    let passed = |pointer| {
+        let values = [
+            ("x", Passed::Pointer(pointer)),
+            ("n", Passed::Integer(96)),
+            ("m", Passed::Integer(96)),
+            ("one", Passed::Integer(1)),
+            ("w", Passed::Integer(1 << 40)),
+            ("u", Passed::Integer((1 << 63) + 1)),
+            ("on", Passed::Bool(true)),
+            ("s", Passed::Float(0.5)),
+            ("p", Passed::None),
+        ];
+        values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
+    };
+    let launch = |arguments| RecordedLaunch { kernel: "k".to_owned(), arguments, grid: vec![1], options: Vec::new() };
+    module.observe([launch(passed(Some("bf16")))].into());
+    let kernel = |module: &Module| guesses(module, &module.kernels[0], &text);
+    let all = kernel(&module);
+    let expected =
+        |block| format!("m: i32, n: i32, on: i1, s: fp32, u: u64, w: i64, x: *bf16, B={block}, one=1, p=null");
+    assert_eq!(all.iter().map(shown).collect::<Vec<_>>(), [expected(64), expected(128)]);
+    assert!(all.iter().all(|guess| guess.certainty == Certainty::Recorded));
+    assert_eq!(all[0].aligned, ["n", "w", "x"]);
+
+    // Elements that kernels do not know: the rest is still a hint.
+    module.observe([launch(passed(None))].into());
+    let all = kernel(&module);
+    assert!(!all.is_empty() && all.iter().all(|guess| guess.certainty == Certainty::Guessed));
+    assert!(all.iter().all(|guess| guess.signature["w"] == "i64"));
+}
+
+#[test]
+fn launches_of_the_file_say_what_they_pass() {
+    let all = found(
+        "@triton.jit
+def k(x, y, z, bias, n, stride, step, scale, eps, B: tl.constexpr, ACT: tl.constexpr, USE: tl.constexpr, N: tl.constexpr):
+    tl.store(y + tl.load(x + n) + tl.load(z), 1)
+    if bias is not None:
+        tl.store(bias, 1)
+def host(a, b):
+    x = torch.empty((32, 64), dtype=torch.float16, device='cuda')
+    y = torch.zeros_like(x, dtype=torch.int64)
+    k[(1,)](x, y, b.to(torch.uint8), None, x.numel(), a.stride(0), a.stride(1) * 2, a ** -0.5, 1e-6, B=128, ACT='silu', \
+USE=a is not None, N=x.shape[1])
+",
+    );
+    let first = &all[0];
+    assert_eq!(first.certainty, Certainty::Guessed);
+    assert_eq!(
+        shown(first),
+        r#"eps: fp32, n: i32, scale: fp32, step: i32, stride: i32, x: *fp16, y: *i64, z: *u8, ACT="silu", B=128, N=64, USE=true, bias=null"#
+    );
+    assert_eq!(first.aligned, ["n", "x", "y", "z"]);
+    assert!(all.iter().any(|guess| guess.constexprs["USE"] == Constant::Bool(false)));
+    assert!(all.iter().all(|guess| guess.signature["x"] == "*fp16" && guess.constexprs["B"] == Constant::Int(128)));
+}
+
+#[test]
+fn the_first_configuration_is_read_out_of_comprehensions() {
+    let all = found(
+        "SIZES = [32, 64] if fast() else [16]
+@triton.autotune([triton.Config({'B': b, 'C': b * 2, 'D': d}, num_warps=w) for b in SIZES for d in [8, 16] for w in (2, 4)], key=['n'])
+@triton.jit
+def k(n, B: tl.constexpr, C: tl.constexpr, D: tl.constexpr): pass
+",
+    );
+    let values = |guess: &Guess| ["B", "C", "D"].map(|name| guess.constexprs[name].clone());
+    assert_eq!(values(&all[0]), [32, 64, 8].map(Constant::Int));
+}
+
+#[test]
+fn parameters_are_what_they_are_used_as() {
+    let all = found(
+        "@triton.jit
+def k(x, where, ends, out, half: tl.int64, step, rate, mode: tl.constexpr, kind: tl.constexpr, on: tl.constexpr, T: tl.constexpr, P: tl.constexpr):
+    i = tl.load(where + tl.program_id(0))
+    for j in range(tl.load(ends)):
+        v = tl.load(x + i + j, mask=j < 3, other=0.0)
+        if on and mode == 'sum':
+            v = tl.dot(v, v, input_precision=P)
+        elif mode == 'max' or kind == 3 or kind == 5:
+            v = v.to(T)
+        p = out
+        p += half
+        p += step
+        tl.store(p + j, v)
+",
+    );
+    let first = &all[0];
+    assert_eq!(
+        shown(first),
+        r#"ends: *i32, half: i64, out: *bf16, rate: i32, step: i32, where: *i32, x: *bf16, P="ieee", T={"dtype":"bfloat16"}, kind=3, mode="sum", on=true"#
+    );
+    let pick = |name: &str| all.iter().map(|guess| guess.constexprs[name].clone()).collect::<Vec<_>>();
+    assert!(pick("on").contains(&Constant::Bool(false)));
+    assert!(pick("mode").contains(&Constant::Str("max".to_owned())) && pick("kind").contains(&Constant::Int(5)));
+    let elements: BTreeSet<&str> = all.iter().map(|guess| guess.signature["x"].as_str()).collect();
+    assert_eq!(elements, BTreeSet::from(["*bf16", "*fp16", "*fp32"]));
+    assert!(all.len() <= MAX);
+}
+
+#[test]
+fn sums_and_products_tell_whole_numbers_from_others() {
+    let all = found(
+        "@triton.jit
+def k(counts, q, w, slots):
+    n = 0
+    for i in range(4):
+        n += tl.sum(tl.load(counts + i))
+    s = tl.dot(tl.load(q), tl.load(w))
+    tl.store(slots + s, n.to(slots.dtype.element_ty))
+",
+    );
+    assert_eq!(shown(&all[0]), "counts: *i32, q: *bf16, slots: *bf16, w: *bf16");
+}
+
+#[test]
+fn what_is_added_to_pointers_is_whole() {
+    let all = found(
+        "@triton.jit
+def address(p, i):
+    return tl.load(p + i).to(tl.pointer_type(tl.bfloat16))
+
+@triton.jit
+def k(x, rows, table, keys, other, y, weight, scale: float, limit, bits, OUTPUT_DTYPE: tl.constexpr):
+    x += tl.load(rows) * weight
+    v = tl.load(x) * scale
+    offset = tl.arange(0, 16) * 2
+    offset += tl.where(limit > 0, other, y)
+    found = tl.load(keys) >> bits
+    tl.store(offset, v.to(OUTPUT_DTYPE) + (found > 1) * tl.load(address(table, 1)))
+",
+    );
+    assert_eq!(
+        shown(&all[0]),
+        "bits: i32, keys: *i32, limit: fp32, other: *bf16, rows: *i32, scale: fp32, table: *i64, weight: i32, x: *bf16, y: *bf16, "
+            .to_owned()
+            + r#"OUTPUT_DTYPE={"dtype":"bfloat16"}"#
+    );
+}
+
+#[test]
+fn nothing_is_said_of_descriptors_and_tuples() {
+    let guessed = |params: &str, body: &str| {
+        !found(&format!(
+            "@triton.jit\ndef f(d):\n    return d.load([0])\n\n@triton.jit\ndef k({params}):\n    {body}\n"
+        ))
+        .is_empty()
+    };
+    assert!(guessed("x", "tl.load(x)"));
+    assert!(guessed("x, S: tl.constexpr", "tl.load(x + S[0])"));
+    assert!(!guessed("d", "d.store([0, 0], 1)"));
+    assert!(!guessed("d", "f(d)"));
+    assert!(!guessed("t", "tl.load(t[0])"));
+    assert!(!guessed("*args", "pass"));
+    assert!(!guessed("x, y", "return tl.exp(x) * y"));
+}
+
+#[test]
+fn circles_and_long_chains_end() {
+    let circle = "@triton.jit\ndef k(x, on: tl.constexpr):\n    tl.load(x)\ndef host():\n    on = on or on\n    a = b + 1\n    b = a\n    \
+                  c = d.view(1)\n    d = c.view(1)\n    k[(1,)](c, on)\n    k[(1,)](b, on)\n";
+    assert!(!found(circle).is_empty());
+    let helper = |n: usize| format!("@triton.jit\ndef f{n}(p):\n    f{}(p)\n", n + 1);
+    let chain: String = (0..2000).map(helper).collect();
+    let all = found(&format!("{chain}@triton.jit\ndef k(x):\n    tl.load(x)\n    f0(x)\n"));
+    assert_eq!(all[0].signature["x"], "*bf16");
+}
+
+#[test]
+fn helpers_are_looked_into_in_all_files() {
+    let text = format!(
+        "{HEAD}from ops import f\n@triton.jit\ndef k(a, b, c: tl.constexpr, D: tl.constexpr):\n    f(a, b, c, d=D)\n\n\
+         @triton.jit\ndef again(a):\n    again(a)\n    tl.load(a)\n"
+    );
+    let helpers = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef f(p, q, on, d):\n    g(p, q)\n    if on:\n        \
+                   tl.store(p, 1)\n    elif d == 'x':\n        pass\n\n@triton.jit\ndef g(p, q):\n    tl.load(p + tl.load(q))\n";
+    let source = Source::parse(helpers);
+    let linked =
+        File { path: PathBuf::from("ops"), text: Arc::clone(source.text()), module: Module::build_whole(&source) };
+    let files = HashMap::from([("ops.f", Arc::new(linked))]);
+    let mut module = Module::build(&Source::parse(text.as_str()));
+    let links = Links::follow(&module, Path::new("k"), &mut |_, import| {
+        let member = import.split('.').next_back().map(str::to_owned);
+        Some(Target { file: Arc::clone(files.get(import)?), member })
+    });
+    module.link(Arc::new(links));
+    let all = guesses(&module, module.kernel("k").unwrap(), &text);
+    assert_eq!(shown(&all[0]), r#"a: *bf16, b: *i32, D="x", c=true"#);
+    assert_eq!(guesses(&module, module.kernel("again").unwrap(), &text)[0].signature["a"], "*bf16");
+}
+
+#[test]
+fn a_guess_is_written_as_the_worker_reads_it() {
+    let all = found("# warpsmith: signature x=*fp16 B=64\n@triton.jit\ndef k(x, B: tl.constexpr): pass\n");
+    let json = serde_json::to_string(&all[0]).unwrap();
+    assert_eq!(json, r#"{"signature":{"x":"*fp16"},"constexprs":{"B":64},"aligned":["x"],"certainty":"written"}"#);
+}

@@ -1,0 +1,256 @@
+//! A kernel compiled to the end in each way in which the program runs it: what comes of it are its resources.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use model::analysis::resources::{Certainty, Outcome, Resources, Row, Taken};
+use model::api::Version;
+use model::kernel::{Kernel, Module};
+use model::syntax::Source;
+
+use super::protocol::{Answer, Compiled, Failed, Request};
+use super::question::{Device, Question};
+use super::signatures::{Guess, Variant, Variants, certain_variants, guessed_variants, usual_stages};
+
+/// How long one compilation may take.
+const SECONDS: f64 = 60.0;
+
+/// A kernel on its way through the compiler, once for each way to run it.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    question: Question,
+    stages: i64,
+    /// Guesses that are still to be tried, as long as none has been accepted.
+    guesses: Vec<Guess>,
+    variants: Variants,
+    rows: Vec<Row>,
+    /// A number that is another when something else would be asked.
+    pub key: u64,
+}
+
+/// What is asked next.
+enum Step<'a> {
+    /// Whether the front end takes a guess.
+    Try(&'a Guess),
+    /// All of one way.
+    Compile(&'a Variant),
+}
+
+impl Survey {
+    /// The survey of a kernel for a device, by this release of Triton.
+    ///
+    /// # Errors
+    /// Why it cannot be made.
+    pub fn of(
+        source: &Source,
+        module: &Module,
+        kernel: &Kernel,
+        device: &Device,
+        triton: Version,
+    ) -> Result<Self, String> {
+        let mut question = Question::of(source, module, kernel, device)?;
+        let stages = usual_stages(triton);
+        let variants = certain_variants(module, kernel, source.text(), stages);
+        let mut guesses = std::mem::take(&mut question.guesses);
+        if !variants.all.is_empty() {
+            guesses.clear();
+        }
+        guesses.reverse();
+        let mut hasher = DefaultHasher::new();
+        // Configurations are not in what is sent of the files.
+        let tuned = guesses.last().map(|guess| guessed_variants(module, kernel, guess, stages));
+        (question.key, format!("{variants:?} {tuned:?}")).hash(&mut hasher);
+        let key = hasher.finish();
+        Ok(Self { question, stages, guesses, variants, rows: Vec::new(), key })
+    }
+
+    /// The name of the kernel.
+    #[must_use]
+    pub fn kernel(&self) -> &str {
+        &self.question.kernel
+    }
+
+    /// What is compiled for.
+    #[must_use]
+    pub fn device(&self) -> &Device {
+        &self.question.device
+    }
+
+    /// Whether some of it is certain to be what the program runs: only that makes findings.
+    #[must_use]
+    pub fn has_proof(&self) -> bool {
+        self.variants.all.iter().any(|variant| variant.certainty == Certainty::Certain)
+    }
+
+    fn step(&self) -> Option<Step<'_>> {
+        match self.variants.all.get(self.rows.len()) {
+            Some(variant) => Some(Step::Compile(variant)),
+            None if self.rows.is_empty() => self.guesses.last().map(Step::Try),
+            None => None,
+        }
+    }
+
+    /// What is to be asked next, under this number.
+    #[must_use]
+    pub fn request(&self, id: u64) -> Option<Request> {
+        let (guess, variant) = match self.step()? {
+            Step::Try(guess) => (guess, None),
+            Step::Compile(variant) => (&variant.guess, Some(variant)),
+        };
+        let options = variant.map(|variant| &variant.options).into_iter().flatten();
+        Some(Request {
+            options: options.map(|(name, value)| (name.clone(), (*value).into())).collect(),
+            full: variant.map(|_| self.question.device.full(Vec::new())),
+            types: false,
+            seconds: SECONDS,
+            ..self.question.request(id, guess)
+        })
+    }
+
+    /// Takes in the answer to [`Self::request`]; `module` and `kernel` are what the survey was made of. Returns whether there
+    /// is nothing more to ask.
+    pub fn hear(&mut self, module: &Module, kernel: &Kernel, answer: &Answer) -> bool {
+        match self.step() {
+            Some(Step::Try(guess)) if answer.accepted => {
+                self.variants = guessed_variants(module, kernel, guess, self.stages);
+                if self.variants.all.is_empty() {
+                    self.guesses.clear();
+                }
+            }
+            Some(Step::Try(_)) => _ = self.guesses.pop(),
+            Some(Step::Compile(variant)) => {
+                let row = Row {
+                    config: variant.config,
+                    setting: variant.setting.clone(),
+                    certainty: variant.certainty,
+                    outcome: outcome(answer, variant, self.question.device.limits().is_some()),
+                };
+                self.rows.push(row);
+            }
+            None => {}
+        }
+        self.step().is_none()
+    }
+
+    /// What is known in the end.
+    #[must_use]
+    pub fn resources(self) -> Resources {
+        let (device, limits) = (self.question.device.architecture(), self.question.device.limits());
+        Resources { device, limits, rows: self.rows, left_out: self.variants.left_out }
+    }
+}
+
+fn outcome(answer: &Answer, variant: &Variant, has_limits: bool) -> Outcome {
+    if let Some(error) = &answer.error {
+        let of_verifier = error.verifier.first().map(|(message, ..)| message.as_str());
+        let message = of_verifier.unwrap_or(&error.message).lines().next().unwrap_or_default();
+        return Outcome::Refused(message.to_owned());
+    }
+    let Some(compiled) = &answer.compiled else {
+        let why = answer.unable.as_ref().or(answer.crashed.as_ref()).map_or("it was not compiled", String::as_str);
+        return Outcome::Unknown(why.to_owned());
+    };
+    let Compiled { registers, spills, stack, shared, warps, .. } = **compiled;
+    // Where the limits are known, the numbers say more than words about shared memory.
+    let has_numbers = |stage: &str, message: &str| stage == "launch" && has_limits && message.contains("shared memory");
+    match &compiled.failed {
+        Some(Failed { stage, message }) if !has_numbers(stage, message) => {
+            Outcome::Failed { stage: stage.clone(), message: message.clone() }
+        }
+        _ => {
+            let ctas = variant.options.get("num_ctas").and_then(|ctas| u32::try_from(*ctas).ok()).unwrap_or(1);
+            Outcome::Compiled(Taken { registers, spills, stack, shared, warps, ctas })
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TUNED: &str = "import triton\nimport triton.language as tl\n\n@triton.autotune([triton.Config({'B': 64}), \
+        triton.Config({'B': 128}, num_warps=8, num_ctas=2)], key=[])\n@triton.jit\ndef k(x, B: tl.constexpr):\n    \
+        tl.store(x + tl.arange(0, B), 0)\n";
+
+    /// What is known in the end, and what was asked: `B` and the options; `respond` is told whether all is wanted.
+    fn surveyed(text: &str, device: &str, mut respond: impl FnMut(bool) -> Answer) -> (Resources, Vec<String>) {
+        let source = Source::parse(text);
+        let module = Module::build(&source);
+        let kernel = &module.kernels[0];
+        let device = Device::parse(device).unwrap();
+        let mut survey = Survey::of(&source, &module, kernel, &device, "3.6.0".parse().unwrap()).unwrap();
+        let mut asked = Vec::new();
+        while let Some(request) = survey.request(asked.len() as u64) {
+            asked.push(format!("{} {:?} {}", request.constexprs["B"], request.options, request.full.is_some()));
+            let is_done = survey.hear(&module, kernel, &respond(request.full.is_some()));
+            assert_eq!(is_done, survey.request(0).is_none());
+        }
+        (survey.resources(), asked)
+    }
+
+    fn signed(text: &str) -> String {
+        text.replace("@triton.autotune", "# warpsmith: signature x=*fp16\n@triton.autotune")
+    }
+
+    fn compiled(shared: u32, failed: Option<(&str, &str)>) -> Answer {
+        let failed = failed.map(|(stage, message)| Failed { stage: stage.to_owned(), message: message.to_owned() });
+        let compiled =
+            Compiled { registers: Some(32), spills: Some(0), shared, warps: 4, failed, ..Compiled::default() };
+        Answer { accepted: true, compiled: Some(Box::new(compiled)), ..Answer::default() }
+    }
+
+    #[test]
+    fn each_configuration_is_compiled() {
+        let (resources, asked) = surveyed(&signed(TUNED), "cuda:90", |_| compiled(1024, None));
+        let first = r#"64 {"num_stages": Number(3), "num_warps": Number(4)} true"#;
+        let second = r#"128 {"num_ctas": Number(2), "num_stages": Number(3), "num_warps": Number(8)} true"#;
+        assert_eq!(asked, [first, second]);
+        assert!(resources.rows.iter().all(|row| row.certainty == Certainty::Certain));
+        let occupancies: Vec<_> = resources.rows.iter().map(|row| resources.occupancy(row).is_some()).collect();
+        assert_eq!(occupancies, [true, false], "clusters are not told of");
+    }
+
+    #[test]
+    fn of_guesses_the_first_that_is_taken_counts() {
+        let mut refused = 0;
+        let (resources, asked) = surveyed(TUNED, "cuda:90", |is_all| {
+            refused += 1;
+            if !is_all && refused <= 2 { Answer::default() } else { compiled(1024, None) }
+        });
+        assert_eq!(asked.len(), 5, "two are refused, one is taken, and then come the configurations: {asked:?}");
+        assert!(resources.rows.len() == 2 && resources.rows.iter().all(|row| row.certainty == Certainty::Guessed));
+        let (resources, _) = surveyed(TUNED, "cuda:90", |_| Answer::default());
+        assert_eq!(resources.rows, []);
+    }
+
+    #[test]
+    fn what_fails_says_how() {
+        let outcomes = |device: &str, answer: Answer| {
+            let (resources, _) = surveyed(&signed(TUNED), device, |_| answer.clone());
+            (resources.lack(&resources.rows[0]), resources.rows[0].outcome.clone())
+        };
+        let launch = Some(("launch", "OutOfResources: out of resource: shared memory, Required: 300000"));
+        let (lack, outcome) = outcomes("cuda:90", compiled(300_000, launch));
+        assert!(matches!(outcome, Outcome::Compiled(_)) && lack.unwrap().starts_with("needs 300,000 bytes"));
+        // Where limits are not known here, Triton's words are all there is.
+        let (lack, outcome) = outcomes("hip:gfx942", compiled(300_000, launch));
+        assert!(matches!(outcome, Outcome::Failed { .. }) && lack.unwrap().contains("Required: 300000"));
+        let (lack, outcome) = outcomes("cuda:90", compiled(0, Some(("ttgir", "PassManager::run failed"))));
+        assert!(matches!(outcome, Outcome::Failed { .. }) && lack.is_none());
+        let crashed = Answer { crashed: Some("signal 6".to_owned()), ..Answer::default() };
+        assert_eq!(outcomes("cuda:90", crashed), (None, Outcome::Unknown("signal 6".to_owned())));
+    }
+
+    #[test]
+    fn other_configurations_are_another_question() {
+        let key = |text: &str| {
+            let source = Source::parse(text);
+            let module = Module::build(&source);
+            let device = Device::default();
+            Survey::of(&source, &module, &module.kernels[0], &device, "3.6.0".parse().unwrap()).unwrap().key
+        };
+        for text in [TUNED.to_owned(), signed(TUNED)] {
+            assert_eq!(key(&text), key(&format!("{text}\n\ndef other():\n    pass\n")));
+            assert_ne!(key(&text), key(&text.replace("num_warps=8", "num_warps=4")));
+        }
+    }
+}

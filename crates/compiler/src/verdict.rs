@@ -1,0 +1,48 @@
+//! What comes of a question, as what is kept with the kernel.
+
+use std::path::Path;
+
+use model::analysis::verdict::Outcome as Said;
+use model::kernel::{Kernel, Module};
+use model::syntax::Source;
+
+use super::opinion::{Complaint, Files, Opinion, opinion};
+use super::question::{Question, Settled};
+
+/// What came of a question about a kernel, in terms of its file as it is now.
+#[must_use]
+pub fn said(source: &Source, module: &Module, kernel: &Kernel, question: &Question, settled: Settled) -> Said {
+    let (answer, is_certain) = match settled {
+        Settled::Accepted(answer, is_certain) => (answer, is_certain),
+        Settled::Refused(answer) => (answer, true),
+        Settled::Unknown(why) => return Said::Unknown(why),
+    };
+    let files = Files { source, links: module.links(), extracted: &question.extracted };
+    match opinion(&answer, files, kernel.name_span) {
+        Opinion::Accepts(types) => {
+            let own: Vec<_> = types.into_iter().filter(|(span, _)| kernel.span.contains(*span)).collect();
+            let compiled = own.iter().map(|(span, _)| *span).collect();
+            let types = own.into_iter().filter(|_| is_certain).filter_map(|(span, kind)| Some((span, kind?)));
+            Said::Accepted { compiled, types: types.collect() }
+        }
+        Opinion::Refuses(complaint) => refused(kernel, complaint),
+        Opinion::Unknown(why) => Said::Unknown(why),
+    }
+}
+
+/// A complaint whose place is in the kernel: what stands in a helper is shown where the kernel calls it.
+fn refused(kernel: &Kernel, complaint: Complaint) -> Said {
+    let Complaint { span, mut message, related } = complaint;
+    let mut places: Vec<_> =
+        related.iter().filter(|place| place.file.is_none()).map(|place| (place.span, place.message.clone())).collect();
+    for place in related.iter().filter(|place| place.file.is_some()) {
+        let name = place.file.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        message = format!("{message} (in a helper of {})", name.unwrap_or_default());
+    }
+    if kernel.span.contains(span) {
+        return Said::Refused { span, message, related: places };
+    }
+    let call = places.iter().position(|(place, _)| kernel.span.contains(*place)).map(|at| places.remove(at).0);
+    places.push((span, "the error is in here".to_owned()));
+    Said::Refused { span: call.unwrap_or(kernel.name_span), message, related: places }
+}

@@ -1,0 +1,157 @@
+//! What the running kernel offers to fence a process in, and which environment variables pass.
+//!
+//! Nothing here knows Python or the server: the worker puts the fence up, the doctor tells what it is worth.
+#![expect(unsafe_code, reason = "the kernel is asked by system calls")]
+
+#[cfg(target_os = "linux")]
+pub mod filter;
+#[cfg(target_os = "linux")]
+pub mod proc;
+
+/// The oldest Landlock with which a fenced process can work: before it, no file can be renamed into another folder, and
+/// Triton's cache does that. Linux 5.19.
+pub const OLDEST_LANDLOCK: u32 = 2;
+
+/// Variables that candidates see; everything else may be a secret.
+const PASSED: &[&str] = &[
+    "CC",
+    "CONDA_PREFIX",
+    "HOME",
+    "LANG",
+    "LANGUAGE",
+    "LD_LIBRARY_PATH",
+    "LIBRARY_PATH",
+    "LOGNAME",
+    "PATH",
+    "TZ",
+    "USER",
+    "VIRTUAL_ENV",
+];
+
+/// Beginnings of names of variables that candidates see.
+const PASSED_FAMILIES: &[&str] = &[
+    "CUDA_",
+    "HIP_",
+    "HSA_",
+    "KMP_",
+    "LC_",
+    "MKL_",
+    "NIX_LD",
+    "NVIDIA_",
+    "OMP_",
+    "PYENV_",
+    "PYTHON",
+    "PYTORCH_",
+    "ROCM_",
+    "ROCR_",
+    "TORCH",
+    "TRITON_",
+    "WARPSMITH_",
+];
+
+/// Parts of a name that say it is a secret whatever its beginning.
+const SECRET: &[&str] = &["TOKEN", "SECRET", "PASSWORD", "CREDENTIAL", "API_KEY", "ACCESS_KEY"];
+
+/// What the running kernel offers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kernel {
+    /// Version of Landlock, which bounds the files; 0 for none.
+    pub landlock: u32,
+    /// Whether system calls can be refused.
+    pub filter: bool,
+    /// Whether another process can be asked about a system call.
+    pub asks: bool,
+}
+
+impl Kernel {
+    /// Asks the running kernel.
+    #[must_use]
+    #[cfg(target_os = "linux")]
+    pub fn running() -> Self {
+        let landlock = landlock_version();
+        // Before Linux 5.5 a call could be asked about but not let through; Landlock is younger than that.
+        let asks = landlock > 0 && can_filter(libc::SECCOMP_RET_USER_NOTIF);
+        Self { landlock, filter: can_filter(libc::SECCOMP_RET_ERRNO), asks }
+    }
+
+    /// Asks the running kernel.
+    #[must_use]
+    #[cfg(not(target_os = "linux"))]
+    pub fn running() -> Self {
+        Self::default()
+    }
+
+    /// Whether files can be bounded.
+    #[must_use]
+    pub fn bounds_files(self) -> bool {
+        self.landlock >= OLDEST_LANDLOCK
+    }
+
+    /// What a fenced process can do all the same, in words.
+    #[must_use]
+    pub fn missing(self) -> Vec<String> {
+        let mut missing = Vec::new();
+        if !self.bounds_files() {
+            missing.push("it can read and write the user's files (that takes Landlock, on Linux 5.19 or newer)");
+        } else if self.landlock < 3 {
+            missing.push("it can truncate files that it may read (Linux 6.2 or newer prevents that)");
+        }
+        if !self.filter {
+            missing.push("it can use the network and watch other processes (that takes seccomp filters)");
+        }
+        if !self.asks {
+            missing.push("its processes are counted only now and then (Linux 5.13 or newer asks at each start)");
+        }
+        missing.into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// Whether a fenced process sees this environment variable.
+#[must_use]
+pub fn passes(name: &str) -> bool {
+    let is_known = PASSED.contains(&name) || PASSED_FAMILIES.iter().any(|family| name.starts_with(family));
+    is_known && !SECRET.iter().any(|word| name.to_ascii_uppercase().contains(word))
+}
+
+#[cfg(target_os = "linux")]
+fn landlock_version() -> u32 {
+    const ASK_VERSION: u32 = 1;
+    // SAFETY: with this flag the kernel takes no pointer.
+    let version = unsafe {
+        libc::syscall(libc::SYS_landlock_create_ruleset, std::ptr::null::<libc::c_void>(), 0_usize, ASK_VERSION)
+    };
+    u32::try_from(version).unwrap_or(0)
+}
+
+#[cfg(target_os = "linux")]
+fn can_filter(action: u32) -> bool {
+    // SAFETY: the kernel reads one number behind the pointer.
+    unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_GET_ACTION_AVAIL, 0_u32, &raw const action) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_pass() {
+        for name in
+            ["PATH", "LC_ALL", "CUDA_VISIBLE_DEVICES", "PYTHONPATH", "TRITON_INTERPRET", protocol::FAKE_DEVICE_ENV]
+        {
+            assert!(passes(name), "{name}");
+        }
+        for name in ["AWS_SECRET_ACCESS_KEY", "OPENAI_API_KEY", "SSH_AUTH_SOCK", "TRITON_TOKEN", "DATABASE_URL"] {
+            assert!(!passes(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_a_kernel_lacks_is_said_once() {
+        let all = Kernel { landlock: 7, filter: true, asks: true };
+        assert!(all.missing().is_empty());
+        assert_eq!(Kernel::default().missing().len(), 3);
+        let old = Kernel { landlock: 2, ..all }.missing();
+        assert!(old.len() == 1 && old[0].contains("truncate"), "{old:?}");
+        assert!(!Kernel { landlock: 1, ..all }.bounds_files());
+    }
+}

@@ -1,0 +1,277 @@
+//! What may be typed at a place: members of Triton's modules, keywords of calls and launches, names inside a kernel.
+
+use std::collections::HashSet;
+
+use model::api::{Member, MemberKind};
+use model::kernel::ast::{Expr, StmtKind, walk_statements};
+use model::kernel::{Kernel, Module};
+use model::syntax::Span;
+
+use super::cursor::{Bracket, Inside};
+use super::describe;
+use super::place::{Callee, Place, is_callable};
+
+/// What can be typed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The name.
+    pub name: String,
+    /// What is typed when that is more than the name: `other=`.
+    pub insert: Option<String>,
+    /// What it is.
+    pub kind: Kind,
+    /// The parameters, or what follows the name otherwise: `(pointer, mask=None)`, `=None`.
+    pub signature: Option<String>,
+    /// What is known about it.
+    pub about: String,
+    /// Items with a lower rank come first.
+    pub rank: u8,
+}
+
+/// What an item is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A function.
+    Function,
+    /// A class.
+    Class,
+    /// A dtype.
+    Dtype,
+    /// A module.
+    Module,
+    /// A value of a module.
+    Value,
+    /// The keyword of an argument.
+    Keyword,
+    /// A compile-time constant.
+    Constexpr,
+    /// A variable.
+    Variable,
+}
+
+/// What can be typed, and what it takes the place of.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Offer {
+    /// The word at the place, from its start to its end.
+    pub word: Span,
+    /// The items.
+    pub items: Vec<Item>,
+}
+
+/// What can be typed at `place`.
+#[must_use]
+pub fn at(place: &Place<'_>) -> Option<Offer> {
+    let cursor = &place.cursor;
+    let text = place.source.text();
+    let is_number = text[cursor.word.start..].starts_with(|c: char| c.is_ascii_digit())
+        || (text[..cursor.word.start].ends_with('.') && !cursor.after_dot);
+    if cursor.inside != Inside::Code || is_number {
+        return None;
+    }
+    let items = if cursor.after_dot {
+        members(place, &place.resolve(cursor.receiver?)?)
+    } else if let Some(module) = imported_from(place) {
+        members(place, &module)
+    } else if cursor.keyword.is_some_and(|span| binds(place.source.slice(span))) {
+        Vec::new()
+    } else {
+        let mut items = cursor.fresh_argument().map_or_else(Vec::new, |call| keywords(place, call));
+        items.extend(place.kernel().into_iter().flat_map(|kernel| names(place, kernel)));
+        items
+    };
+    (!items.is_empty()).then_some(Offer { word: cursor.word, items })
+}
+
+/// Whether a new name follows this keyword, or one that is not an expression's.
+fn binds(keyword: &str) -> bool {
+    matches!(keyword, "def" | "class" | "as" | "for" | "import" | "from" | "global" | "nonlocal" | "lambda" | "del")
+}
+
+/// The module whose members the statement imports: `from triton.language import …`.
+fn imported_from(place: &Place<'_>) -> Option<String> {
+    let cursor = &place.cursor;
+    let before = place.source.text().get(cursor.statement..cursor.word.start)?;
+    let (module, names) = before.strip_prefix("from ")?.split_once(" import")?;
+    let in_place = names.trim_end().is_empty() || names.trim_end().ends_with([',', '(']);
+    in_place.then(|| module.trim().to_owned())
+}
+
+fn members(place: &Place<'_>, module: &str) -> Vec<Item> {
+    let Some(members) = place.target.table.modules.get(module) else { return Vec::new() };
+    let is_public = |name: &str, member: &Member| {
+        // What Triton's own modules import for themselves is in the tables too.
+        let is_own = !matches!(member.kind, MemberKind::Value | MemberKind::Module)
+            || matches!(module, "triton" | "triton.language");
+        !name.starts_with('_') && is_own
+    };
+    let version = describe::version(place.target);
+    let items = members.iter().filter(|(name, member)| is_public(name, member)).map(|(name, member)| {
+        let (kind, rank) = match member.kind {
+            MemberKind::Builtin | MemberKind::Jit | MemberKind::Function => (Kind::Function, 0),
+            MemberKind::Dtype => (Kind::Dtype, 1),
+            MemberKind::Class => (Kind::Class, 1),
+            MemberKind::Module => (Kind::Module, 2),
+            MemberKind::Value => (Kind::Value, 2),
+        };
+        Item {
+            name: name.clone(),
+            insert: None,
+            kind,
+            signature: is_callable(member).then(|| describe::parameters(member)),
+            about: format!("{} · {version}", describe::kind(member)),
+            rank,
+        }
+    });
+    items.collect()
+}
+
+/// The keywords that the call has not used yet.
+fn keywords(place: &Place<'_>, call: &Bracket) -> Vec<Item> {
+    let used: HashSet<&str> = call.keywords.iter().map(|span| place.source.slice(*span)).collect();
+    let positional = if call.has_star { 0 } else { call.commas - call.keywords.len().min(call.commas) };
+    let text = place.source.text();
+    let mut items = match place.callee(call) {
+        Some(Callee::Member(member)) => keywords_of(member, positional, place),
+        Some(Callee::Kernel(kernel)) => params_of(kernel, positional, false, text),
+        Some(Callee::Imported(file, kernel)) => params_of(kernel, positional, false, &file.text),
+        Some(Callee::Launch(kernel)) => {
+            let mut items = kernel.map_or_else(Vec::new, |kernel| params_of(kernel, positional, true, text));
+            items.extend(launch_options(kernel, place));
+            items
+        }
+        None => Vec::new(),
+    };
+    items.retain(|item| !used.contains(item.name.as_str()));
+    items
+}
+
+fn keyword(name: &str, signature: Option<String>, about: String, rank: u8) -> Item {
+    Item { name: name.to_owned(), insert: Some(format!("{name}=")), kind: Kind::Keyword, signature, about, rank }
+}
+
+fn keywords_of(member: &Member, positional: usize, place: &Place<'_>) -> Vec<Item> {
+    let about = format!("keyword · {}", describe::version(place.target));
+    let bare_star = member.params.iter().position(|param| param.name == "*");
+    let params = member.params.iter().enumerate().filter(|(at, param)| {
+        let keyword_only = bare_star.is_some_and(|star| *at > star);
+        !param.name.starts_with('*') && (*at >= positional || keyword_only)
+    });
+    params
+        .map(|(_, param)| {
+            keyword(&param.name, param.default.as_ref().map(|default| format!("={default}")), about.clone(), 0)
+        })
+        .collect()
+}
+
+fn params_of(kernel: &Kernel, positional: usize, is_launch: bool, text: &str) -> Vec<Item> {
+    let free = kernel.params.iter().enumerate().filter(|(at, param)| *at >= positional || param.keyword_only);
+    let params = free.map(|(_, param)| param).filter(|param| {
+        // Passing what `@triton.autotune` or `@triton.heuristics` sets is an error.
+        let is_set = is_launch && set_by(kernel, &param.name).is_some();
+        !param.variadic && !is_set
+    });
+    params
+        .map(|param| {
+            let what = if param.constexpr { "constexpr parameter" } else { "parameter" };
+            let written = describe::source_param(param, text);
+            let rest = written.strip_prefix(&param.name).filter(|rest| !rest.is_empty()).map(str::to_owned);
+            keyword(&param.name, rest, format!("{what} of `{}`", kernel.name), u8::from(!param.constexpr))
+        })
+        .collect()
+}
+
+/// What sets a parameter of a launched kernel in the place of the caller: `autotune` or `heuristics`.
+pub(super) fn set_by(kernel: &Kernel, name: &str) -> Option<&'static str> {
+    let configs = kernel.autotune.as_ref().and_then(|autotune| autotune.configs.as_ref());
+    if configs.is_some_and(|configs| configs.iter().any(|config| config.meta.iter().any(|(meta, _)| meta == name))) {
+        return Some("autotune");
+    }
+    let names = kernel.heuristics.as_ref()?;
+    names.iter().any(|set| set == name).then_some("heuristics")
+}
+
+fn launch_options(kernel: Option<&Kernel>, place: &Place<'_>) -> Vec<Item> {
+    let configs = kernel.and_then(|kernel| kernel.autotune.as_ref()?.configs.as_ref());
+    let is_tuned = |name: &String| {
+        configs
+            .is_some_and(|configs| configs.iter().any(|config| config.options.iter().any(|(option, _)| option == name)))
+    };
+    let about = format!("launch option · {}", describe::version(place.target));
+    let options = place.target.table.launch_options.iter().filter(|name| !is_tuned(name));
+    options.map(|name| keyword(name, None, about.clone(), if is_usual(name) { 2 } else { 3 })).collect()
+}
+
+fn is_usual(option: &str) -> bool {
+    matches!(option, "num_warps" | "num_stages" | "num_ctas")
+}
+
+/// The names that the body of `kernel` can use.
+fn names(place: &Place<'_>, kernel: &Kernel) -> Vec<Item> {
+    let item = |name: &str, kind, about: String, rank| Item {
+        name: name.to_owned(),
+        insert: None,
+        kind,
+        signature: None,
+        about,
+        rank,
+    };
+    let mut items = Vec::new();
+    for param in &kernel.params {
+        let (kind, what) =
+            if param.constexpr { (Kind::Constexpr, "constexpr parameter") } else { (Kind::Variable, "parameter") };
+        items.push(item(&param.name, kind, format!("{what} of `{}`", kernel.name), 4));
+    }
+    let constants = constexpr_locals(kernel);
+    let is_param = |name: &&String| kernel.param(name).is_some();
+    let mut locals: Vec<&String> = kernel.locals.iter().filter(|name| !is_param(name)).collect();
+    locals.sort_unstable();
+    for name in locals {
+        let kind = if constants.contains(name.as_str()) { Kind::Constexpr } else { Kind::Variable };
+        items.push(item(name, kind, format!("local of `{}`", kernel.name), 4));
+    }
+    let module = place.module();
+    let is_visible = |name: &str| !kernel.locals.contains(name);
+    for name in constexpr_globals(module).filter(|name| is_visible(name)) {
+        items.push(item(name, Kind::Constexpr, "constexpr of this file".to_owned(), 5));
+    }
+    // A kernel that the host launches and nobody calls is no helper; one that nobody launches may be.
+    let is_helper =
+        |other: &&Kernel| other.name != kernel.name && is_visible(&other.name) && module.kernel(&other.name).is_some();
+    for helper in module.kernels.iter().filter(is_helper) {
+        let is_launched = module.launches_of(&helper.name).next().is_some();
+        if !is_launched || module.called_in_kernels().contains(&helper.name) {
+            let signature = format!("({})", describe::source_params(helper, place.source.text()));
+            let about = "Triton function of this file".to_owned();
+            items.push(Item { signature: Some(signature), ..item(&helper.name, Kind::Function, about, 5) });
+        }
+    }
+    for path in ["triton.language", "triton"] {
+        for alias in module.imports.aliases_of(path).into_iter().filter(|name| is_visible(name)) {
+            items.push(item(alias, Kind::Module, format!("`{path}`"), 6));
+        }
+    }
+    items
+}
+
+/// Locals that are annotated as constexpr.
+pub(super) fn constexpr_locals(kernel: &Kernel) -> HashSet<&str> {
+    let mut names = HashSet::new();
+    walk_statements(&kernel.body, &mut |stmt| {
+        if let StmtKind::Assign { targets, annotation: Some(annotation), .. } = &stmt.kind
+            && annotation.dotted().is_some_and(|parts| parts.last() == Some(&"constexpr"))
+        {
+            names.extend(targets.iter().filter_map(|target| target.as_name()));
+        }
+    });
+    names
+}
+
+/// Names of the top level that are assigned a constexpr, once: kernels may read them.
+pub(super) fn constexpr_globals(module: &Module) -> impl Iterator<Item = &str> {
+    let is_called = |value: &Expr| {
+        let path = value.as_call().and_then(|call| module.imports.resolve(&call.func));
+        path.is_some_and(|resolved| resolved.path == "triton.language.constexpr")
+    };
+    let globals = module.globals.iter().filter(move |global| global.is_constexpr || is_called(&global.value));
+    globals.map(|global| global.name.as_str()).filter(|name| !module.uncertain.contains(*name))
+}

@@ -1,0 +1,65 @@
+//! Signatures and kinds in words.
+
+use model::api::{Certainty, Member, MemberKind, Parameter, Target};
+use model::kernel::{Kernel, Param};
+
+/// A parameter as in Python: `mask=None`.
+#[must_use]
+pub fn parameter(param: &Parameter) -> String {
+    match &param.default {
+        Some(default) => format!("{}={default}", param.name),
+        None => param.name.clone(),
+    }
+}
+
+/// `(pointer, mask=None)`
+#[must_use]
+pub fn parameters(member: &Member) -> String {
+    format!("({})", member.params.iter().map(parameter).collect::<Vec<_>>().join(", "))
+}
+
+/// How a member at `path` is written, as Python.
+#[must_use]
+pub fn signature(path: &str, member: &Member) -> String {
+    match member.kind {
+        MemberKind::Builtin | MemberKind::Jit | MemberKind::Function => format!("{path}{}", parameters(member)),
+        MemberKind::Class => format!("class {path}{}", parameters(member)),
+        MemberKind::Dtype | MemberKind::Module | MemberKind::Value => path.to_owned(),
+    }
+}
+
+/// What a member is.
+#[must_use]
+pub fn kind(member: &Member) -> &'static str {
+    match member.kind {
+        MemberKind::Builtin => "compiler built-in",
+        MemberKind::Jit => "written in Triton",
+        MemberKind::Function => "Python function",
+        MemberKind::Class => "class",
+        MemberKind::Dtype => "dtype",
+        MemberKind::Module => "module",
+        MemberKind::Value => "value",
+    }
+}
+
+/// The version that something was looked up in.
+#[must_use]
+pub fn version(target: Target) -> String {
+    let version = target.table.version;
+    match target.certainty {
+        Certainty::Known => format!("Triton {version}"),
+        _ => format!("Triton {version} (which version is installed is not known)"),
+    }
+}
+
+/// A parameter as it is written, on one line.
+#[must_use]
+pub fn source_param(param: &Param, text: &str) -> String {
+    text[param.span.start..param.span.end].split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// All parameters as they are written, on one line.
+#[must_use]
+pub fn source_params(kernel: &Kernel, text: &str) -> String {
+    kernel.params.iter().map(|param| source_param(param, text)).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,121 @@
+//! The signature of the call around a place, and which parameter the place is for.
+
+use model::kernel::{Kernel, Param};
+use model::syntax::Span;
+
+use super::describe;
+use super::place::{Callee, Place};
+
+/// A signature.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Signature {
+    /// As it is shown: `load(pointer, mask=None)`.
+    pub label: String,
+    /// What is known about the function.
+    pub about: String,
+    /// The parameters, in order.
+    pub params: Vec<SignatureParam>,
+    /// The one that is being typed.
+    pub active: Option<usize>,
+}
+
+/// A parameter of a signature.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignatureParam {
+    /// Its name, with its stars.
+    pub name: String,
+    /// Where it stands in the label.
+    pub span: Span,
+    /// What is to be known about it.
+    pub about: Option<String>,
+}
+
+/// The signature at `place`.
+#[must_use]
+pub fn at(place: &Place<'_>) -> Option<Signature> {
+    if place.cursor.inside == super::cursor::Inside::Comment {
+        return None;
+    }
+    let call = place.cursor.call()?;
+    let callee = call.callee?;
+    let written = || place.source.slice(callee).split_whitespace().collect::<String>();
+    let text = place.source.text();
+    let mut signature = match place.callee(call)? {
+        Callee::Member(member) => {
+            let name = written();
+            let params = member.params.iter().map(|param| (param.name.clone(), describe::parameter(param), None));
+            let about = format!("{} · {}", describe::kind(member), describe::version(place.target));
+            Signature::new(name.rsplit('.').next().unwrap_or(&name), params, about)
+        }
+        Callee::Kernel(kernel) => of_kernel(kernel, &kernel.name, text, false),
+        Callee::Imported(file, kernel) => {
+            let of_file =
+                file.path.file_name().map_or_else(String::new, |name| format!(" of {}", name.to_string_lossy()));
+            let about = format!("Triton function{of_file}");
+            Signature { about, ..of_kernel(kernel, &kernel.name, &file.text, false) }
+        }
+        Callee::Launch(kernel) => of_kernel(kernel?, &written(), text, true),
+    };
+    let keyword = call.keyword.map(|span| place.source.slice(span));
+    signature.active = match keyword {
+        Some(keyword) => signature.params.iter().position(|param| param.name == keyword),
+        // What a star passes is not known, and nothing positional comes after a keyword.
+        None if call.has_star || !call.keywords.is_empty() => None,
+        None => signature.positional(call.commas),
+    };
+    Some(signature)
+}
+
+fn of_kernel(kernel: &Kernel, name: &str, text: &str, is_launch: bool) -> Signature {
+    let mut params = Vec::new();
+    let mut has_star = false;
+    for param in &kernel.params {
+        if param.keyword_only && !has_star {
+            params.push(("*".to_owned(), "*".to_owned(), None));
+        }
+        has_star |= param.variadic || param.keyword_only;
+        let written = describe::source_param(param, text);
+        let stars = &written[..written.len() - written.trim_start_matches('*').len()];
+        params.push((format!("{stars}{}", param.name), written.clone(), about(kernel, param, is_launch)));
+    }
+    let about = if is_launch { "launch of a kernel" } else { "Triton function of this file" };
+    Signature::new(name, params.into_iter(), about.to_owned())
+}
+
+/// What a caller must know about a parameter of a kernel.
+fn about(kernel: &Kernel, param: &Param, is_launch: bool) -> Option<String> {
+    let tuned = is_launch.then(|| super::complete::set_by(kernel, &param.name)).flatten();
+    match (param.constexpr, tuned) {
+        (_, Some(decorator)) => Some(format!("Set by `@triton.{decorator}`: not passed.")),
+        (true, None) => Some("Compile-time constant: each value compiles the kernel anew.".to_owned()),
+        (false, None) => None,
+    }
+}
+
+impl Signature {
+    fn new(name: &str, params: impl Iterator<Item = (String, String, Option<String>)>, about: String) -> Self {
+        let mut label = format!("{name}(");
+        let mut spans = Vec::new();
+        for (name, text, about) in params {
+            if !spans.is_empty() {
+                label.push_str(", ");
+            }
+            let start = label.len();
+            label.push_str(&text);
+            spans.push(SignatureParam { name, span: Span::new(start, label.len()), about });
+        }
+        label.push(')');
+        Self { label, about, params: spans, active: None }
+    }
+
+    /// The parameter that the argument at `position` is for.
+    fn positional(&self, position: usize) -> Option<usize> {
+        let star = self.params.iter().position(|param| param.name.starts_with('*'));
+        let before_star = &self.params[..star.unwrap_or(self.params.len())];
+        if position < before_star.len() {
+            return Some(position);
+        }
+        // `*args` takes what is left; a bare `*` and `**kwargs` take nothing.
+        star.filter(|&at| self.params[at].name.len() > 1 && !self.params[at].name.starts_with("**"))
+    }
+}

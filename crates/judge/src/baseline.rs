@@ -1,0 +1,442 @@
+//! What the original does on each trial, found out once and compared with every candidate.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use protocol::Workload;
+use protocol::runner::{Call, Coarse, ComparerRequest, Inputs, Ran, Reuse, Weights};
+
+use super::ahead::MOST;
+use super::bench::{Bench, lock, lock_first};
+use super::beyond::Large;
+use super::devices::memory;
+use super::floor::Needs;
+use super::measure::block_bytes;
+use super::original::Original;
+use super::precision::{Lifted, NO_REFERENCE};
+use super::sanitizer::{self, Tool};
+use super::standing::Slots;
+use super::trials::{Trial, trials};
+use super::twins::Twins;
+use super::verdict::{Counted, Reason};
+
+/// Runs of the original on inputs moved by their rounding error.
+const JITTERED: u64 = 2;
+/// Of the device's memory this part may hold results of one workload; beyond, they are found out again for each candidate.
+const SHARE_KEPT: u64 = 4;
+/// Bytes of results that are kept where the device does not tell how much memory it has.
+const KEPT: u64 = 4 << 30;
+
+/// The original with one workload.
+pub(super) struct Baseline {
+    pub(super) original: Original,
+    pub(super) trials: Vec<Trial>,
+    known: Vec<Mutex<Found>>,
+    habits: Mutex<Option<Arc<Habits>>>,
+    pub(super) needs: Mutex<Option<Needs>>,
+    /// A large call, or why there is none.
+    pub(super) large: Mutex<Option<Result<Arc<Large>, String>>>,
+    /// The arguments that it takes for numbers of tf32: no trial gives them others.
+    coarse: Mutex<Coarse>,
+    /// In which type its own arithmetic is done when its inputs are given in it, as far as that is known.
+    pub(super) follows: Mutex<Option<&'static str>>,
+    /// What runs at a higher precision, if that is another file than the user's.
+    pub(super) lifted: Mutex<Lifted>,
+    /// The same, loaded before it is known whether it is of use.
+    pub(super) lifted_ahead: Mutex<Option<Arc<Original>>>,
+    /// What a checker of memory finds in it.
+    pub(super) checked: [Mutex<Option<sanitizer::Found>>; Tool::ALL.len()],
+    /// Kernels that the device runs in the recorded call, once that was asked; `None` inside where its driver does not tell.
+    pub(super) kernels: Mutex<Option<Option<Vec<String>>>>,
+    /// What is known of candidates' machine code.
+    pub(super) twins: Twins,
+    /// What the recorded call does, once that was asked; `None` inside where it cannot be told.
+    pub(super) counted: Mutex<Option<Option<Counted>>>,
+    kept: Mutex<u64>,
+    /// How many parts of the trials are compiled ahead.
+    pub(super) prepared: Mutex<usize>,
+    /// Had by the thread that finds out what candidates will ask.
+    pub(super) scout: Mutex<()>,
+}
+
+/// What was found out about a trial.
+#[derive(Default)]
+enum Found {
+    #[default]
+    Nothing,
+    /// Why it could not be found out: who asks next is told, and whoever comes after tries again.
+    Failed(Undecided),
+    /// The original takes it; its results were too large to be kept.
+    Takes,
+    Known(Known),
+}
+
+/// What is known of the original on a trial.
+#[derive(Clone)]
+pub(super) enum Known {
+    /// It says nothing: why.
+    Skipped(String),
+    /// It is not tried, since another one says more.
+    Needless,
+    /// Candidates are compared with this.
+    Ready(Arc<Ready>),
+}
+
+/// Results of the original on a trial.
+#[derive(Default)]
+pub(super) struct Ready {
+    pub(super) original: u32,
+    pub(super) reference: Option<u32>,
+    pub(super) jittered: Vec<u32>,
+    pub(super) is_exact: bool,
+    pub(super) ran: Ran,
+    /// Results of which the original leaves elements unwritten itself.
+    pub(super) unwritten: Vec<String>,
+    /// How long the original took, at best.
+    pub(super) took: Duration,
+    /// Whether the results stay for the next candidate.
+    pub(super) is_kept: bool,
+}
+
+impl Ready {
+    /// All results that the comparer has of it.
+    pub(super) fn slots(&self) -> Vec<u32> {
+        [self.original].into_iter().chain(self.reference).chain(self.jittered.iter().copied()).collect()
+    }
+
+    /// Asks whether results on inputs for which nothing else is known agree, by what is known here.
+    pub(super) fn by_level(&self, original: u32, candidate: u32) -> ComparerRequest {
+        ComparerRequest::Compare {
+            original,
+            candidate,
+            reference: None,
+            jittered: Vec::new(),
+            holds_nan: false,
+            exact: false,
+            level: Some((self.original, self.reference, self.jittered.clone())),
+        }
+    }
+}
+
+/// What the original does that no single call shows.
+pub(super) struct Habits {
+    /// A call overwrites the results of the one before.
+    pub(super) overwrites: bool,
+    /// With its kernels replaced by nothing its results are others.
+    pub(super) needs_kernels: bool,
+    /// What its kernels compute shows in none of its results, whatever it is called with.
+    pub(super) is_unseen: bool,
+    /// Its results on tensors some of whose contents are new, as far as it takes them.
+    pub(super) partly: Vec<(Reuse, u32)>,
+}
+
+/// Why nothing can be said of a candidate.
+pub(super) struct Undecided(pub(super) String);
+
+impl<E: std::error::Error> From<E> for Undecided {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Baseline {
+    /// Ends the processes of the original; whoever asks it next has new ones.
+    pub(super) fn end(&self) {
+        self.original.end();
+        if let Some(lifted) = self.lifted() {
+            lifted.end();
+        }
+        *lock(&self.lifted_ahead) = None;
+    }
+
+    pub(super) fn new(
+        (file, folder): (&Path, &Path),
+        text: &str,
+        workload: Workload,
+        seed: u64,
+        weights: Weights,
+    ) -> Self {
+        let trials = trials(&workload, text, seed);
+        let known = trials.iter().map(|_| Mutex::default()).collect();
+        let original = Original::new(file, folder, workload, weights);
+        let (habits, needs, large, coarse, follows, lifted, lifted_ahead, checked, kernels) = Default::default();
+        let (counted, kept, prepared, scout) = Default::default();
+        let twins = Twins::of(&original.workload);
+        Self {
+            original,
+            trials,
+            known,
+            habits,
+            needs,
+            large,
+            coarse,
+            follows,
+            lifted,
+            lifted_ahead,
+            checked,
+            kernels,
+            twins,
+            counted,
+            kept,
+            prepared,
+            scout,
+        }
+    }
+
+    /// What is known of a trial, found out now if it was not. Not for whoever uses the device already: finding out waits for
+    /// the device with a lock taken.
+    pub(super) fn known(&self, bench: &Bench, at: usize) -> Result<Known, Undecided> {
+        let mut found = lock_first(&self.known[at]);
+        match &*found {
+            Found::Known(known) => Ok(known.clone()),
+            Found::Failed(why) => {
+                let why = Undecided(why.0.clone());
+                *found = Found::Nothing;
+                Err(why)
+            }
+            Found::Nothing | Found::Takes => self.find(bench, at, &mut found),
+        }
+    }
+
+    /// Finds out about the recorded call before somebody asks, who is told what has failed: to find that out may have taken long.
+    pub(super) fn foresee(&self, bench: &Bench) {
+        let mut found = lock_first(&self.known[0]);
+        if matches!(*found, Found::Nothing)
+            && let Err(why) = self.find(bench, 0, &mut found)
+        {
+            *found = Found::Failed(why);
+        }
+    }
+
+    /// Has whoever asks about the recorded call from now on try what failed before.
+    pub(super) fn forget_failure(&self) {
+        let mut found = lock_first(&self.known[0]);
+        if matches!(*found, Found::Failed(_)) {
+            *found = Found::Nothing;
+        }
+    }
+
+    /// Whether it is found out, or was, what the original does in the recorded call.
+    pub(super) fn is_asked(&self) -> bool {
+        !matches!(self.known[0].try_lock().as_deref(), Ok(Found::Nothing))
+    }
+
+    /// Bytes of the device that the recorded call of the original takes, if that is known by now.
+    pub(super) fn device_memory(&self) -> u64 {
+        self.if_known(|ready| ready.ran.device_memory)
+    }
+
+    /// Bytes that the results of a block of timed calls take, if that is known by now.
+    pub(super) fn results(&self) -> u64 {
+        self.if_known(|ready| block_bytes(&ready.ran.results))
+    }
+
+    fn if_known(&self, of: impl FnOnce(&Ready) -> u64) -> u64 {
+        match self.known[0].try_lock().as_deref() {
+            Ok(Found::Known(Known::Ready(ready))) => of(ready),
+            _ => 0,
+        }
+    }
+
+    /// Whether the original takes a trial, as [`Self::known`]; for whoever does not want its results.
+    pub(super) fn takes(&self, bench: &Bench, at: usize) -> Result<bool, Undecided> {
+        let mut found = lock_first(&self.known[at]);
+        let known = match &*found {
+            Found::Takes => return Ok(true),
+            Found::Known(known) => known.clone(),
+            Found::Nothing | Found::Failed(_) => self.find(bench, at, &mut found)?,
+        };
+        let Known::Ready(ready) = known else { return Ok(false) };
+        if !ready.is_kept {
+            bench.drop_slots(ready.slots())?;
+        }
+        Ok(true)
+    }
+
+    fn find(&self, bench: &Bench, at: usize, found: &mut Found) -> Result<Known, Undecided> {
+        for &better in &self.trials[at].unless {
+            if self.takes(bench, better)? {
+                *found = Found::Known(Known::Needless);
+                return Ok(Known::Needless);
+            }
+        }
+        let is_first = at == 0;
+        let first = match is_first {
+            true => None,
+            false => match self.known(bench, 0)? {
+                Known::Ready(first) => Some(first),
+                Known::Skipped(_) | Known::Needless => None,
+            },
+        };
+        let known = std::thread::scope(|scope| {
+            let ahead = is_first.then(|| scope.spawn(|| self.lift_ahead(bench)));
+            self.prepare(bench, at, (MOST, &|| true))?;
+            // What others do meanwhile is not to choose for an autotuner.
+            let tunes = is_first && *lock(&self.original.tunes);
+            if let (true, Some(ahead)) = (tunes, ahead) {
+                let _ = ahead.join();
+            }
+            let _turn = bench.turn(tunes)?;
+            self.find_out(bench, &self.trials[at], first.as_deref())
+        });
+        // What is of no use ends.
+        *lock(&self.lifted_ahead) = None;
+        let mut known = known?;
+        if let (true, Known::Skipped(why)) = (is_first, &known) {
+            return Err(Undecided(format!("the original itself fails: {why}")));
+        }
+        let bytes = match &known {
+            Known::Ready(ready) => ready.ran.results.rough_bytes() * 6,
+            Known::Skipped(_) | Known::Needless => 0,
+        };
+        *found = Found::Takes;
+        let most = memory().map_or(KEPT, |memory| memory.size / SHARE_KEPT);
+        let mut kept = lock(&self.kept);
+        if is_first || *kept + bytes <= most {
+            *kept += bytes;
+            if let Known::Ready(ready) = &mut known
+                && let Some(ready) = Arc::get_mut(ready)
+            {
+                ready.is_kept = true;
+            }
+            *found = Found::Known(known.clone());
+        }
+        Ok(known)
+    }
+
+    /// For whoever uses the device; `first` is what is known of the recorded call.
+    fn find_out(&self, bench: &Bench, trial: &Trial, first: Option<&Ready>) -> Result<Known, Undecided> {
+        if trial.needs_reference() && lock(&self.follows).is_none() {
+            return Ok(Known::Skipped(NO_REFERENCE.to_owned()));
+        }
+        let call = |inputs: Inputs| self.call(inputs, false);
+        let mut took: Option<Duration> = None;
+        let (ran, original) = match self.original.run(bench, &Call { watch: true, ..call(trial.inputs.clone()) })? {
+            Ok(kept) => kept,
+            Err(why) => return Ok(Known::Skipped(why)),
+        };
+        let is_recorded = std::ptr::eq(trial, &raw const self.trials[0]);
+        if is_recorded {
+            self.must_repeat(bench, trial, &ran, original)?;
+        }
+        let mut jittered = Vec::new();
+        for seed in 1..=JITTERED {
+            let moved = Inputs { jitter: Some(seed), ..trial.inputs.clone() };
+            let since = Instant::now();
+            if let Ok((_, slot)) = self.original.run(bench, &call(moved))? {
+                jittered.push(slot);
+                took = Some(took.unwrap_or(Duration::MAX).min(since.elapsed()));
+            }
+        }
+        // In another type other random numbers are drawn.
+        let mut reference = if ran.drawn.is_empty() { self.reference(bench, trial, &ran)? } else { None };
+        if is_recorded && ran.drawn.is_empty() {
+            reference = self.best_reference(bench, (trial, &ran), (original, &jittered), reference)?;
+        }
+        if is_recorded
+            && reference.is_none()
+            && lock(&self.coarse).tensors.is_empty()
+            && let Some(coarse) = self.find_coarse(bench, trial, &ran, original)?
+        {
+            // Once more, with inputs of which it takes all.
+            *lock(&self.coarse) = coarse;
+            bench.drop_slots([original].into_iter().chain(jittered).collect())?;
+            return self.find_out(bench, trial, first);
+        }
+        let alike = match trial.reason {
+            // What takes its tensors for dense says nothing about others, nor what reads beside them about sizes for which it does.
+            Reason::Layout => Some(Inputs { dense: true, ..trial.inputs.clone() }),
+            Reason::Sizes => Some(Inputs { unmarked: true, ..trial.inputs.clone() }),
+            _ => None,
+        };
+        let alike = match alike {
+            Some(inputs) => self.original.run(bench, &call(inputs))?.ok().map(|(_, slot)| slot),
+            None => None,
+        };
+        let slots = Slots { original, reference, jittered, alike };
+        self.stand(bench, (trial, first), (ran, took.unwrap_or_default()), slots)
+    }
+
+    /// What the original does that no single call shows, found out now if it was not. `None` if it does not take the calls.
+    pub(super) fn habits(&self, bench: &Bench) -> Result<Arc<Habits>, Undecided> {
+        let mut known = lock_first(&self.habits);
+        if let Some(habits) = known.as_ref() {
+            return Ok(Arc::clone(habits));
+        }
+        let _shared = bench.shared();
+        let overwrites = match self.original.run_twice(bench, &self.sequence())? {
+            Some([one, other]) => {
+                let ask = ComparerRequest::Changed { one, other };
+                let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
+                bench.drop_slots(vec![one, other])?;
+                found.iter().any(|one| one.path.starts_with("result"))
+            }
+            None => true,
+        };
+        let needs_kernels = self.needs_kernels(bench, &self.trials[0])?;
+        let is_unseen = needs_kernels == Some(false) && {
+            // Other contents may show what these do not.
+            let others = self.trials.iter().filter(|trial| trial.reason == Reason::Values);
+            let mut others = others.map(|trial| self.needs_kernels(bench, trial));
+            others.all(|needs| matches!(needs, Ok(None | Some(false))))
+        };
+        let needs_kernels = needs_kernels == Some(true);
+        let mut partly = Vec::new();
+        for reuse in [Reuse::Middle, Reuse::Few] {
+            if let Some([before, slot]) = self.original.run_twice(bench, &self.sequence_with(reuse))? {
+                bench.drop_slots(vec![before])?;
+                partly.push((reuse, slot));
+            }
+        }
+        Ok(Arc::clone(known.insert(Arc::new(Habits { overwrites, needs_kernels, is_unseen, partly }))))
+    }
+
+    /// Whether its results are others when its kernels are replaced by nothing; `None` if it launches none, or fails.
+    fn needs_kernels(&self, bench: &Bench, trial: &Trial) -> Result<Option<bool>, Undecided> {
+        let call = self.call(trial.inputs.clone(), false);
+        let Ok((ran, one)) = self.original.run(bench, &Call { watch: true, ..call.clone() })? else { return Ok(None) };
+        let mut slots = vec![one];
+        let mut needs = None;
+        if !ran.launches.is_empty()
+            && let Ok((_, other)) = self.original.run(bench, &Call { ghost: true, ..call })?
+        {
+            slots.push(other);
+            let ask = ComparerRequest::Changed { one, other };
+            needs = Some(!bench.compare(|comparer| Ok(comparer.differences(&ask)?))?.is_empty());
+        }
+        bench.drop_slots(slots)?;
+        Ok(needs)
+    }
+
+    /// Two calls: the recorded one, and another, after which the results of the first are looked at again.
+    pub(super) fn sequence(&self) -> [Call; 2] {
+        let inputs = |at: usize| self.trials[at].inputs.clone();
+        [self.call(inputs(0), false), Call { previous: true, ..self.call(inputs(1), false) }]
+    }
+
+    /// Two calls: one, and another on its tensors, some of whose contents are new.
+    pub(super) fn sequence_with(&self, reuse: Reuse) -> [Call; 2] {
+        let inputs = self.trials[1].inputs.clone();
+        let moved = Inputs { seed: inputs.seed ^ 0x5555, ..inputs.clone() };
+        [self.call(inputs, false), Call { reuse, ..self.call(moved, false) }]
+    }
+
+    /// Inputs as the original takes them.
+    pub(super) fn inputs(&self, inputs: Inputs) -> Inputs {
+        // While it is looked for, they say it themselves.
+        if inputs.coarse.tensors.is_empty() { Inputs { coarse: lock(&self.coarse).clone(), ..inputs } } else { inputs }
+    }
+
+    /// The call of a trial.
+    pub(super) fn call(&self, inputs: Inputs, ghost: bool) -> Call {
+        Call {
+            inputs: self.inputs(inputs),
+            poison: true,
+            ghost,
+            gradients: self.original.workload.gradients,
+            export: true,
+            ..Call::default()
+        }
+    }
+}

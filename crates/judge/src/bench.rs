@@ -1,0 +1,468 @@
+//! A device with everything that judging on it takes: processes, locks, what is known of originals.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use model::analysis::occupancy;
+use protocol::runner::{ComparerRequest, Fence, Weights};
+use protocol::{Environment, Played, Workload, is_simulated};
+use runtime::python::{Forker, ForkerError, On, cache_folder, state_folder};
+
+use super::baseline::{Baseline, Undecided};
+use super::devices::predicted;
+use super::limits::Limits;
+use super::meter::{Meter, Use};
+use super::model::Gpu;
+use super::places::{Places, Taken};
+use super::process::{Comparer, Ties};
+use super::series::Spare;
+use super::tools::Started;
+use super::verdict::Verdict;
+
+/// What is said once of a comparing process that had ended.
+pub(super) const RESTARTED: &str = "the comparing process had ended and was started again";
+
+/// So many candidates use the device beside each other at the most: it serves one process after the other, and the more
+/// there are, the longer each waits.
+const PLACES: usize = 6;
+/// So many processes that judge several candidates start at once: the driver makes one context after the other, and the first had better not wait for the last.
+const STARTING: usize = 4;
+
+/// Of the device's memory this share may be a candidate's, where nothing else is said and the original takes less.
+pub(super) const SHARE: f64 = 0.6;
+/// A candidate may take so many times what the original takes.
+const TIMES_MORE: f64 = 1.5;
+
+/// How old the list of launching stubs may be.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
+
+/// A device with everything that judging on it takes. Several candidates can be judged at once: they are timed one
+/// after the other.
+pub struct Bench {
+    pub(super) forker: Arc<Forker>,
+    /// The interpreter.
+    pub(super) python: PathBuf,
+    pub(super) limits: Limits,
+    /// Of the contents of inputs; not known to whoever proposes.
+    pub(super) seed: u64,
+    /// Weights of models are made from it, from which nobody can tell [`Self::seed`].
+    weights: u64,
+    environment: Environment,
+    /// Of the device: [`super::Device::uuid`].
+    pub(super) uuid: String,
+    scratch: tempfile::TempDir,
+    comparer: Mutex<Option<Comparer>>,
+    device: RwLock<()>,
+    /// Had by all candidates beside each other, or by one whose memory others may have taken.
+    alone: RwLock<()>,
+    is_alone: AtomicBool,
+    /// How many more may use the device beside others.
+    places: Places,
+    /// For processes that start, and are to judge several candidates.
+    pub(super) starting: Places,
+    pub(super) meter: Meter,
+    lock: PathBuf,
+    /// Bytes a second at which the device copies, once that was measured, if it could be.
+    pub(super) rate: Mutex<Option<Option<f64>>>,
+    baselines: Mutex<HashMap<String, Arc<Baseline>>>,
+    next: AtomicU64,
+    /// Folders of launching stubs, and when they were looked for.
+    launchers: Mutex<Option<(Instant, Vec<PathBuf>)>>,
+    pub(super) ties: Arc<Ties>,
+    pub(super) spares: Mutex<Vec<Spare>>,
+    /// Checkers of memory that have started, for each of [`super::sanitizer::Tool::ALL`].
+    pub(super) checkers: [Mutex<Option<Started>>; 2],
+}
+
+impl Bench {
+    /// Starts the processes for a device, by its index among those that CUDA shows; `waiting` is asked now and then
+    /// whether to go on.
+    ///
+    /// # Errors
+    /// [`ForkerError`] says what is missing.
+    pub fn start(
+        python: &Path,
+        device: Option<usize>,
+        limits: Limits,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<Self, ForkerError> {
+        let (since, (on, own)) = (Instant::now(), super::devices::one(device));
+        let mut bench = Self::without_comparer(python, &on, limits, waiting)?;
+        bench.comparer = Mutex::new(Some(Comparer::start(&bench.forker, &bench.ties)?));
+        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "a judge is ready");
+        if let Some(own) = own {
+            (bench.environment.device, bench.uuid) = (own.name, own.uuid);
+        }
+        // Not by its number: processes that see different devices count them differently.
+        // Who simulates one has it alone, unless others have the same state.
+        let folder = if is_simulated() { state_folder() } else { cache_folder() };
+        bench.lock = folder.join(format!("device-{}.lock", bench.uuid));
+        bench.environment.driver = super::drivers().cuda.unwrap_or_default();
+        Ok(bench)
+    }
+
+    /// Starts what compiles for a GPU that is not there. Nothing runs on it.
+    pub(super) fn playing(
+        python: &Path,
+        gpu: &Gpu,
+        limits: Limits,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<Self, ForkerError> {
+        let (name, capability, multiprocessors) = (gpu.name.to_owned(), gpu.capability, gpu.multiprocessors);
+        let shared = occupancy::Limits::of(capability).map_or(48 << 10, |limits| limits.shared_of_block);
+        let on = On::Played(Played { name, capability, multiprocessors, shared });
+        let mut bench = Self::without_comparer(python, &on, limits, waiting)?;
+        bench.environment.device = predicted(gpu.name);
+        if bench.environment.torch.is_empty() {
+            return Err(ForkerError::Unfit(format!("predicting needs torch in {}", python.display())));
+        }
+        Ok(bench)
+    }
+
+    fn without_comparer(
+        python: &Path,
+        on: &On,
+        limits: Limits,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<Self, ForkerError> {
+        let forker = Arc::new(Forker::start(python, on, waiting)?);
+        let scratch = tempfile::tempdir()
+            .map_err(|error| ForkerError::Unfit(format!("cannot make a scratch folder: {error}; set TMPDIR")))?;
+        forker.owns(scratch.path())?;
+        let seed = u64::from_le_bytes(random());
+        let (ties, comparer, rate, baselines, next, launchers, uuid, lock, spares, checkers) = Default::default();
+        Ok(Self {
+            environment: forker.environment().clone(),
+            uuid,
+            forker,
+            python: python.to_owned(),
+            limits,
+            seed,
+            weights: u64::from_le_bytes(random()),
+            scratch,
+            comparer,
+            device: RwLock::new(()),
+            alone: RwLock::new(()),
+            is_alone: AtomicBool::new(false),
+            places: Places::new(PLACES),
+            starting: Places::new(STARTING),
+            meter: Meter::default(),
+            lock,
+            rate,
+            baselines,
+            next,
+            launchers,
+            ties,
+            spares,
+            checkers,
+        })
+    }
+
+    /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again. Processes that wait for
+    /// another candidate are left: [`Self::end_spares`].
+    pub fn abandon(&self, unwanted: bool) {
+        self.ties.unwanted.store(unwanted, Ordering::Relaxed);
+    }
+
+    /// Ends everything, for good: nothing is judged here any more, and nobody waits until all processes have ended.
+    pub(super) fn leave(&self) {
+        self.forker.hurry();
+        self.abandon(true);
+    }
+
+    /// Whether the process that all others come from has ended.
+    pub(super) fn is_gone(&self) -> bool {
+        self.forker.is_gone()
+    }
+
+    /// The versions and the device.
+    #[must_use]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// Parts of the fence around candidates that this system does not have, in words.
+    #[must_use]
+    pub fn unfenced(&self) -> &[String] {
+        self.forker.unfenced()
+    }
+
+    /// What a runner may do, with a scratch folder of its own.
+    pub(super) fn fence(&self, name: &str, trusted: bool, mut readable: Vec<PathBuf>) -> Result<Fence, Undecided> {
+        let scratch = self.private(name)?;
+        // Of the user's own file what was compiled is kept; a candidate could leave false kernels for others.
+        let kernels = if trusted { cache_folder().join("triton") } else { scratch.join("kernels") };
+        std::fs::create_dir_all(&kernels)?;
+        if !trusted {
+            readable.push(cache_folder().join("triton"));
+            self.lend_launchers(&kernels);
+        }
+        Ok(Fence {
+            scratch,
+            kernels,
+            readable,
+            memory: self.limits.memory,
+            streams: true,
+            processes: self.limits.processes,
+            output: self.limits.output,
+            token: self.secret(),
+            ..Fence::default()
+        })
+    }
+
+    /// Bytes of the device that a candidate may take, whose original is known to take so many; 0 where the device does not tell
+    /// what it has.
+    pub(super) fn device_memory(&self, original: u64) -> u64 {
+        match (self.limits.device_memory, super::devices::memory()) {
+            (0, Some(memory)) => {
+                let share = (memory.size as f64 * SHARE).max(original as f64 * TIMES_MORE);
+                (share as u64).min(memory.size)
+            }
+            (0, None) => 0,
+            (limit, _) => limit,
+        }
+    }
+
+    /// Judges beside other candidates; where memory ran out, which others may have taken, once more without them.
+    pub(super) fn judge_anew_alone(&self, judge: impl Fn() -> Verdict) -> Verdict {
+        let verdict = {
+            let _beside = self.alone.read().unwrap_or_else(PoisonError::into_inner);
+            judge()
+        };
+        if !verdict.outcome.lacks_memory() {
+            return verdict;
+        }
+        tracing::debug!("memory ran out: a candidate is judged once more without others");
+        let _alone = self.alone.write().unwrap_or_else(PoisonError::into_inner);
+        self.is_alone.store(true, Ordering::Relaxed);
+        self.make_room();
+        // What is not free now is held by programs that are not ours.
+        let free = super::devices::free(&self.uuid).unwrap_or(u64::MAX);
+        let mut verdict = judge();
+        self.is_alone.store(false, Ordering::Relaxed);
+        verdict.outcome = verdict.outcome.if_there_was(free, self.device_memory(0));
+        verdict
+    }
+
+    /// Ends the processes of all originals, which hold memory of the device ready for what is next asked of them.
+    fn make_room(&self) {
+        self.end_spares();
+        let known: Vec<_> = lock(&self.baselines).values().cloned().collect();
+        known.iter().for_each(|baseline| baseline.end());
+        // Results that nobody needs are forgotten beside others; who cannot be asked is started again.
+        let _ = self.drop_slots(Vec::new());
+    }
+
+    /// Whether no other candidate takes memory of the device.
+    pub(super) fn is_alone(&self) -> bool {
+        self.is_alone.load(Ordering::Relaxed)
+    }
+
+    /// A folder that nothing fenced in can reach.
+    pub(super) fn private(&self, name: &str) -> std::io::Result<PathBuf> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let folder = self.scratch.path().join(format!("{name}-{number}"));
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+
+    /// Lets a folder of compiled kernels have the launching stubs of the common one, to be read only: each takes a C compiler
+    /// half a second.
+    fn lend_launchers(&self, kernels: &Path) {
+        let mut known = lock(&self.launchers);
+        if known.as_ref().is_none_or(|(looked, _)| looked.elapsed() > LOOK_AGAIN) {
+            let folders = std::fs::read_dir(cache_folder().join("triton")).into_iter().flatten().flatten();
+            let holds = |folder: &PathBuf| {
+                let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+                files.map(|file| file.file_name()).any(|name| name.to_string_lossy().starts_with("__triton_launcher"))
+            };
+            *known = Some((Instant::now(), folders.map(|folder| folder.path()).filter(holds).collect()));
+        }
+        for folder in known.iter().flat_map(|(_, folders)| folders) {
+            if let Some(name) = folder.file_name() {
+                // What cannot be lent is compiled.
+                let _ = std::os::unix::fs::symlink(folder, kernels.join(name));
+            }
+        }
+    }
+
+    /// What is known of an original with a workload.
+    pub(super) fn baseline(
+        &self,
+        (file, folder): (&Path, &Path),
+        workload: &Workload,
+        moves_weights: bool,
+    ) -> Result<Arc<Baseline>, Undecided> {
+        let text =
+            std::fs::read(file).map_err(|error| Undecided(format!("{} cannot be read: {error}", file.display())))?;
+        let key = format!("{}{moves_weights}{}", blake3::hash(&text), serde_json::to_string(workload)?);
+        let mut all = self.baselines.lock().unwrap_or_else(PoisonError::into_inner);
+        let weights = Weights { seed: self.weights, are_moved: moves_weights };
+        let make = || {
+            let text = String::from_utf8_lossy(&text);
+            Arc::new(Baseline::new((file, folder), &text, workload.clone(), self.seed, weights))
+        };
+        Ok(Arc::clone(all.entry(key).or_insert_with(make)))
+    }
+
+    /// Asks the comparer, which is started again if it is gone.
+    pub(super) fn compare<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Undecided> {
+        let mut comparer = lock(&self.comparer);
+        if comparer.as_mut().is_none_or(Comparer::is_gone) {
+            // What was known of originals went with it.
+            lock(&self.baselines).clear();
+            *comparer = Some(Comparer::start(&self.forker, &self.ties)?);
+            return Err(Undecided(RESTARTED.to_owned()));
+        }
+        match comparer.as_mut() {
+            Some(comparer) => ask(comparer),
+            None => Err(Undecided(RESTARTED.to_owned())),
+        }
+    }
+
+    /// A number that no candidate knows.
+    pub(super) fn secret(&self) -> u64 {
+        u64::from_le_bytes(random())
+    }
+
+    /// Has the comparer forget results.
+    pub(super) fn drop_slots(&self, slots: Vec<u32>) -> Result<(), Undecided> {
+        self.compare(|comparer| Ok(comparer.ask(&ComparerRequest::Drop { slots })?))?;
+        Ok(())
+    }
+
+    /// Uses the device beside others.
+    pub(super) fn shared(&self) -> Shared<'_> {
+        let held = Held::new();
+        let place = self.places.take();
+        let bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
+        // Without the file there is only this process to share with.
+        let file = self.machine().ok().filter(|file| file.lock_shared().is_ok());
+        Shared { _bench: bench, _machine: file, _place: place, _held: held, _use: self.meter.begin() }
+    }
+
+    /// Uses the device: alone, or beside others.
+    pub(super) fn turn(&self, alone: bool) -> Result<Turn<'_>, Undecided> {
+        Ok(if alone { Turn::Alone { _held: self.exclusive()? } } else { Turn::Beside { _held: self.shared() } })
+    }
+
+    /// Waits while somebody has the device alone. A process that starts on a device takes memory, which stops it for whoever is
+    /// timed. Not for whoever has a lock that who is timed may want.
+    pub(super) fn wait_for_quiet(&self) {
+        debug_assert!(!holds_device(), "a thread that uses the device waits for it");
+        let _bench = self.device.read().unwrap_or_else(PoisonError::into_inner);
+        // Without the file there is only this process to wait for.
+        let _ = self.machine().and_then(|file| file.lock_shared());
+    }
+
+    fn machine(&self) -> std::io::Result<File> {
+        self.lock.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        File::options().create(true).truncate(false).write(true).open(&self.lock)
+    }
+
+    /// The file that stands for the device, for processes that take it themselves once they come to use it.
+    pub(super) fn lock_file(&self) -> PathBuf {
+        self.lock.clone()
+    }
+
+    /// Has the device alone, of all that judge on this machine.
+    pub(super) fn exclusive(&self) -> Result<Exclusive<'_>, Undecided> {
+        let (held, since) = (Held::new(), Instant::now());
+        let bench = self.device.write().unwrap_or_else(PoisonError::into_inner);
+        let file = self.machine()?;
+        file.lock()?;
+        tracing::debug!(seconds = since.elapsed().as_secs_f64(), "waited to have the device alone");
+        Ok(Exclusive { _bench: bench, _machine: file, _held: held, _use: self.meter.begin() })
+    }
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        // What still runs writes there: its parent removes it after that.
+        self.scratch.disable_cleanup(self.forker.is_left());
+    }
+}
+
+/// What a file in `folder` may import: the project around it.
+pub(super) fn project(folder: &Path) -> PathBuf {
+    let is_root =
+        |folder: &&Path| [".git", "pyproject.toml", "warpsmith.toml"].iter().any(|name| folder.join(name).exists());
+    folder.ancestors().find(is_root).unwrap_or(folder).to_owned()
+}
+
+/// The device belongs to one while this lives.
+pub(super) struct Exclusive<'a> {
+    _bench: RwLockWriteGuard<'a, ()>,
+    _machine: File,
+    _held: Held,
+    _use: Use<'a>,
+}
+
+/// The device is used beside others while this lives.
+pub(super) struct Shared<'a> {
+    _bench: RwLockReadGuard<'a, ()>,
+    _machine: Option<File>,
+    _place: Taken,
+    _held: Held,
+    _use: Use<'a>,
+}
+
+/// The device is used while this lives.
+pub(super) enum Turn<'a> {
+    Alone { _held: Exclusive<'a> },
+    Beside { _held: Shared<'a> },
+}
+
+thread_local! {
+    static HOLDS_DEVICE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread uses the device already: it must not ask for it again, nor for what others may hold while they
+/// wait for it.
+fn holds_device() -> bool {
+    HOLDS_DEVICE.get()
+}
+
+/// Marks that this thread uses the device.
+struct Held;
+
+impl Held {
+    fn new() -> Self {
+        debug_assert!(!holds_device(), "a thread that uses the device asks for it again");
+        HOLDS_DEVICE.set(true);
+        Self
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        HOLDS_DEVICE.set(false);
+    }
+}
+
+/// Locks, whatever happened to who had it.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Locks what others may hold while they wait for the device.
+pub(super) fn lock_first<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    debug_assert!(!holds_device(), "the device is asked for after what is known of the original");
+    lock(mutex)
+}
+
+fn random() -> [u8; 8] {
+    let mut bytes = [0; 8];
+    // Without it the time serves: nobody can choose it.
+    let read = File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut bytes));
+    if read.is_err() {
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        bytes = now.map_or(1, |now| now.as_nanos() as u64).to_le_bytes();
+    }
+    bytes
+}

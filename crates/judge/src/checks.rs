@@ -1,0 +1,339 @@
+//! The checks of correctness, in their order.
+
+use std::sync::Arc;
+
+use protocol::Source;
+use protocol::runner::{Call, ComparerRequest, Ran, Reuse};
+
+use super::baseline::{Habits, Known, Ready};
+use super::judge::Case;
+use super::operators;
+use super::stop::{Stop, as_a, in_trial};
+use super::trials::Trial;
+use super::verdict::Reason;
+
+/// So often the recorded call is repeated in search of races.
+const REPEATED: usize = 3;
+
+/// What is not looked at without torch.
+const WITHOUT_TORCH: &str = "there is no torch: memory that a candidate allocates is not filled beforehand, and operators are not \
+watched; arguments that it must write hold random contents before the call; what must be read is not counted, and no call beyond 32 \
+bits is tried";
+
+/// What is said where there is nothing to compare.
+const UNSEEN: &str = "what the original's kernels compute shows neither in what the function returns nor in its arguments, so \
+nothing can be compared: name a function that returns it (`--entry`), or describe a call of one by a comment";
+
+impl Case<'_> {
+    /// The recorded call, and the same with other contents: results, and what else it does. All else that is asked of these two calls is
+    /// left for [`Self::honesty`] where it is brief.
+    pub(super) fn first_calls(&mut self, is_brief: bool) -> Result<(), Stop> {
+        let (known, other) = self.recorded()?;
+        let habits = self.baseline.habits(self.bench)?;
+        if habits.is_unseen {
+            return Err(Stop::Undecided(UNSEEN.to_owned()));
+        }
+        self.took = known.took.max(other.took);
+        let trial = self.baseline.trials[0].clone();
+        let call = self.baseline.call(trial.inputs.clone(), false);
+        let slot = self.first_call(&known, &trial, &call)?;
+        self.configurations(&known, &trial, &call)?;
+        if is_brief {
+            self.bench.drop_slots(vec![slot])?;
+            self.other_call(&other, 1)?;
+            return self.forget(&other);
+        }
+        self.repeated(&known, &trial, &call)?;
+        // Before it is looked for what is kept: what is wrong on these contents is not.
+        self.other_call(&other, 1)?;
+        self.ghost_and_kept((&known, &other), &habits, &call, slot)
+    }
+
+    /// What [`Self::first_calls`] leaves out: whether it is the kernels that compute the results, each time anew and the same.
+    pub(super) fn honesty(&mut self) -> Result<(), Stop> {
+        let (known, other) = self.recorded()?;
+        let habits = self.baseline.habits(self.bench)?;
+        let trial = self.baseline.trials[0].clone();
+        let call = self.baseline.call(trial.inputs.clone(), false);
+        self.repeated(&known, &trial, &call)?;
+        let (_, slot) = {
+            let _shared = self.shared();
+            self.run(&call)?
+        };
+        self.ghost_and_kept((&known, &other), &habits, &call, slot)
+    }
+
+    /// What is known of the original in the recorded call, and in the same with other contents.
+    fn recorded(&self) -> Result<(Arc<Ready>, Arc<Ready>), Stop> {
+        match (self.baseline.known(self.bench, 0)?, self.baseline.known(self.bench, 1)?) {
+            (Known::Ready(known), Known::Ready(other)) => Ok((known, other)),
+            _ => Err(Stop::Undecided("the original refuses the recorded call".to_owned())),
+        }
+    }
+
+    fn repeated(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<(), Stop> {
+        for _ in 0..REPEATED {
+            let _shared = self.shared();
+            let (again, other) = self.run(call)?;
+            self.compare(known, (other, &again.results), trial, "a repeated call").map_err(as_a(Reason::Race))?;
+            self.bench.drop_slots(vec![other])?;
+        }
+        self.passed("repeated calls", format!("{REPEATED} more runs on equal inputs agree with the original"));
+        Ok(())
+    }
+
+    /// Whether anything is kept from call to call; `slot` has results of the recorded call.
+    fn ghost_and_kept(
+        &mut self,
+        (known, other): (&Ready, &Ready),
+        habits: &Habits,
+        call: &Call,
+        slot: u32,
+    ) -> Result<(), Stop> {
+        self.kept_results(habits)?;
+        self.ghost(habits, call, slot)?;
+        self.reused(other)?;
+        self.forget(other)?;
+        self.partly_reused(known, habits)
+    }
+
+    // Each step uses the device anew: who wants it alone waits for a step, not for all.
+
+    fn first_call(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<u32, Stop> {
+        let _turn = self.turn()?;
+        let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
+        if let Err(stop) = self.compare(known, (slot, &ran.results), trial, &trial.name) {
+            // What was never written tells more than that it is wrong.
+            return Err(match stop {
+                Stop::Refused(Reason::Output | Reason::Gradient | Reason::Mutation, ..) => {
+                    self.unwritten(known, slot)?.unwrap_or(stop)
+                }
+                other => other,
+            });
+        }
+        self.passed(&trial.name, "agrees with the original on fresh inputs, within rounding");
+        self.written(known, slot)?;
+        self.behaviour(&known.ran, &ran)?;
+        Ok(slot)
+    }
+
+    fn written(&mut self, known: &Ready, slot: u32) -> Result<(), Stop> {
+        if self.bench.environment().torch.is_empty() {
+            self.notes.push(WITHOUT_TORCH.to_owned());
+            return Ok(());
+        }
+        if let Some(stop) = self.unwritten(known, slot)? {
+            return Err(stop);
+        }
+        self.passed(
+            "everything is written",
+            "what torch leaves unwritten was filled beforehand; nothing of that is left",
+        );
+        Ok(())
+    }
+
+    /// A refusal for what is left of the fill, where the original leaves nothing of it.
+    fn unwritten(&self, known: &Ready, slot: u32) -> Result<Option<Stop>, Stop> {
+        let found = self.differences(&ComparerRequest::Unwritten { slot })?;
+        let first = found.iter().find(|one| !known.unwritten.contains(&one.path));
+        Ok(first.map(|one| Stop::Refused(Reason::Unwritten, format!("{}: {}", one.path, one.what), None)))
+    }
+
+    /// What the process did beside computing.
+    fn behaviour(&mut self, original: &Ran, candidate: &Ran) -> Result<(), Stop> {
+        let refused = |reason, evidence: String| Err(Stop::Refused(reason, evidence, None));
+        self.tampering(&candidate.tampered, &original.tampered)?;
+        if let Some(what) = candidate.overrun.as_ref().filter(|_| original.overrun.is_none()) {
+            return refused(Reason::Overrun, what.clone());
+        }
+        if candidate.threads > original.threads {
+            return refused(Reason::Threads, format!("{} threads are left running", candidate.threads));
+        }
+        if candidate.started > 0 && original.started == 0 {
+            let what =
+                format!("threads are started during the call, {} of them; the original starts none", candidate.started);
+            return refused(Reason::Threads, what);
+        }
+        if candidate.children > original.children {
+            return refused(Reason::Processes, format!("{} processes are left running", candidate.children));
+        }
+        if candidate.launches.is_empty() && !original.launches.is_empty() {
+            return refused(
+                Reason::NoKernel,
+                "no kernel of Triton's is launched; the original launches some".to_owned(),
+            );
+        }
+        if candidate.launches.is_empty() && self.effort.kernel {
+            return refused(Reason::NoKernel, "no kernel of Triton's is launched".to_owned());
+        }
+        if self.bench.environment().torch.is_empty() {
+            self.passed(
+                "kernels",
+                "kernels of Triton's are launched, as by the original; other libraries are not watched",
+            );
+            return Ok(());
+        }
+        if let Some((name, _)) = original
+            .drawn
+            .iter()
+            .chain(&candidate.drawn)
+            .find(|one| !original.drawn.contains(one) || !candidate.drawn.contains(one))
+        {
+            let what =
+                format!("the random numbers that `{name}` gives after the call are others than after the original's");
+            self.notes.push(what);
+        }
+        self.fallback(original, candidate)?;
+        self.passed(
+            "no fallback",
+            "the device's work is done by kernels of Triton's, and by torch only as in the original",
+        );
+        Ok(())
+    }
+
+    /// What torch does on the device beyond what it does for the original.
+    pub(super) fn fallback(&mut self, original: &Ran, candidate: &Ran) -> Result<(), Stop> {
+        let most = operators::elements(&original.results);
+        match operators::added(&original.operators, &candidate.operators, most) {
+            Err(what) => Err(Stop::Refused(Reason::Fallback, what, None)),
+            Ok(notes) => {
+                for note in notes {
+                    if !self.notes.contains(&note) {
+                        self.notes.push(note);
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The results of a call must still be there after the next.
+    fn kept_results(&mut self, habits: &Habits) -> Result<(), Stop> {
+        // A launch by itself returns nothing that could be overwritten.
+        if habits.overwrites || self.baseline.original.workload.source == Source::Launch {
+            return Ok(());
+        }
+        let _shared = self.shared();
+        let [first, second] = self.baseline.sequence();
+        let (_, one) = self.run(&first)?;
+        let (_, other) = self.run(&second)?;
+        let found = self.differences(&ComparerRequest::Changed { one, other })?;
+        self.bench.drop_slots(vec![one, other])?;
+        if let Some(changed) = found.iter().find(|one| one.path.starts_with("result")) {
+            let what = format!("{}: the next call overwrites it ({})", changed.path, changed.what);
+            return Err(Stop::Refused(Reason::Stale, what, None));
+        }
+        self.passed("results stay", "the next call leaves the results of the last alone");
+        Ok(())
+    }
+
+    /// With the kernels replaced by nothing the results must be others than those in `slot`, which are forgotten.
+    fn ghost(&mut self, habits: &Habits, call: &Call, slot: u32) -> Result<(), Stop> {
+        let _shared = self.shared();
+        if !habits.needs_kernels && !self.effort.kernel {
+            return Ok(self.bench.drop_slots(vec![slot])?);
+        }
+        let other = match self.run(&Call { ghost: true, ..call.clone() }) {
+            Ok((_, other)) => other,
+            // What reads back what its kernels compute may fail without them.
+            Err(Stop::Refused(Reason::Run, ..)) => return Ok(self.bench.drop_slots(vec![slot])?),
+            Err(stop) => return Err(stop),
+        };
+        let found = self.differences(&ComparerRequest::Changed { one: slot, other })?;
+        self.bench.drop_slots(vec![slot, other])?;
+        if found.is_empty() {
+            let what = "with its kernels replaced by nothing the results are the same: they do not compute them";
+            return Err(Stop::Refused(Reason::NoKernel, what.to_owned(), None));
+        }
+        self.passed("the kernels do the work", "with the kernels replaced by nothing the results are others");
+        Ok(())
+    }
+
+    /// The same tensors with new contents everywhere.
+    fn reused(&mut self, known: &Ready) -> Result<(), Stop> {
+        let _shared = self.shared();
+        let trial = self.baseline.trials[1].clone();
+        let all = Call { reuse: Reuse::All, ..self.baseline.call(trial.inputs.clone(), false) };
+        let (ran, slot) = self.run(&all)?;
+        self.compare(known, (slot, &ran.results), &trial, "the same tensors with new contents")
+            .map_err(as_a(Reason::Stale))?;
+        Ok(self.bench.drop_slots(vec![slot])?)
+    }
+
+    /// The same, with new contents in the middle alone, which a fingerprint of corners does not see; in a few places, which a sample
+    /// does not see.
+    fn partly_reused(&mut self, level: &Ready, habits: &Habits) -> Result<(), Stop> {
+        for &(reuse, expected) in &habits.partly {
+            let _shared = self.shared();
+            let [first, second] = self.baseline.sequence_with(reuse);
+            let (_, before) = self.run(&first)?;
+            let (ran, slot) = self.run(&second)?;
+            let name = match reuse {
+                Reuse::Few => "tensors a few of whose elements have new contents",
+                _ => "tensors whose middle alone has new contents",
+            };
+            self.compare_by_level((expected, slot), &ran.results, level, (Reason::Stale, name))?;
+            self.bench.drop_slots(vec![before, slot])?;
+        }
+        self.passed(
+            "reused tensors",
+            "equal addresses with new contents, everywhere, in the middle or in a few places, give new results",
+        );
+        Ok(())
+    }
+
+    /// Other values, layouts and sizes, as far as the original takes them.
+    pub(super) fn other_calls(&mut self) -> Result<(), Stop> {
+        let (mut tried, mut skipped, mut sizes) = (1, Vec::new(), 0);
+        for at in 2..self.baseline.trials.len() {
+            match self.baseline.known(self.bench, at)? {
+                Known::Ready(known) => {
+                    self.other_call(&known, at)?;
+                    self.forget(&known)?;
+                    tried += 1;
+                    sizes += usize::from(self.baseline.trials[at].reason == Reason::Sizes);
+                }
+                Known::Needless => {}
+                Known::Skipped(why) => skipped.push(format!("{}: {why}", self.baseline.trials[at].name)),
+            }
+        }
+        if sizes == 0 && self.baseline.original.workload.is_resizable() {
+            self.notes.push("no other sizes were tried: the original takes none of those that were made up".to_owned());
+        }
+        self.passed(
+            "other calls",
+            format!("{tried} calls with other values, sizes and layouts agree with the original"),
+        );
+        if !skipped.is_empty() {
+            self.passed("passed over", skipped.join("; "));
+        }
+        Ok(())
+    }
+
+    /// Results that do not stay for the next candidate.
+    fn forget(&self, known: &Ready) -> Result<(), Stop> {
+        if !known.is_kept {
+            self.bench.drop_slots(known.slots())?;
+        }
+        Ok(())
+    }
+
+    fn other_call(&mut self, known: &Ready, at: usize) -> Result<(), Stop> {
+        let trial = self.baseline.trials[at].clone();
+        let recorded = self.baseline.known(self.bench, 0)?;
+        self.took = self.took.max(known.took);
+        // Who looks whether memory is filled beforehand shall not know when times are taken.
+        let poison = !known.unwritten.is_empty() || self.chance() < 0.5;
+        let _shared = self.shared();
+        let call = Call { watch: true, poison, ..self.baseline.call(trial.inputs.clone(), false) };
+        let (ran, slot) = self.run(&call).map_err(|stop| in_trial(stop, &trial.name))?;
+        if let Err(stop) = self.compare(known, (slot, &ran.results), &trial, &trial.name) {
+            self.spills((known, &recorded), slot, &trial, stop)?;
+        }
+        if let Some(what) = ran.overrun.as_ref().filter(|_| known.ran.overrun.is_none()) {
+            return Err(Stop::Refused(Reason::Overrun, format!("{}: {what}", trial.name), None));
+        }
+        self.fallback(&known.ran, &ran).map_err(|stop| in_trial(stop, &trial.name))?;
+        Ok(self.bench.drop_slots(vec![slot])?)
+    }
+}

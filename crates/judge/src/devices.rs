@@ -1,0 +1,284 @@
+//! Which CUDA devices and drivers this machine has, asked without making a context.
+//!
+//! The driver library is loaded at run time: the binary starts on machines without it. Only calls that need no context
+//! are made, so the server holds no memory of the device.
+
+use std::panic::{UnwindSafe, catch_unwind};
+use std::sync::OnceLock;
+
+use cudarc::driver::{DriverError, result, sys};
+
+use base::clock::now_milliseconds;
+use protocol::{FAKE_DEVICE_ENV, Played, is_simulated};
+use runtime::python::On;
+
+use super::{Device, Devices};
+
+/// Per cent of the multiprocessors' time below which a program only waits.
+const AT_WORK: u32 = 5;
+/// Microseconds for which somebody who has worked counts as working.
+const LATELY: u64 = 2_000_000;
+/// What the name of every stand-in ends with.
+const SIMULATED: &str = " (simulated)";
+
+/// The versions of the drivers, as far as they are installed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Drivers {
+    /// The newest CUDA version that the driver library supports, for example `12.8`.
+    pub cuda: Option<String>,
+    /// The version of the kernel driver, for example `570.86.15`.
+    pub kernel: Option<String>,
+}
+
+impl Device {
+    /// Whether it stands in for a real device in a test.
+    #[must_use]
+    pub fn is_simulated(&self) -> bool {
+        is_stand_in(&self.name)
+    }
+}
+
+/// Whether a device of this name stands in for a real one in a test, here or elsewhere.
+#[must_use]
+pub fn is_stand_in(name: &str) -> bool {
+    name.ends_with(SIMULATED)
+}
+
+/// What the name of a GPU ends with that is not here, and for which a model speaks.
+const PREDICTED: &str = " (predicted)";
+
+/// What a GPU is called for which a model speaks.
+pub(super) fn predicted(name: &str) -> String {
+    format!("{name}{PREDICTED}")
+}
+
+/// The GPU for which a model speaks, by what it is called then.
+#[must_use]
+pub fn is_predicted(name: &str) -> Option<&str> {
+    name.strip_suffix(PREDICTED)
+}
+
+/// Looks for CUDA devices without making a context. Takes up to a second the first time: not for the main thread.
+///
+/// [`FAKE_DEVICE_ENV`] puts a stand-in of its name in place of the real ones, for tests without a GPU.
+#[must_use]
+pub fn devices() -> Devices {
+    if let Ok(name) = std::env::var(FAKE_DEVICE_ENV)
+        && !name.is_empty()
+    {
+        let name = format!("{name}{SIMULATED}");
+        return Devices::Found(vec![Device { name, capability: (0, 0), uuid: "GPU-simulated".to_owned() }]);
+    }
+    static FOUND: OnceLock<Devices> = OnceLock::new();
+    FOUND.get_or_init(|| guarded(find).unwrap_or_else(Devices::Missing)).clone()
+}
+
+/// The versions of the drivers.
+#[must_use]
+pub fn drivers() -> Drivers {
+    let kernel = nvml_wrapper::Nvml::init().and_then(|nvml| nvml.sys_driver_version()).ok();
+    Drivers { cuda: guarded(cuda_version).ok().flatten(), kernel }
+}
+
+/// Runs `ask` if there is a driver library to ask.
+fn guarded<T>(ask: impl FnOnce() -> T + UnwindSafe) -> Result<T, String> {
+    #[expect(unsafe_code, reason = "loads libcuda, whose initialisers are trusted as the driver itself is")]
+    let present = catch_unwind(|| unsafe { sys::is_culib_present() }).unwrap_or(false);
+    if !present {
+        return Err("no NVIDIA driver on this machine (libcuda was not found)".to_owned());
+    }
+    // Functions that an old driver lacks make cudarc panic.
+    catch_unwind(ask).map_err(|_| "the NVIDIA driver is too old to be asked for its devices: update it".to_owned())
+}
+
+fn find() -> Devices {
+    match list() {
+        Ok(devices) if devices.is_empty() => Devices::Missing(
+            "the NVIDIA driver is installed but shows no device (is CUDA_VISIBLE_DEVICES set?)".to_owned(),
+        ),
+        Ok(devices) => Devices::Found(devices),
+        Err(DriverError(sys::CUresult::CUDA_ERROR_NO_DEVICE)) => Devices::Missing(
+            "the NVIDIA driver is installed but finds no device (is there one, and is CUDA_VISIBLE_DEVICES unset?)"
+                .to_owned(),
+        ),
+        Err(error) => Devices::Missing(format!(
+            "the NVIDIA driver does not start ({}): does `nvidia-smi` work?",
+            // The enum's own name: asking the driver for a text would be one more call to fail.
+            format!("{:?}", error.0).trim_start_matches("CUDA_ERROR_").to_lowercase().replace('_', " ")
+        )),
+    }
+}
+
+fn list() -> Result<Vec<Device>, DriverError> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR as MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR as MINOR,
+    };
+    result::init()?;
+    (0..result::device::get_count()?)
+        .map(|ordinal| {
+            let device = result::device::get(ordinal)?;
+            #[expect(unsafe_code, reason = "the device handle comes from the driver a line above")]
+            let attribute = |which| unsafe { result::device::get_attribute(device, which) };
+            let capability = (attribute(MAJOR)?, attribute(MINOR)?);
+            let uuid = written(result::device::get_uuid(device)?.bytes.map(|byte| byte as u8));
+            Ok(Device { name: result::device::get_name(device)?, capability, uuid })
+        })
+        .collect()
+}
+
+/// As NVML and `CUDA_VISIBLE_DEVICES` write it.
+fn written(uuid: [u8; 16]) -> String {
+    let digits: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let groups = [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]];
+    format!("GPU-{}", groups.join("-"))
+}
+
+/// What a device's memory can do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Memory {
+    /// Bytes of it.
+    pub(super) size: u64,
+    /// Bytes of the L2 cache.
+    pub(super) l2: u64,
+    /// Bytes a second, by the memory's clock and width.
+    pub(super) bytes_per_second: f64,
+}
+
+/// What the memory of the first device can do; `None` without a device, or where the driver does not tell.
+pub(super) fn memory() -> Option<Memory> {
+    static FOUND: OnceLock<Option<Memory>> = OnceLock::new();
+    *FOUND.get_or_init(|| if is_simulated() { None } else { guarded(ask_memory).ok()? })
+}
+
+fn ask_memory() -> Option<Memory> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH as WIDTH, CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE as L2,
+        CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE as CLOCK,
+    };
+    result::init().ok()?;
+    let device = result::device::get(0).ok()?;
+    #[expect(unsafe_code, reason = "the device handle comes from the driver a line above")]
+    let attribute = |which| unsafe { result::device::get_attribute(device, which) }.ok().filter(|&value| value > 0);
+    // The clock is in kHz, the width in bits; two transfers a clock.
+    let bytes_per_second = f64::from(attribute(CLOCK)?) * 1000.0 * 2.0 * f64::from(attribute(WIDTH)?) / 8.0;
+    #[expect(unsafe_code, reason = "the device handle comes from the driver above")]
+    let size = u64::try_from(unsafe { result::device::total_mem(device) }.ok()?).ok()?;
+    Some(Memory { size, l2: u64::try_from(attribute(L2)?).ok()?, bytes_per_second })
+}
+
+/// What it takes to compile for a device without a connection to it; `None` where the driver does not tell.
+pub(super) fn played(uuid: &str) -> Option<Played> {
+    use sys::CUdevice_attribute::{
+        CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN as SHARED,
+        CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT as COUNT,
+    };
+    if is_simulated() {
+        return None;
+    }
+    let Devices::Found(found) = devices() else { return None };
+    let (ordinal, device) = (0..).zip(&found).find(|(_, device)| device.uuid == uuid)?;
+    let asked = guarded(|| {
+        result::init().ok()?;
+        let handle = result::device::get(ordinal).ok()?;
+        #[expect(unsafe_code, reason = "the device handle comes from the driver a line above")]
+        let attribute = |which| u32::try_from(unsafe { result::device::get_attribute(handle, which) }.ok()?).ok();
+        Some((attribute(COUNT)?, attribute(SHARED)?))
+    });
+    let (multiprocessors, shared) = asked.ok()??;
+    let (major, minor) = device.capability;
+    let capability = u32::try_from(10 * major + minor).ok()?;
+    Some(Played { name: device.name.clone(), capability, multiprocessors, shared })
+}
+
+/// The processes that have computed on some device lately.
+pub(super) fn at_work() -> Vec<u32> {
+    let Some(nvml) = nvml() else { return Vec::new() };
+    let devices = (0..nvml.device_count().unwrap_or(0)).filter_map(|index| nvml.device_by_index(index).ok());
+    devices.flat_map(|device| at_work_on(&device)).collect()
+}
+
+fn at_work_on(device: &nvml_wrapper::Device<'_>) -> Vec<u32> {
+    // Displays and browsers draw, and are not meant.
+    let computing: Vec<u32> =
+        device.running_compute_processes().unwrap_or_default().iter().map(|process| process.pid).collect();
+    let samples = device.process_utilization_stats(None).unwrap_or_default();
+    let now = u64::try_from(now_milliseconds()).unwrap_or(0) * 1000;
+    let busy = samples.iter().filter(|sample| sample.sm_util >= AT_WORK && sample.timestamp + LATELY >= now);
+    busy.map(|sample| sample.pid).filter(|id| computing.contains(id)).collect()
+}
+
+/// The library that watches devices, where it is installed.
+fn nvml() -> Option<&'static nvml_wrapper::Nvml> {
+    static NVML: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
+    NVML.get_or_init(|| nvml_wrapper::Nvml::init().ok()).as_ref()
+}
+
+/// The present clock of a device's multiprocessors in MHz, where it is told.
+pub(super) fn clock(uuid: &str) -> Option<u32> {
+    nvml()?.device_by_uuid(uuid).ok()?.clock_info(nvml_wrapper::enum_wrappers::device::Clock::SM).ok()
+}
+
+/// Bytes of a device that nobody holds, where it is told.
+pub(super) fn free(uuid: &str) -> Option<u64> {
+    Some(nvml()?.device_by_uuid(uuid).ok()?.memory_info().ok()?.free)
+}
+
+/// The device of that number, and how a forker is told of it: by its file, where it is the only one and its file is known.
+pub(super) fn one(device: Option<usize>) -> (On, Option<Device>) {
+    let found = match devices() {
+        Devices::Found(found) => found,
+        Devices::Missing(_) => Vec::new(),
+    };
+    let is_only = device.is_some() || found.len() == 1;
+    let own = found.into_iter().nth(device.unwrap_or(0));
+    let node = own.as_ref().filter(|_| is_only).and_then(|own| Some((own.uuid.clone(), node(&own.uuid)?)));
+    let on = match node {
+        Some((uuid, node)) => On::Node { uuid, node },
+        None => device.map_or(On::Devices, On::Device),
+    };
+    (on, own)
+}
+
+/// The number of a device's file, where it is told. A part of a device (MIG) has files of other names, and is not named by the UUID of the whole.
+fn node(uuid: &str) -> Option<u32> {
+    if is_simulated() {
+        return None;
+    }
+    let device = nvml()?.device_by_uuid(uuid).ok()?;
+    let is_parted = device.mig_mode().is_ok_and(|mode| mode.current != 0);
+    if is_parted { None } else { device.minor_number().ok() }
+}
+
+fn cuda_version() -> Option<String> {
+    let mut version = 0;
+    #[expect(unsafe_code, reason = "writes one integer, needs no initialisation")]
+    let status = unsafe { sys::cuDriverGetVersion(&raw mut version) };
+    (status == sys::CUresult::CUDA_SUCCESS && version > 0)
+        .then(|| format!("{}.{}", version / 1000, version % 1000 / 10))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_machine_without_a_driver_says_so() {
+        match devices() {
+            Devices::Missing(why) => assert!(why.contains("NVIDIA driver"), "{why}"),
+            Devices::Found(found) => assert!(found.iter().all(|device| !device.name.is_empty())),
+        }
+    }
+
+    #[test]
+    fn devices_are_told_apart_as_nvml_does() {
+        let uuid = std::array::from_fn(|at| at as u8 * 17);
+        assert_eq!(written(uuid), "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    }
+
+    #[test]
+    fn stand_ins_are_known_by_their_name() {
+        let device = |name: &str| Device { name: name.to_owned(), capability: (0, 0), uuid: String::new() };
+        assert!(device("H200 (simulated)").is_simulated());
+        assert!(!device("NVIDIA H200").is_simulated());
+    }
+}

@@ -1,0 +1,489 @@
+//! The judge: is a candidate right? Every answer of its process is doubted, and compared in another.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use protocol::Workload;
+use protocol::runner::{Call, ComparerRequest, Difference, Exported, Raised, Ran, RunnerReply, RunnerRequest, Tuned};
+use workload::place_of_comment;
+
+use super::baseline::{Baseline, Ready, Undecided};
+use super::bench::{Bench, RESTARTED, Shared, Turn, project};
+use super::effort::Effort;
+use super::measure::is_contender;
+use super::notes::notes;
+use super::original::{add_chosen, with_chosen};
+use super::process::Comparer;
+use super::rivals::is_offer;
+use super::sanitizer::{self, Checks};
+use super::scout::{foreseen, scouted};
+use super::series::Place;
+use super::stop::{STOPPED, Stop, refuse, strange};
+use super::trials::{Trial, means_nan, title};
+use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
+
+/// What is said where tensors without contents, as compiling ahead uses, are met later.
+const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
+
+/// What is said of a model whose weights are not the original's by name and shape.
+const OWN_WEIGHTS: &str = "the model has weights of its own";
+
+/// What to judge.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The file as it was.
+    pub original: PathBuf,
+    /// The file with the candidate's change.
+    pub candidate: PathBuf,
+    /// The folder of the user's file, for its imports.
+    pub folder: PathBuf,
+    /// The calls, the most frequent first.
+    pub workloads: Vec<Workload>,
+    /// How much of the judgement to do.
+    pub effort: Effort,
+    /// What others have measured of candidates for the same calls, by their machine code.
+    pub known: Vec<Measured>,
+    /// Set by whoever wants no verdict any more: what is judged then ends undecided, at its next stage.
+    pub unwanted: Arc<AtomicBool>,
+}
+
+impl Task {
+    pub(super) fn is_unwanted(&self) -> bool {
+        self.unwanted.load(Ordering::Relaxed)
+    }
+
+    fn still(&self) -> Result<(), Stop> {
+        if self.is_unwanted() { Err(Stop::Undecided(STOPPED.to_owned())) } else { Ok(()) }
+    }
+}
+
+/// Seconds in which nothing of a candidate was moved on by the judge itself.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Spent {
+    /// Waiting for a place on the device.
+    waiting: f64,
+    /// Waiting for the candidate.
+    running: f64,
+    /// Waiting for the comparer.
+    comparing: f64,
+}
+
+/// A candidate that is being judged.
+pub(super) struct Case<'a> {
+    pub(super) bench: &'a Bench,
+    pub(super) baseline: Arc<Baseline>,
+    pub(super) place: Place,
+    pub(super) effort: Effort,
+    /// How long a call may take that is no slower than others.
+    pub(super) patience: Duration,
+    /// How long the original takes at most, as far as is known.
+    pub(super) took: Duration,
+    /// Chooses which timed calls are compared.
+    pub(super) dice: u64,
+    /// So many timed calls were asked for: each has inputs of its own.
+    pub(super) timed: u64,
+    /// Whether its calls, or the original's, are launched no faster than the device runs them.
+    pub(super) is_host_bound: bool,
+    /// Whether it has autotuners that measure in the recorded call.
+    pub(super) tunes: bool,
+    /// What tells its machine code for the recorded call, where that is known.
+    pub(super) code: Option<String>,
+    /// What they chose there.
+    pub(super) chosen: Vec<Tuned>,
+    /// What the original replaces as well, when it is timed.
+    pub(super) usual: Vec<String>,
+    pub(super) checks: Vec<Check>,
+    pub(super) notes: Vec<String>,
+    pub(super) stages: Vec<(String, f64)>,
+    pub(super) spent: RefCell<Spent>,
+    pub(super) measured: Vec<Measured>,
+}
+
+/// Whether the original fails because of what it is called, or called with.
+fn is_of_call(why: &str, entry: &str) -> bool {
+    let names_it = |line: &str| line.contains(entry.split('.').next_back().unwrap_or(entry));
+    why.starts_with("the original itself fails")
+        || why.starts_with("the original cannot be loaded") && why.lines().last().is_some_and(names_it)
+}
+
+impl Bench {
+    /// Judges a candidate. Blocks; may be called from several threads at once.
+    #[must_use]
+    pub fn judge(&self, task: &Task) -> Verdict {
+        let mut all = Verdict::undecided("there is no call to judge it by");
+        all.notes = self
+            .unfenced()
+            .iter()
+            .map(|what| format!("the fence around candidates lacks something here: {what}"))
+            .collect();
+        let [original, candidate] = [&task.original, &task.candidate].map(|file| std::fs::read_to_string(file).ok());
+        if let (Some(original), Some(candidate)) = (&original, &candidate) {
+            all.notes.extend(notes(original, candidate));
+        }
+        for workload in &task.workloads {
+            let one = self.judge_one(task, workload);
+            let is_accepted = one.is_accepted();
+            all.outcome = one.outcome;
+            if let Outcome::Undecided { why } = &mut all.outcome
+                && is_of_call(why, &workload.entry)
+                && let Some(place) = original.as_ref().and_then(|text| place_of_comment(workload, text))
+            {
+                *why += &format!("\nthe call is the one of {place}");
+            }
+            all.checks.extend(one.checks);
+            all.measured.extend(one.measured);
+            all.stages.extend(one.stages);
+            for note in one.notes {
+                if !all.notes.contains(&note) {
+                    all.notes.push(note);
+                }
+            }
+            if !is_accepted {
+                break;
+            }
+        }
+        all
+    }
+
+    fn judge_one(&self, task: &Task, workload: &Workload) -> Verdict {
+        self.judge_anew_alone(|| self.judge_any(task, workload))
+    }
+
+    fn judge_any(&self, task: &Task, workload: &Workload) -> Verdict {
+        let verdict = self.judge_either(task, workload, true);
+        match &verdict.outcome {
+            Outcome::Undecided { why } if why == OWN_WEIGHTS => {
+                let mut verdict = self.judge_either(task, workload, false);
+                verdict.notes.push(format!("{OWN_WEIGHTS}: both keep what their constructors make of one seed"));
+                verdict
+            }
+            _ => verdict,
+        }
+    }
+
+    fn judge_either(&self, task: &Task, workload: &Workload, moves_weights: bool) -> Verdict {
+        let mut verdict = self.judge_with(task, workload, (true, moves_weights));
+        if matches!(&verdict.outcome, Outcome::Undecided { why } if why.contains(RESTARTED) || why.contains("nothing is kept"))
+        {
+            verdict = self.judge_with(task, workload, (true, moves_weights));
+        }
+        match &verdict.outcome {
+            // What a file keeps of calls that compute nothing, it may trip over later.
+            Outcome::Refused { evidence, .. } if HOLLOW.iter().any(|word| evidence.contains(word)) => {
+                self.judge_with(task, workload, (false, moves_weights))
+            }
+            _ => verdict,
+        }
+    }
+
+    fn judge_with(&self, task: &Task, workload: &Workload, how: (bool, bool)) -> Verdict {
+        let (verdict, judged) = self.judge_in(task, workload, how);
+        if !self.doubts(judged, &verdict.outcome) {
+            return verdict;
+        }
+        let effort = Effort { series: 1, ..task.effort };
+        self.judge_in(&Task { effort, ..task.clone() }, workload, how).0
+    }
+
+    /// The verdict, and how many candidates its process had judged before.
+    fn judge_in(
+        &self,
+        task: &Task,
+        workload: &Workload,
+        (compiles_ahead, moves_weights): (bool, bool),
+    ) -> (Verdict, usize) {
+        let readable = vec![project(&task.folder), task.candidate.clone()];
+        let started = self.baseline((&task.original, &task.folder), workload, moves_weights).and_then(|baseline| {
+            baseline.twins.learn(&task.known);
+            let place = self.place(task, &baseline, readable)?;
+            Ok((baseline, place))
+        });
+        let (baseline, place) = match started {
+            Ok(started) => started,
+            Err(Undecided(why)) => return (Verdict::undecided(why), 0),
+        };
+        let (code, chosen, usual, checks, notes, stages, spent, measured) = Default::default();
+        let (dice, effort) = (self.secret(), task.effort);
+        let (patience, took) = (self.limits.call, Duration::ZERO);
+        let (timed, is_host_bound, tunes) = (0, false, false);
+        let mut case = Case {
+            patience,
+            took,
+            dice,
+            timed,
+            is_host_bound,
+            bench: self,
+            baseline,
+            place,
+            effort,
+            tunes,
+            code,
+            chosen,
+            usual,
+            checks,
+            notes,
+            stages,
+            spent,
+            measured,
+        };
+        let outcome = match case.judge(task, compiles_ahead) {
+            Ok(()) => Outcome::Accepted,
+            Err(Stop::Undecided(why)) => Outcome::Undecided { why },
+            Err(Stop::Refused(reason, evidence, line)) => {
+                case.checks.push(Check { name: reason.name(), passed: false, evidence: evidence.clone() });
+                Outcome::Refused { reason, evidence, line }
+            }
+        };
+        let Case { baseline, place, checks, notes, mut stages, spent, measured, .. } = case;
+        let Spent { waiting, running, comparing } = spent.into_inner();
+        for (stage, spent) in [("of it waiting", waiting), ("of it running", running), ("of it comparing", comparing)] {
+            stages.push((stage.to_owned(), spent));
+        }
+        let judged = place.judged;
+        self.leave_place(&task.effort, baseline, place, &outcome);
+        (Verdict { outcome, checks, measured, notes, stages, judged_on: None }, judged)
+    }
+}
+
+impl<'a> Case<'a> {
+    /// Uses the device beside others.
+    pub(super) fn shared(&self) -> Shared<'a> {
+        let since = Instant::now();
+        let shared = self.bench.shared();
+        self.spent.borrow_mut().waiting += since.elapsed().as_secs_f64();
+        shared
+    }
+
+    /// Uses the device: alone where its autotuners are going to choose, else beside others.
+    pub(super) fn turn(&self) -> Result<Turn<'a>, Undecided> {
+        let since = Instant::now();
+        let turn = self.bench.turn(self.tunes);
+        self.spent.borrow_mut().waiting += since.elapsed().as_secs_f64();
+        turn
+    }
+}
+
+impl Case<'_> {
+    fn judge(&mut self, task: &Task, compiles_ahead: bool) -> Result<(), Stop> {
+        let checks = self.effort.sanitizer.and_then(|limit| self.checks(task, limit));
+        let (baseline, bench, checks) = (Arc::clone(&self.baseline), self.bench, checks.as_ref());
+        std::thread::scope(|scope| {
+            // It is most likely an offer, and most of what is asked of it goes by on the host.
+            let early = checks.filter(|_| self.effort.is_last());
+            let early = early.map(|checks| scope.spawn(move || checks.run()));
+            let sanitized = || early.map_or_else(|| checks.map(Checks::run), |run| run.join().ok());
+            let ahead = if self.effort.thorough { scouted } else { foreseen };
+            let outcome = ahead(&baseline, bench, || self.stage_by_stage(task, compiles_ahead, sanitized));
+            checks.inspect(|checks| checks.end());
+            outcome
+        })
+    }
+
+    fn stage_by_stage(
+        &mut self,
+        task: &Task,
+        compiles_ahead: bool,
+        sanitized: impl FnOnce() -> Option<sanitizer::Results>,
+    ) -> Result<(), Stop> {
+        task.still()?;
+        let since = Instant::now();
+        self.load(task)?;
+        self.lap("load", since);
+        if self.effort.thorough {
+            self.bench.end_spares();
+        }
+        task.still()?;
+        let since = Instant::now();
+        self.tunes = compiles_ahead && self.compile(task)?;
+        self.lap("compile", since);
+        if let Some(twin) = self.twin() {
+            self.measured.push(twin);
+            return Ok(());
+        }
+        task.still()?;
+        let since = Instant::now();
+        let is_brief = self.effort.is_brief();
+        self.first_calls(is_brief)?;
+        if self.effort.thorough {
+            if self.tunes {
+                self.compile_rest(task)?;
+            }
+            self.other_calls()?;
+        }
+        self.lap("check", since);
+        task.still()?;
+        if self.effort.rough > 0 {
+            let since = Instant::now();
+            let mut measured = self.time(None)?;
+            let asks_more = is_brief && is_contender(&measured.pairs, self.effort.contender);
+            if self.has_rivals(&measured) {
+                measured = self.rivals(measured)?;
+            }
+            let is_offer = is_offer(&measured);
+            self.measured.push(measured);
+            self.lap("time", since);
+            if asks_more {
+                let since = Instant::now();
+                self.honesty()?;
+                self.lap("check", since);
+            }
+            self.keep_as_twin();
+            // Without torch contents are made on the host: so many do not fit there.
+            let has_torch = !self.bench.environment().torch.is_empty();
+            if (is_offer || self.effort.beyond) && self.effort.thorough && has_torch {
+                let since = Instant::now();
+                self.beyond()?;
+                self.lap("beyond", since);
+            }
+            if is_offer && self.effort.sanitizer.is_some() {
+                let since = Instant::now();
+                self.sanitized(sanitized())?;
+                self.lap("sanitizer", since);
+            }
+            if is_offer && self.effort.thorough && has_torch {
+                let since = Instant::now();
+                self.count();
+                self.lap("count", since);
+                let since = Instant::now();
+                self.kernels()?;
+                self.lap("kernels", since);
+            }
+        }
+        Ok(())
+    }
+
+    /// What was measured of a candidate with the same machine code. That is enough to search by, not to offer.
+    fn twin(&self) -> Option<Measured> {
+        let code =
+            self.code.as_ref().filter(|_| self.effort.twins && !self.effort.thorough && self.effort.rough > 0)?;
+        self.baseline.twins.find(code)
+    }
+
+    fn keep_as_twin(&mut self) {
+        if let (Some(code), true, Some(measured)) =
+            (&self.code, self.effort.twins && !self.effort.thorough, self.measured.last_mut())
+        {
+            measured.code = Some(code.clone());
+            self.baseline.twins.keep(code.clone(), measured);
+        }
+    }
+
+    fn lap(&mut self, stage: &str, since: Instant) {
+        let seconds = since.elapsed().as_secs_f64();
+        tracing::debug!(stage, seconds, "a stage ended");
+        self.stages.push((stage.to_owned(), seconds));
+    }
+
+    pub(super) fn passed(&mut self, name: &str, evidence: impl Into<String>) {
+        self.checks.push(Check { name: name.to_owned(), passed: true, evidence: evidence.into() });
+    }
+
+    fn load(&mut self, task: &Task) -> Result<(), Stop> {
+        let workload = self.workload(task);
+        if workload != self.baseline.original.workload {
+            self.notes.push(format!("it is launched as its own comment says: {}", title(&workload)));
+        }
+        let (bench, original) = (self.bench, &self.baseline.original);
+        // An original that cannot be loaded is no fault of the candidate's.
+        let known = original.loaded(bench)?;
+        // What our own skills make of it does, when it is loaded, what it does itself.
+        if self.place.judged == 0 || known.takes_memory {
+            bench.wait_for_quiet();
+        }
+        let whose = (true, original.weights);
+        let file =
+            self.file(task).map_err(|error| Stop::Undecided(format!("the candidate cannot be copied: {error}")))?;
+        let loaded = self.place.runner.load(&file, &task.folder, &workload, whose, bench.limits.load);
+        self.place.starting = None;
+        self.place.takes_memory = matches!(&loaded, Ok(Ok(found)) if found.takes_memory);
+        match loaded? {
+            Ok(found) if found.has_own_weights && original.weights.are_moved => {
+                Err(Stop::Undecided(OWN_WEIGHTS.to_owned()))
+            }
+            Ok(found) => self.tampering(&found.tampered, &known.tampered),
+            Err(raised) if raised.is_memory => Err(raised.into()),
+            Err(Raised { text, line, .. }) => Err(Stop::Refused(Reason::Load, text, line)),
+        }
+    }
+
+    /// One call, whose results are kept under a number.
+    pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
+        let (limit, since) = (self.limit(), Instant::now());
+        let reply = self.place.runner.ask(&RunnerRequest::Run(with_chosen(call, &self.chosen)), limit);
+        self.spent.borrow_mut().running += since.elapsed().as_secs_f64();
+        match reply? {
+            RunnerReply::Ran(ran) => {
+                add_chosen(&mut self.chosen, &ran.tuned);
+                let slot = self.keep(self.place.runner.number, &ran.results)?;
+                Ok((*ran, slot))
+            }
+            other => Err(strange(other)),
+        }
+    }
+
+    pub(super) fn keep(&self, owner: u64, results: &Exported) -> Result<u32, Stop> {
+        self.comparer(|comparer| comparer.keep(owner, results))
+    }
+
+    pub(super) fn keep_all(&self, owner: u64, results: &[Exported]) -> Result<Vec<u32>, Stop> {
+        self.comparer(|comparer| comparer.keep_all(owner, results.to_vec()))
+    }
+
+    fn comparer<T>(&self, ask: impl FnOnce(&mut Comparer) -> Result<T, Undecided>) -> Result<T, Stop> {
+        let since = Instant::now();
+        let answer = self.bench.compare(ask);
+        self.spent.borrow_mut().comparing += since.elapsed().as_secs_f64();
+        Ok(answer?)
+    }
+
+    pub(super) fn differences(&self, ask: &ComparerRequest) -> Result<Vec<Difference>, Stop> {
+        self.comparer(|comparer| Ok(comparer.differences(ask)?))
+    }
+
+    /// Compares the results of a trial with the original's, and forgets them.
+    pub(super) fn compare(
+        &self,
+        known: &Ready,
+        (candidate, results): (u32, &Exported),
+        trial: &Trial,
+        name: &str,
+    ) -> Result<(), Stop> {
+        let found = self.differences(&ComparerRequest::Compare {
+            original: known.original,
+            candidate,
+            reference: known.reference,
+            jittered: known.jittered.clone(),
+            holds_nan: means_nan(&trial.inputs),
+            exact: known.is_exact,
+            level: None,
+        })?;
+        refuse(&found, results, trial.reason, name).map_err(|stop| self.of_launch(stop))
+    }
+
+    /// Compares results on inputs for which nothing but the original's own results is known.
+    pub(super) fn compare_by_level(
+        &self,
+        (original, candidate): (u32, u32),
+        results: &Exported,
+        level: &Ready,
+        (reason, name): (Reason, &str),
+    ) -> Result<(), Stop> {
+        let found = self.differences(&level.by_level(original, candidate))?;
+        refuse(&found, results, reason, name).map_err(|stop| self.of_launch(stop))
+    }
+
+    pub(super) fn tampering(&self, found: &[String], original: &[String]) -> Result<(), Stop> {
+        match found.iter().find(|what| !original.contains(what)) {
+            Some(what) => Err(Stop::Refused(Reason::Tampering, what.clone(), None)),
+            None => Ok(()),
+        }
+    }
+
+    /// The call, for people.
+    pub(super) fn title(&self) -> String {
+        title(&self.baseline.original.workload)
+    }
+}

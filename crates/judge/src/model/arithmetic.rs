@@ -1,0 +1,156 @@
+//! What operations on integers, addresses and truths make. Numbers with a point are not followed.
+
+use super::run::Place;
+use super::tile::Tile;
+use super::ttir::{Kind, Op};
+
+/// The value of an operation; `None` where it is not known, or is of no matter.
+pub(super) fn value(op: &Op, operands: &[&Tile], place: &Place) -> Option<Tile> {
+    let of = op.types.first()?;
+    let first = operands.first();
+    match op.name.as_str() {
+        "arith.constant" => constant(&op.text, of.kind, &of.shape),
+        "tt.get_program_id" => Some(Tile::scalar(place.program[axis(&op.text)])),
+        "tt.get_num_programs" => Some(Tile::scalar(place.grid[axis(&op.text)])),
+        "tt.make_range" => {
+            let (start, end) = (number_after(&op.text, "start = ")?, number_after(&op.text, "end = ")?);
+            Some(Tile::of(of.shape.clone(), (start..end).collect()))
+        }
+        "tt.splat" => Some(first?.splat(&of.shape)),
+        "tt.expand_dims" | "tt.reshape" => Some(first?.reshape(&of.shape)),
+        "tt.broadcast" => Some(first?.broadcast(&of.shape)),
+        "tt.trans" => Some(first?.transpose(&order(&op.text)?)),
+        "tt.addptr" => {
+            let bytes = i64::from(of.bits.div_ceil(8));
+            Some(operands.first()?.with(operands.get(1)?, |address, offset| address + offset * bytes))
+        }
+        "tt.make_tensor_descriptor" => Some((*first?).clone()),
+        // What lies in memory is taken to be 0: an index of the first row, say.
+        "tt.load" if of.kind != Kind::Float => Some(Tile::scalar(0).splat(&of.shape)),
+        "arith.select" => selected(operands),
+        "arith.cmpi" => compared(&op.text, operands),
+        name if of.kind != Kind::Float => integer(name, operands),
+        _ => None,
+    }
+}
+
+fn integer(name: &str, operands: &[&Tile]) -> Option<Tile> {
+    if let ["arith.extsi" | "arith.extui" | "arith.trunci" | "arith.index_cast" | "arith.index_castui", ..] = [name] {
+        return Some((*operands.first()?).clone());
+    }
+    let (one, two) = (operands.first()?, operands.get(1)?);
+    let make: fn(i64, i64) -> i64 = match name.strip_prefix("arith.")? {
+        "addi" => i64::wrapping_add,
+        "subi" => i64::wrapping_sub,
+        "muli" => i64::wrapping_mul,
+        "divsi" | "divui" => |a, b| a.checked_div(b).unwrap_or(0),
+        "remsi" | "remui" => |a, b| a.checked_rem(b).unwrap_or(0),
+        "floordivsi" => |a, b| a.checked_div_euclid(b).unwrap_or(0),
+        "ceildivsi" | "ceildivui" => |a, b| if b == 0 { 0 } else { -(-a).div_euclid(b) },
+        "minsi" | "minui" => i64::min,
+        "maxsi" | "maxui" => i64::max,
+        "andi" => |a, b| a & b,
+        "ori" => |a, b| a | b,
+        "xori" => |a, b| a ^ b,
+        "shli" => |a, b| a << (b & 63),
+        "shrsi" | "shrui" => |a, b| a >> (b & 63),
+        _ => return None,
+    };
+    Some(one.with(two, make))
+}
+
+fn compared(text: &str, operands: &[&Tile]) -> Option<Tile> {
+    let (one, two) = (operands.first()?, operands.get(1)?);
+    let holds: fn(i64, i64) -> bool = match text.trim().split(',').next()? {
+        "eq" => |a, b| a == b,
+        "ne" => |a, b| a != b,
+        "slt" | "ult" => |a, b| a < b,
+        "sle" | "ule" => |a, b| a <= b,
+        "sgt" | "ugt" => |a, b| a > b,
+        "sge" | "uge" => |a, b| a >= b,
+        _ => return None,
+    };
+    Some(one.with(two, |a, b| i64::from(holds(a, b))))
+}
+
+fn selected(operands: &[&Tile]) -> Option<Tile> {
+    let [condition, yes, no] = operands else { return None };
+    let (Some(condition), Some(yes_all), Some(no_all)) = (&condition.elements, &yes.elements, &no.elements) else {
+        return Some(Tile::unknown(&yes.shape));
+    };
+    let at = |at: usize| if condition.get(at).or(condition.first()) == Some(&1) { yes_all[at] } else { no_all[at] };
+    let count = yes_all.len().min(no_all.len());
+    Some(Tile::of(yes.shape.clone(), (0..count).map(at).collect()))
+}
+
+/// `512 : i32`, `true`, `dense<0> : tensor<512xi32>`
+fn constant(text: &str, kind: Kind, shape: &[usize]) -> Option<Tile> {
+    let said = text.trim();
+    let said = said.strip_prefix("dense<").map_or(said, |rest| rest.split('>').next().unwrap_or_default());
+    let value = match said.split(' ').next()? {
+        "true" => 1,
+        "false" => 0,
+        number if kind == Kind::Int => number.parse().ok()?,
+        _ => return None,
+    };
+    Some(Tile::scalar(value).splat(shape))
+}
+
+fn axis(text: &str) -> usize {
+    match text.trim().chars().next() {
+        Some('y') => 1,
+        Some('z') => 2,
+        _ => 0,
+    }
+}
+
+fn number_after(text: &str, name: &str) -> Option<i64> {
+    let rest = &text[text.find(name)? + name.len()..];
+    rest[..rest.find(|c: char| !c.is_ascii_digit() && c != '-').unwrap_or(rest.len())].parse().ok()
+}
+
+/// `{order = array<i32: 1, 0>}`
+fn order(text: &str) -> Option<Vec<usize>> {
+    let (_, rest) = text.split_once("array<i32: ")?;
+    rest.split('>').next()?.split(',').map(|one| one.trim().parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ttir::Type;
+
+    const PLACE: Place = Place { program: [3, 4, 5], grid: [30, 40, 50] };
+
+    fn made(name: &str, text: &str, kind: Kind, operands: &[Tile]) -> Option<Tile> {
+        let shape = operands.first().map(|tile| tile.shape.clone()).unwrap_or_default();
+        let of = Type { shape, kind, bits: 32 };
+        let op = Op { name: name.to_owned(), text: text.to_owned(), types: vec![of], ..Op::default() };
+        value(&op, &operands.iter().collect::<Vec<_>>(), &PLACE)
+    }
+
+    #[test]
+    fn integers_are_worked_out() {
+        let row = |of: &[i64]| Tile::of(vec![of.len()], of.to_vec());
+        let both = [row(&[-7, 7]), row(&[2, 2])];
+        let of = |name: &str| made(name, "", Kind::Int, &both).unwrap().elements.unwrap().to_vec();
+        assert_eq!(
+            (of("arith.divsi"), of("arith.remsi"), of("arith.ceildivsi")),
+            (vec![-3, 3], vec![-1, 1], vec![-3, 4])
+        );
+        assert_eq!((of("arith.minsi"), of("arith.shli")), (vec![-7, 2], vec![-28, 28]));
+        assert_eq!(made("arith.cmpi", " slt, %a, %b", Kind::Int, &both), Some(row(&[1, 0])));
+        assert_eq!(made("tt.addptr", "", Kind::Pointer, &both), Some(row(&[1, 15])));
+        assert_eq!(made("arith.addf", "", Kind::Float, &both), None);
+    }
+
+    #[test]
+    fn places_and_constants_are_known() {
+        assert_eq!(made("tt.get_program_id", " y : i32", Kind::Int, &[]), Some(Tile::scalar(4)));
+        assert_eq!(made("tt.get_num_programs", " z : i32", Kind::Int, &[]), Some(Tile::scalar(50)));
+        assert_eq!(made("arith.constant", " true", Kind::Other, &[]), Some(Tile::scalar(1)));
+        assert_eq!(constant(" dense<-5> : tensor<2xi32>", Kind::Int, &[2]), Some(Tile::of(vec![2], vec![-5, -5])));
+        assert_eq!(order(" %x {order = array<i32: 1, 0>} : a -> b"), Some(vec![1, 0]));
+        assert_eq!(number_after(" {end = 512 : i32, start = 0 : i32} : tensor<512xi32>", "end = "), Some(512));
+    }
+}

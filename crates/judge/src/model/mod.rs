@@ -1,0 +1,155 @@
+//! What a launch would take on a GPU that is not here. It ranks candidates and claims nothing.
+
+mod arithmetic;
+mod cost;
+mod coverage;
+mod gpu;
+mod predictor;
+mod run;
+mod tile;
+mod ttir;
+mod work;
+
+use std::collections::BTreeMap;
+
+pub use gpu::Gpu;
+pub(super) use predictor::Predictor;
+
+use super::verdict::Counted;
+use cost::{Taken, Time};
+use coverage::Coverage;
+use protocol::{Drafted, Drafts, Parameter};
+use run::{Argument, Place};
+use work::Work;
+
+/// Programs of a grid that are gone through, for all.
+const SAMPLED: i64 = 8;
+
+/// What a call may take, and what it does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Predicted {
+    pub(super) milliseconds: f64,
+    pub(super) counted: Counted,
+    coverage: Option<Coverage>,
+}
+
+impl Predicted {
+    /// What the original touches and this does not, in words.
+    fn lacks(&self, original: &Self) -> Option<String> {
+        self.coverage.as_ref()?.lacks(original.coverage.as_ref()?)
+    }
+}
+
+/// What a call that makes these launches may take; of a tuner's choices the fastest counts.
+///
+/// # Errors
+/// What cannot be launched there, or is not understood.
+pub(super) fn predict(drafts: &Drafts, gpu: &Gpu) -> Result<Predicted, String> {
+    let mut all = Vec::new();
+    let mut choices: BTreeMap<u64, Result<Launch, String>> = BTreeMap::new();
+    for draft in &drafts.launches {
+        let one = launch(draft, gpu);
+        match draft.choice {
+            None => all.push(one?),
+            Some(choice) => {
+                let best = choices.entry(choice).or_insert_with(|| one.clone());
+                if let Ok(one) = one
+                    && best.as_ref().is_ok_and(|best| one.time.total < best.time.total) | best.is_err()
+                {
+                    *best = Ok(one);
+                }
+            }
+        }
+    }
+    for one in choices.into_values() {
+        all.push(one?);
+    }
+    let milliseconds = all.iter().map(|one| one.time.total / 1e6).sum();
+    Ok(Predicted { milliseconds, counted: counted(&all, gpu), coverage: Coverage::of(drafts, &all) })
+}
+
+/// What launches do together.
+fn counted(launches: &[Launch], gpu: &Gpu) -> Counted {
+    let mut products: BTreeMap<u32, f64> = BTreeMap::new();
+    let (mut bytes, mut floats) = (0.0, 0.0);
+    for Launch { time, work, programs, .. } in launches {
+        bytes += time.bytes;
+        floats += work.floats * programs;
+        for (&bits, &count) in &work.multiplied {
+            *products.entry(bits).or_default() += 2.0 * count * programs;
+        }
+    }
+    let operations = floats + products.values().sum::<f64>();
+    let most = products.into_iter().max_by(|one, other| one.1.total_cmp(&other.1)).filter(|(_, most)| *most > floats);
+    let rate = cost::rate(most.map_or(0, |(bits, _)| bits), gpu);
+    let peak = 2e9 * rate * gpu.clock * f64::from(gpu.multiprocessors);
+    Counted { bytes, operations, peak, bandwidth: gpu.bandwidth * 1e9 }
+}
+
+/// A launch with what it may take.
+#[derive(Clone, Debug, Default)]
+struct Launch {
+    time: Time,
+    /// That of each program.
+    work: Work,
+    programs: f64,
+    parameters: Vec<Parameter>,
+    memories: Vec<u64>,
+}
+
+/// What one launch may take.
+fn launch(draft: &Drafted, gpu: &Gpu) -> Result<Launch, String> {
+    let count = |at: usize| draft.grid.get(at).copied().unwrap_or(1).max(1);
+    let grid = [count(0), count(1), count(2)];
+    let programs: i64 = grid.iter().product();
+    if draft.grid.contains(&0) {
+        return Ok(Launch::default());
+    }
+    let functions = ttir::parse(&draft.text);
+    let arguments: Vec<Argument> = draft.parameters.iter().map(argument).collect();
+    let not_understood = || format!("what `{}` does is not understood by the model", draft.kernel);
+    let samples = samples(programs);
+    let mut each = Work::default();
+    for (at, weight) in &samples {
+        let place = Place { program: [at % grid[0], at / grid[0] % grid[1], at / grid[0] / grid[1]], grid };
+        let one = run::work(&functions, &draft.kernel, &arguments, place).ok_or_else(not_understood)?;
+        each.add(&one, *weight);
+    }
+    let sizes: Vec<Option<f64>> = draft.parameters.iter().map(size).collect();
+    let Drafted { registers, stack, shared, warps, stages, .. } = *draft;
+    let taken = Taken { registers, stack, shared, warps, stages };
+    let lacks = || format!("out of resource: `{}` takes more shared memory or registers than there are", draft.kernel);
+    let time = cost::time(&each, programs as f64, taken, &sizes, gpu).ok_or_else(lacks)?;
+    tracing::debug!(kernel = draft.kernel, ?grid, ?taken, ?time, "a launch was predicted");
+    let (parameters, memories) = (draft.parameters.clone(), draft.memories.clone());
+    Ok(Launch { time, work: each, programs: programs as f64, parameters, memories })
+}
+
+/// Programs from all parts of the grid, and the share of all that each stands for. Where in its part one lies differs from part to part:
+/// where a grid has several axes, or is divided into some, at equal distances they would all be at the same place of one.
+fn samples(programs: i64) -> Vec<(i64, f64)> {
+    // Of the second sequence of Roberts'.
+    const ROBERTS: f64 = 0.569_840_290_998_053;
+    let count = programs.min(SAMPLED);
+    let place = |part: i64| if count < SAMPLED { 0.0 } else { ((part as f64 + 0.5) * ROBERTS).fract() };
+    let at = |part: i64| ((part as f64 + place(part)) / count as f64 * programs as f64) as i64;
+    (0..count).map(|part| (at(part).min(programs - 1), 1.0 / count as f64)).collect()
+}
+
+fn argument(parameter: &Parameter) -> Argument {
+    match *parameter {
+        Parameter::Int(value) => Argument::Int(value),
+        Parameter::Tensor { offset, .. } => Argument::Pointer(offset),
+        Parameter::Other => Argument::Other,
+    }
+}
+
+fn size(parameter: &Parameter) -> Option<f64> {
+    match *parameter {
+        Parameter::Tensor { bytes, .. } => Some(bytes),
+        Parameter::Int(_) | Parameter::Other => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Candidates are compiled for a GPU that is not here, and what the model says of them stands in the place of a measurement.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use base::clock::now_milliseconds;
+use protocol::runner::{Inputs, RunnerReply, RunnerRequest, Weights};
+use protocol::{Drafts, Workload};
+use runtime::python::ForkerError;
+
+use super::{Gpu, Predicted, predict};
+use crate::baseline::Undecided;
+use crate::bench::{Bench, lock, project};
+use crate::judge::Task;
+use crate::launched::of_candidate;
+use crate::limits::Limits;
+use crate::process::Runner;
+use crate::stop::{Stop, strange};
+use crate::trials::title;
+use crate::twins::Twins;
+use crate::verdict::{Check, Measured, Outcome, Reason, Verdict};
+
+/// What is said of everything that is predicted.
+const NOTE: &str = "predicted by a model: neither run nor checked";
+
+/// Ranks candidates by the model.
+pub(crate) struct Predictor {
+    bench: Bench,
+    gpu: Gpu,
+    /// What originals take, by text and call.
+    originals: Mutex<HashMap<blake3::Hash, Arc<Mutex<Option<Predicted>>>>>,
+    twins: Twins,
+}
+
+impl Predictor {
+    /// Starts what compiles for it.
+    ///
+    /// # Errors
+    /// [`ForkerError`] says what is missing.
+    pub(crate) fn start(
+        python: &Path,
+        gpu: Gpu,
+        limits: Limits,
+        waiting: &dyn Fn() -> bool,
+    ) -> Result<Self, ForkerError> {
+        let bench = Bench::playing(python, &gpu, limits, waiting)?;
+        Ok(Self { bench, gpu, originals: Mutex::default(), twins: Twins::default() })
+    }
+
+    pub(crate) fn bench(&self) -> &Bench {
+        &self.bench
+    }
+
+    /// What the model says of a candidate beside its original.
+    pub(crate) fn judge(&self, task: &Task) -> Verdict {
+        let mut verdict = Verdict::undecided("there is no call to judge it by");
+        verdict.notes.push(NOTE.to_owned());
+        for workload in &task.workloads {
+            match self.of_call(task, workload) {
+                Ok(measured) => {
+                    verdict.outcome = Outcome::Predicted;
+                    verdict.measured.push(measured);
+                }
+                Err(Stop::Undecided(why)) => {
+                    verdict.outcome = Outcome::Undecided { why };
+                    break;
+                }
+                Err(Stop::Refused(reason, evidence, line)) => {
+                    verdict.outcome = Outcome::Refused { reason, evidence, line };
+                    break;
+                }
+            }
+        }
+        let passed = verdict.outcome == Outcome::Predicted;
+        let evidence = match &verdict.outcome {
+            Outcome::Refused { evidence, .. } => evidence.clone(),
+            _ => NOTE.to_owned(),
+        };
+        verdict.checks.push(Check { name: format!("compiles for the {}", self.gpu.name), passed, evidence });
+        verdict
+    }
+
+    /// What original and candidate take.
+    fn of_call(&self, task: &Task, workload: &Workload) -> Result<Measured, Stop> {
+        let text = std::fs::read(&task.original).map_err(Undecided::from)?;
+        let mut key = blake3::Hasher::new();
+        key.update(&text).update(serde_json::to_string(workload).map_err(Undecided::from)?.as_bytes());
+        let key = key.finalize();
+        let known = Arc::clone(lock(&self.originals).entry(key).or_default());
+        let original = {
+            let mut known = lock(&known);
+            match known.as_ref() {
+                Some(known) => known.clone(),
+                None => {
+                    let fails = |stop| match stop {
+                        Stop::Refused(_, evidence, _) => {
+                            Stop::Undecided(format!("the original itself fails: {evidence}"))
+                        }
+                        stop @ Stop::Undecided(_) => stop,
+                    };
+                    let (drafts, _) = self.drafts((&task.original, &task.folder), workload, true).map_err(fails)?;
+                    let time = predict(&drafts, &self.gpu).map_err(Stop::Undecided)?;
+                    known.insert(time).clone()
+                }
+            }
+        };
+        let (drafts, code) = self.drafts((&task.candidate, &task.folder), &of_candidate(workload, task), false)?;
+        let code = code.filter(|_| !task.effort.thorough).map(|code| format!("{key} {code}"));
+        if let Some(twin) = code.as_ref().and_then(|code| self.twins.find(code)) {
+            return Ok(twin);
+        }
+        let candidate = predict(&drafts, &self.gpu).map_err(|why| Stop::Refused(Reason::Run, why, None))?;
+        if let Some(what) = candidate.lacks(&original) {
+            return Err(Stop::Refused(Reason::Output, format!("by the model it does less: {what}"), None));
+        }
+        let measured = self.measured(workload, (original, candidate));
+        if let Some(code) = code {
+            self.twins.keep(code, &measured);
+        }
+        Ok(measured)
+    }
+
+    /// The launches of a call, compiled, and what tells their machine code.
+    fn drafts(
+        &self,
+        (file, folder): (&Path, &Path),
+        workload: &Workload,
+        trusted: bool,
+    ) -> Result<(Drafts, Option<String>), Stop> {
+        let bench = &self.bench;
+        let name = if trusted { "original" } else { "candidate" };
+        let readable = vec![file.to_owned(), project(folder)];
+        let fence = bench.fence(name, trusted, readable)?;
+        let start = |error: ForkerError| Stop::Undecided(error.to_string());
+        let mut runner = Runner::start(&bench.forker, fence, &bench.ties).map_err(start)?;
+        let whose = (!trusted, Weights::default());
+        let loaded = runner.load(file, folder, workload, whose, bench.limits.load)?;
+        loaded.map_err(|raised| Stop::Refused(Reason::Load, raised.text, raised.line))?;
+        let request = RunnerRequest::Compile { inputs: Inputs::default(), chosen: Vec::new(), drafts: true };
+        match runner.ask(&request, bench.limits.compile)? {
+            RunnerReply::Compiled { notes, drafts, code, .. } => match notes.into_iter().next() {
+                Some(note) => Err(Stop::Refused(Reason::Compile, note, None)),
+                None if drafts.launches.is_empty() => {
+                    Err(Stop::Refused(Reason::NoKernel, "the call launches no kernel of Triton's".to_owned(), None))
+                }
+                None => Ok((drafts, code)),
+            },
+            other => Err(strange(other)),
+        }
+    }
+
+    fn measured(&self, workload: &Workload, (original, candidate): (Predicted, Predicted)) -> Measured {
+        let environment = self.bench.environment().clone();
+        let at = u64::try_from(now_milliseconds() / 1000).unwrap_or(0);
+        let (workload, count) = (title(workload), workload.count);
+        let pairs = vec![(original.milliseconds, candidate.milliseconds)];
+        let counted = Some((original.counted, candidate.counted));
+        Measured { workload, count, pairs, counted, drift: 1.0, environment, at, ..Measured::default() }
+    }
+}

@@ -1,0 +1,238 @@
+//! Other numbers than the recorded ones, for calls that nobody has recorded.
+
+use protocol::runner::Inputs;
+use protocol::sizes::Sizes;
+use protocol::{Source, Value, Workload};
+
+use super::trials::text;
+
+/// Numbers that vary alone, at most: of arguments, and of what arguments hold.
+const VARIED: usize = 4;
+/// What is held by so many others is left alone.
+const DEEPEST: usize = 8;
+
+/// A number, or a list of parts of a size, with what becomes of it.
+struct Other<'a> {
+    /// The number of the argument, and the way inside it.
+    argument: usize,
+    way: Vec<usize>,
+    /// For people.
+    path: String,
+    old: &'a Value,
+    new: Value,
+}
+
+/// Other numbers than the recorded ones, for those that are no sizes: all floats at once; each switch, each integer, and each list of
+/// parts of a size alone, since they may choose another way through the code. What arguments hold is tried by itself: objects refuse
+/// more.
+pub(super) fn numbers(workload: &Workload) -> Vec<(String, Vec<(usize, Value)>)> {
+    if !matches!(workload.source, Source::Recorded | Source::Comment) {
+        return Vec::new();
+    }
+    let plain = Inputs::default();
+    let sizes = Sizes::new(workload, &plain);
+    let mut found = Vec::new();
+    for (at, value) in workload.values().enumerate() {
+        let name = at.checked_sub(workload.args.len()).map(|at| workload.kwargs[at].0.clone());
+        let path = name.unwrap_or_else(|| format!("argument {at}"));
+        find(value, (at, &mut Vec::new(), path), &sizes, &mut found);
+    }
+    let (outside, inside): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| one.way.is_empty());
+    [outside, inside].into_iter().flat_map(|all| trials(workload, all)).collect()
+}
+
+/// The trials of some numbers.
+fn trials(workload: &Workload, all: Vec<Other<'_>>) -> Vec<(String, Vec<(usize, Value)>)> {
+    let (floats, mut alone): (Vec<_>, Vec<_>) = all.into_iter().partition(|one| matches!(one.old, Value::Float(_)));
+    alone.truncate(VARIED);
+    let sets = [floats].into_iter().chain(alone.into_iter().map(|one| vec![one])).filter(|set| !set.is_empty());
+    let named = sets.map(|set| {
+        let word = |one: &Other<'_>| {
+            let path = if one.way.is_empty() { String::new() } else { format!("{} ", one.path) };
+            format!("{path}{} → {}", text(one.old), text(&one.new))
+        };
+        let words: Vec<String> = set.iter().map(word).collect();
+        let mut others: Vec<(usize, Value)> = Vec::new();
+        for Other { argument, way, new, .. } in set {
+            if others.last().is_none_or(|(of, _)| *of != argument) {
+                others.extend(workload.values().nth(argument).map(|value| (argument, value.clone())));
+            }
+            if let Some((_, value)) = others.last_mut() {
+                put(value, &way, new);
+            }
+        }
+        (format!("numbers {}", words.join(", ")), others)
+    });
+    named.collect()
+}
+
+fn find<'a>(
+    value: &'a Value,
+    (argument, way, path): (usize, &mut Vec<usize>, String),
+    sizes: &Sizes<'_>,
+    found: &mut Vec<Other<'a>>,
+) {
+    if let Some(new) = other(value, sizes) {
+        found.push(Other { argument, way: way.clone(), path, old: value, new });
+        return;
+    }
+    if way.len() == DEEPEST {
+        return;
+    }
+    let held: Vec<(usize, String, &Value)> = match value {
+        Value::List(items) | Value::Tuple(items) | Value::NamedTuple { items, .. } if !is_ascending(items) => {
+            items.iter().enumerate().map(|(at, item)| (at, format!("[{at}]"), item)).collect()
+        }
+        Value::Dict(pairs) => {
+            pairs.iter().enumerate().map(|(at, (key, item))| (at, format!("[{}]", text(key)), item)).collect()
+        }
+        // What is private belongs together.
+        Value::Object { state, .. } => {
+            let public = state.iter().enumerate().filter(|(_, (name, _))| !name.starts_with('_'));
+            public.map(|(at, (name, item))| (at, format!(".{name}"), item)).collect()
+        }
+        _ => Vec::new(),
+    };
+    for (at, step, item) in held {
+        way.push(at);
+        find(item, (argument, way, format!("{path}{step}")), sizes, found);
+        way.pop();
+    }
+}
+
+/// What becomes of a value, if it is a number that is no size.
+fn other(value: &Value, sizes: &Sizes<'_>) -> Option<Value> {
+    match value {
+        // Probabilities stay some, signs stay.
+        Value::Float(old) if old.is_finite() && *old != 0.0 => {
+            let new = 0.7 * old + 0.11 * old.signum();
+            // Three digits, for people.
+            Some(Value::Float(format!("{new:.2e}").parse().unwrap_or(new)))
+        }
+        Value::Bool(old) => Some(Value::Bool(!old)),
+        // Half of a power of two divides what that divides.
+        Value::Int(old) if *old > 1 && !sizes.is_size(*old) => {
+            Some(Value::Int(if old.count_ones() == 1 { old / 2 } else { old - 1 }))
+        }
+        Value::List(items) => turned(items, sizes).map(Value::List),
+        Value::Tuple(items) => turned(items, sizes).map(Value::Tuple),
+        _ => None,
+    }
+}
+
+fn put(value: &mut Value, way: &[usize], new: Value) {
+    let Some((&at, way)) = way.split_first() else {
+        *value = new;
+        return;
+    };
+    let held = match value {
+        Value::List(items) | Value::Tuple(items) | Value::NamedTuple { items, .. } => items.get_mut(at),
+        Value::Dict(pairs) => pairs.get_mut(at).map(|(_, item)| item),
+        Value::Object { state, .. } => state.get_mut(at).map(|(_, item)| item),
+        _ => None,
+    };
+    if let Some(held) = held {
+        put(held, way, new);
+    }
+}
+
+fn integers(items: &[Value]) -> Option<Vec<i64>> {
+    items.iter().map(|item| if let Value::Int(value) = item { Some(*value) } else { None }).collect()
+}
+
+/// Integers that may be ends of sequences: none of them stands for itself.
+fn is_ascending(items: &[Value]) -> bool {
+    items.len() > 2 && integers(items).is_some_and(|all| all.is_sorted() && all[0] != all[all.len() - 1])
+}
+
+/// Integers that add up to a size, in another order, or moved among themselves where they are equal.
+fn turned(items: &[Value], sizes: &Sizes<'_>) -> Option<Vec<Value>> {
+    let mut numbers = integers(items)?;
+    let last = numbers.len().checked_sub(1).filter(|&last| last > 0)?;
+    if !sizes.is_size(numbers.iter().sum()) {
+        return None;
+    }
+    if numbers.iter().all(|&number| number == numbers[0]) {
+        (numbers[0], numbers[last]) = (numbers[0] - 1, numbers[last] + 1);
+    } else {
+        numbers.rotate_left(1);
+    }
+    Some(numbers.into_iter().map(Value::Int).collect())
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use protocol::{Reference, TensorSpec};
+
+    pub(crate) fn called(args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Workload {
+        let spec = TensorSpec {
+            shape: vec![64, 12],
+            stride: vec![12, 1],
+            dtype: "float32".to_owned(),
+            ..TensorSpec::default()
+        };
+        let args = [Value::Tensor(spec)].into_iter().chain(args).collect();
+        Workload { source: Source::Recorded, args, kwargs, ..Workload::default() }
+    }
+
+    fn names(workload: &Workload) -> Vec<String> {
+        numbers(workload).into_iter().map(|(name, _)| name).collect()
+    }
+
+    fn list(parts: &[i64]) -> Value {
+        Value::List(parts.iter().copied().map(Value::Int).collect())
+    }
+
+    #[test]
+    fn numbers_that_are_no_sizes_become_others() {
+        let given = vec![
+            Value::Float(1e-5),
+            Value::Int(64),
+            Value::Int(768),
+            Value::Int(8),
+            Value::Bool(true),
+            list(&[40, 24]),
+            list(&[6, 6]),
+            list(&[0, 3, 5]),
+            Value::Int(1),
+            Value::Float(0.0),
+        ];
+        let expected = [
+            "numbers 0.00001 → 0.11",
+            "numbers 8 → 4",
+            "numbers True → False",
+            "numbers [40, 24] → [24, 40]",
+            "numbers [6, 6] → [5, 7]",
+        ];
+        assert_eq!(names(&called(given, Vec::new())), expected);
+    }
+
+    #[test]
+    fn numbers_that_arguments_hold_become_others_where_they_are() {
+        let named = |all: Vec<(&str, Value)>| all.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+        let inner =
+            Value::Dict(vec![(Value::Str("eps".to_owned()), Value::Float(1e-5)), (Value::Int(8), Value::Int(8))]);
+        let state = named(vec![
+            ("scale", Value::Float(3.0)),
+            ("_cached", Value::Int(9)),
+            ("rows", Value::Int(64)),
+            ("more", inner),
+        ]);
+        let object = Value::Object { class: Reference::default(), state };
+        let pair = Value::Tuple(vec![Value::Float(2.0), Value::Bool(false)]);
+        let workload = called(vec![object], named(vec![("pair", pair), ("factor", Value::Float(1.0))]));
+        let expected = [
+            "numbers 1 → 0.81",
+            "numbers argument 1.scale 3 → 2.21, argument 1.more[\"eps\"] 0.00001 → 0.11, pair[0] 2 → 1.51",
+            "numbers argument 1.more[8] 8 → 4",
+            "numbers pair[1] False → True",
+        ];
+        assert_eq!(names(&workload), expected);
+        let all = numbers(&workload);
+        // What they hold besides stays, the tensors for one.
+        let [(1, Value::Object { state, .. }), (2, Value::Tuple(pair))] = &all[1].1[..] else { panic!("{all:?}") };
+        assert_eq!((&state[0].1, &state[1].1, &state[2].1), (&Value::Float(2.21), &Value::Int(9), &Value::Int(64)));
+        assert_eq!(pair[..], [Value::Float(1.51), Value::Bool(false)]);
+    }
+}

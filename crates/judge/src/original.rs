@@ -1,0 +1,259 @@
+//! The process that runs the original. All candidates share it: what it gives is kept by the comparer before it is asked
+//! anything else.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+use protocol::runner::{Call, Fence, Probe, Raised, Ran, RunnerReply, RunnerRequest, Touched, Tuned, Weights};
+use protocol::{Played, Source, Workload};
+
+use super::baseline::Undecided;
+use super::bench::{Bench, lock, project};
+use super::process::{Gone, Loaded, Runner};
+use super::stop::STOPPED;
+
+/// The original may begin to load so much earlier than candidates: a device starts one process after the other, and all of them
+/// wait for what is found out about it.
+const HEAD_START: Duration = Duration::from_millis(500);
+
+/// The original with one workload.
+pub(super) struct Original {
+    pub(super) workload: Workload,
+    /// Of a model.
+    pub(super) weights: Weights,
+    file: PathBuf,
+    folder: PathBuf,
+    runner: Mutex<Option<Runner>>,
+    /// What it is, once it is loaded.
+    loaded: Mutex<Option<Loaded>>,
+    /// How long its file takes to load.
+    pub(super) loading: Mutex<Duration>,
+    /// Whether it has autotuners that measure in the recorded call.
+    pub(super) tunes: Mutex<bool>,
+    /// What its autotuners chose in the recorded call.
+    pub(super) chosen: Mutex<Vec<Tuned>>,
+    /// The number of the process that has taken the memory that timed calls need.
+    pub(super) grown: Mutex<Option<u64>>,
+}
+
+impl Original {
+    pub(super) fn new(file: &Path, folder: &Path, workload: Workload, weights: Weights) -> Self {
+        Self {
+            workload,
+            weights,
+            file: file.to_owned(),
+            folder: folder.to_owned(),
+            runner: Mutex::new(None),
+            loaded: Mutex::default(),
+            loading: Mutex::default(),
+            tunes: Mutex::default(),
+            chosen: Mutex::default(),
+            grown: Mutex::default(),
+        }
+    }
+
+    /// Runs it, in a new process if the last one is gone, and has the results kept under a number. The inner error says
+    /// why it refuses.
+    pub(super) fn run(&self, bench: &Bench, call: &Call) -> Result<Result<(Ran, u32), String>, Undecided> {
+        self.run_within(bench, call, bench.limits.call)
+    }
+
+    /// The same, for as long as `limit`.
+    pub(super) fn run_within(
+        &self,
+        bench: &Bench,
+        call: &Call,
+        limit: Duration,
+    ) -> Result<Result<(Ran, u32), String>, Undecided> {
+        let mut running = self.process(bench)?;
+        self.run_in(&mut running, bench, call, limit)
+    }
+
+    /// Runs it twice, one right after the other in one process; the numbers of both results, if it refuses neither.
+    pub(super) fn run_twice(&self, bench: &Bench, calls: &[Call; 2]) -> Result<Option<[u32; 2]>, Undecided> {
+        let mut running = self.process(bench)?;
+        let Ok((_, first)) = self.run_in(&mut running, bench, &calls[0], bench.limits.call)? else { return Ok(None) };
+        let Ok((_, second)) = self.run_in(&mut running, bench, &calls[1], bench.limits.call)? else {
+            bench.drop_slots(vec![first])?;
+            return Ok(None);
+        };
+        Ok(Some([first, second]))
+    }
+
+    fn run_in(
+        &self,
+        running: &mut Option<Runner>,
+        bench: &Bench,
+        call: &Call,
+        limit: Duration,
+    ) -> Result<Result<(Ran, u32), String>, Undecided> {
+        let mut runner = match running.take() {
+            Some(runner) => runner,
+            None => self.start(bench)?,
+        };
+        let call = with_chosen(call, &lock(&self.chosen));
+        match runner.ask(&RunnerRequest::Run(call), limit) {
+            Ok(RunnerReply::Ran(ran)) => {
+                add_chosen(&mut lock(&self.chosen), &ran.tuned);
+                if let Some(what) = ran.results.unread() {
+                    *running = Some(runner);
+                    return Err(Undecided(format!("not all results of the original can be read: {what}")));
+                }
+                let slot = bench.compare(|comparer| comparer.keep(runner.number, &ran.results))?;
+                *running = Some(runner);
+                Ok(Ok((*ran, slot)))
+            }
+            Ok(RunnerReply::Raised(Raised { text, is_memory: true, .. })) if !bench.is_alone() => {
+                Err(Undecided(format!("the original lacks the device's memory: {}", last_line(&text))))
+            }
+            Ok(RunnerReply::Raised(Raised { text, is_early, .. })) => {
+                // An error of the device stays with the process.
+                if !text.contains("CUDA error") {
+                    *running = Some(runner);
+                }
+                let who = if is_early { "its arguments cannot be made" } else { "the original refuses it" };
+                Ok(Err(format!("{who}: {}", last_line(&text))))
+            }
+            Ok(_) => Err(Undecided("the original's process answers another question".to_owned())),
+            Err(Gone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
+            Err(Gone::Lost(why)) => Err(Undecided(why)),
+            Err(gone) => Ok(Err(format!("the original refuses it: {}", how(&gone)))),
+        }
+    }
+
+    /// The file, and the folder of the user's.
+    pub(super) fn place(&self) -> (&Path, &Path) {
+        (&self.file, &self.folder)
+    }
+
+    /// Ends its process; the next call has a new one.
+    pub(super) fn end(&self) {
+        *lock(&self.runner) = None;
+    }
+
+    /// What it needs of its arguments; `None` if that cannot be told.
+    pub(super) fn probe(&self, bench: &Bench, wanted: Probe) -> Result<Option<Vec<Touched>>, Undecided> {
+        let mut running = self.process(bench)?;
+        let Some(mut runner) = running.take() else { return Ok(None) };
+        match runner.ask(&RunnerRequest::Probe(wanted), bench.limits.call) {
+            Ok(RunnerReply::Probed(touched)) => {
+                *running = Some(runner);
+                Ok(touched)
+            }
+            // Its process goes: contents that it does not take may have broken it.
+            Ok(_) | Err(Gone::Ended(..) | Gone::Late(_) | Gone::Garbage) => Ok(None),
+            Err(Gone::Unwanted) => Err(Undecided(STOPPED.to_owned())),
+            Err(Gone::Lost(why)) => Err(Undecided(why)),
+        }
+    }
+
+    /// What it is when it is loaded, which is now if it was not. Who knows it does not wait for the process, which may be asked
+    /// something else.
+    pub(super) fn loaded(&self, bench: &Bench) -> Result<Loaded, Undecided> {
+        if let Some(loaded) = lock(&self.loaded).clone() {
+            return Ok(loaded);
+        }
+        drop(self.process(bench)?);
+        Ok(lock(&self.loaded).clone().unwrap_or_default())
+    }
+
+    /// Begins to load it, if that was not done, and then does something else beside that.
+    pub(super) fn first<T>(&self, bench: &Bench, then: impl FnOnce() -> T) -> T {
+        std::thread::scope(|scope| {
+            let (loaded, is_loaded) = channel();
+            // What fails is met again by whoever asks.
+            scope.spawn(move || loaded.send(self.loaded(bench).is_ok()));
+            let _ = is_loaded.recv_timeout(HEAD_START);
+            then()
+        })
+    }
+
+    /// Its process, for one at a time; there is one inside.
+    pub(super) fn process(&self, bench: &Bench) -> Result<MutexGuard<'_, Option<Runner>>, Undecided> {
+        let mut running = lock(&self.runner);
+        if running.is_none() {
+            *running = Some(self.start(bench)?);
+        }
+        Ok(running)
+    }
+
+    pub(super) fn start(&self, bench: &Bench) -> Result<Runner, Undecided> {
+        let started = self.start_with(bench, |fence| fence);
+        started.map(|(runner, loaded, took)| {
+            *lock(&self.loading) = took;
+            *lock(&self.loaded) = Some(loaded);
+            runner
+        })
+    }
+
+    /// A process that calls nothing.
+    pub(super) fn start_compiler(&self, bench: &Bench) -> Result<Runner, Undecided> {
+        let compiles = self.compiles(bench).map(|(device, _)| device);
+        if compiles.is_none() {
+            bench.wait_for_quiet();
+        }
+        self.start_with(bench, |fence| Fence { streams: false, compiles, ..fence }).map(|(runner, ..)| runner)
+    }
+
+    /// What a process that calls nothing compiles for without a connection to it, and how long the file takes to load there; `None` where it
+    /// needs one to be loaded, and until that is known.
+    pub(super) fn compiles(&self, bench: &Bench) -> Option<(Played, Duration)> {
+        let loaded = lock(&self.loaded).clone().filter(|loaded| !loaded.takes_memory)?;
+        let device = super::devices::played(&bench.uuid).filter(|_| self.workload.source != Source::KernelBench)?;
+        Some((device, loaded.took))
+    }
+
+    /// A process, what the file is, and how long that took.
+    fn start_with(
+        &self,
+        bench: &Bench,
+        change: impl FnOnce(Fence) -> Fence,
+    ) -> Result<(Runner, Loaded, Duration), Undecided> {
+        let readable = vec![project(&self.folder), self.file.clone()];
+        let fence = change(bench.fence("original", true, readable)?);
+        let mut runner = Runner::start(&bench.forker, fence, &bench.ties)?;
+        let since = Instant::now();
+        match runner.load(&self.file, &self.folder, &self.workload, (false, self.weights), bench.limits.load) {
+            Ok(Ok(loaded)) => Ok((runner, loaded, since.elapsed())),
+            Ok(Err(raised)) => Err(Undecided(format!("the original cannot be loaded:\n{}", raised.text))),
+            Err(gone) => Err(Undecided(format!("the original cannot be loaded: {}", how(&gone)))),
+        }
+    }
+}
+
+/// The call as it is asked: where its kernels may be others than the recorded ones, autotuners are told what they chose.
+pub(super) fn with_chosen(call: &Call, chosen: &[Tuned]) -> Call {
+    let mut call = call.clone();
+    if !call.forced && !call.inputs.is_as_recorded() {
+        call.chosen = chosen.to_vec();
+    }
+    call
+}
+
+/// Takes note of what autotuners chose; what each of them chose first stays.
+pub(super) fn add_chosen(chosen: &mut Vec<Tuned>, tuned: &[Tuned]) {
+    for one in tuned {
+        if chosen.iter().all(|other| other.kernel != one.kernel) {
+            chosen.push(one.clone());
+        }
+    }
+}
+
+/// What a process that is gone says of itself.
+pub(super) fn how(gone: &Gone) -> String {
+    match gone {
+        Gone::Ended(how, output) if output.is_empty() => format!("the process {how}"),
+        Gone::Ended(how, output) => format!("the process {how}; it printed last:\n{output}"),
+        Gone::Lost(why) => why.clone(),
+        Gone::Late(limit) => format!("no answer after {} s", limit.as_secs()),
+        Gone::Unwanted => "it was stopped".to_owned(),
+        Gone::Garbage => "what came through its pipe is no answer".to_owned(),
+    }
+}
+
+/// Where an error says what it is.
+pub(super) fn last_line(text: &str) -> &str {
+    text.trim_end().lines().last().unwrap_or_default()
+}

@@ -1,0 +1,56 @@
+//! Whether times that a process tells can be.
+
+use protocol::runner::Timing;
+
+/// The clocks of device and host may differ by this factor, and by so many milliseconds a reading.
+const CLOCKS: f64 = 1.01;
+const CLOCK: f64 = 0.05;
+
+/// Whether the times of a request can be true: its calls come one after the other, and all of them between asking and answering.
+/// By how much they are too short nobody outside of the process can tell.
+pub(super) fn possible(timing: &Timing, milliseconds: &[f64], walls: &[f64], passed: f64) -> Result<(), String> {
+    let calls = timing.calls.max(timing.inputs.len());
+    if milliseconds.len() != calls || walls.len() != if timing.synced { calls } else { 0 } {
+        return Err(format!("it tells the times of {} calls of {calls}", milliseconds.len()));
+    }
+    if milliseconds.iter().chain(walls).any(|time| !time.is_finite() || *time < 0.0) {
+        return Err("a time that it tells is none".to_owned());
+    }
+    let within = |sum: f64, most: f64| sum <= most * CLOCKS + CLOCK;
+    for sum in [milliseconds.iter().sum::<f64>(), walls.iter().sum()] {
+        if !within(sum, passed) {
+            return Err(format!("its calls took {sum:.3} ms, it says; the judge waited {passed:.3} ms"));
+        }
+    }
+    match milliseconds.iter().zip(walls).find(|(time, wall)| !within(**time, **wall)) {
+        Some((time, wall)) => {
+            Err(format!("a call took {time:.3} ms on the device and {wall:.3} ms with waiting for it"))
+        }
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use protocol::runner::Inputs;
+
+    #[test]
+    fn times_that_cannot_be_are_known() {
+        let timing = Timing { inputs: vec![Inputs::default()], calls: 2, ..Timing::default() };
+        let synced = Timing { synced: true, ..timing.clone() };
+        assert_eq!(possible(&timing, &[1.0, 2.0], &[], 3.1), Ok(()));
+        assert_eq!(possible(&synced, &[1.0, 2.0], &[1.1, 2.1], 3.3), Ok(()));
+        for (timing, milliseconds, walls, passed) in [
+            (&timing, &[1.0][..], &[][..], 9.0),
+            (&timing, &[1.0, f64::NAN], &[], 9.0),
+            (&timing, &[1.0, -0.5], &[], 9.0),
+            (&timing, &[1.0, 2.0], &[], 2.9),
+            (&synced, &[1.0, 2.0], &[1.1], 9.0),
+            (&synced, &[1.0, 2.0], &[1.1, 1.5], 9.0),
+            (&synced, &[1.0, 2.0], &[1.1, 8.1], 9.0),
+        ] {
+            assert!(possible(timing, milliseconds, walls, passed).is_err(), "{milliseconds:?} {walls:?} {passed}");
+        }
+    }
+}

@@ -1,0 +1,290 @@
+//! At which precision the original calculates, and at which it can be run.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::is_float;
+use protocol::runner::{
+    Call, Coarse, ComparerReply, ComparerRequest, Difference, Exported, Inputs, Leaf, LeafValue, Ran,
+};
+
+use super::baseline::{Baseline, Undecided};
+use super::bench::{Bench, lock};
+use super::floor::width;
+use super::lift::lifted;
+use super::original::Original;
+use super::trials::Trial;
+
+/// Types of which a run of the original may be more exact.
+pub(super) const WIDE: [&str; 2] = ["float64", "float32"];
+/// Two runs on equal inputs may be so many times as far apart as the rounding of single precision goes without knowing more: what
+/// atomic operations add comes in another order each time. Narrower results are rounded with each of these additions.
+const APART: f64 = 8.0;
+const APART_NARROW: f64 = 64.0;
+/// Of integers one in so many may be another, where they were rounded from such sums.
+const FLIPPED: u64 = 128;
+/// So many arguments are tried with fewer bits.
+const SINGLES: usize = 8;
+/// Said where the original itself is wrong.
+pub(super) const INEXACT: &str = "the original's results are not credible there";
+/// Said where it could not be told who is wrong.
+pub(super) const NO_REFERENCE: &str = "there is no run at a higher precision that could tell how exact the original is";
+/// Products in double precision can take long to compile.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// A run at a higher precision.
+#[derive(Clone, Copy)]
+pub(super) struct Finer {
+    /// The type of its inputs.
+    pub(super) wide: &'static str,
+    /// The number of its results.
+    pub(super) slot: u32,
+}
+
+/// The original with its arithmetic in double precision, beside itself.
+#[derive(Clone, Default)]
+pub(super) enum Lifted {
+    /// Nobody has looked yet.
+    #[default]
+    Unknown,
+    /// It is no use, or not needed.
+    None,
+    /// Runs at a higher precision are runs of this.
+    Some(Arc<Original>),
+}
+
+impl Baseline {
+    /// A run at a higher precision, of what is best for that.
+    pub(super) fn reference(&self, bench: &Bench, trial: &Trial, ran: &Ran) -> Result<Option<Finer>, Undecided> {
+        match self.lifted() {
+            Some(lifted) => self.widened(bench, (&lifted, LONGEST), (trial, ran), &WIDE[..1]),
+            None => self.widened(bench, (&self.original, bench.limits.call), (trial, ran), &WIDE),
+        }
+    }
+
+    /// What runs at a higher precision, if it is not the original itself.
+    pub(super) fn lifted(&self) -> Option<Arc<Original>> {
+        if let Lifted::Some(lifted) = &*lock(&self.lifted) { Some(Arc::clone(lifted)) } else { None }
+    }
+
+    fn widened(
+        &self,
+        bench: &Bench,
+        (original, limit): (&Original, Duration),
+        (trial, ran): (&Trial, &Ran),
+        types: &[&'static str],
+    ) -> Result<Option<Finer>, Undecided> {
+        // What nothing is wider in would be the same run again.
+        for wide in types.iter().filter(|wide| is_widened(&ran.results, wide)) {
+            let widened = Inputs { widen: Some((*wide).to_owned()), ..trial.inputs.clone() };
+            let call = Call { poison: false, ..self.call(widened, false) };
+            if let Ok((wider, slot)) = original.run_within(bench, &call, limit)? {
+                if is_alike(&wider.results, &ran.results) {
+                    return Ok(Some(Finer { wide, slot }));
+                }
+                bench.drop_slots(vec![slot])?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// The best reference for the recorded call, given that of the original itself. Where the original casts to single precision
+    /// whatever its inputs are, that one is as inexact as the original, and a candidate that is more exact would be refused: its file
+    /// is made to calculate in double precision then, if it still does the same.
+    pub(super) fn best_reference(
+        &self,
+        bench: &Bench,
+        (trial, ran): (&Trial, &Ran),
+        (original, jittered): (u32, &[u32]),
+        own: Option<Finer>,
+    ) -> Result<Option<Finer>, Undecided> {
+        let follows = match own {
+            Some(own) => self.follows(bench, &self.original, trial, (own, original))?,
+            None => false,
+        };
+        *lock(&self.follows) = own.filter(|_| follows).map(|own| own.wide);
+        if !matches!(*lock(&self.lifted), Lifted::Unknown) {
+            return Ok(own);
+        }
+        *lock(&self.lifted) = Lifted::None;
+        // Results may be finer and be made of what was cast. Without casts they are not.
+        let Some(lifted) = self.lift(bench, follows)? else { return Ok(own) };
+        // That it cannot be loaded says nothing about the user's file.
+        if lifted.process(bench).is_err() {
+            return Ok(own);
+        }
+        lock(&lifted.chosen).clone_from(&lock(&self.original.chosen));
+        let Some(finer) = self.widened(bench, (&lifted, LONGEST), (trial, ran), &WIDE[..1])? else { return Ok(own) };
+        if !self.is_credible(bench, (original, jittered), finer)?
+            || !self.follows(bench, &lifted, trial, (finer, original))?
+        {
+            bench.drop_slots(vec![finer.slot])?;
+            return Ok(own);
+        }
+        tracing::debug!("the original is lifted to double precision");
+        bench.drop_slots(own.iter().map(|own| own.slot).collect())?;
+        *lock(&self.lifted) = Lifted::Some(lifted);
+        *lock(&self.follows) = Some(finer.wide);
+        Ok(Some(finer))
+    }
+
+    /// Loads what will be lifted, while the original is asked what comes before: every candidate waits for both, and processes start one
+    /// after the other.
+    pub(super) fn lift_ahead(&self, bench: &Bench) {
+        let is_loaded = self.original.loaded(bench).is_ok();
+        if is_loaded
+            && matches!(*lock(&self.lifted), Lifted::Unknown)
+            && let Ok(Some(lifted)) = self.lift(bench, true)
+        {
+            *lock(&self.lifted_ahead) = Some(Arc::clone(&lifted));
+            bench.wait_for_quiet();
+            // What fails is met again by whoever asks.
+            drop(lifted.process(bench));
+        }
+    }
+
+    /// The original's file, lifted; its process need not be started. `None` where there is nothing to lift, or, with `if_casts`, where it
+    /// casts nothing.
+    fn lift(&self, bench: &Bench, if_casts: bool) -> Result<Option<Arc<Original>>, Undecided> {
+        if let Some(lifted) = lock(&self.lifted_ahead).take() {
+            return Ok(Some(lifted));
+        }
+        let (file, folder) = self.original.place();
+        let made = std::fs::read_to_string(file).ok().and_then(|text| lifted(&text));
+        let (Some(made), Some(name)) = (made.filter(|made| made.casts || !if_casts), file.file_name()) else {
+            return Ok(None);
+        };
+        let place = bench.private("lifted")?.join(name);
+        std::fs::write(&place, made.text)?;
+        let (workload, weights) = (self.original.workload.clone(), self.original.weights);
+        Ok(Some(Arc::new(Original::new(&place, folder, workload, weights))))
+    }
+
+    fn is_credible(&self, bench: &Bench, (original, jittered): (u32, &[u32]), finer: Finer) -> Result<bool, Undecided> {
+        let ask =
+            ComparerRequest::Stand { original, reference: Some(finer.slot), jittered: jittered.to_vec(), alike: None };
+        let standing = bench.compare(|comparer| Ok(comparer.ask(&ask)?))?;
+        Ok(matches!(standing, ComparerReply::Standing { is_credible: true, .. }))
+    }
+
+    /// Runs the recorded call once more on the same inputs and with the same random numbers. What differs then by more than the order
+    /// of additions does is not rounding, and must not pass for it: candidates cannot be compared with it.
+    pub(super) fn must_repeat(&self, bench: &Bench, trial: &Trial, ran: &Ran, original: u32) -> Result<(), Undecided> {
+        let Ok((_, again)) = self.original.run(bench, &self.call(trial.inputs.clone(), false))? else { return Ok(()) };
+        let ask = ComparerRequest::Compare {
+            original,
+            candidate: again,
+            reference: None,
+            jittered: Vec::new(),
+            holds_nan: true,
+            exact: false,
+            level: None,
+        };
+        let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
+        bench.drop_slots(vec![again])?;
+        let of = |path: &str| ran.results.leaves.iter().find(|leaf| leaf.path == path).map(|leaf| &leaf.value);
+        match found.iter().find(|one| !is_near(one, of(&one.path))) {
+            Some(Difference { path, what, .. }) => {
+                bench.drop_slots(vec![original])?;
+                Err(Undecided(format!(
+                    "two calls of the original on equal inputs differ, so nothing can be compared with it: {path}: {what}. If it draws \
+                 random numbers, draw them from a generator that is seeded before each call (the default ones of torch, random and \
+                 numpy), or make the seed an argument"
+                )))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it calculates in the wider type of its inputs. One that does not equals its run on them without being exact.
+    fn follows(
+        &self,
+        bench: &Bench,
+        run: &Original,
+        trial: &Trial,
+        (finer, original): (Finer, u32),
+    ) -> Result<bool, Undecided> {
+        let moved = Inputs { widen: Some(finer.wide.to_owned()), jitter: Some(1), ..trial.inputs.clone() };
+        let Ok((_, slot)) = run.run(bench, &Call { poison: false, ..self.call(moved, false) })? else {
+            return Ok(false);
+        };
+        let ask = ComparerRequest::Stand { original, reference: Some(slot), jittered: Vec::new(), alike: None };
+        let standing = bench.compare(|comparer| Ok(comparer.ask(&ask)?))?;
+        bench.drop_slots(vec![slot])?;
+        Ok(matches!(standing, ComparerReply::Standing { is_finer: true, .. }))
+    }
+
+    /// The arguments of which it takes the upper bits alone: its results are the same, bit by bit, without the others. That is so
+    /// of products in tf32. Candidates that take all bits would be more exact than the original, and nobody could say so.
+    pub(super) fn find_coarse(
+        &self,
+        bench: &Bench,
+        trial: &Trial,
+        ran: &Ran,
+        original: u32,
+    ) -> Result<Option<Coarse>, Undecided> {
+        for rounds in [false, true] {
+            let mut tensors = Vec::new();
+            for (at, path) in singles(&ran.results, &self.original.workload.mutated) {
+                let coarse = Coarse { tensors: vec![at], rounds };
+                let call = self.call(Inputs { coarse, ..trial.inputs.clone() }, false);
+                let Ok((_, other)) = self.original.run(bench, &call)? else { continue };
+                let ask = ComparerRequest::Changed { one: original, other };
+                let found = bench.compare(|comparer| Ok(comparer.differences(&ask)?))?;
+                bench.drop_slots(vec![other])?;
+                // It was another argument, and led to nothing else.
+                let is_other = found.iter().any(|one| one.path == path);
+                if is_other && found.iter().all(|one| one.path == path) {
+                    tensors.push(at);
+                }
+            }
+            if !tensors.is_empty() {
+                return Ok(Some(Coarse { tensors, rounds }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether an argument has floats narrower than these.
+fn is_widened(results: &Exported, wide: &str) -> bool {
+    results.leaves.iter().any(|leaf| match &leaf.value {
+        LeafValue::Tensor { dtype, .. } if leaf.path.starts_with("argument") => {
+            is_float(dtype) && width(dtype) < width(wide)
+        }
+        _ => false,
+    })
+}
+
+/// Arguments in single precision that the call leaves alone, by number and path.
+fn singles(results: &Exported, mutated: &[usize]) -> Vec<(usize, String)> {
+    let single = |leaf: &Leaf| match &leaf.value {
+        LeafValue::Tensor { dtype, .. } if dtype == "float32" => {
+            let at: usize = leaf.path.strip_prefix("argument ")?.parse().ok()?;
+            (!mutated.contains(&at)).then(|| (at, leaf.path.clone()))
+        }
+        _ => None,
+    };
+    results.leaves.iter().filter_map(single).take(SINGLES).collect()
+}
+
+/// Whether two runs of one function on equal inputs may differ so.
+fn is_near(found: &Difference, value: Option<&LeafValue>) -> bool {
+    let near = |most: f64| found.is_value && found.excess.is_some_and(|excess| excess <= most);
+    match value {
+        Some(LeafValue::Tensor { dtype, .. }) if is_float(dtype) && width(dtype) < 4.0 => near(APART_NARROW),
+        Some(LeafValue::Tensor { dtype, .. }) if is_float(dtype) || dtype.starts_with("complex") => near(APART),
+        Some(tensor @ LeafValue::Tensor { .. }) => found.is_value && found.count <= tensor.elements() / FLIPPED,
+        _ => near(APART_NARROW),
+    }
+}
+
+/// Whether results have the same leaves and shapes.
+fn is_alike(one: &Exported, other: &Exported) -> bool {
+    let shape = |value: &LeafValue| match value {
+        LeafValue::Tensor { shape, .. } => Some(shape.clone()),
+        LeafValue::Container { .. } | LeafValue::Plain { .. } | LeafValue::Unread { .. } => None,
+    };
+    let is_same = |(a, b): (&Leaf, &Leaf)| shape(&a.value) == shape(&b.value);
+    one.leaves.len() == other.leaves.len() && one.leaves.iter().zip(&other.leaves).all(is_same)
+}

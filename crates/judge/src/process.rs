@@ -1,0 +1,337 @@
+//! The judge's ends of the lines to its processes.
+
+use std::io::{self, Read};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
+
+use protocol::runner::{
+    Compared, ComparerReply, ComparerRequest, Difference, End, Exported, Fence, Raised, Role, RunnerReply,
+    RunnerRequest, Sealed, Weights,
+};
+use protocol::{MAX_FRAME, Workload, write_frame};
+use runtime::python::{Child, Ended, Forker, ForkerError};
+
+use super::baseline::Undecided;
+use super::bench::lock;
+
+/// How long the comparer may take for one request.
+const COMPARER_LIMIT: Duration = Duration::from_secs(120);
+/// How long to wait for the account of an end that was noticed otherwise.
+const END_LIMIT: Duration = Duration::from_secs(10);
+
+/// How often a wait looks whether it is still wanted.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// Why a runner does not answer any more.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Gone {
+    /// It ended: how, and the end of what it printed.
+    Ended(End, String),
+    /// It took longer than allowed.
+    Late(Duration),
+    /// What it sent is no answer.
+    Garbage,
+    /// Nobody wants to know any more.
+    Unwanted,
+    /// The parent of all processes is gone: why.
+    Lost(String),
+}
+
+/// What all processes of a device share.
+#[derive(Default)]
+pub(super) struct Ties {
+    /// Set when nobody wants to know any more.
+    pub(super) unwanted: AtomicBool,
+    next: AtomicU64,
+    /// Runners that are gone and whose buffers the comparer may still have open.
+    left: Mutex<Vec<u64>>,
+}
+
+/// A process that runs one file.
+pub(super) struct Runner {
+    /// Tells its results from those of others.
+    pub(super) number: u64,
+    child: Child,
+    token: u64,
+    /// What it is called in the log.
+    name: String,
+    ties: Arc<Ties>,
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        lock(&self.ties.left).push(self.number);
+    }
+}
+
+impl Runner {
+    /// Starts one.
+    pub(super) fn start(forker: &Forker, fence: Fence, ties: &Arc<Ties>) -> Result<Self, ForkerError> {
+        let token = fence.token;
+        let name = fence.scratch.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let child = forker.spawn(Role::Runner(Box::new(fence)))?;
+        let number = ties.next.fetch_add(1, Ordering::Relaxed);
+        Ok(Self { number, child, token, name, ties: Arc::clone(ties) })
+    }
+
+    /// Asks and waits for the answer.
+    pub(super) fn ask(&mut self, request: &RunnerRequest, limit: Duration) -> Result<RunnerReply, Gone> {
+        let since = Instant::now();
+        let answer = self.ask_unlogged(request, limit);
+        let (seconds, is_answered) = (since.elapsed().as_secs_f64(), answer.is_ok());
+        let held = answer.as_ref().map_or(0, |sealed| sealed.held);
+        tracing::debug!(process = self.name, request = name(request), seconds, is_answered, held, "a runner was asked");
+        answer.map(|sealed| sealed.reply)
+    }
+
+    fn ask_unlogged(&mut self, request: &RunnerRequest, limit: Duration) -> Result<Sealed, Gone> {
+        // That it cannot be written to is told by its end.
+        if write_frame(&mut self.child.stream, request).is_err() {
+            return Err(self.end());
+        }
+        match read_within::<Sealed>(&mut self.child.stream, Instant::now() + limit, &self.ties.unwanted) {
+            Ok(sealed) if sealed.token == self.token => Ok(sealed),
+            Ok(_) => Err(self.stop(Gone::Garbage)),
+            Err(error) => Err(match error.kind() {
+                io::ErrorKind::InvalidData => self.stop(Gone::Garbage),
+                io::ErrorKind::TimedOut => self.stop(Gone::Late(limit)),
+                io::ErrorKind::Interrupted => self.stop(Gone::Unwanted),
+                _ => self.end(),
+            }),
+        }
+    }
+
+    fn stop(&mut self, why: Gone) -> Gone {
+        if self.child.is_left() {
+            return why;
+        }
+        self.child.kill();
+        match (why, self.child.wait(END_LIMIT)) {
+            // What it was ended for says more than that it was late or broke off.
+            (_, Ok(Some(Ended { how: how @ (End::MemoryLimit | End::ProcessLimit | End::OutputLimit), output }))) => {
+                Gone::Ended(how, output)
+            }
+            (why, _) => why,
+        }
+    }
+
+    /// How it ended, which is known to have happened.
+    fn end(&mut self) -> Gone {
+        if self.child.is_left() {
+            return Gone::Unwanted;
+        }
+        let mut end = self.child.wait(Duration::from_secs(1));
+        if !matches!(end, Ok(Some(_))) {
+            self.child.kill();
+            end = self.child.wait(END_LIMIT);
+        }
+        match end {
+            Ok(Some(Ended { how, output })) => Gone::Ended(how, output),
+            Ok(None) => Gone::Garbage,
+            Err(error) => Gone::Lost(error.to_string()),
+        }
+    }
+
+    /// Loads a file.
+    pub(super) fn load(
+        &mut self,
+        file: &Path,
+        folder: &Path,
+        workload: &Workload,
+        (is_candidate, weights): (bool, Weights),
+        limit: Duration,
+    ) -> Result<Result<Loaded, Raised>, Gone> {
+        let (file, folder) = (file.to_owned(), folder.to_owned());
+        let request = RunnerRequest::Load { file, folder, workload: Box::new(workload.clone()), is_candidate, weights };
+        match self.ask(&request, limit)? {
+            RunnerReply::Loaded { tampered, has_own_weights, takes_memory, seconds } => {
+                let took = Duration::try_from_secs_f64(seconds).unwrap_or(limit);
+                Ok(Ok(Loaded { tampered, has_own_weights, takes_memory, took }))
+            }
+            RunnerReply::Raised(raised) => Ok(Err(raised)),
+            _ => Err(Gone::Garbage),
+        }
+    }
+}
+
+/// What a file is once it is loaded: see [`RunnerReply::Loaded`].
+#[derive(Clone, Debug, Default)]
+pub(super) struct Loaded {
+    pub(super) tampered: Vec<String>,
+    pub(super) has_own_weights: bool,
+    pub(super) takes_memory: bool,
+    pub(super) took: Duration,
+}
+
+/// The process that compares.
+pub(super) struct Comparer {
+    child: Child,
+    next: u32,
+    ties: Arc<Ties>,
+}
+
+/// Why nothing can be compared.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ComparerError {
+    /// Its device memory ran out.
+    #[error("the device's memory does not suffice to compare results")]
+    Memory,
+    /// Something else, which is no fault of the candidate's.
+    #[error("results cannot be compared: {0}")]
+    Other(String),
+}
+
+impl Comparer {
+    /// Starts one.
+    pub(super) fn start(forker: &Forker, ties: &Arc<Ties>) -> Result<Self, ForkerError> {
+        let child = forker.spawn(Role::Comparer)?;
+        Ok(Self { child, next: 0, ties: Arc::clone(ties) })
+    }
+
+    /// Whether it has ended.
+    pub(super) fn is_gone(&mut self) -> bool {
+        !matches!(self.child.wait(Duration::ZERO), Ok(None))
+    }
+
+    /// Keeps results of a runner under a number of their own.
+    pub(super) fn keep(&mut self, owner: u64, results: &Exported) -> Result<u32, Undecided> {
+        self.keep_all(owner, vec![results.clone()])?;
+        Ok(self.next)
+    }
+
+    /// Keeps the results of several calls of a runner, each under a number of its own.
+    pub(super) fn keep_all(&mut self, owner: u64, results: Vec<Exported>) -> Result<Vec<u32>, Undecided> {
+        let owners = std::mem::take(&mut *lock(&self.ties.left));
+        if !owners.is_empty() {
+            self.ask(&ComparerRequest::Leave { owners })?;
+        }
+        let kept: Vec<_> = (self.next + 1..).zip(results).collect();
+        let slots: Vec<u32> = kept.iter().map(|(slot, _)| *slot).collect();
+        self.next += u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        if !kept.is_empty() {
+            self.ask(&ComparerRequest::Keep { owner, kept })?;
+        }
+        Ok(slots)
+    }
+
+    /// Asks and waits for the answer.
+    pub(super) fn ask(&mut self, request: &ComparerRequest) -> Result<ComparerReply, ComparerError> {
+        if self.child.is_left() {
+            return Err(ComparerError::Other("stopped".to_owned()));
+        }
+        let since = Instant::now();
+        let asked = write_frame(&mut self.child.stream, request).and_then(|()| {
+            let (until, unwanted) = (Instant::now() + COMPARER_LIMIT, AtomicBool::new(false));
+            read_within::<Compared>(&mut self.child.stream, until, &unwanted)
+        });
+        let (seconds, is_answered) = (since.elapsed().as_secs_f64(), asked.is_ok());
+        let held = asked.as_ref().map_or(0, |compared| compared.held);
+        tracing::debug!(request = name(request), seconds, is_answered, held, "the comparer was asked");
+        match asked.map(|compared| compared.reply) {
+            Ok(ComparerReply::Failed { is_memory: true, .. }) => Err(ComparerError::Memory),
+            Ok(ComparerReply::Failed { why, .. }) => Err(ComparerError::Other(why)),
+            Ok(reply) => Ok(reply),
+            Err(error) => {
+                let end = self.child.wait(Duration::from_secs(1)).ok().flatten();
+                Err(ComparerError::Other(
+                    end.map_or_else(|| error.to_string(), |end| format!("it {}: {}", end.how, end.output)),
+                ))
+            }
+        }
+    }
+
+    /// Asks for differences.
+    pub(super) fn differences(&mut self, request: &ComparerRequest) -> Result<Vec<Difference>, ComparerError> {
+        match self.ask(request)? {
+            ComparerReply::Differences(found) => Ok(found),
+            _ => Err(ComparerError::Other("the answer is to another question".to_owned())),
+        }
+    }
+}
+
+/// What is asked, for the log: the name of the variant. No more of it is formatted.
+fn name(request: &impl std::fmt::Debug) -> String {
+    struct Head(String);
+    impl std::fmt::Write for Head {
+        fn write_str(&mut self, text: &str) -> std::fmt::Result {
+            let name = text.split(|letter: char| !letter.is_alphanumeric()).next().unwrap_or_default();
+            self.0.push_str(name);
+            if name.len() == text.len() { Ok(()) } else { Err(std::fmt::Error) }
+        }
+    }
+    let mut head = Head(String::new());
+    // It breaks off behind the name.
+    let _ = std::fmt::Write::write_fmt(&mut head, format_args!("{request:?}"));
+    head.0
+}
+
+/// Reads one frame, all of which must have come by `deadline`.
+fn read_within<T: DeserializeOwned>(
+    stream: &mut UnixStream,
+    deadline: Instant,
+    unwanted: &AtomicBool,
+) -> io::Result<T> {
+    let mut length = [0; 4];
+    fill(stream, &mut length, deadline, unwanted)?;
+    let length = u32::from_le_bytes(length) as usize;
+    if length > MAX_FRAME {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "no frame of ours"));
+    }
+    let mut body = vec![0; length];
+    fill(stream, &mut body, deadline, unwanted)?;
+    serde_json::from_slice(&body).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn fill(stream: &mut UnixStream, mut into: &mut [u8], deadline: Instant, unwanted: &AtomicBool) -> io::Result<()> {
+    while !into.is_empty() {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        if unwanted.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
+        stream.set_read_timeout(Some(left.min(GLANCE)))?;
+        match stream.read(into) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(count) => into = &mut into[count..],
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_named_by_their_variant() {
+        assert_eq!(name(&RunnerRequest::Copy), "Copy");
+        assert_eq!(name(&ComparerRequest::Drop { slots: vec![1, 2] }), "Drop");
+    }
+
+    #[test]
+    fn half_a_frame_is_late_and_garbage_is_told_from_an_end() {
+        let read = |sent: &[u8], is_open: bool| {
+            let (mut mine, mut theirs) = UnixStream::pair().unwrap();
+            theirs.write_all(sent).unwrap();
+            let _open = is_open.then_some(theirs);
+            read_within::<u64>(&mut mine, Instant::now() + Duration::from_millis(30), &AtomicBool::new(false))
+                .map_err(|error| error.kind())
+        };
+        assert_eq!(read(b"\x02\0\0\x0042", true), Ok(42));
+        assert_eq!(read(b"\x02\0\0\x004", true), Err(io::ErrorKind::TimedOut));
+        assert_eq!(read(b"\x02\0\0\x00no", true), Err(io::ErrorKind::InvalidData));
+        assert_eq!(read(b"accepted! speedup 100", true), Err(io::ErrorKind::InvalidData));
+        assert_eq!(read(b"", false), Err(io::ErrorKind::UnexpectedEof));
+    }
+}

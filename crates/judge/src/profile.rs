@@ -1,0 +1,180 @@
+//! Counters of the hardware, through NVIDIA's profiler `ncu`, where this machine has it and allows them: which kernel of a call takes
+//! the time, and what bounds it. They decide what is tried first, and nothing else.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use protocol::is_simulated;
+use protocol::runner::{Alone, End};
+
+use super::baseline::Undecided;
+use super::bench::{Bench, lock};
+use super::judge::Task;
+use super::original::last_line;
+use super::tools::{Tooled, installed, text};
+
+/// For tests: what stands in for the profiler on a simulated device.
+const FAKE_ENV: &str = "WARPSMITH_FAKE_PROFILER";
+/// It runs each kernel several times, and takes seconds to start.
+const LIMIT: Duration = Duration::from_secs(40);
+/// So many launches are looked at.
+const LAUNCHES: &str = "64";
+
+/// What is counted: nanoseconds, and percent of what the device can do.
+const TIME: &str = "gpu__time_duration.sum";
+const MEMORY: &str = "dram__throughput.avg.pct_of_peak_sustained_elapsed";
+const COMPUTE: &str = "sm__throughput.avg.pct_of_peak_sustained_elapsed";
+const WARPS: &str = "sm__warps_active.avg.pct_of_peak_sustained_active";
+
+/// What was counted of a kernel, over its launches in one call.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// How often it was launched.
+    pub launches: u32,
+    /// The time of all launches, with a cold cache.
+    pub milliseconds: f64,
+    /// The share of the memory's bandwidth, between 0 and 1; as all shares the mean over time.
+    pub memory: f64,
+    /// The share of what the busiest part of the multiprocessors can do.
+    pub compute: f64,
+    /// The share of the warps that there is room for.
+    pub warps: f64,
+}
+
+/// What was counted, by the names of kernels as functions.
+pub type Profiles = BTreeMap<String, Profile>;
+
+/// Where the profiler is, if it is on this machine.
+pub fn profiler(python: Option<&Path>) -> Option<PathBuf> {
+    if is_simulated() {
+        return std::env::var_os(FAKE_ENV).map(PathBuf::from);
+    }
+    installed("ncu", python)
+}
+
+/// Reads what the profiler has written of these kernels; `None` where it says something else, as where counters are not allowed.
+fn read(report: &str, kernels: &[String]) -> Option<Profiles> {
+    let table = report.find("\"ID\"").map(|start| &report[start..])?;
+    let mut lines = csv::ReaderBuilder::new().flexible(true).from_reader(table.as_bytes());
+    let column = |headers: &csv::StringRecord, name: &str| headers.iter().position(|header| header == name);
+    let headers = lines.headers().ok()?.clone();
+    let name = column(&headers, "Kernel Name")?;
+    let columns = [TIME, MEMORY, COMPUTE, WARPS].map(|name| column(&headers, name));
+    let [Some(time), Some(memory), Some(compute), Some(warps)] = columns else { return None };
+    let mut found = Profiles::new();
+    for line in lines.records().map_while(Result::ok) {
+        let number = |at: usize| line.get(at)?.replace(',', "").parse::<f64>().ok();
+        // The line of units has no numbers.
+        let (Some(time), Some(symbol)) = (number(time), line.get(name)) else { continue };
+        // The longest name that the symbol begins with: it may go on with what the kernel was compiled for.
+        let named = kernels.iter().filter(|kernel| symbol.starts_with(kernel.as_str()));
+        let Some(kernel) = named.max_by_key(|kernel| kernel.len()) else { continue };
+        let profile = found.entry(kernel.clone()).or_default();
+        let milliseconds = time / 1e6;
+        profile.launches += 1;
+        profile.milliseconds += milliseconds;
+        for (share, at) in [(&mut profile.memory, memory), (&mut profile.compute, compute), (&mut profile.warps, warps)]
+        {
+            *share += number(at)? / 100.0 * milliseconds;
+        }
+    }
+    for profile in found.values_mut() {
+        let all = profile.milliseconds.max(f64::MIN_POSITIVE);
+        [&mut profile.memory, &mut profile.compute, &mut profile.warps].into_iter().for_each(|share| *share /= all);
+    }
+    (!found.is_empty()).then_some(found)
+}
+
+impl Bench {
+    /// Counts what these kernels do in the first call of a task's original. Uses the device beside others, and blocks for seconds.
+    ///
+    /// # Errors
+    /// Why nothing was counted.
+    pub(super) fn profile(
+        &self,
+        task: &Task,
+        kernels: &[String],
+        is_unwanted: &dyn Fn() -> bool,
+    ) -> Result<Profiles, String> {
+        let profiler = profiler(Some(&self.python)).ok_or("ncu is not on this machine")?;
+        let report = self.profiled(&profiler, task, kernels, is_unwanted).map_err(|Undecided(why)| why)??;
+        read(&report, kernels).ok_or_else(|| format!("ncu says: {}", last_line(&report)))
+    }
+
+    fn profiled(
+        &self,
+        profiler: &Path,
+        task: &Task,
+        kernels: &[String],
+        is_unwanted: &dyn Fn() -> bool,
+    ) -> Result<Result<String, String>, Undecided> {
+        let workload = task.workloads.first().ok_or_else(|| Undecided("there is no call".to_owned()))?;
+        let baseline = self.baseline((&task.original, &task.folder), workload, true)?;
+        // Its autotuners choose in the first call, by themselves.
+        baseline.known(self, 0)?;
+        let chosen = lock(&baseline.original.chosen).clone();
+        // Inside the program `ncu` locks a file of its own, and asks the driver for counters as who has started us may.
+        let job = Alone { unfenced: true, chosen, ..baseline.alone(self, "profiled")? };
+        let options = [
+            ("--csv", None),
+            ("--page", Some("raw".to_owned())),
+            ("--print-units", Some("base".to_owned())),
+            // The device stays as it is set.
+            ("--clock-control", Some("none".to_owned())),
+            ("--target-processes", Some("application-only".to_owned())),
+            ("--launch-count", Some(LAUNCHES.to_owned())),
+            ("--kernel-name", Some(format!("regex:^({})", kernels.join("|")))),
+            ("--metrics", Some([TIME, MEMORY, COMPUTE, WARPS].join(","))),
+        ];
+        let mut command = vec![text(profiler)];
+        command.extend(options.into_iter().flat_map(|(name, value)| [name.to_owned()].into_iter().chain(value)));
+        let started = self.start_under("profile", Tooled { command, variables: Vec::new() })?;
+        let Some((ended, report)) = started.call(&job, LIMIT, is_unwanted)? else {
+            return Ok(Err(format!("ncu took more than {} s", LIMIT.as_secs())));
+        };
+        let found = report.unwrap_or_default();
+        let _ = std::fs::remove_dir_all(&job.fence.scratch);
+        Ok(match ended.how {
+            End::Status(0) => Ok(found),
+            how => Err(format!("ncu {how}: {}", last_line(&format!("{}\n{found}", ended.output)))),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const REPORT: &str = "\
+==PROF== Connected to process 812 (/usr/bin/python3.12)
+==PROF== Profiling \"norm_kernel\" - 0: 0%....50%....100% - 1 pass
+\"ID\",\"Process ID\",\"Kernel Name\",\"dram__throughput.avg.pct_of_peak_sustained_elapsed\",\"gpu__time_duration.sum\",\"sm__throughput.avg.pct_of_peak_sustained_elapsed\",\"sm__warps_active.avg.pct_of_peak_sustained_active\"
+\"\",\"\",\"\",\"%\",\"ns\",\"%\",\"%\"
+\"0\",\"812\",\"norm_kernel\",\"80.0\",\"3,000\",\"10.0\",\"50\"
+\"1\",\"812\",\"norm_kernel_2_0d1d\",\"40.0\",\"9000\",\"20.0\",\"25\"
+\"2\",\"812\",\"norm_kernel\",\"60.0\",\"1000\",\"30.0\",\"90\"
+\"3\",\"812\",\"elementwise\",\"60.0\",\"1000\",\"30.0\",\"90\"
+";
+
+    #[test]
+    fn launches_of_a_kernel_are_put_together_by_their_time() {
+        let kernels = ["norm_kernel".to_owned(), "norm_kernel_2".to_owned()];
+        let found = read(REPORT, &kernels).unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["norm_kernel", "norm_kernel_2"]);
+        let Profile { launches, milliseconds, memory, compute, warps } = found["norm_kernel"];
+        assert_eq!((launches, milliseconds), (2, 0.004));
+        assert!((memory - 0.75).abs() < 1e-9 && (compute - 0.15).abs() < 1e-9 && (warps - 0.6).abs() < 1e-9);
+        assert_eq!(found["norm_kernel_2"].launches, 1);
+    }
+
+    #[test]
+    fn what_is_no_report_says_nothing() {
+        let kernels = ["norm_kernel".to_owned()];
+        let refused =
+            "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters";
+        for report in ["", refused, &REPORT.replace("dram__throughput", "other"), &REPORT.replace("norm_kernel", "n")] {
+            assert_eq!(read(report, &kernels), None, "{report}");
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! NVIDIA's checker of the device's memory, `compute-sanitizer`, for candidates that are going to be offered.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use protocol::is_simulated;
+use protocol::runner::{Alone, End};
+
+use super::baseline::{Baseline, Undecided};
+use super::bench::{Bench, lock, lock_first};
+use super::judge::{Case, Task};
+use super::original::last_line;
+use super::stop::Stop;
+use super::tools::{Started, Tooled, installed, text};
+use super::verdict::Reason;
+
+/// For tests: what stands in for the checker on a simulated device.
+const FAKE_ENV: &str = "WARPSMITH_FAKE_SANITIZER";
+/// One run may take so long where nobody has a budget.
+pub(super) const LIMIT: Duration = Duration::from_secs(60);
+/// What the checker ends with when it has found something.
+const FOUND: i32 = 77;
+/// Errors that it prints.
+const PRINTED: &str = "100";
+
+/// What a checker has found: each kind with its first report. Or why it has not run to its end.
+pub(super) type Found = Result<BTreeMap<String, String>, String>;
+
+/// The parts of the checker that are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    /// Accesses outside of allocated memory.
+    Memory,
+    /// Hazards in shared memory. Reductions of Triton's own show some that do no harm: several threads write the same.
+    Races,
+}
+
+impl Tool {
+    pub(super) const ALL: [Self; 2] = [Self::Memory, Self::Races];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memcheck",
+            Self::Races => "racecheck",
+        }
+    }
+
+    /// What it is called in a verdict.
+    fn said(self) -> String {
+        format!("compute-sanitizer, {}", self.name())
+    }
+
+    /// What a report says, if it came to its end.
+    fn read(self, report: &str) -> Option<BTreeMap<String, String>> {
+        let lines: Vec<&str> = report.lines().filter_map(|line| line.strip_prefix("=========")).collect();
+        let end = match self {
+            Self::Memory => " ERROR SUMMARY:",
+            Self::Races => " RACECHECK SUMMARY:",
+        };
+        if !lines.iter().any(|line| line.starts_with(end)) {
+            return None;
+        }
+        let mut found = BTreeMap::new();
+        for (at, line) in lines.iter().enumerate() {
+            if let Some(kind) = self.kind(line.trim_start()) {
+                let more: Vec<&str> = lines[at + 1..].iter().take(2).map(|line| line.trim()).collect();
+                found.entry(kind).or_insert_with(|| format!("{} {}", line.trim(), more.join(" ")).trim().to_owned());
+            }
+        }
+        Some(found)
+    }
+
+    /// The kind of error that a line begins to tell of.
+    fn kind(self, line: &str) -> Option<String> {
+        match self {
+            // `Invalid __global__ write of size 4 bytes`
+            Self::Memory if line.starts_with("Invalid __") || line.starts_with("Misaligned ") => {
+                Some(line.split(" of size").next().unwrap_or(line).to_owned())
+            }
+            Self::Races
+                if line.starts_with("Error: ") && (line.contains("Race reported") || line.contains("hazard")) =>
+            {
+                Some("hazards in shared memory".to_owned())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Where the checker is, if it is on this machine.
+pub fn sanitizer(python: Option<&Path>) -> Option<PathBuf> {
+    if is_simulated() {
+        return std::env::var_os(FAKE_ENV).map(PathBuf::from);
+    }
+    installed("compute-sanitizer", python)
+}
+
+impl Bench {
+    /// Has the checker started once for each of its tools, for whoever asks for it next: to import torch under it takes several seconds.
+    pub(super) fn start_checkers(&self) {
+        let Some(checker) = sanitizer(Some(&self.python)) else { return };
+        for tool in Tool::ALL {
+            let mut started = lock(&self.checkers[tool as usize]);
+            if started.is_none() {
+                // Who asks for it meets what is wrong.
+                *started = self.start_checker(&checker, tool).ok();
+            }
+        }
+    }
+
+    fn start_checker(&self, checker: &Path, tool: Tool) -> Result<Started, Undecided> {
+        let mut command = vec![text(checker), "--tool".to_owned(), tool.name().to_owned()];
+        // It would give up on a program that has not come to use the device within a minute, and check nothing then. We wait ourselves.
+        let (code, wait) = (FOUND.to_string(), "0".to_owned());
+        for (name, value) in
+            [("--error-exitcode", code), ("--print-limit", PRINTED.to_owned()), ("--launch-timeout", wait)]
+        {
+            command.extend([name.to_owned(), value]);
+        }
+        if tool == Tool::Memory {
+            // Libraries ask for what a device may not have, and are told so.
+            command.extend(["--report-api-errors".to_owned(), "no".to_owned()]);
+        }
+        // Each tensor has memory of its own, with nothing beside it.
+        let variables = vec![("PYTORCH_NO_CUDA_MEMORY_CACHING".to_owned(), "1".to_owned())];
+        self.start_under("checked", Tooled { command, variables })
+    }
+
+    /// Runs one call under the checker. Uses the device beside others. One that was started before and says nothing may have waited too long.
+    fn checked(&self, checks: &Checks<'_>, tool: Tool, job: &Alone) -> Result<Found, Undecided> {
+        let earlier = lock(&self.checkers[tool as usize]).take();
+        let earlier = earlier.and_then(|mut one| (!one.has_ended()).then_some(one));
+        let found = match earlier.map(|started| checks.by(started, tool, job)).transpose()? {
+            None | Some(Some(Err(_))) => checks.by(self.start_checker(&checks.checker, tool)?, tool, job)?,
+            Some(found) => found,
+        };
+        Ok(found.unwrap_or_else(|| Err(format!("it took more than {} s", checks.limit.as_secs()))))
+    }
+}
+
+impl Baseline {
+    /// What the checker finds in the original, found out now if it was not. Not for whoever uses the device already, as
+    /// [`Self::known`].
+    fn checked(&self, checks: &Checks<'_>, tool: Tool) -> Result<Found, Undecided> {
+        let mut known = lock_first(&self.checked[tool as usize]);
+        if let Some(found) = &*known {
+            return Ok(found.clone());
+        }
+        let job = self.alone(checks.bench, "checked")?;
+        let found = checks.bench.checked(checks, tool, &job)?;
+        Ok(known.insert(found).clone())
+    }
+}
+
+/// What a thread has found.
+fn ended<T>(joined: std::thread::Result<Result<T, Undecided>>) -> Result<T, Undecided> {
+    joined.unwrap_or_else(|_| Err(Undecided("checking broke off: this is a fault of warpsmith's".to_owned())))
+}
+
+/// A candidate, and how it is run under the checker.
+pub(super) struct Checks<'a> {
+    bench: &'a Bench,
+    baseline: Arc<Baseline>,
+    checker: PathBuf,
+    job: Alone,
+    /// Each run may take so long.
+    limit: Duration,
+    /// Nobody wants to know any more.
+    is_over: AtomicBool,
+}
+
+/// What each tool has found in a candidate; and in the original, where there was something.
+pub(super) type Results = Vec<(Tool, Result<(Found, Option<Found>), Undecided>)>;
+
+impl Checks<'_> {
+    /// Runs both tools at once: most of the time of each goes by on the host.
+    pub(super) fn run(&self) -> Results {
+        std::thread::scope(|scope| {
+            let both = Tool::ALL.map(|tool| (tool, scope.spawn(move || self.one(tool))));
+            both.map(|(tool, run)| (tool, ended(run.join()))).into()
+        })
+    }
+
+    /// What one that has started finds in a job's call; `None` where it takes longer than it may.
+    fn by(&self, started: Started, tool: Tool, job: &Alone) -> Result<Option<Found>, Undecided> {
+        let Some((ended, report)) = started.call(job, self.limit, &|| self.is_unwanted())? else { return Ok(None) };
+        let found = report.and_then(|report| tool.read(&report));
+        Ok(Some(match (ended.how, found) {
+            (End::Status(0 | FOUND), Some(found)) => Ok(found),
+            (how, _) => Err(format!("it {how}: {}", last_line(&ended.output))),
+        }))
+    }
+
+    fn one(&self, tool: Tool) -> Result<(Found, Option<Found>), Undecided> {
+        let found = self.bench.checked(self, tool, &self.job)?;
+        let is_found = found.as_ref().is_ok_and(|found| !found.is_empty());
+        let original = is_found.then(|| self.baseline.checked(self, tool)).transpose()?;
+        Ok((found, original))
+    }
+
+    /// What is still running ends.
+    pub(super) fn end(&self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_unwanted(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed) || self.bench.ties.unwanted.load(Ordering::Relaxed)
+    }
+}
+
+impl<'a> Case<'a> {
+    /// How it would be run under the checker, where the machine has one.
+    pub(super) fn checks(&self, task: &Task, limit: Duration) -> Option<Checks<'a>> {
+        let checker = sanitizer(Some(&self.bench.python))?;
+        let job = Alone {
+            fence: self.place.fence.clone(),
+            file: task.candidate.clone(),
+            folder: task.folder.clone(),
+            workload: self.workload(task),
+            inputs: self.baseline.trials[0].inputs.clone(),
+            is_candidate: true,
+            unfenced: false,
+            device: self.bench.lock_file(),
+            // Whatever it chooses elsewhere is looked at, too.
+            chosen: Vec::new(),
+        };
+        let (bench, baseline, is_over) = (self.bench, Arc::clone(&self.baseline), AtomicBool::new(false));
+        Some(Checks { bench, baseline, checker, job: job.unasked(), limit, is_over })
+    }
+
+    /// Errors of memory that results do not show. The original is run, too, where there is something.
+    pub(super) fn sanitized(&mut self, results: Option<Results>) -> Result<(), Stop> {
+        let Some(results) = results else {
+            self.note("it was not run under compute-sanitizer, which is not on this machine");
+            return Ok(());
+        };
+        for (tool, found) in results {
+            match found? {
+                (Ok(found), Some(Ok(original))) => self.hold_against(tool, &original.into_keys().collect(), found)?,
+                (Ok(_), Some(Err(why))) => {
+                    self.note(format!("compute-sanitizer ({}) cannot say of the original: {why}", tool.name()));
+                }
+                (Ok(_), None) => self.passed(&tool.said(), "it finds nothing"),
+                (Err(why), _) => self.note(format!("compute-sanitizer ({}) cannot say: {why}", tool.name())),
+            }
+        }
+        Ok(())
+    }
+
+    fn hold_against(
+        &mut self,
+        tool: Tool,
+        original: &BTreeSet<String>,
+        found: BTreeMap<String, String>,
+    ) -> Result<(), Stop> {
+        match (tool, found.into_iter().find(|(kind, _)| !original.contains(kind))) {
+            (_, None) => self.passed(&tool.said(), "nothing that the original does not show as well"),
+            (Tool::Memory, Some((_, report))) => {
+                let what = format!("compute-sanitizer: {report}; the original shows nothing of that kind");
+                return Err(Stop::Refused(Reason::Overrun, what, None));
+            }
+            (Tool::Races, Some((_, report))) => self.note(format!(
+                "compute-sanitizer reports hazards that the original does not show, as it does of some of Triton's own reductions, \
+                 where they do no harm: {report}"
+            )),
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, note: impl Into<String>) {
+        self.notes.push(note.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: &str = "\
+========= COMPUTE-SANITIZER
+========= Invalid __global__ write of size 4 bytes
+=========     at softmax_kernel+0x1a0 in candidate.py:17
+=========     by thread (23,0,0) in block (5,0,0)
+=========     Address 0x7f0000000000 is out of bounds
+=========
+========= Invalid __global__ write of size 16 bytes
+=========     at softmax_kernel+0x2a0 in candidate.py:17
+========= ERROR SUMMARY: 2 errors
+";
+    const RACES: &str = "\
+========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at softmax_kernel+0x5ad20 in standard.py:237
+=========     and Read access at softmax_kernel+0x5ad60 in standard.py:237 [6136 hazards]
+=========
+========= Warning: Race reported between Read access at a
+=========     and Write access at b [4 hazards]
+========= RACECHECK SUMMARY: 2 hazards displayed (1 error, 1 warning)
+";
+
+    #[test]
+    fn reports_are_read_as_far_as_they_came() {
+        let found = Tool::Memory.read(MEMORY).unwrap();
+        assert_eq!(found.keys().collect::<Vec<_>>(), ["Invalid __global__ write"]);
+        assert!(found["Invalid __global__ write"].contains("candidate.py:17 by thread (23,0,0)"), "{found:?}");
+        assert_eq!(Tool::Races.read(RACES).unwrap().len(), 1);
+        assert_eq!(
+            Tool::Memory.read("========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"),
+            Some(BTreeMap::new())
+        );
+        for (tool, report) in
+            [(Tool::Memory, RACES), (Tool::Races, MEMORY), (Tool::Memory, ""), (Tool::Memory, "ERROR SUMMARY:")]
+        {
+            assert_eq!(tool.read(report), None);
+        }
+    }
+}

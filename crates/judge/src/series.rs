@@ -1,0 +1,204 @@
+//! Processes that judge several candidates, one after the other.
+//!
+//! The driver makes one context after the other for the whole machine, so a process for each candidate bounds how many are judged
+//! (`docs/results/pool.md`). In a search, candidates that our own skills make of the user's file may share one: they are the user's code,
+//! and what is offered is judged once more in a process of its own. What a shared process refuses is judged in another one, too, unless Triton
+//! refuses it before it runs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use protocol::runner::Fence;
+use protocol::{Source, Workload};
+
+use super::baseline::{Baseline, Undecided};
+use super::bench::{Bench, lock};
+use super::effort::Effort;
+use super::judge::{Case, Task};
+use super::places::{Taken, Waited};
+use super::process::Runner;
+use super::stop::STOPPED;
+use super::verdict::Outcome;
+
+/// What imports much loads longer than others should wait for it: it keeps the processors busy, not the driver.
+const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The process of a candidate.
+pub(super) struct Place {
+    pub(super) runner: Runner,
+    pub(super) fence: Fence,
+    /// How many candidates it has judged before.
+    pub(super) judged: usize,
+    /// Whether loading its file took memory of the device.
+    pub(super) takes_memory: bool,
+    /// Held while it starts, and loads its first file.
+    pub(super) starting: Option<Taken>,
+}
+
+impl Place {
+    fn end(self) {
+        drop(self.runner);
+        // What is still being written there goes with the whole folder in the end.
+        let _ = std::fs::remove_dir_all(self.fence.scratch);
+    }
+}
+
+/// A process that has judged candidates of an original and waits for another one.
+pub(super) type Spare = (Arc<Baseline>, Place);
+
+/// Whether a file may launch on several streams. One that hides it has them one after the other, which is of no use to it: the original always
+/// has all. What allocates for tensor descriptors is told of a stream, whether there are several or not.
+fn names_streams(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    let allocates = |line: &str| {
+        let is_function = line.trim_start().starts_with("def ") || line.contains("lambda");
+        is_function && line.contains("size") && line.contains("align") && line.matches("stream").count() == 1
+    };
+    text.contains("graph") || text.lines().any(|line| line.contains("stream") && !allocates(line))
+}
+
+impl Effort {
+    /// Whether a process that judges so may judge another candidate after `judged` others.
+    fn goes_on(&self, judged: usize, workload: &Workload) -> bool {
+        judged < self.series && !self.thorough && workload.source != Source::KernelBench
+    }
+}
+
+impl Bench {
+    /// A process for a candidate: one that has judged others of the same original, where that is allowed, or a new one.
+    pub(super) fn place(
+        &self,
+        task: &Task,
+        baseline: &Arc<Baseline>,
+        readable: Vec<PathBuf>,
+    ) -> Result<Place, Undecided> {
+        let streams = [&task.original, &task.candidate]
+            .into_iter()
+            .any(|file| std::fs::read_to_string(file).map_or(true, |text| names_streams(&text)));
+        // Without torch the worker counts memory for a process, not for a file.
+        let shares = task.effort.goes_on(1, &baseline.original.workload) && !self.environment().torch.is_empty();
+        let fits = |(of, place): &Spare| Arc::ptr_eq(of, baseline) && (place.fence.streams || !streams);
+        let spare = || {
+            let mut spares = lock(&self.spares);
+            let at = spares.iter().position(fits)?;
+            Some(spares.swap_remove(at).1)
+        };
+        let waited = if shares { self.turn_to_start(baseline, spare) } else { Waited::InVain };
+        let starting = match waited {
+            Waited::Place(starting) => Some(starting),
+            Waited::Instead(spare) => return Ok(spare),
+            Waited::InVain => None,
+        };
+        let mut fence = self.fence("candidate", false, readable)?;
+        fence.streams = streams;
+        fence.device_memory = self.device_memory(baseline.device_memory());
+        // Of many candidates at once, on a small device, too.
+        fence.results = baseline.results().min(fence.device_memory / 64);
+        let start = || Runner::start(&self.forker, fence.clone(), &self.ties);
+        let runner = baseline.original.first(self, start)?;
+        Ok(Place { runner, fence, judged: 0, takes_memory: false, starting })
+    }
+
+    /// Waits until a process may start, or one that judged others is there. The first ones start while the original loads.
+    fn turn_to_start(&self, baseline: &Baseline, mut spare: impl FnMut() -> Option<Place>) -> Waited<Place> {
+        match self.starting.take_or(Duration::ZERO, &mut spare) {
+            Waited::InVain => {
+                // Patience would be over for all at once when the original is there. What fails is met again by whoever asks.
+                let _ = baseline.original.loaded(self);
+                self.starting.take_or(PATIENCE, spare)
+            }
+            at_once => at_once,
+        }
+    }
+
+    /// Keeps the process of a candidate for another one, where that is allowed, or ends it.
+    pub(super) fn leave_place(&self, effort: &Effort, baseline: Arc<Baseline>, mut place: Place, outcome: &Outcome) {
+        place.judged += 1;
+        let may_go_on = (matches!(outcome, Outcome::Accepted) || outcome.has_not_run()) && !self.is_abandoned();
+        if may_go_on && effort.goes_on(place.judged, &baseline.original.workload) {
+            lock(&self.spares).push((baseline, place));
+            self.starting.nudge();
+        } else {
+            place.end();
+        }
+    }
+
+    /// Ends the processes that wait for another candidate: they hold memory of the device. Not before whoever is to be offered has loaded: the
+    /// driver makes and ends one context after the other, of all devices, and it would wait for all of theirs.
+    pub(super) fn end_spares(&self) {
+        let ended = std::mem::take(&mut *lock(&self.spares));
+        if !ended.is_empty() {
+            tracing::debug!(count = ended.len(), "processes that wait for another candidate are ended");
+        }
+        ended.into_iter().for_each(|(_, place)| place.end());
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.ties.unwanted.load(Ordering::Relaxed)
+    }
+
+    /// Whether what a process that had judged others says of a candidate is to be asked of a new one.
+    pub(super) fn doubts(&self, judged: usize, outcome: &Outcome) -> bool {
+        judged > 0 && outcome.is_doubtful() && !self.is_abandoned()
+    }
+}
+
+impl Outcome {
+    /// Whether the candidates that a process judged before may be to blame.
+    fn is_doubtful(&self) -> bool {
+        match self {
+            Self::Refused { .. } => !self.has_not_run(),
+            // Who asked has given it up: judged again it would keep the device from the measurement that counts.
+            Self::Undecided { why } => why != STOPPED,
+            Self::Accepted | Self::Predicted => false,
+        }
+    }
+}
+
+impl Case<'_> {
+    /// The file that the process loads: the candidate's, or a copy of it, where it may read no other one than its first.
+    pub(super) fn file(&self, task: &Task) -> std::io::Result<PathBuf> {
+        if self.place.judged == 0 {
+            return Ok(task.candidate.clone());
+        }
+        let copy = self.place.fence.scratch.join(format!("candidate_{}.py", self.place.judged));
+        std::fs::copy(&task.candidate, &copy)?;
+        Ok(copy)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Reason;
+
+    #[test]
+    fn only_who_may_launch_on_several_streams_has_a_process_for_that() {
+        for several in
+            ["s = torch.cuda.Stream()", "with torch.cuda.stream(s):", "g = torch.cuda.CUDAGraph()", "def f(x, stream):"]
+        {
+            assert!(names_streams(several), "{several}");
+        }
+        let allocator = "def alloc(size: int, alignment: int, stream: Optional[int]):\n    return torch.empty(size)\n";
+        let ours = "def allocate_scratch(size: int, alignment: int, stream):\n    return torch.empty(size)\n";
+        for one in [allocator, ours, "triton.set_allocator(lambda size, align, stream: torch.empty(size))", ""] {
+            assert!(!names_streams(one), "{one}");
+        }
+        assert!(names_streams(&format!("{allocator}side = torch.cuda.Stream()")));
+    }
+
+    #[test]
+    fn what_others_may_be_to_blame_for_is_judged_once_more() {
+        let undecided = |why: &str| Outcome::Undecided { why: why.to_owned() };
+        let refused = |reason, evidence: &str| Outcome::Refused { reason, evidence: evidence.to_owned(), line: None };
+        for doubtful in [refused(Reason::Output, ""), refused(Reason::Run, "CUDA error"), undecided("it ended")] {
+            assert!(doubtful.is_doubtful(), "{doubtful:?}");
+        }
+        let excess = refused(Reason::Run, "triton.runtime.errors.OutOfResources: out of resource: shared memory");
+        for sure in [Outcome::Accepted, refused(Reason::Compile, ""), excess, undecided(STOPPED)] {
+            assert!(!sure.is_doubtful(), "{sure:?}");
+        }
+    }
+}

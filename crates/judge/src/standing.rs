@@ -1,0 +1,77 @@
+//! What the original's runs on a trial are good for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::runner::{ComparerReply, ComparerRequest, Ran, Values};
+
+use super::baseline::{Baseline, Known, Ready, Undecided};
+use super::bench::{Bench, lock};
+use super::precision::{Finer, INEXACT, NO_REFERENCE};
+use super::trials::Trial;
+use super::verdict::Reason;
+
+/// Results of the original's runs for one trial.
+pub(super) struct Slots {
+    pub(super) original: u32,
+    pub(super) reference: Option<Finer>,
+    pub(super) jittered: Vec<u32>,
+    /// With equal inputs that lie otherwise in memory.
+    pub(super) alike: Option<u32>,
+}
+
+impl Baseline {
+    /// What is known then: what its results are good for, or why they are none to hold candidates to.
+    pub(super) fn stand(
+        &self,
+        bench: &Bench,
+        (trial, first): (&Trial, Option<&Ready>),
+        (mut ran, took): (Ran, Duration),
+        Slots { original, reference, jittered, alike }: Slots,
+    ) -> Result<Known, Undecided> {
+        let follows = lock(&self.follows).is_some_and(|wide| reference.is_some_and(|finer| finer.wide == wide));
+        let reference = reference.map(|finer| finer.slot);
+        let ask = ComparerRequest::Stand { original, reference, jittered: jittered.clone(), alike };
+        let (is_credible, is_exact) = match bench.compare(|comparer| Ok(comparer.ask(&ask)?))? {
+            ComparerReply::Standing { is_credible, is_exact, is_whole, .. } => {
+                // Sums of small integers are exact in any order.
+                let is_whole = is_whole && trial.inputs.values == Values::Integers;
+                // On some contents, such as one constant, what rounds may happen not to.
+                let rounds = first.is_some_and(|first| !first.is_exact);
+                (is_credible, is_exact && (follows && !rounds || is_whole))
+            }
+            _ => (false, false),
+        };
+        bench.drop_slots(alike.into_iter().collect())?;
+        let unwritten =
+            bench.compare(|comparer| Ok(comparer.differences(&ComparerRequest::Unwritten { slot: original })?))?;
+        let unwritten: Vec<String> = unwritten.into_iter().map(|one| one.path).collect();
+        let skip = |bench: &Bench, why: &str| {
+            let slots = [original].into_iter().chain(reference).chain(jittered.iter().copied()).collect();
+            bench.drop_slots(slots)?;
+            Ok(Known::Skipped(why.to_owned()))
+        };
+        let may_fail = !matches!(trial.reason, Reason::Output);
+        if trial.needs_reference() && !(is_credible && follows) {
+            return skip(bench, NO_REFERENCE);
+        }
+        // Whoever is more exact than it would be refused.
+        if trial.reason == Reason::Values && !is_credible && follows && self.lifted().is_some() {
+            return skip(bench, INEXACT);
+        }
+        if may_fail && ran.overrun.is_some() {
+            return skip(bench, "the original writes beside its arguments");
+        }
+        if trial.is_unheard_of() {
+            if unwritten.iter().any(|path| first.is_none_or(|first| !first.unwritten.contains(path))) {
+                return skip(bench, "the original leaves results unwritten");
+            }
+            if !is_credible {
+                return skip(bench, INEXACT);
+            }
+        }
+        ran.results.buffer = None;
+        let is_kept = false;
+        Ok(Known::Ready(Arc::new(Ready { original, reference, jittered, is_exact, ran, unwritten, took, is_kept })))
+    }
+}

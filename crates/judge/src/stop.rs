@@ -1,0 +1,97 @@
+//! Why judging a candidate ends before its end.
+
+use protocol::runner::{Difference, End, Exported, LeafValue, Raised, RunnerReply};
+
+use super::baseline::Undecided;
+use super::original::how;
+use super::process::Gone;
+use super::verdict::Reason;
+
+/// Why nothing is said of what was given up.
+pub(super) const STOPPED: &str = "stopped";
+
+/// Why judging stopped.
+pub(super) enum Stop {
+    Refused(Reason, String, Option<usize>),
+    Undecided(String),
+}
+
+impl From<Undecided> for Stop {
+    fn from(Undecided(why): Undecided) -> Self {
+        Self::Undecided(why)
+    }
+}
+
+impl From<Gone> for Stop {
+    fn from(gone: Gone) -> Self {
+        let reason = match &gone {
+            Gone::Ended(End::MemoryLimit, _) => Reason::Memory,
+            Gone::Ended(End::ProcessLimit, _) => Reason::Processes,
+            Gone::Ended(End::OutputLimit, _) => Reason::Writing,
+            Gone::Ended(End::Unstarted(why), _) => return Self::Undecided(why.clone()),
+            Gone::Lost(why) => return Self::Undecided(why.clone()),
+            Gone::Ended(..) => Reason::Died,
+            Gone::Late(_) => Reason::Time,
+            Gone::Garbage => Reason::Pipe,
+            Gone::Unwanted => return Self::Undecided(STOPPED.to_owned()),
+        };
+        Self::Refused(reason, how(&gone), None)
+    }
+}
+
+impl From<Raised> for Stop {
+    fn from(Raised { text, line, is_memory, .. }: Raised) -> Self {
+        let is_compile =
+            ["CompilationError", "CompileTimeAssertionFailure", "UnsupportedLanguageConstruct", "PassManager"];
+        let reason = if is_memory {
+            Reason::DeviceMemory
+        } else if is_compile.iter().any(|name| text.contains(name)) {
+            Reason::Compile
+        } else {
+            Reason::Run
+        };
+        Self::Refused(reason, text, line)
+    }
+}
+
+/// A reply that is not the one that was asked for.
+pub(super) fn strange(reply: RunnerReply) -> Stop {
+    match reply {
+        RunnerReply::Raised(raised) => raised.into(),
+        _ => Stop::Refused(Reason::Pipe, "it answers another question".to_owned(), None),
+    }
+}
+
+/// Another reason for a result that differs.
+pub(super) fn as_a(reason: Reason) -> impl Fn(Stop) -> Stop {
+    move |stop| match stop {
+        Stop::Refused(Reason::Output | Reason::Form | Reason::Gradient | Reason::Mutation, evidence, line) => {
+            Stop::Refused(reason, evidence, line)
+        }
+        other => other,
+    }
+}
+
+/// What fails on a trial that the original passes.
+pub(super) fn in_trial(stop: Stop, name: &str) -> Stop {
+    match stop {
+        Stop::Refused(reason, evidence, line) => Stop::Refused(reason, format!("{name}: {evidence}"), line),
+        other => other,
+    }
+}
+
+/// Refuses a candidate whose results differ.
+pub(super) fn refuse(found: &[Difference], results: &Exported, reason: Reason, name: &str) -> Result<(), Stop> {
+    let Some(first) = found.first() else { return Ok(()) };
+    let more = if found.len() > 1 { format!(" (and {} more results differ)", found.len() - 1) } else { String::new() };
+    let has_form = |path: &str| {
+        results.leaves.iter().any(|leaf| leaf.path == path && !matches!(leaf.value, LeafValue::Plain { .. }))
+    };
+    let reason = match reason {
+        Reason::Output if first.path.starts_with("argument") && first.is_value => Reason::Mutation,
+        Reason::Output if first.path.starts_with("gradient") => Reason::Gradient,
+        Reason::Output if !first.is_value && has_form(&first.path) => Reason::Form,
+        other => other,
+    };
+    Err(Stop::Refused(reason, format!("{name}: {}: {}{more}", first.path, first.what), None))
+}

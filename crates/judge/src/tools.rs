@@ -1,0 +1,135 @@
+//! NVIDIA's own tools: where they are, and running one around a process.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use protocol::runner::{Alone, Fence, Role, Watched};
+use runtime::python::{Child, Ended, module_call};
+
+use super::baseline::{Baseline, Undecided};
+use super::bench::{Bench, project};
+use super::stop::STOPPED;
+
+const GLANCE: Duration = Duration::from_millis(50);
+/// In the folder of a process under a tool: what it is to call, and what the tool says.
+const CALL: &str = "call.json";
+const REPORT: &str = "report";
+
+/// A path as a word of a command.
+pub(super) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+/// Where a tool is, if it is on this machine: on the path, beside CUDA, or among the packages of `python`.
+pub(super) fn installed(name: &str, python: Option<&Path>) -> Option<PathBuf> {
+    let mut places: Vec<PathBuf> = std::env::var_os("PATH").iter().flat_map(std::env::split_paths).collect();
+    for variable in ["CUDA_HOME", "CUDA_PATH"] {
+        places.extend(std::env::var_os(variable).map(PathBuf::from));
+    }
+    let inside = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut all: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        all.sort();
+        all
+    };
+    let is_cuda = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("cuda"));
+    places.extend(inside(Path::new("/usr/local")).into_iter().filter(is_cuda));
+    if let Some(prefix) = python.and_then(|python| python.parent()?.parent()) {
+        for library in inside(&prefix.join("lib")) {
+            places.extend(inside(&library.join("site-packages/nvidia")));
+        }
+    }
+    let named = |place: PathBuf| [place.join(name), place.join("bin").join(name), place.join(name).join(name)];
+    places.into_iter().flat_map(named).find(|path| path.is_file())
+}
+
+/// A tool as it is started around a call.
+pub(super) struct Tooled {
+    /// The program with its options, without the file of its report.
+    pub(super) command: Vec<String>,
+    /// What it finds in its environment beside what it is given anyway.
+    pub(super) variables: Vec<(String, String)>,
+}
+
+/// Python under a tool, which has started or starts still, and waits to be told what to call.
+pub(super) struct Started {
+    child: Child,
+    folder: PathBuf,
+}
+
+impl Started {
+    pub(super) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.wait(Duration::ZERO), Ok(None))
+    }
+
+    /// Has it make a job's call. How that ended, and the tool's report, if it has written one; `None` where it took longer than it may.
+    pub(super) fn call(
+        mut self,
+        job: &Alone,
+        limit: Duration,
+        is_unwanted: &dyn Fn() -> bool,
+    ) -> Result<Option<(Ended, Option<String>)>, Undecided> {
+        describe(&self.folder, job)?;
+        let Some(ended) = self.watch(limit, is_unwanted)? else { return Ok(None) };
+        let report = std::fs::read_to_string(self.folder.join(REPORT)).ok();
+        let _ = std::fs::remove_dir_all(&self.folder);
+        Ok(Some((ended, report)))
+    }
+
+    /// How it ends; `None` where it takes longer than it may. For most of its time it starts Python: it takes the device itself, later.
+    fn watch(&mut self, limit: Duration, is_unwanted: &dyn Fn() -> bool) -> Result<Option<Ended>, Undecided> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some(ended) = self.child.wait(GLANCE)? {
+                return Ok(Some(ended));
+            }
+            if is_unwanted() {
+                return Err(Undecided(STOPPED.to_owned()));
+            }
+            if Instant::now() > deadline {
+                self.child.kill();
+                return Ok(None);
+            }
+        }
+    }
+}
+
+/// Tells the process of a folder what to call: whole, or not yet.
+fn describe(folder: &Path, job: &Alone) -> Result<(), Undecided> {
+    let part = folder.join("part");
+    std::fs::write(&part, serde_json::to_vec(job)?)?;
+    Ok(std::fs::rename(part, folder.join(CALL))?)
+}
+
+impl Bench {
+    /// Starts Python under a tool. It may be told what to call later: to start takes it seconds.
+    pub(super) fn start_under(&self, name: &str, tooled: Tooled) -> Result<Started, Undecided> {
+        let folder = self.private(name)?;
+        let Tooled { mut command, variables } = tooled;
+        command.extend(["--log-file".to_owned(), text(&folder.join(REPORT))]);
+        let call = module_call(&format!("checked({:?})", text(&folder.join(CALL))))?;
+        command.extend([text(&self.python), "-c".to_owned(), call]);
+        let fence = Fence { memory: self.limits.memory, output: self.limits.output, ..Fence::default() };
+        let child = self.forker.spawn(Role::Watched(Box::new(Watched { fence, command, variables })))?;
+        Ok(Started { child, folder })
+    }
+}
+
+impl Baseline {
+    /// The recorded call of the original in a process by itself, for a tool to look at.
+    pub(super) fn alone(&self, bench: &Bench, name: &str) -> Result<Alone, Undecided> {
+        let (file, folder) = self.original.place();
+        let job = Alone {
+            fence: bench.fence(name, true, vec![project(folder), file.to_owned()])?,
+            file: file.to_owned(),
+            folder: folder.to_owned(),
+            workload: self.original.workload.clone(),
+            inputs: self.trials[0].inputs.clone(),
+            is_candidate: false,
+            unfenced: false,
+            device: bench.lock_file(),
+            chosen: Vec::new(),
+        };
+        Ok(job.unasked())
+    }
+}

@@ -1,0 +1,251 @@
+//! The calls on which a candidate is compared with the original.
+
+use std::collections::BTreeSet;
+
+use protocol::runner::{Inputs, Layout, Values};
+use protocol::sizes::Sizes;
+use protocol::{Data, Source, Value, Workload};
+
+use super::choices::{Choice, choices};
+use super::numbers::numbers;
+use super::verdict::Reason;
+
+/// Tiles that an original without masks may have: a size that is one less of the smallest that it takes shows whether a candidate takes
+/// greater ones.
+const TILES: [i64; 4] = [16, 32, 64, 128];
+
+/// Sizes that vary alone, at most.
+const VARIED: usize = 4;
+
+/// Sizes and what becomes of them.
+type Resized = Vec<(i64, i64)>;
+
+/// A call on which a candidate is compared with the original.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Trial {
+    /// What it is, for people: `rows 4096 → 4093`.
+    pub(super) name: String,
+    /// Why a candidate that fails it is refused.
+    pub(super) reason: Reason,
+    /// The inputs.
+    pub(super) inputs: Inputs,
+    /// Whether the kernels have to be compiled for it anew.
+    pub(super) specializes: bool,
+    /// It is left out when the original takes one of these trials, which say more.
+    pub(super) unless: Vec<usize>,
+}
+
+impl Trial {
+    fn new(name: impl Into<String>, reason: Reason, inputs: Inputs) -> Self {
+        Self { name: name.into(), reason, inputs, specializes: false, unless: Vec::new() }
+    }
+
+    /// Whether nobody may ever have called the original so: what it does there counts only if it is credible.
+    pub(super) fn is_unheard_of(&self) -> bool {
+        matches!(self.reason, Reason::Sizes | Reason::Layout)
+            || !self.inputs.others.is_empty()
+            || !self.inputs.added.is_empty()
+    }
+
+    /// Whether the original may be so inexact there that only a run at a higher precision can tell what is right: differences of
+    /// great numbers are.
+    pub(super) fn needs_reference(&self) -> bool {
+        self.inputs.values == Values::Far
+    }
+}
+
+/// The trials of a workload, the first of which is its recorded call; `text` is that of the entry's file. `seed` is not known to whoever proposes.
+pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
+    let at = |at: u64| seed.wrapping_add(at.wrapping_mul(0x9e37_79b9)) & 0x7fff_ffff;
+    let plain = |seed| Inputs { seed, varied: true, ..Inputs::default() };
+    let mut all = vec![
+        Trial {
+            specializes: true,
+            ..Trial::new("the recorded call", Reason::Output, Inputs { varied: false, ..plain(at(0)) })
+        },
+        Trial::new("the recorded call, other contents", Reason::Output, plain(at(1))),
+    ];
+    let (floats, indices) = (holds_floats(workload), Sizes::new(workload, &Inputs::default()).has_indices());
+    for (values, name) in VALUES.iter().filter(|(values, _)| floats || indices && *values == Values::Skewed) {
+        all.push(Trial::new(format!("inputs: {name}"), Reason::Values, Inputs { values: *values, ..plain(at(2)) }));
+    }
+    for (name, others) in numbers(workload) {
+        let inputs = Inputs { others, ..plain(at(5)) };
+        all.push(Trial { specializes: true, ..Trial::new(name, Reason::Values, inputs) });
+    }
+    for Choice { name, others, added } in choices(workload, text) {
+        let inputs = Inputs { others, added, ..plain(at(6)) };
+        all.push(Trial { specializes: true, ..Trial::new(name, Reason::Values, inputs) });
+    }
+    let specs = workload.specs();
+    let ranks = specs.iter().filter(|spec| spec.shape.len() > 1).count();
+    let has_vector = specs.iter().any(|spec| spec.shape.len() == 1);
+    let is_launch = workload.source == Source::Launch;
+    let is_fit = |layout: Layout| match layout {
+        Layout::Shifted => true,
+        _ if is_launch => false,
+        Layout::Mixed => ranks > 1,
+        Layout::Gapped => has_vector,
+        _ => true,
+    };
+    for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| is_fit(*layout)) {
+        let inputs = Inputs { layout: *layout, ..plain(at(3)) };
+        // A stride of 1 is another kernel than one of many, an address at a multiple of 16 another than one that is not.
+        all.push(Trial { specializes: true, ..Trial::new(format!("tensors {name}"), Reason::Layout, inputs) });
+    }
+    let greatest = if workload.is_resizable() { greatest(workload) } else { Vec::new() };
+    let (sizes, multiples) = sizes(&greatest);
+    let first = all.len();
+    let trial = |resize: Resized| {
+        let words: Vec<String> = resize.iter().map(|(old, new)| format!("{old} → {new}")).collect();
+        let name = format!("sizes {}", words.join(", "));
+        Trial { specializes: true, ..Trial::new(name, Reason::Sizes, Inputs { resize, ..plain(at(4)) }) }
+    };
+    all.extend(sizes.into_iter().map(trial));
+    let ordinary = first..all.len();
+    let others_of = |all: &[Trial], old: i64| -> Vec<usize> {
+        let is_of = |trial: &Trial| trial.inputs.resize.iter().any(|&(of, to)| of == old && to > 1);
+        ordinary.clone().filter(|&at| is_of(&all[at])).collect()
+    };
+    for (old, new) in multiples {
+        all.push(Trial { unless: others_of(&all, old), ..trial(vec![(old, new)]) });
+    }
+    for old in greatest {
+        // The first that the original takes says more than those behind it.
+        let mut unless = others_of(&all, old);
+        for tile in TILES.into_iter().filter(|tile| old % tile == 0 && old / tile > 2) {
+            all.push(Trial { unless: unless.clone(), ..trial(vec![(old, old - tile)]) });
+            unless.push(all.len() - 1);
+        }
+    }
+    all
+}
+
+const VALUES: &[(Values, &str)] = &[
+    (Values::Integers, "small integers"),
+    (Values::Large, "large magnitudes"),
+    (Values::Far, "all far from zero"),
+    (Values::Tiny, "tiny and denormal"),
+    (Values::Constant, "one constant"),
+    (Values::Zeros, "zeros"),
+    (Values::Sorted, "sorted"),
+    (Values::Skewed, "a few far greater than the rest"),
+    (Values::Infinite, "minus infinity in some places and rows"),
+    (Values::Nan, "a few NaN"),
+];
+
+const LAYOUTS: &[(Layout, &str)] = &[
+    (Layout::Transposed, "with their last dimensions swapped in memory"),
+    (Layout::Mixed, "of which the last alone has its dimensions swapped in memory"),
+    (Layout::Sliced, "with gaps between rows"),
+    (Layout::Gapped, "whose vectors have gaps between their elements"),
+    (Layout::Expanded, "with stride 0"),
+    (Layout::Shifted, "one element behind an aligned address"),
+];
+
+fn holds_floats(workload: &Workload) -> bool {
+    // The arguments of a model are made by its file.
+    let mut holds = workload.source == Source::KernelBench;
+    workload.values().for_each(|value| {
+        value.tensors(&mut |spec| holds |= !matches!(spec.data, Data::Integers(_) | Data::Range { .. }));
+    });
+    holds
+}
+
+/// The greatest sizes above 1.
+fn greatest(workload: &Workload) -> Vec<i64> {
+    let mut sizes = BTreeSet::new();
+    workload.values().for_each(|value| value.tensors(&mut |spec| sizes.extend(&spec.shape)));
+    sizes.retain(|&size| size > 1);
+    sizes.iter().rev().take(VARIED).copied().collect()
+}
+
+/// Other sizes: each of the greatest alone, and all together. Equal sizes vary together, with the integer arguments
+/// that equal them. And multiples, for where the original takes none of those.
+fn sizes(greatest: &[i64]) -> (Vec<Resized>, Resized) {
+    let mut all: Vec<Resized> = Vec::new();
+    let mut add = |resize: Resized| {
+        if !resize.is_empty() {
+            all.push(resize);
+        }
+    };
+    let change = |size: i64, new: i64| if new == size { Vec::new() } else { vec![(size, new)] };
+    for &size in greatest {
+        add(change(size, prime_below(size)));
+    }
+    add(greatest.iter().map(|&size| (size, size / 2 + 5)).filter(|(old, new)| old != new).collect());
+    add(greatest.iter().map(|&size| (size, size + 1)).collect());
+    for &size in greatest {
+        // Tiles that hold a whole row of the recorded size do not hold this.
+        add(change(size, 2 * size + 3));
+    }
+    for &size in greatest {
+        add(change(size, 1));
+    }
+    if let Some(&size) = greatest.first() {
+        add(vec![(size, 0)]);
+    }
+    // What 8 groups or heads divide, they mostly divide still.
+    let quarters = greatest.iter().filter(|&size| size % 4 == 0);
+    (all, quarters.flat_map(|&size| [(size, size / 4 * 3), (size, size / 2 * 3)]).collect())
+}
+
+/// The greatest prime below `size`, at least 2.
+fn prime_below(size: i64) -> i64 {
+    let is_prime = |n: &i64| (2..).take_while(|d| d * d <= *n).all(|d| n % d != 0);
+    (2..size).rev().find(is_prime).unwrap_or(2)
+}
+
+/// Whether NaN among the original's results belongs there. Large magnitudes overflow on the way, in one kernel earlier
+/// than in another.
+pub(super) fn means_nan(inputs: &Inputs) -> bool {
+    !matches!(inputs.values, Values::Large | Values::Far)
+}
+
+/// `softmax(float32[4096,1000], 1000)`
+#[must_use]
+pub fn title(workload: &Workload) -> String {
+    let mut all: Vec<String> = workload.args.iter().map(text).collect();
+    all.extend(workload.kwargs.iter().map(|(name, value)| format!("{name}={}", text(value))));
+    format!("{}({})", workload.entry, all.join(", "))
+}
+
+/// A value, for people.
+pub(super) fn text(value: &Value) -> String {
+    match value {
+        Value::Tensor(spec) => {
+            let shape: Vec<String> = spec.shape.iter().map(i64::to_string).collect();
+            format!("{}[{}]", spec.dtype, shape.join(","))
+        }
+        Value::None => "None".to_owned(),
+        Value::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
+        Value::Int(value) => value.to_string(),
+        Value::Float(value) => value.to_string(),
+        Value::Str(value) => format!("{value:?}"),
+        Value::Dtype(name) | Value::Device(name) => name.clone(),
+        Value::List(items) | Value::Tuple(items) if items.iter().all(|item| matches!(item, Value::Int(_))) => {
+            format!("[{}]", items.iter().map(text).collect::<Vec<_>>().join(", "))
+        }
+        _ => "…".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::numbers::tests::called;
+
+    #[test]
+    fn multiples_are_for_originals_that_take_nothing_else() {
+        let all = trials(&called(Vec::new(), Vec::new()), "", 7);
+        let at = |name: &str| all.iter().position(|trial| trial.name == name).unwrap();
+        let (multiple, better) = (at("sizes 64 → 48"), at("sizes 64 → 61"));
+        assert!(all[multiple].unless.contains(&better) && !all[multiple].unless.contains(&at("sizes 64 → 1")));
+        assert!(all.iter().take(multiple).all(|trial| trial.unless.is_empty()));
+    }
+
+    #[test]
+    fn primes_are_found() {
+        assert_eq!([4096, 128, 10, 3, 2].map(prime_below), [4093, 127, 7, 2, 2]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Candidates with the same machine code, launched with the same: they take as long, and the search does not run them twice.
+//!
+//! What the host does beside the launches may differ, so that nothing is offered by what is known of a twin.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use protocol::Workload;
+
+use super::bench::lock;
+use super::verdict::Measured;
+
+/// How long those took that were right.
+#[derive(Default)]
+pub(super) struct Twins {
+    /// Tells the call that launches them from others.
+    call: String,
+    known: Mutex<HashMap<String, Measured>>,
+}
+
+impl Twins {
+    /// Those of a call. The same arguments may be another one, as with gradients.
+    pub(super) fn of(workload: &Workload) -> Self {
+        let call = Workload { file: PathBuf::new(), ..workload.clone() };
+        let call = blake3::hash(&serde_json::to_vec(&call).unwrap_or_default()).to_hex()[..16].to_owned();
+        Self { call, known: Mutex::default() }
+    }
+
+    /// What tells machine code that is launched by the call: the same in whichever process, and on whichever machine, it is found.
+    pub(super) fn name(&self, code: &str) -> String {
+        format!("{} {code}", self.call)
+    }
+
+    /// What was measured of one with this code.
+    pub(super) fn find(&self, code: &str) -> Option<Measured> {
+        let known = lock(&self.known).get(code).cloned()?;
+        Some(Measured { twin: true, ..known })
+    }
+
+    /// Keeps what was measured of one with this code.
+    pub(super) fn keep(&self, code: String, measured: &Measured) {
+        lock(&self.known).entry(code).or_insert_with(|| measured.clone());
+    }
+
+    /// Keeps what others have measured.
+    pub(super) fn learn(&self, known: &[Measured]) {
+        for measured in known {
+            if let Some(code) = &measured.code {
+                self.keep(code.clone(), measured);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::verdict::JudgedOn;
+    use super::*;
+    use protocol::Value;
+
+    #[test]
+    fn what_is_known_of_a_twin_says_so() {
+        let (twins, of) =
+            (Twins::default(), |milliseconds| Measured { pairs: vec![(1.0, milliseconds)], ..Measured::default() });
+        assert_eq!(twins.find("a"), None);
+        twins.keep("a".to_owned(), &of(0.5));
+        // The first to come is the one that is known.
+        twins.keep("a".to_owned(), &of(0.6));
+        assert_eq!(twins.find("a"), Some(Measured { twin: true, ..of(0.5) }));
+        assert_eq!(twins.find("b"), None);
+    }
+
+    #[test]
+    fn what_others_have_measured_is_known_where_it_is_told_what_of() {
+        let twins = Twins::default();
+        let there = JudgedOn { gpu: "H900".to_owned(), node: "there".to_owned(), number: "1".to_owned() };
+        let of = |code: Option<&str>| Measured { code: code.map(str::to_owned), ..Measured::default() };
+        twins.learn(&[Measured { judged_on: Some(there.clone()), ..of(Some("a")) }, of(None)]);
+        assert_eq!(twins.find("a").map(|twin| (twin.twin, twin.judged_on)), Some((true, Some(there))));
+    }
+
+    #[test]
+    fn machine_code_is_that_of_a_call() {
+        let call = |size: i64| Workload { entry: "f".to_owned(), args: vec![Value::Int(size)], ..Workload::default() };
+        let elsewhere = Workload { file: "/elsewhere/k.py".into(), ..call(1) };
+        let name = |workload: &Workload, code: &str| Twins::of(workload).name(code);
+        assert_eq!(name(&call(1), "code"), name(&elsewhere, "code"));
+        assert_ne!(name(&call(1), "code"), name(&call(2), "code"));
+        assert_ne!(name(&call(1), "code"), name(&call(1), "other"));
+        let with_gradients = Workload { gradients: true, ..call(1) };
+        assert_ne!(name(&call(1), "code"), name(&with_gradients, "code"));
+    }
+}

@@ -1,0 +1,161 @@
+//! What leads to a judge elsewhere: the command of the settings, or the client of a pool of GPUs.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use protocol::{Environment, Workload};
+use runtime::pool::{ClientError, Pool, STARTS};
+
+/// A machine, or several, that judge in place of this one.
+#[derive(Clone, Debug, Default)]
+pub struct Elsewhere {
+    /// What starts a `warpsmith worker` there; empty for this machine.
+    pub command: Vec<String>,
+    /// A pool of GPUs.
+    pub pool: Option<Pool>,
+    /// How long it may take to be ready: it imports torch, perhaps after a queue.
+    pub start: Duration,
+    /// A GPU for which a model speaks; empty where candidates are measured.
+    pub predict: String,
+}
+
+impl From<&config::EvaluatorSettings> for Elsewhere {
+    fn from(settings: &config::EvaluatorSettings) -> Self {
+        Self {
+            command: settings.command.clone(),
+            pool: Pool::of(settings),
+            start: config::time(settings.start),
+            predict: settings.predict.clone(),
+        }
+    }
+}
+
+impl Elsewhere {
+    /// Whether candidates are judged by a link to somewhere else.
+    pub(super) fn is_linked(&self) -> bool {
+        self.pool.is_some() || !self.command.is_empty()
+    }
+}
+
+/// What a link is made by.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    elsewhere: Elsewhere,
+    /// The project's.
+    python: PathBuf,
+}
+
+/// Why nothing is started.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WayError {
+    #[error("no command")]
+    Nothing,
+    #[error("{0}; is `evaluator.command` right?")]
+    Command(io::Error),
+    #[error(transparent)]
+    Client(#[from] ClientError),
+}
+
+impl Way {
+    pub(super) fn new(python: &Path, elsewhere: &Elsewhere) -> Self {
+        Self { elsewhere: elsewhere.clone(), python: python.to_owned() }
+    }
+
+    /// What it is called, and the setting that it comes from.
+    pub(super) fn name(&self) -> (String, &'static str) {
+        match &self.elsewhere.pool {
+            Some(pool) => (format!("the pool at {}", pool.address), "evaluator.pool"),
+            None => (format!("`{}`", self.elsewhere.command.join(" ")), "evaluator.command"),
+        }
+    }
+
+    /// How long it may take to be ready.
+    pub(super) fn start(&self) -> Duration {
+        self.elsewhere.start
+    }
+
+    /// How often a link that broke is made anew. A cluster whose head starts again is there a second time.
+    pub(super) fn most_mends(&self) -> u32 {
+        if self.elsewhere.pool.is_some() { 2 } else { 1 }
+    }
+
+    /// How often the near end is started until it is ready. A command that ends has said why.
+    pub(super) fn most_starts(&self) -> u32 {
+        if self.elsewhere.pool.is_some() { STARTS } else { 1 }
+    }
+
+    /// Starts the near end, whose standard streams are the link; again if there was one, to the GPU model that it had.
+    pub(super) fn go(&self, earlier: Option<&str>) -> Result<Child, WayError> {
+        if let Some(pool) = &self.elsewhere.pool {
+            return Ok(pool.client(&self.python, self.elsewhere.start, earlier)?);
+        }
+        let (program, arguments) = self.elsewhere.command.split_first().ok_or(WayError::Nothing)?;
+        Command::new(program)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(WayError::Command)
+    }
+
+    /// Why calls cannot be judged there, of a pool: who asks for it does not know what its nodes have installed.
+    pub(super) fn objection(&self, workloads: &[Workload], there: &Environment) -> Option<String> {
+        self.elsewhere.pool.as_ref()?;
+        workloads.iter().find_map(|workload| differs(&workload.environment, there))
+    }
+}
+
+/// How the versions that a call was recorded with differ from those of the pool. What was written in a comment has none.
+fn differs(recorded: &Environment, there: &Environment) -> Option<String> {
+    let series = |version: &str| version.split('.').take(2).collect::<Vec<_>>().join(".");
+    // `2.11.0+cu130` and `2.11.0+cpu` are builds of one version.
+    let release = |version: &str| version.split('+').next().unwrap_or_default().to_owned();
+    let versions = [
+        ("Python", series(&recorded.python), series(&there.python)),
+        ("torch", release(&recorded.torch), release(&there.torch)),
+        ("Triton", release(&recorded.triton), release(&there.triton)),
+    ];
+    let (name, here, there) = versions.into_iter().find(|(_, here, there)| !here.is_empty() && here != there)?;
+    let there = if there.is_empty() { "none".to_owned() } else { there };
+    Some(format!(
+        "the call was recorded with {name} {here}, and the pool's nodes have {there}: install {name} {here} there, or record the call \
+         anew with what they have"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(python: &str, torch: &str, triton: &str) -> Environment {
+        let (python, torch, triton) = (python.to_owned(), torch.to_owned(), triton.to_owned());
+        Environment { python, torch, triton, ..Environment::default() }
+    }
+
+    #[test]
+    fn versions_must_be_those_of_the_recording() {
+        let there = environment("3.11.7", "2.11.0+cu130", "3.6.0");
+        let why = |python, torch, triton| differs(&environment(python, torch, triton), &there);
+        assert_eq!(why("3.11.2", "2.11.0+cpu", "3.6.0"), None);
+        assert_eq!(why("", "", ""), None);
+        assert!(
+            why("3.12.1", "2.11.0", "3.6.0")
+                .unwrap()
+                .contains("recorded with Python 3.12, and the pool's nodes have 3.11")
+        );
+        assert!(why("3.11.7", "2.10.0", "3.6.0").unwrap().contains("install torch 2.10.0 there"));
+        assert!(why("3.11.7", "2.11.0", "3.5.1").unwrap().contains("Triton 3.5.1, and the pool's nodes have 3.6.0"));
+    }
+
+    #[test]
+    fn only_pools_are_asked_for_their_versions() {
+        let workload = Workload { environment: environment("3.11", "2.10.0", "3.6.0"), ..Workload::default() };
+        let there = environment("3.11", "2.11.0", "3.6.0");
+        let way = |pool| Way::new(Path::new("python"), &Elsewhere { pool, ..Elsewhere::default() });
+        assert_eq!(way(None).objection(std::slice::from_ref(&workload), &there), None);
+        assert!(way(Some(Pool::default())).objection(&[workload], &there).is_some());
+    }
+}

@@ -1,0 +1,109 @@
+//! Other values in place of one that a kernel has: written in a line of their own before, so that a name stands where a name is wanted.
+
+use model::syntax::{Span, node_span};
+
+use super::around::statement_of;
+use super::vary::Ground;
+
+/// The name of what is put in place of something.
+const NAME: &str = "other_form";
+
+/// Types that values are turned into.
+const TYPES: &[&str] = &["float32", "int32", "float16", "int64"];
+
+/// The texts in which something else stands at a place: the same value in another type or of other axes, tiles, scalars, tuples,
+/// numbers that are known, and pointers that the kernel has.
+pub(super) fn forms(
+    ground: &Ground<'_>,
+    span: Span,
+    tl: &str,
+    (sizes, pointers): (&[String], &[String]),
+) -> Vec<String> {
+    let source = &ground.parsed.source;
+    let value = source.slice(span);
+    let is_plain = !value.contains('\n') && value.len() < 60;
+    let mut values: Vec<String> = Vec::new();
+    if is_plain {
+        values.extend(TYPES.iter().map(|element| format!("({value}).to({tl}{element})")));
+        values.push(format!("({value}) != 0"));
+        // Of a pointer: to other elements.
+        values.push(format!("({value}).to({tl}pointer_type({tl}int64))"));
+        values.push(format!("{tl}expand_dims({value}, 0)"));
+        values.push(format!("{tl}sum({value}, 0)"));
+        values.push(format!("({value}, {value})"));
+    }
+    for pointer in pointers {
+        values.push(format!("({pointer}).to({tl}pointer_type({tl}int64))"));
+        values.push(format!("({pointer}).to({tl}int64)"));
+    }
+    for size in sizes.iter().map(String::as_str).chain(["16"]).take(2) {
+        values.push(format!("{tl}arange(0, {size})"));
+        values.push(format!("{tl}zeros(({size},), {tl}float32)"));
+        values.push(format!("{tl}zeros(({size}, {size}), {tl}float16)"));
+    }
+    values.push(format!("{tl}zeros((16, 32), {tl}float32)"));
+    values.push(format!("{tl}program_id(0)"));
+    values.push(format!("{tl}program_id(0).to({tl}float32)"));
+    values.push(format!("{tl}program_id(0) == 0"));
+    values.extend(["16", "2.0", "None"].map(str::to_owned));
+    values.iter().filter_map(|value| before(ground, span, value)).collect()
+}
+
+/// Whether what fails is the line that was put before, and so says nothing.
+pub(super) fn is_of_form(text: &str, failing: Option<Span>) -> bool {
+    let Some(span) = failing else { return false };
+    let line = text.get(..span.start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+    let rest = text.get(span.start..).unwrap_or_default();
+    format!("{line}{rest}").trim_start().starts_with(&format!("{NAME} = "))
+}
+
+/// The text with a value in a line of its own, and its name at a place.
+fn before(ground: &Ground<'_>, span: Span, value: &str) -> Option<String> {
+    let source = &ground.parsed.source;
+    let statement = statement_of(source.node_at(span)?)?;
+    let (text, start) = (source.text(), node_span(statement).start);
+    let line = text[..start].rfind('\n').map_or(0, |end| end + 1);
+    let indent = text.get(line..start).filter(|indent| indent.trim().is_empty())?;
+    let (between, after) = (text.get(start..span.start)?, text.get(span.end..)?);
+    Some(format!("{}{NAME} = {value}\n{indent}{between}{NAME}{after}", &text[..start]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cases::Parsed;
+    use crate::program::Program;
+
+    const TEXT: &str = "import triton\nimport triton.language as tl\n\n\n# warpsmith: signature n=i32 B=16\n@triton.jit\ndef k(n, B: tl.constexpr):\n    x = tl.arange(0, B)\n    if n > 1:\n        y = tl.exp(x)\n";
+
+    fn texts() -> (Vec<String>, usize) {
+        let (program, parsed) = (Program::new(TEXT, "k"), Parsed::new(TEXT));
+        let at = TEXT.rfind("x)").unwrap_or_default();
+        let ground = Ground::new(&program, &parsed);
+        (forms(&ground, Span::new(at, at + 1), "tl.", (&["B".to_owned()], &["p + x".to_owned()])), at)
+    }
+
+    #[test]
+    fn a_value_stands_in_a_line_before_the_statement() {
+        let (texts, _) = texts();
+        assert!(
+            texts[0]
+                .ends_with("    if n > 1:\n        other_form = (x).to(tl.float32)\n        y = tl.exp(other_form)\n"),
+            "{}",
+            texts[0]
+        );
+        assert!(texts.iter().any(|text| text.contains("other_form = tl.zeros((B,), tl.float32)\n")));
+        assert!(texts.iter().any(|text| text.contains("other_form = (p + x).to(tl.pointer_type(tl.int64))\n")));
+        assert!(texts.iter().all(|text| Parsed::new(text).module.kernel("k").is_some()));
+    }
+
+    #[test]
+    fn what_fails_in_that_line_is_told_apart() {
+        let (texts, at) = texts();
+        let value = texts[0].find("(x).to").unwrap_or_default();
+        assert!(is_of_form(&texts[0], Some(Span::new(value, value + 1))));
+        let call = texts[0].rfind("tl.exp").unwrap_or_default();
+        assert!(call > at && !is_of_form(&texts[0], Some(Span::new(call, call + 6))));
+        assert!(!is_of_form(&texts[0], None));
+    }
+}

@@ -1,0 +1,164 @@
+//! Puts in what people write: the table `idioms.txt`.
+
+use std::sync::LazyLock;
+
+use base::rng::Chance;
+use model::syntax::Span;
+
+use super::scope::{Kind, Name, Place, kind_of};
+use crate::oracle::Typed;
+use crate::synthesize::{Style, filled};
+
+/// Where an idiom goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Site {
+    /// In place of an expression of this kind.
+    Expression(Kind),
+    /// Behind a statement.
+    Statement,
+}
+
+/// A line of the table.
+#[derive(Debug)]
+pub(super) struct Idiom {
+    site: Site,
+    template: String,
+}
+
+/// The table.
+static IDIOMS: LazyLock<Vec<Idiom>> = LazyLock::new(|| {
+    let lines = include_str!("idioms.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.filter_map(idiom).collect()
+});
+
+fn idiom(line: &str) -> Option<Idiom> {
+    let (site, template) = line.split_once(": ")?;
+    let site = match site {
+        "float" => Site::Expression(Kind::Float),
+        "int" => Site::Expression(Kind::Int),
+        "pointer" => Site::Expression(Kind::Pointer),
+        "integer" => Site::Expression(Kind::Integer),
+        "constant" => Site::Expression(Kind::Constant),
+        "do" => Site::Statement,
+        _ => return None,
+    };
+    Some(Idiom { site, template: template.replace("\\n", "\n") })
+}
+
+/// How many idioms there are.
+pub(super) fn count() -> usize {
+    IDIOMS.len()
+}
+
+/// A kernel as something that idioms are put into.
+pub(super) struct Ground<'a> {
+    pub(super) text: &'a str,
+    pub(super) typed: &'a [Typed],
+    pub(super) places: &'a [Place],
+    pub(super) style: &'a Style,
+}
+
+/// Puts idiom number `at` somewhere into a kernel: the span that is replaced, and by what.
+pub(super) fn put(at: usize, ground: &Ground<'_>, chance: &mut Chance) -> Option<(Span, String)> {
+    let idiom = IDIOMS.get(at)?;
+    // A place may lack what the idiom needs.
+    (0..6).find_map(|_| match idiom.site {
+        Site::Statement => statement(&idiom.template, ground, chance),
+        Site::Expression(kind) => expression(&idiom.template, kind, ground, chance),
+    })
+}
+
+fn pick<'a, T>(items: &'a [T], chance: &mut Chance) -> Option<&'a T> {
+    items.get(chance.below(items.len() as u64) as usize)
+}
+
+fn statement(template: &str, ground: &Ground<'_>, chance: &mut Chance) -> Option<(Span, String)> {
+    let place = pick(ground.places, chance)?;
+    let line = ground.text[..place.stmt.start].rfind('\n').map_or(0, |at| at + 1);
+    let indent = &ground.text[line..place.stmt.start];
+    if !indent.trim().is_empty() {
+        return None;
+    }
+    let words = words(template, None, &place.names, ground.style, chance)?;
+    let end = place.stmt.end;
+    Some((Span::new(end, end), format!("\n{indent}{}", words.replace('\n', &format!("\n{indent}")))))
+}
+
+fn expression(template: &str, kind: Kind, ground: &Ground<'_>, chance: &mut Chance) -> Option<(Span, String)> {
+    let body = Span::new(ground.places.first()?.stmt.start, ground.places.last()?.stmt.end);
+    let sites: Vec<Span> = if kind == Kind::Constant {
+        let names: Vec<&Name> = ground.places[0].names.iter().filter(|name| name.kind == kind).collect();
+        let uses = names.iter().flat_map(|name| ground.text.match_indices(name.text.as_str()));
+        let uses = uses.map(|(at, word)| Span::new(at, at + word.len()));
+        uses.filter(|span| body.contains(*span) && is_word(ground.text, *span)).collect()
+    } else {
+        let of_kind = |(span, ty): &&Typed| body.contains(*span) && kind_of(ty).is_some_and(|(one, _)| one == kind);
+        ground.typed.iter().filter(of_kind).map(|(span, _)| *span).collect()
+    };
+    let span = *pick(&sites, chance)?;
+    let place = ground.places.iter().rev().find(|place| place.stmt.end <= span.start)?;
+    let text = ground.text.get(span.start..span.end)?;
+    let is_atom = text.chars().all(|c| c.is_alphanumeric() || "_.".contains(c)) || text.ends_with([')', ']']);
+    let expression = if is_atom { text.to_owned() } else { format!("({text})") };
+    Some((span, words(template, Some(&expression), &place.names, ground.style, chance)?))
+}
+
+fn is_word(text: &str, span: Span) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    !text[..span.start].ends_with(is_part) && !text[span.end..].starts_with(is_part)
+}
+
+/// The template with names that are in scope; tiles of one shape, where there are such.
+fn words(
+    template: &str,
+    expression: Option<&str>,
+    names: &[Name],
+    style: &Style,
+    chance: &mut Chance,
+) -> Option<String> {
+    let tiles: Vec<&Name> = names.iter().filter(|name| !name.shape.is_empty() && name.kind != Kind::Bool).collect();
+    let shape = pick(&tiles, chance).map_or("", |name| name.shape.as_str());
+    let mut chosen: Vec<(String, String)> = Vec::new();
+    filled(template, |role| {
+        if role == "e" {
+            return expression.map(str::to_owned);
+        }
+        if let Some((_, name)) = chosen.iter().find(|(known, _)| known == role) {
+            return Some(name.clone());
+        }
+        let of = |kind: Kind, fits: &dyn Fn(&Name) -> bool, chance: &mut Chance| {
+            let all: Vec<&Name> = names.iter().filter(|name| name.kind == kind && fits(name)).collect();
+            let alike: Vec<&Name> = all.iter().filter(|name| name.shape == shape).copied().collect();
+            pick(if alike.is_empty() { &all } else { &alike }, chance).map(|name| name.text.clone())
+        };
+        let any = |_: &Name| true;
+        let name = match role {
+            "tl" => Some(style.language.to_owned()),
+            "v" | "u" => of(Kind::Float, &any, chance),
+            "d" => of(Kind::Float, &|name| name.shape.contains(','), chance),
+            "o" => of(Kind::Int, &any, chance),
+            "q" => of(Kind::Bool, &any, chance),
+            "n" => of(Kind::Integer, &any, chance),
+            "s" => of(Kind::Real, &any, chance),
+            "p" => of(Kind::Pointer, &any, chance),
+            "C" => of(Kind::Constant, &any, chance),
+            _ => None,
+        }?;
+        chosen.push((role.to_owned(), name.clone()));
+        Some(name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_line_of_the_table_is_an_idiom() {
+        let lines = include_str!("idioms.txt").lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+        for line in lines {
+            assert!(idiom(line).is_some(), "{line}");
+        }
+        assert!(count() > 900);
+    }
+}

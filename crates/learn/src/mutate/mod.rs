@@ -1,0 +1,72 @@
+//! Mistakes: small changes of kernels that compile. Most of what comes of them does not, some does; both teach.
+
+mod edits;
+mod idioms;
+mod scope;
+
+pub(crate) use scope::places;
+
+use base::rng::Chance;
+use model::syntax::Span;
+
+use super::oracle::Typed;
+use super::program::Program;
+use super::synthesize::{Task, mixed};
+
+/// A changed kernel.
+#[derive(Clone, Debug)]
+pub struct Mutant {
+    /// The number of the task whose kernel was changed.
+    pub task: usize,
+    /// The changed kernel.
+    pub program: Program,
+}
+
+/// So many of three changes are idioms; the rest are changes of what is there.
+const IDIOMS_OF_THREE: u64 = 2;
+/// One in so many mutants has two changes.
+const DOUBLE: u64 = 10;
+
+/// Changes the kernel of a task in `count` ways; `typed` are its expressions with their types.
+#[must_use]
+pub fn mutants(task: &Task, typed: &[Typed], count: usize, seed: u64) -> Vec<Mutant> {
+    let mut chance = Chance::new(mixed(seed ^ 0x5eed, task.number as u64));
+    let places = places(&task.program, typed);
+    let text = task.program.text.as_str();
+    let ground = idioms::Ground { text, typed, places: &places, style: &task.style };
+    let mut made: Vec<Mutant> = Vec::new();
+    for _ in 0..count * 3 {
+        if made.len() == count {
+            break;
+        }
+        let mut changes = Vec::new();
+        for _ in 0..if chance.below(DOUBLE) == 0 { 2 } else { 1 } {
+            changes.extend(if chance.below(3) < IDIOMS_OF_THREE {
+                let at = chance.below(idioms::count() as u64) as usize;
+                idioms::put(at, &ground, &mut chance).map(|change| vec![change])
+            } else {
+                edits::change(&task.program, &mut chance)
+            });
+        }
+        let Some(text) = changed(text, changes.concat()) else { continue };
+        let program = task.program.with(text);
+        if program != task.program && made.iter().all(|other| other.program != program) {
+            made.push(Mutant { task: task.number, program });
+        }
+    }
+    made
+}
+
+/// The text with spans replaced; `None` where they overlap.
+fn changed(text: &str, mut changes: Vec<(Span, String)>) -> Option<String> {
+    changes.sort();
+    let mut out = String::with_capacity(text.len() + 64);
+    let mut done = 0;
+    for (span, new) in &changes {
+        out.push_str(text.get(done..span.start)?);
+        out.push_str(new);
+        done = span.end;
+    }
+    out.push_str(text.get(done..)?);
+    (!changes.is_empty()).then_some(out)
+}

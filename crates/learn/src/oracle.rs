@@ -1,0 +1,314 @@
+//! Triton's front end as the one who knows: programs in, verdicts out, in the order of the programs.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustc_hash::FxHashMap as HashMap;
+
+use compiler::protocol::{Answer, Refusal, Request};
+use compiler::{Device, Question, Session, Status};
+use model::syntax::{Source, Span};
+
+use super::cases::Parsed;
+use super::failure::Signature;
+use super::program::Program;
+
+/// What Triton says to a program.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    /// It compiles.
+    Accepted,
+    /// It does not.
+    Refused(Failing),
+    /// Nobody can tell: it took too long, crashed, or could not be asked.
+    Unknown,
+}
+
+/// An error of Triton's front end.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Failing {
+    /// The kind of the exception.
+    pub kind: String,
+    /// What it says.
+    pub message: String,
+    /// The place in the program's text that it names, innermost.
+    pub span: Option<Span>,
+}
+
+impl Verdict {
+    /// The error, if it is one.
+    #[must_use]
+    pub fn failing(&self) -> Option<&Failing> {
+        match self {
+            Self::Refused(failing) => Some(failing),
+            _ => None,
+        }
+    }
+
+    /// Whether the program compiles.
+    #[must_use]
+    pub fn is_accepted(&self) -> bool {
+        *self == Self::Accepted
+    }
+}
+
+/// Why nobody can be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum OracleError {
+    /// The interpreter has no Triton, or does not start.
+    #[error("{python} cannot be asked: {why}; name an interpreter that has Triton with --python")]
+    Unfit {
+        /// The interpreter.
+        python: PathBuf,
+        /// Why.
+        why: String,
+    },
+}
+
+/// An expression of a program with its type, in Triton's words.
+pub type Typed = (Span, String);
+
+/// Several processes of one interpreter, which are asked side by side. What was asked before is remembered.
+#[derive(Debug)]
+pub struct Oracle {
+    python: PathBuf,
+    release: String,
+    sessions: Vec<Mutex<Session>>,
+    known: Mutex<HashMap<Program, Verdict>>,
+    asked: AtomicUsize,
+}
+
+impl Oracle {
+    /// An oracle of `jobs` processes.
+    ///
+    /// # Errors
+    /// [`OracleError`] when the interpreter cannot be asked.
+    pub fn start(python: PathBuf, jobs: usize) -> Result<Self, OracleError> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let session = || Mutex::new(Session::new(python.clone()).with_cores(cores));
+        let sessions = (0..jobs.max(1)).map(|_| session()).collect();
+        let (known, asked) = (Mutex::default(), AtomicUsize::new(0));
+        let mut oracle = Self { python, release: String::new(), sessions, known, asked };
+        oracle.release = oracle.first_answer()?;
+        Ok(oracle)
+    }
+
+    fn first_answer(&self) -> Result<String, OracleError> {
+        let unfit = |why: String| OracleError::Unfit { python: self.python.clone(), why };
+        let program = Program::new(SMALLEST, "k");
+        let mut session = self.session(0);
+        let request = program.request(false).ok_or_else(|| unfit("its first question is unreadable".to_owned()))?;
+        let answer = session.answer(request).map_err(unfit)?;
+        match session.status() {
+            Status::Ready { triton } if answer.accepted => Ok(triton.clone()),
+            _ => Err(unfit(format!("it refuses the smallest kernel: {answer:?}"))),
+        }
+    }
+
+    /// The release of Triton.
+    #[must_use]
+    pub fn release(&self) -> &str {
+        &self.release
+    }
+
+    /// How many programs were lowered.
+    #[must_use]
+    pub fn asked(&self) -> usize {
+        self.asked.load(Ordering::Relaxed)
+    }
+
+    fn session(&self, at: usize) -> std::sync::MutexGuard<'_, Session> {
+        self.sessions[at].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<Program, Verdict>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does `work` for each item, several at a time; each worker has a process for itself.
+    pub fn share<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&mut Asker<'_>, &T) -> R + Sync) -> Vec<R> {
+        self.share_with(items, || (), |(), asker, item| work(asker, item))
+    }
+
+    /// The same; each worker makes something for itself first.
+    pub fn share_with<T: Sync, R: Send, S>(
+        &self,
+        items: &[T],
+        own: impl Fn() -> S + Sync,
+        work: impl Fn(&mut S, &mut Asker<'_>, &T) -> R + Sync,
+    ) -> Vec<R> {
+        let next = AtomicUsize::new(0);
+        let run = |at: usize| {
+            let mut own = own();
+            let mut asker = Asker { oracle: self, session: self.session(at) };
+            let mut done = Vec::new();
+            loop {
+                let item = next.fetch_add(1, Ordering::Relaxed);
+                let Some(found) = items.get(item).map(|item| work(&mut own, &mut asker, item)) else { return done };
+                done.push((item, found));
+            }
+        };
+        let mut all: Vec<(usize, R)> = std::thread::scope(|scope| {
+            let run = &run;
+            let workers: Vec<_> = (0..self.sessions.len()).map(|at| scope.spawn(move || run(at))).collect();
+            workers
+                .into_iter()
+                .flat_map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        });
+        all.sort_by_key(|(at, _)| *at);
+        all.into_iter().map(|(_, found)| found).collect()
+    }
+
+    /// What Triton says to each program.
+    pub fn verdicts(&self, programs: &[Program]) -> Vec<Verdict> {
+        self.share(programs, |asker, program| asker.verdict(program))
+    }
+
+    /// Those programs that compile, parsed.
+    pub fn accepted(&self, programs: &[Program]) -> Vec<Parsed> {
+        let verdicts = self.verdicts(programs);
+        let accepted = programs.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_accepted());
+        accepted.map(|(program, _)| Parsed::new(&program.text)).collect()
+    }
+}
+
+/// One who may ask, alone with a process.
+#[derive(Debug)]
+pub struct Asker<'o> {
+    oracle: &'o Oracle,
+    session: std::sync::MutexGuard<'o, Session>,
+}
+
+impl Asker<'_> {
+    /// The release of Triton.
+    #[must_use]
+    pub(super) fn release(&self) -> &str {
+        self.oracle.release()
+    }
+
+    /// What Triton says to a program.
+    pub fn verdict(&mut self, program: &Program) -> Verdict {
+        if let Some(verdict) = self.oracle.known().get(program) {
+            return verdict.clone();
+        }
+        let verdict = program.request(false).map_or(Verdict::Unknown, |request| {
+            self.oracle.asked.fetch_add(1, Ordering::Relaxed);
+            self.session.answer(request).map_or(Verdict::Unknown, |answer| verdict(&program.text, &answer))
+        });
+        self.oracle.known().insert(program.clone(), verdict.clone());
+        verdict
+    }
+
+    /// Whether a program compiles, if that was asked before.
+    pub(super) fn is_taken(&self, program: &Program) -> Option<bool> {
+        self.oracle.known().get(program).map(Verdict::is_accepted)
+    }
+
+    /// Whether Triton refuses the kernel of a file around a place, whatever the parameters that may be meant, and in this way for some.
+    pub(super) fn refuses(&mut self, file: &Parsed, place: Span, signature: &Signature) -> bool {
+        let Some((question, answers)) = self.answers(file, place) else { return false };
+        let error_of = |answer: &Answer| answer.error.as_ref().map(|error| failing(&question.extracted[0].text, error));
+        let is_so = |answer: &Answer| error_of(answer).is_some_and(|failing| Signature::of(&failing) == *signature);
+        // Other guesses may fail for reasons of their own, but none may compile.
+        answers.iter().any(is_so) && answers.iter().all(|answer| !answer.accepted && answer.unable.is_none())
+    }
+
+    /// Whether Triton takes the kernel of a file around a place, for some parameters that may be meant.
+    pub(super) fn takes(&mut self, file: &Parsed, place: Span) -> bool {
+        self.answers(file, place).is_some_and(|(_, answers)| answers.iter().any(|answer| answer.accepted))
+    }
+
+    fn answers(&mut self, file: &Parsed, place: Span) -> Option<(Question, Vec<Answer>)> {
+        let kernel = file.module.kernels.iter().rev().find(|kernel| kernel.def_span.contains(place))?;
+        let question = Question::of(&file.source, &file.module, kernel, &Device::default()).ok()?;
+        let request = |guess| Request { types: false, in_series: true, ..question.request(0, guess) };
+        let ask = |guess| self.session.answer(request(guess)).ok();
+        let answers = question.guesses.iter().filter_map(ask).collect();
+        Some((question, answers))
+    }
+
+    /// The types of a program's expressions, where there is one for all rounds of loops; `None` when it does not compile.
+    pub fn types(&mut self, program: &Program) -> Option<Vec<Typed>> {
+        self.oracle.asked.fetch_add(1, Ordering::Relaxed);
+        let answer = self.session.answer(program.request(true)?).ok().filter(|answer| answer.accepted)?;
+        let source = Source::parse(program.text.as_str());
+        let typed = answer.types.iter().filter_map(|(file, line, column, end, end_column, kinds)| {
+            let [kind] = kinds.as_slice() else { return None };
+            let span = place(&source, (*file, *line, *column, *end, *end_column))?;
+            Some((span, kind.clone()))
+        });
+        let mut typed: Vec<Typed> = typed.collect();
+        typed.sort();
+        Some(typed)
+    }
+}
+
+/// A verdict from an answer; addresses in messages are taken out, since they are others each time.
+fn verdict(text: &str, answer: &Answer) -> Verdict {
+    if answer.accepted {
+        return Verdict::Accepted;
+    }
+    match &answer.error {
+        Some(error) if error.kind != "load" => Verdict::Refused(failing(text, error)),
+        _ => Verdict::Unknown,
+    }
+}
+
+fn failing(text: &str, error: &Refusal) -> Failing {
+    let source = Source::parse(text);
+    let (message, place) = match error.verifier.first() {
+        Some((message, file, line, column)) => {
+            (message.clone(), place(&source, (*file, *line, *column, *line, *column + 1)))
+        }
+        None => (error.message.clone(), error.places.last().and_then(|&at| place(&source, at))),
+    };
+    Failing { kind: error.kind.clone(), message: without_addresses(&message), span: place }
+}
+
+/// The span of a place: lines from 1, columns in bytes.
+fn place(source: &Source, at: (usize, u32, u32, u32, u32)) -> Option<Span> {
+    let (file, line, column, end, end_column) = at;
+    let text = source.text();
+    let offset = |line: u32, column: u32| {
+        let line = (line as usize).checked_sub(1)?;
+        let start = if line == 0 { 0 } else { text.match_indices('\n').nth(line - 1)?.0 + 1 };
+        Some(start + column as usize).filter(|at| *at <= text.len())
+    };
+    let span = Span::new(offset(line, column)?, offset(end, end_column)?);
+    (file == 0 && span.start <= span.end).then_some(span)
+}
+
+fn without_addresses(message: &str) -> String {
+    let mut parts = message.split("0x");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out.push_str("0x…");
+        out.push_str(part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    }
+    out
+}
+
+/// A kernel that every release takes.
+const SMALLEST: &str = "import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_out() {
+        let message = "unsupported: <object at 0x7f51d> and <other at 0xab> of 0";
+        assert_eq!(without_addresses(message), "unsupported: <object at 0x…> and <other at 0x…> of 0");
+    }
+
+    #[test]
+    fn places_are_those_of_the_text() {
+        let source = Source::parse("a = 1\nbc = 2\n");
+        assert_eq!(place(&source, (0, 2, 0, 2, 2)), Some(Span::new(6, 8)));
+        assert_eq!(place(&source, (1, 2, 0, 2, 2)), None);
+        assert_eq!(place(&source, (0, 9, 0, 9, 2)), None);
+    }
+}

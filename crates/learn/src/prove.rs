@@ -1,0 +1,342 @@
+//! Proof: a pattern becomes a rule when its failures fail again on releases at hand, and nothing that compiles is flagged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use model::api::{Target, Version};
+use model::syntax::Span;
+use rules::learned::{LearnedRule, Origin, Pattern, Releases, State, TritonError};
+use rules::{Selection, check};
+
+use super::cases::{Parsed, flags};
+use super::failure::{Failure, Signature};
+use super::learn::{INDEPENDENT, Learned};
+use super::oracle::{Asker, Oracle, Verdict};
+use super::program::Program;
+use super::reduce::{Pair, reduced};
+use super::sound::{Sound, Witnesses};
+use super::trial::program_of;
+use super::words::{name, sentence};
+
+/// So many failures of a rule are shown to each release.
+const SHOWN: usize = 20;
+/// So many programs that compile are shown to each further release.
+const ELSEWHERE: usize = 600;
+/// So many failures of a rule are shown to the built-in rules.
+const COMPARED: usize = 24;
+
+/// Patterns without those that add nothing: of two that flag the same failures, the one that flags more stays.
+#[must_use]
+pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], target: Target) -> Vec<Learned> {
+    let mut by_template: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for (at, failure) in failures.iter().enumerate() {
+        by_template.entry(Signature::of(&failure.failing).template).or_default().push(at);
+    }
+    let flagged: Vec<BTreeSet<usize>> = oracle.share(&learned, |_, one| {
+        let Ok(pattern) = Pattern::compile(&one.query) else { return BTreeSet::new() };
+        let alike = by_template.get(&one.signature.template).into_iter().flatten();
+        let is_flagged = |at: &&usize| {
+            let failure = &failures[**at];
+            let has_words = one.words.iter().all(|word| failure.program.text.contains(word.as_str()));
+            let parsed = Parsed::new(&failure.program.text);
+            has_words && flags(&pattern, &parsed.context(target), failure.failing.span)
+        };
+        alike.filter(is_flagged).copied().collect()
+    });
+    let mut order: Vec<usize> = (0..learned.len()).collect();
+    // The shorter of two that flag as much is the more general one.
+    order.sort_by_key(|at| (std::cmp::Reverse(flagged[*at].len()), learned[*at].query.len(), *at));
+    let mut covered: BTreeSet<usize> = BTreeSet::new();
+    let mut kept: Vec<Learned> = Vec::new();
+    for at in order {
+        let new: Vec<usize> = flagged[at].difference(&covered).copied().collect();
+        let origins: BTreeSet<&str> = new.iter().map(|at| failures[*at].origin.as_str()).collect();
+        if origins.len() < INDEPENDENT {
+            continue;
+        }
+        covered.extend(&flagged[at]);
+        let mut one = learned[at].clone();
+        one.failures = flagged[at].iter().copied().collect();
+        let all: BTreeSet<&str> = one.failures.iter().map(|at| failures[*at].origin.as_str()).collect();
+        one.independent = all.len();
+        // Triton may say different things about the same; those of which it says most are enough.
+        if kept.iter().all(|other| other.query != one.query) {
+            kept.push(one);
+        }
+    }
+    kept.sort_by(|a, b| (&a.signature.template, &a.query).cmp(&(&b.signature.template, &b.query)));
+    kept
+}
+
+/// What rules are proven with.
+#[derive(Debug)]
+pub struct Court<'o> {
+    /// The Triton that the failures are of.
+    pub oracle: &'o Oracle,
+    /// Further releases at hand.
+    pub others: &'o [Oracle],
+    /// What no rule may flag.
+    pub sound: Sound<'o>,
+    /// Further programs, of which each release is asked whether they compile.
+    pub programs: &'o [Program],
+    /// Published files, which are taken to compile unless Triton says otherwise.
+    pub published: &'o [Parsed],
+    /// The day.
+    pub today: String,
+    /// Where the failures come from.
+    pub origin: Origin,
+}
+
+/// What came of a proof.
+#[derive(Debug)]
+pub enum Proof {
+    /// The rule holds.
+    Rule(Box<LearnedRule>),
+    /// It does not, for this reason.
+    Refuted(String),
+}
+
+impl Court<'_> {
+    /// Proves each pattern. Codes are given in their order, from `first`.
+    #[must_use]
+    pub fn prove(&self, learned: &[Learned], failures: &[Failure], first: u32) -> Vec<Proof> {
+        let target = self.target(self.oracle);
+        let published = Sound { known: self.published, unasked: &[] };
+        let mut proofs = self.oracle.share_with(
+            learned,
+            || (Witnesses::new(self.sound, target), Witnesses::new(published, target)),
+            |(sound, published), asker, one| self.examined(one, failures, (sound, published), asker),
+        );
+        let mut names: BTreeMap<String, u32> = BTreeMap::new();
+        let mut code = first;
+        for proof in &mut proofs {
+            let Proof::Rule(rule) = proof else { continue };
+            rule.code = format!("S{code:03}");
+            code += 1;
+            let count = names.entry(rule.name.clone()).or_insert(0);
+            *count += 1;
+            if *count > 1 {
+                rule.name = format!("{}-{count}", rule.name);
+            }
+        }
+        self.dated(&mut proofs, learned, failures);
+        proofs
+    }
+
+    /// The rules that hold; the others are left out.
+    #[must_use]
+    pub fn rules(&self, learned: &[Learned], failures: &[Failure], first: u32) -> Vec<LearnedRule> {
+        let proofs = self.prove(learned, failures, first).into_iter();
+        proofs.filter_map(|proof| if let Proof::Rule(rule) = proof { Some(*rule) } else { None }).collect()
+    }
+
+    fn target(&self, oracle: &Oracle) -> Target {
+        oracle.release().parse::<Version>().map_or_else(|_| Target::newest(), Target::of)
+    }
+
+    fn examined(
+        &self,
+        one: &Learned,
+        failures: &[Failure],
+        (sound, published): (&Witnesses<'_>, &Witnesses<'_>),
+        asker: &mut Asker<'_>,
+    ) -> Proof {
+        let Ok(pattern) = Pattern::compile(&one.query) else { return Proof::Refuted("its query is wrong".to_owned()) };
+        if let Some(text) = sound.first_hit(&pattern, &one.words, asker) {
+            return Proof::Refuted(format!("it flags what compiles:\n{text}"));
+        }
+        let target = self.target(self.oracle);
+        for (at, span) in published.all_hits(&pattern, &one.words) {
+            let file = &self.published[at];
+            let is_known = asker.refuses(file, span, &one.signature)
+                || !asker.takes(file, span) && is_flagged_by_rules(file, span, target);
+            if !is_known {
+                let line = file.source.lines().line_of(span.start) + 1;
+                return Proof::Refuted(format!("it flags {}:{line}", file.name));
+            }
+        }
+        let example = &failures[one.failures[0]];
+        let keeps = |program: &Program| {
+            let parsed = Parsed::new(&program.text);
+            !pattern.matches(&parsed.context(target)).is_empty()
+        };
+        let example = super::difference::smallest(example, asker);
+        let pair = reduced(asker, &example.program, example.passing.as_ref(), &one.signature, &keeps);
+        let Some(good) = self.good(&pair, &pattern, target) else {
+            return Proof::Refuted("nothing near its example compiles".to_owned());
+        };
+        Proof::Rule(Box::new(LearnedRule {
+            code: String::new(),
+            name: name(&one.shape, &one.signature.template),
+            sentence: sentence(&one.shape, &failures_first_text(one, failures)),
+            state: State::Promoted,
+            origin: self.origin.clone(),
+            covered_by: covered_by(one, failures, target),
+            failures: u32::try_from(one.independent).unwrap_or(u32::MAX),
+            met: one.failures.len() as u64,
+            first_seen: self.today.clone(),
+            last_seen: self.today.clone(),
+            error: TritonError { kind: one.signature.kind.clone(), message: one.signature.template.clone() },
+            triton: Releases::default(),
+            pattern: one.query.clone(),
+            bad: pair.bad.text,
+            good,
+        }))
+    }
+
+    /// The text that compiles and that the pattern does not flag.
+    fn good(&self, pair: &Pair, pattern: &Pattern, target: Target) -> Option<String> {
+        let good = pair.good.as_ref()?;
+        let parsed = Parsed::new(&good.text);
+        pattern.matches(&parsed.context(target)).is_empty().then(|| good.text.clone())
+    }
+
+    /// Shows the failures of each rule to each release, and what compiles there to each rule.
+    fn dated(&self, proofs: &mut [Proof], learned: &[Learned], failures: &[Failure]) {
+        let mut results: Vec<BTreeMap<Version, bool>> = vec![BTreeMap::new(); learned.len()];
+        for oracle in std::iter::once(self.oracle).chain(self.others) {
+            let Ok(version) = oracle.release().parse::<Version>() else { continue };
+            let target = Target::of(version);
+            let stride = self.sound.known.len().div_ceil(ELSEWHERE).max(1);
+            let some = self.sound.known.iter().step_by(stride);
+            let mut programs: Vec<Program> = some.filter_map(|file| program_of(file.source.text())).collect();
+            programs.extend(self.programs.iter().cloned());
+            // On the release of the failures all is known already.
+            let is_other = oracle.release() != self.oracle.release();
+            let accepted = if is_other { oracle.accepted(&programs) } else { Vec::new() };
+            let unasked = if is_other { self.sound.unasked } else { &[] };
+            let sound = Sound { known: &accepted, unasked };
+            let work: Vec<(&Proof, &Learned)> = proofs.iter().zip(learned).collect();
+            let holds = oracle.share_with(
+                &work,
+                || Witnesses::new(sound, target),
+                |sound, asker, (proof, one)| {
+                    let Proof::Rule(rule) = proof else { return None };
+                    fails_there(rule, one, failures, (asker, sound, target))
+                },
+            );
+            for (known, holds) in results.iter_mut().zip(holds) {
+                known.extend(holds.map(|holds| (version, holds)));
+            }
+        }
+        let own = self.oracle.release().parse::<Version>().ok();
+        for (proof, known) in proofs.iter_mut().zip(results) {
+            let Proof::Rule(rule) = proof else { continue };
+            rule.triton = releases(&known, own);
+            if rule.triton.since.is_none() {
+                *proof = Proof::Refuted("its failures do not fail again".to_owned());
+            }
+        }
+    }
+}
+
+fn failures_first_text(one: &Learned, failures: &[Failure]) -> String {
+    let first = one.shape.parts[0].spans[0];
+    let fits = |at: &&usize| {
+        let text = &failures[**at].program.text;
+        one.shape.parts.iter().all(|part| text.get(part.spans[0].start..part.spans[0].end).is_some())
+            && failures[**at].failing.span == Some(first)
+    };
+    let found = one.failures.iter().find(fits).or(one.failures.first());
+    found.map(|at| failures[*at].program.text.clone()).unwrap_or_default()
+}
+
+/// Whether a rule flags its example on a release, which refuses its failures and takes nothing that it flags; `None` where that cannot be told.
+fn fails_there(
+    rule: &LearnedRule,
+    one: &Learned,
+    failures: &[Failure],
+    (asker, sound, target): (&mut Asker<'_>, &Witnesses<'_>, Target),
+) -> Option<bool> {
+    let pattern = Pattern::compile(&rule.pattern).ok()?;
+    if !asker.verdict(&program_of(&rule.good)?).is_accepted() {
+        return None;
+    }
+    let is_shown = !pattern.matches(&Parsed::new(&rule.bad).context(target)).is_empty();
+    if !is_shown || !matches!(asker.verdict(&program_of(&rule.bad)?), Verdict::Refused(_)) {
+        return Some(false);
+    }
+    let stride = one.failures.len().div_ceil(SHOWN).max(1);
+    let shown = one.failures.iter().step_by(stride).map(|at| &failures[*at].program);
+    for program in shown.chain(&one.trials) {
+        let parsed = Parsed::new(&program.text);
+        let is_flagged = !pattern.matches(&parsed.context(target)).is_empty();
+        if is_flagged && asker.verdict(program).is_accepted() {
+            return Some(false);
+        }
+    }
+    Some(sound.first_hit(&pattern, &one.words, asker).is_none())
+}
+
+/// The run of releases around `own` on which a rule holds.
+fn releases(known: &BTreeMap<Version, bool>, own: Option<Version>) -> Releases {
+    let mut releases = Releases { tried: known.keys().copied().collect(), ..Releases::default() };
+    let all: Vec<(Version, bool)> = known.iter().map(|(version, holds)| (*version, *holds)).collect();
+    let Some(at) = all.iter().position(|(version, holds)| Some(*version) == own && *holds) else { return releases };
+    let first = all[..at].iter().rposition(|(_, holds)| !holds).map_or(0, |before| before + 1);
+    let end = all[at..].iter().position(|(_, holds)| !holds).map_or(all.len(), |length| at + length);
+    releases.since = Some(all[first].0);
+    releases.until = (end < all.len()).then(|| all[end - 1].0);
+    releases
+}
+
+/// Whether a built-in rule calls an error what stands there: what those say of published kernels has been looked at.
+fn is_flagged_by_rules(file: &Parsed, span: Span, target: Target) -> bool {
+    let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
+    check(&file.context(target), &select).iter().any(|found| found.span.meets(span))
+}
+
+/// The built-in rules that flag the place of all failures of a rule; none when some failure is flagged by none.
+fn covered_by(one: &Learned, failures: &[Failure], target: Target) -> Vec<String> {
+    let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
+    let mut codes: BTreeSet<String> = BTreeSet::new();
+    let stride = one.failures.len().div_ceil(COMPARED).max(1);
+    for at in one.failures.iter().step_by(stride) {
+        let failure = &failures[*at];
+        let parsed = Parsed::new(&failure.program.text);
+        let found = check(&parsed.context(target), &select);
+        let line = |at: usize| parsed.source.lines().line_of(at);
+        let is_there = |span: Span| {
+            failure.failing.span.is_none_or(|place| (line(place.start)..=line(place.end)).contains(&line(span.start)))
+        };
+        let there: Vec<String> = found.iter().filter(|one| is_there(one.span)).map(|one| one.code.to_owned()).collect();
+        if there.is_empty() {
+            return Vec::new();
+        }
+        codes.extend(there);
+    }
+    codes.into_iter().collect()
+}
+
+/// The Python files below some folders that may hold kernels, in the order of their paths.
+#[must_use]
+pub fn published(folders: &[std::path::PathBuf]) -> Vec<Parsed> {
+    let mut files: Vec<std::path::PathBuf> = Vec::new();
+    for folder in folders {
+        let walk = ignore::WalkBuilder::new(folder).standard_filters(false).build();
+        let paths = walk.flatten().map(ignore::DirEntry::into_path);
+        files.extend(paths.filter(|path| path.extension().is_some_and(|extension| extension == "py")));
+    }
+    files.sort();
+    let parsed = |path: &std::path::PathBuf| {
+        let text = std::fs::read_to_string(path).ok()?;
+        let is_candidate =
+            text.contains("triton") && !model::analysis::dialect::names_other_compiler(&text) && !is_elsewhere(path);
+        let parsed = is_candidate.then(|| Parsed::named(&text, path.display().to_string()))?;
+        (!parsed.module.kernels.is_empty()).then_some(parsed)
+    };
+    files.iter().filter_map(parsed).collect()
+}
+
+/// The files that say themselves with what they can be lowered, as programs, and the others.
+#[must_use]
+pub fn programs(files: Vec<Parsed>) -> (Vec<Program>, Vec<Parsed>) {
+    let (with, without): (Vec<Parsed>, Vec<Parsed>) =
+        files.into_iter().partition(|file| file.source.text().contains("# warpsmith: signature"));
+    (with.iter().filter_map(|file| program_of(file.source.text())).collect(), without)
+}
+
+/// Whether a file is for another compiler, by its place.
+fn is_elsewhere(path: &Path) -> bool {
+    path.iter().rev().take(4).filter_map(|part| part.to_str()).any(model::analysis::dialect::names_other_compiler)
+}

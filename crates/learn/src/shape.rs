@@ -1,0 +1,229 @@
+//! What several failing places have in common: a tree with open places and conditions. A pattern in the making.
+
+use std::fmt::Write as _;
+
+use model::syntax::Span;
+
+/// Something that must hold of a node.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Condition {
+    /// Its text is one of these.
+    Text(Vec<String>),
+    /// A predicate holds of it and, for some, of another node.
+    Holds { predicate: &'static str, words: Vec<String>, other: Option<usize> },
+}
+
+/// A node of a shape.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Part {
+    /// The grammar's kind; `None` for any.
+    pub(crate) kind: Option<String>,
+    /// Whether it is a token such as `+`.
+    pub(crate) is_token: bool,
+    /// Its field in its parent.
+    pub(crate) field: Option<String>,
+    /// Its children that matter.
+    pub(crate) children: Vec<usize>,
+    /// Whether nothing stands between it and the one before it (or its parent's begin).
+    pub(crate) is_next: bool,
+    /// Whether its last child is the last that there is.
+    pub(crate) is_closed: bool,
+    /// What must hold.
+    pub(crate) conditions: Vec<Condition>,
+    /// Where it is in each example.
+    pub(crate) spans: Vec<Span>,
+    /// Whether it is left out.
+    pub(crate) is_gone: bool,
+}
+
+/// A tree of parts; the first is what is flagged.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub(crate) struct Shape {
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A step that makes a shape more general.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// A condition of a part goes.
+    Condition(usize, usize),
+    /// A part may be anything.
+    Open(usize),
+    /// A part goes.
+    Remove(usize),
+    /// A part may have further children.
+    Unclose(usize),
+}
+
+impl Shape {
+    /// The parts that are there.
+    pub(crate) fn present(&self) -> impl Iterator<Item = usize> {
+        let mut all = vec![0];
+        let mut at = 0;
+        while at < all.len() {
+            all.extend(self.parts[all[at]].children.iter().copied().filter(|child| !self.parts[*child].is_gone));
+            at += 1;
+        }
+        all.sort_unstable();
+        all.into_iter()
+    }
+
+    /// The steps that are left, in the order in which they are tried: what is particular goes first, then structure, then what is
+    /// known of values.
+    pub(crate) fn steps(&self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for at in self.present() {
+            let part = &self.parts[at];
+            for (number, condition) in part.conditions.iter().enumerate() {
+                steps.push((rank(condition), at, Step::Condition(at, number)));
+            }
+            if part.is_closed {
+                steps.push((3, at, Step::Unclose(at)));
+            }
+            if at > 0 && !part.is_token && (part.kind.is_some() || !part.children.is_empty()) {
+                steps.push((4, at, Step::Open(at)));
+            }
+            if at > 0 {
+                steps.push((5, at, Step::Remove(at)));
+            }
+        }
+        // Large parts before what is in them, among steps of one kind.
+        steps.sort_by_key(|(rank, at, step)| (*rank, *at, std::cmp::Reverse(condition_of(step))));
+        steps.into_iter().map(|(_, _, step)| step).collect()
+    }
+
+    /// The shape after a step; `None` when it changes nothing.
+    pub(crate) fn after(&self, step: Step) -> Option<Self> {
+        let mut shape = self.clone();
+        match step {
+            Step::Condition(at, number) => {
+                if number >= shape.parts[at].conditions.len() {
+                    return None;
+                }
+                shape.parts[at].conditions.remove(number);
+            }
+            Step::Open(at) => {
+                let part = &mut shape.parts[at];
+                part.kind = None;
+                part.is_closed = false;
+                for child in std::mem::take(&mut part.children) {
+                    shape.forget(child);
+                }
+            }
+            Step::Remove(at) => shape.forget(at),
+            Step::Unclose(at) => shape.parts[at].is_closed = false,
+        }
+        (shape != *self).then_some(shape)
+    }
+
+    fn forget(&mut self, at: usize) {
+        self.parts[at].is_gone = true;
+        for child in self.parts[at].children.clone() {
+            self.forget(child);
+        }
+        // A condition about two parts goes with either.
+        let gone: Vec<bool> = self.parts.iter().map(|part| part.is_gone).collect();
+        for part in &mut self.parts {
+            part.conditions.retain(|condition| match condition {
+                Condition::Holds { other: Some(other), .. } => !gone[*other],
+                _ => true,
+            });
+        }
+    }
+
+    /// The shape as a query.
+    pub(crate) fn query(&self) -> String {
+        let mut asked = vec![false; self.parts.len()];
+        for at in self.present() {
+            for condition in &self.parts[at].conditions {
+                asked[at] = true;
+                if let Condition::Holds { other: Some(other), .. } = condition {
+                    asked[*other] = true;
+                }
+            }
+        }
+        let mut body = String::new();
+        self.write(0, &asked, 1, &mut body);
+        let mut predicates = String::new();
+        for at in self.present() {
+            for condition in &self.parts[at].conditions {
+                _ = write!(predicates, "\n  {}", written(condition, at));
+            }
+        }
+        format!("({body} @here{predicates})\n")
+    }
+
+    fn write(&self, at: usize, asked: &[bool], depth: usize, out: &mut String) {
+        let part = &self.parts[at];
+        let children: Vec<usize> = part.children.iter().copied().filter(|child| !self.parts[*child].is_gone).collect();
+        match part.kind.as_deref() {
+            Some(kind) if part.is_token => _ = write!(out, "{}", quoted(kind)),
+            None if part.is_token => out.push('_'),
+            kind => {
+                _ = write!(out, "({}", kind.unwrap_or("_"));
+                for child in &children {
+                    _ = write!(out, "\n{}", "  ".repeat(depth));
+                    let child_part = &self.parts[*child];
+                    if child_part.is_next {
+                        out.push_str(". ");
+                    }
+                    if let Some(field) = &child_part.field {
+                        _ = write!(out, "{field}: ");
+                    }
+                    self.write(*child, asked, depth + 1, out);
+                }
+                if part.is_closed && !children.is_empty() {
+                    out.push_str(" .");
+                }
+                out.push(')');
+            }
+        }
+        if asked[at] {
+            _ = write!(out, " @{}", capture(at));
+        }
+    }
+}
+
+/// The name of a part's capture.
+pub(crate) fn capture(at: usize) -> String {
+    format!("p{at}")
+}
+
+fn condition_of(step: &Step) -> usize {
+    if let Step::Condition(_, number) = step { *number } else { 0 }
+}
+
+/// When a condition is tried to be left out: 0 first.
+fn rank(condition: &Condition) -> u8 {
+    match condition {
+        Condition::Text(_) => 1,
+        Condition::Holds { predicate, .. } => match *predicate {
+            "api" => 2,
+            "dtype" => 6,
+            "rank" | "argument-count" | "inside" | "plain-parameter" | "value" => 7,
+            "constexpr" | "not-constexpr" | "less" | "lanes-less" => 8,
+            "kind" => 9,
+            _ => 10,
+        },
+    }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n"))
+}
+
+fn written(condition: &Condition, at: usize) -> String {
+    let name = capture(at);
+    match condition {
+        Condition::Text(texts) if texts.len() == 1 => format!("(#eq? @{name} {})", quoted(&texts[0])),
+        Condition::Text(texts) => {
+            let texts: Vec<String> = texts.iter().map(|text| quoted(text)).collect();
+            format!("(#any-of? @{name} {})", texts.join(" "))
+        }
+        Condition::Holds { predicate, words, other } => {
+            let other = other.map_or(String::new(), |other| format!(" @{}", capture(other)));
+            let words: String = words.iter().map(|word| format!(" {}", quoted(word))).collect();
+            format!("(#{predicate}? @{name}{other}{words})")
+        }
+    }
+}

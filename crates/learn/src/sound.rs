@@ -1,0 +1,89 @@
+//! What rules must not flag: programs that compile. Of programs that were made up for that, Triton is asked only when a pattern flags them:
+//! what no pattern flags disproves none.
+
+use model::api::Target;
+use model::syntax::Span;
+use rules::Context;
+use rules::learned::Pattern;
+
+use super::cases::Parsed;
+use super::oracle::Asker;
+use super::program::Program;
+
+/// A program of which nobody needs to know yet whether it compiles.
+#[derive(Debug)]
+pub struct Unasked {
+    program: Program,
+    parsed: Parsed,
+}
+
+impl Unasked {
+    /// Parses a program.
+    #[must_use]
+    pub fn new(program: Program) -> Self {
+        Self { parsed: Parsed::new(&program.text), program }
+    }
+}
+
+/// What rules must not flag.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sound<'a> {
+    /// Files that are known to compile.
+    pub known: &'a [Parsed],
+    /// Programs that count if they compile.
+    pub unasked: &'a [Unasked],
+}
+
+/// The same as patterns look at it, with what was found out about it.
+#[derive(Debug)]
+pub(crate) struct Witnesses<'a> {
+    known: Vec<Context<'a>>,
+    unasked: Vec<(&'a Program, Context<'a>)>,
+}
+
+impl<'a> Witnesses<'a> {
+    pub(crate) fn new(sound: Sound<'a>, target: Target) -> Self {
+        Self::some(sound, target, usize::MAX)
+    }
+
+    /// At most so many of the files that are known to compile, spread over all.
+    pub(crate) fn some(sound: Sound<'a>, target: Target, most: usize) -> Self {
+        let stride = sound.known.len().div_ceil(most.max(1)).max(1);
+        let unasked = sound.unasked.iter().map(|one| (&one.program, one.parsed.context(target)));
+        Self {
+            known: sound.known.iter().step_by(stride).map(|file| file.context(target)).collect(),
+            unasked: unasked.collect(),
+        }
+    }
+
+    /// The text of something that compiles and that a pattern flags. Texts without one of the words are not looked at.
+    pub(crate) fn first_hit(&self, pattern: &Pattern, words: &[String], asker: &mut Asker<'_>) -> Option<&'a str> {
+        let is_flagged = |context: &Context<'a>| has(context, words) && !pattern.matches(context).is_empty();
+        if let Some(found) = self.known.iter().find(|context| is_flagged(context)) {
+            return Some(found.source.text());
+        }
+        // What is refused needs no look, and what compiles no question: it comes first.
+        let may_count = |(program, context): &&(&Program, Context<'a>)| {
+            has(context, words) && asker.is_taken(program) != Some(false)
+        };
+        let (taken, open): (Vec<_>, Vec<_>) =
+            self.unasked.iter().filter(may_count).partition(|(program, _)| asker.is_taken(program) == Some(true));
+        let found = taken.into_iter().find(|(_, context)| is_flagged(context)).or_else(|| {
+            let mut open = open.into_iter();
+            open.find(|(program, context)| is_flagged(context) && asker.verdict(program).is_accepted())
+        });
+        found.map(|(_, context)| &**context.source.text())
+    }
+
+    /// All files that a pattern flags, by number, and where.
+    pub(crate) fn all_hits(&self, pattern: &Pattern, words: &[String]) -> Vec<(usize, Span)> {
+        let contexts = self.known.iter().enumerate().filter(|(_, context)| has(context, words));
+        contexts.flat_map(|(at, context)| pattern.matches(context).into_iter().map(move |span| (at, span))).collect()
+    }
+}
+
+/// Whether a text has all of these words.
+fn has(context: &Context<'_>, words: &[String]) -> bool {
+    let text = context.source.text().as_bytes();
+    words.iter().all(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
+}

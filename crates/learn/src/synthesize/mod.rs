@@ -1,0 +1,96 @@
+//! Tasks and kernels for them: operators, shapes, types and ways of writing, put together by chance.
+
+mod families;
+mod style;
+
+pub(crate) use families::{FAMILIES, Family, OPERATORS};
+pub(crate) use style::{Style, filled};
+
+use base::rng::Chance;
+
+use super::program::Program;
+
+const TYPES: &[&str] = &["fp32", "fp16", "bf16"];
+const SIZES: &[&str] = &["64", "128", "256", "512", "1024"];
+const SMALL: &[&str] = &["16", "32", "64"];
+
+/// A kernel that was made up.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// Its number: failures of one task are not independent of each other.
+    pub number: usize,
+    /// What kind of kernel it is.
+    pub family: &'static str,
+    /// The kernel.
+    pub program: Program,
+    /// How it is written.
+    pub style: Style,
+}
+
+/// So many tasks, always the same for a seed.
+#[must_use]
+pub fn tasks(count: usize, seed: u64) -> Vec<Task> {
+    (0..count).filter_map(|number| task(number, &mut Chance::new(mixed(seed, number as u64)))).collect()
+}
+
+/// A seed of its own for each number.
+#[must_use]
+pub fn mixed(seed: u64, number: u64) -> u64 {
+    Chance::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03)).bits()
+}
+
+fn task(number: usize, chance: &mut Chance) -> Option<Task> {
+    // All kinds come equally often.
+    let family = &FAMILIES[number % FAMILIES.len()];
+    let style = Style::draw(chance);
+    let program = written(family, &style, chance)?;
+    Some(Task { number, family: family.name, program, style })
+}
+
+fn written(family: &Family, style: &Style, chance: &mut Chance) -> Option<Program> {
+    let one_of = |choices: &[&'static str], chance: &mut Chance| choices[chance.below(choices.len() as u64) as usize];
+    let (element, size, small) = (one_of(TYPES, chance), one_of(SIZES, chance), one_of(SMALL, chance));
+    let length = 1 + chance.below(3);
+    let chain: Vec<&str> = (0..length).map(|_| one_of(OPERATORS, chance)).collect();
+    let chain = chain.join("\n").replace('\n', "\n    ");
+    let fill = |template: &str| {
+        filled(&template.replace("$CHAIN", &chain), |role| match role {
+            "T" => Some(element.to_owned()),
+            "SIZE" => Some(size.to_owned()),
+            "SMALL" => Some(small.to_owned()),
+            _ => style.name(role).map(str::to_owned),
+        })
+    };
+    let (header, before, signature) = (style.header(), fill(family.before)?, fill(family.signature)?);
+    let (body, jit) = (fill(family.body)?, style.jit);
+    let text = format!("{header}\n\n{before}# warpsmith: signature {signature}\n@{jit}{body}");
+    Some(Program::new(text, style.name("k")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::kernel::Module;
+    use model::syntax::Source;
+
+    #[test]
+    fn a_seed_gives_the_same_tasks() {
+        let texts = |seed| tasks(60, seed).into_iter().map(|task| task.program.text).collect::<Vec<_>>();
+        assert_eq!(texts(1).len(), 60);
+        assert_eq!(texts(1), texts(1));
+        assert_ne!(texts(1), texts(2));
+    }
+
+    #[test]
+    fn each_kernel_can_be_asked_about_and_no_rule_complains() {
+        for task in tasks(FAMILIES.len() * 2, 7) {
+            let text = &task.program.text;
+            assert!(task.program.request(false).is_some(), "{}: {text}", task.family);
+            let source = Source::parse(text.as_str());
+            let module = Module::build(&source);
+            let context = rules::Context::new(&source, &module, model::api::Target::newest());
+            let select = rules::Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
+            assert_eq!(rules::check(&context, &select), [], "{}: {text}", task.family);
+        }
+    }
+}

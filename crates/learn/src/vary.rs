@@ -1,0 +1,300 @@
+//! Programs that a more general pattern would flag, too: counter-examples are looked for among them.
+
+use base::rng::Chance;
+use model::kernel::ast::{StmtKind, walk_expressions, walk_statements};
+use model::syntax::Span;
+
+use super::cases::Parsed;
+use super::forms::forms;
+use super::program::Program;
+use super::shape::{Condition, Part, Shape, Step};
+
+/// A failing program with what it takes to change it.
+#[derive(Debug)]
+pub(crate) struct Ground<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) parsed: &'a Parsed,
+    /// The compile-time parameters that the comment gives whole numbers.
+    numbers: Vec<(String, i64)>,
+}
+
+impl<'a> Ground<'a> {
+    pub(crate) fn new(program: &'a Program, parsed: &'a Parsed) -> Self {
+        let request = program.request(false);
+        let all = request.iter().flat_map(|request| &request.constexprs);
+        let numbers = all.filter_map(|(name, value)| Some((name.clone(), value.as_i64()?))).collect();
+        Self { program, parsed, numbers }
+    }
+
+    /// As what the kernel knows the language, such as `tl.`.
+    pub(super) fn language(&self) -> Option<String> {
+        let kernel = self.parsed.module.kernel(&self.program.kernel)?;
+        self.parsed.module.language_name(kernel, "")
+    }
+}
+
+const LITERALS: &[&str] = &["1", "2.0", "None", "True", "\"text\"", "(1, 2)", "16", "0"];
+const OPERATORS: &[&str] = &["+", "-", "*", "/", "//", "%", "&", "|", "<<", "**"];
+const COMPARISONS: &[&str] = &["==", "<", ">=", "!=", "is", "in"];
+const MEMBERS: &[&str] = &["sum", "to", "shape", "exp", "load", "dtype", "zeros", "float32", "max", "T"];
+const KEYWORDS: &[&str] = &["axis", "mask", "other", "dtype", "keep_dims", "eviction_policy", "num_stages"];
+
+/// The texts of example `number`, in each of which the part that a step is about is something else; what is most likely to tell comes first.
+pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number: usize) -> Vec<Program> {
+    let parts = match step {
+        Step::Condition(at, condition) => match shape.parts[at].conditions.get(condition) {
+            Some(Condition::Holds { other: Some(other), .. }) => vec![at, *other],
+            _ => vec![at],
+        },
+        Step::Open(at) => vec![at],
+        Step::Remove(at) => return removed(shape, at, ground, number),
+        Step::Unclose(at) => return longer(shape, at, ground, number),
+    };
+    let text = &ground.program.text;
+    let mut found = Vec::new();
+    for at in parts {
+        let Some(span) = shape.parts[at].spans.get(number).copied() else { continue };
+        let others = alternatives(shape, at, ground, span);
+        let others = spread(others).into_iter().map(|other| replaced(text, span, &other));
+        let (mut forms, others) = (spread(other_forms(shape, at, ground, span)), others.collect::<Vec<_>>());
+        // A condition of a value is about its forms; what else may stand there is of less interest.
+        let is_of_value = matches!(step, Step::Condition(at, condition) if !matches!(shape.parts[at].conditions.get(condition), Some(Condition::Text(_))));
+        forms.truncate(if is_of_value { FORMS } else { LOOKS / 2 });
+        found.extend(alternating(others.into_iter().take(LOOKS), forms.into_iter()));
+    }
+    found.into_iter().map(|text| ground.program.with(text)).collect()
+}
+
+/// At most so many texts with other words, and with other forms of a value, are looked at for one step and example.
+const LOOKS: usize = 8;
+const FORMS: usize = 24;
+
+/// One of each in turn: neither takes the room of the other.
+fn alternating(mut one: impl Iterator<Item = String>, mut other: impl Iterator<Item = String>) -> Vec<String> {
+    let mut found = Vec::new();
+    loop {
+        let (first, second) = (one.next(), other.next());
+        if first.is_none() && second.is_none() {
+            return found;
+        }
+        found.extend(first.into_iter().chain(second));
+    }
+}
+
+/// The same in an order in which neighbours, which are alike, are apart.
+fn spread(all: Vec<String>) -> Vec<String> {
+    let stride = all.len().div_ceil(LOOKS).max(1);
+    let mut order: Vec<(usize, String)> = all.into_iter().enumerate().map(|(at, text)| (at % stride, text)).collect();
+    order.sort_by_key(|(phase, _)| *phase);
+    order.into_iter().map(|(_, text)| text).collect()
+}
+
+/// The texts in which the value of a part has another form; none for what is no value.
+fn other_forms(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec<String> {
+    let part = &shape.parts[at];
+    let is_value = at > 0
+        && !part.is_token
+        && !matches!(part.field.as_deref(), Some("attribute" | "name" | "function" | "left"))
+        && !matches!(part.kind.as_deref(), Some("argument_list" | "keyword_argument"));
+    let language = ground.language().filter(|_| is_value);
+    let values = (sizes(ground), pointers(ground, span));
+    language.map(|tl| forms(ground, span, &tl, (&values.0, &values.1))).unwrap_or_default()
+}
+
+/// The programs in which a value that is flagged has another form, whatever the shape says of it.
+pub(crate) fn formed(shape: &Shape, ground: &Ground<'_>, number: usize) -> Vec<Program> {
+    let of_part = |at: usize| {
+        let span = shape.parts[at].spans.get(number).copied();
+        span.map(|span| spread(other_forms(shape, at, ground, span))).unwrap_or_default()
+    };
+    shape.present().flat_map(of_part).map(|text| ground.program.with(text)).collect()
+}
+
+/// What the kernel loads from and stores to before a place.
+fn pointers(ground: &Ground<'_>, span: Span) -> Vec<String> {
+    let Some(kernel) = ground.parsed.module.kernel(&ground.program.kernel) else { return Vec::new() };
+    let mut found = Vec::new();
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(call) = expr.as_call().filter(|_| expr.span.end <= span.start) else { return };
+        let source = &ground.parsed.source;
+        let function = source.slice(call.func.span);
+        let is_access = ["load", "store"].iter().any(|name| function.rsplit('.').next() == Some(name));
+        found.extend(call.args.first().filter(|_| is_access).map(|arg| source.slice(arg.value.span).to_owned()));
+    });
+    found.retain(|text| text.len() < 60 && !text.contains('\n'));
+    found.sort();
+    found.dedup();
+    found.truncate(2);
+    found
+}
+
+/// The compile-time parameters that may be sizes of tiles.
+fn sizes(ground: &Ground<'_>) -> Vec<String> {
+    let is_size = |value: i64| value > 1 && value.count_ones() == 1;
+    ground.numbers.iter().filter(|(_, value)| is_size(*value)).map(|(name, _)| name.clone()).collect()
+}
+
+/// Texts in which all open parts are something else, by chance.
+pub(crate) fn shaken(
+    shape: &Shape,
+    ground: &Ground<'_>,
+    number: usize,
+    count: usize,
+    chance: &mut Chance,
+) -> Vec<Program> {
+    let is_open = |at: &usize| {
+        let part = &shape.parts[*at];
+        let is_listed = listed(part).is_some_and(|words| words.len() > 1);
+        *at > 0 && !part.is_token && (is_listed || part.kind.is_none() && part.children.is_empty())
+    };
+    let open: Vec<usize> = shape.present().filter(is_open).collect();
+    let one = |chance: &mut Chance| {
+        let mut changes: Vec<(Span, String)> = Vec::new();
+        for &at in &open {
+            let Some(span) = shape.parts[at].spans.get(number).copied() else { continue };
+            // Of lists any word may meet any word of another one.
+            let others =
+                listed(&shape.parts[at]).map_or_else(|| alternatives(shape, at, ground, span), <[String]>::to_vec);
+            let other = others.get(chance.below(others.len().max(1) as u64) as usize);
+            changes.extend(other.map(|other| (span, other.clone())));
+        }
+        changes.sort();
+        let mut text = ground.program.text.clone();
+        for (span, other) in changes.iter().rev() {
+            text = replaced(&text, *span, other);
+        }
+        ground.program.with(text)
+    };
+    let mut found = combined(shape, ground, number, count);
+    if !open.is_empty() {
+        found.extend((0..count).map(|_| one(chance)));
+    }
+    found
+}
+
+/// The texts in which words that may be several meet in ways that no failure has shown, and nothing else is changed.
+fn combined(shape: &Shape, ground: &Ground<'_>, number: usize, count: usize) -> Vec<Program> {
+    let lists: Vec<(Span, &[String])> = shape
+        .present()
+        .filter_map(|at| Some((*shape.parts[at].spans.get(number)?, listed(&shape.parts[at])?)))
+        .filter(|(_, words)| words.len() > 1)
+        .collect();
+    let all: usize = lists.iter().map(|(_, words)| words.len()).fold(1, usize::saturating_mul);
+    let stride = all.div_ceil(2 * count).max(1);
+    let one = |choice: usize| {
+        let (mut choice, mut changes) = (choice, Vec::new());
+        for (span, words) in &lists {
+            changes.push((*span, words[choice % words.len()].clone()));
+            choice /= words.len();
+        }
+        changes.sort();
+        let text =
+            changes.iter().rev().fold(ground.program.text.clone(), |text, (span, word)| replaced(&text, *span, word));
+        ground.program.with(text)
+    };
+    if lists.len() < 2 { Vec::new() } else { (0..all).step_by(stride).map(one).collect() }
+}
+
+/// The words that a part may be.
+fn listed(part: &Part) -> Option<&[String]> {
+    part.conditions.iter().find_map(|condition| match condition {
+        Condition::Text(words) => Some(words.as_slice()),
+        _ => None,
+    })
+}
+
+fn replaced(text: &str, span: Span, other: &str) -> String {
+    format!("{}{other}{}", text.get(..span.start).unwrap_or(text), text.get(span.end..).unwrap_or_default())
+}
+
+/// What may stand in place of a part.
+fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec<String> {
+    let part = &shape.parts[at];
+    let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+    let parent =
+        shape.parts.iter().find(|parent| parent.children.contains(&at)).and_then(|parent| parent.kind.as_deref());
+    let field = part.field.as_deref();
+    if part.is_token {
+        return owned(if parent == Some("comparison_operator") { COMPARISONS } else { OPERATORS });
+    }
+    if field == Some("attribute") {
+        return owned(MEMBERS);
+    }
+    if field == Some("name") && parent == Some("keyword_argument") {
+        return owned(KEYWORDS);
+    }
+    let mut found = Vec::new();
+    let kernel = ground.parsed.module.kernel(&ground.program.kernel);
+    if field == Some("function") {
+        let language = ground.language().unwrap_or_else(|| "tl.".to_owned());
+        found.extend(MEMBERS.iter().map(|member| format!("{language}{member}")));
+        found.extend(owned(&["min", "range", "len", "print", "float"]));
+        return found;
+    }
+    if let Some(kernel) = kernel {
+        found.extend(kernel.params.iter().map(|param| param.name.clone()));
+        let mut locals = Vec::new();
+        walk_statements(&kernel.body, &mut |stmt| {
+            if let StmtKind::Assign { targets, .. } = &stmt.kind
+                && stmt.span.end <= span.start
+                && let Some(name) = targets.first().and_then(|target| target.as_name())
+                && !locals.iter().any(|known| known == name)
+            {
+                locals.push(name.to_owned());
+            }
+        });
+        found.extend(locals.into_iter().rev().take(6));
+        // Pointers with offsets, masks: what other calls are given.
+        let mut given = Vec::new();
+        walk_expressions(&kernel.body, &mut |expr| {
+            if let Some(call) = expr.as_call().filter(|_| expr.span.end <= span.start) {
+                let text = |arg: &model::kernel::ast::Arg| ground.parsed.source.slice(arg.value.span).to_owned();
+                given.extend(call.args.iter().take(2).map(text));
+            }
+        });
+        given.sort();
+        given.dedup();
+        given.retain(|text| text.contains([' ', '[']) && text.len() < 60);
+        found.extend(given.into_iter().take(3).map(|text| format!("({text})")));
+    }
+    if let Some(tl) = ground.language() {
+        // Tiles of one element are taken where others are not.
+        found.push(format!("{tl}zeros((1,), {tl}float32)"));
+        found.push(format!("{tl}arange(0, 16)"));
+        found.push(format!("{tl}zeros((16, 16), {tl}float16)"));
+    }
+    found.extend(constants(ground));
+    found.extend(owned(LITERALS));
+    found
+}
+
+/// The sizes that the comment gives: what fits to what the kernel has.
+fn constants(ground: &Ground<'_>) -> Vec<String> {
+    let mut found: Vec<String> = ground.numbers.iter().map(|(_, value)| value.to_string()).collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Without the part: an argument with its comma.
+fn removed(shape: &Shape, at: usize, ground: &Ground<'_>, number: usize) -> Vec<Program> {
+    let Some(span) = shape.parts[at].spans.get(number).copied() else { return Vec::new() };
+    let text = &ground.program.text;
+    let node = ground.parsed.source.node_at(span);
+    let Some(node) = node.filter(|_| shape.parts[at].field.is_none()) else { return Vec::new() };
+    let span = match (node.prev_named_sibling(), node.next_named_sibling()) {
+        (Some(before), _) => Span::new(before.end_byte(), span.end),
+        (None, Some(next)) => Span::new(span.start, next.start_byte()),
+        (None, None) => span,
+    };
+    vec![ground.program.with(replaced(text, span, ""))]
+}
+
+/// With further children behind the last one.
+fn longer(shape: &Shape, at: usize, ground: &Ground<'_>, number: usize) -> Vec<Program> {
+    let last = shape.parts[at].children.iter().rev().find(|child| !shape.parts[**child].is_gone);
+    let Some(span) = last.and_then(|last| shape.parts[*last].spans.get(number)) else { return Vec::new() };
+    let end = Span::new(span.end, span.end);
+    let more = ["1", "None", "axis=0", "mask=None", "0.0", "dtype=None"];
+    more.iter().map(|more| ground.program.with(replaced(&ground.program.text, end, &format!(", {more}")))).collect()
+}

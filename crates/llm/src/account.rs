@@ -1,0 +1,221 @@
+//! What may be spent, in a run and on a day.
+//!
+//! Before a request the most that it may cost is set aside, in this process for the run and in the user's store for the day;
+//! afterwards what it did cost takes that place. So neither threads nor processes spend the same rest twice.
+
+use std::collections::BTreeMap;
+use std::ops::AddAssign;
+use std::path::Path;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use base::clock;
+use config::ModelBudget;
+use store::{Reserved, Spending, Store};
+
+use super::error::{Amount, Overrun};
+use super::{GLANCE, ModelError, Money, Usage, Watcher};
+
+/// The budget of a run and of its day. Several models may share one.
+#[derive(Debug)]
+pub struct Account {
+    run_limit: Reserved,
+    day_limit: Reserved,
+    run: Mutex<Run>,
+    settled: Condvar,
+    store: Mutex<Store>,
+}
+
+#[derive(Debug, Default)]
+struct Run {
+    /// By the names of models.
+    spent: BTreeMap<String, Spent>,
+    aside: Reserved,
+    /// Requests for which something is set aside.
+    flying: usize,
+}
+
+/// What a run has spent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Requests that were, or may have been, answered.
+    pub requests: u64,
+    /// Their tokens.
+    pub usage: Usage,
+    /// Their cost.
+    pub cost: Money,
+}
+
+impl AddAssign for Spent {
+    fn add_assign(&mut self, other: Self) {
+        self.requests += other.requests;
+        self.usage += other.usage;
+        self.cost += other.cost;
+    }
+}
+
+impl Run {
+    fn total(&self) -> Spent {
+        self.spent.values().fold(Spent::default(), |mut sum, spent| {
+            sum += *spent;
+            sum
+        })
+    }
+
+    fn reserved(&self) -> Reserved {
+        let total = self.total();
+        Reserved { tokens: total.usage.tokens(), cost: total.cost.parts() }
+    }
+}
+
+impl Account {
+    /// Begins a run. `folder` has the user's store.
+    ///
+    /// # Errors
+    /// When the store cannot be used: a budget that is not kept is none.
+    pub fn open(budget: &ModelBudget, folder: &Path) -> Result<Self, ModelError> {
+        // The least amount is one, since none means any.
+        let parts = |dollars: f64| Money::dollars(dollars).parts().max(u64::from(dollars > 0.0));
+        let limit = |tokens, dollars| Reserved { tokens, cost: parts(dollars) };
+        Ok(Self {
+            run_limit: limit(budget.run_tokens, budget.run_dollars),
+            day_limit: limit(budget.day_tokens, budget.day_dollars),
+            run: Mutex::default(),
+            settled: Condvar::new(),
+            store: Mutex::new(Store::of_user(folder)?),
+        })
+    }
+
+    /// What the run has spent so far.
+    #[must_use]
+    pub fn spent(&self) -> Spent {
+        self.run().total()
+    }
+
+    /// The same of each model by itself.
+    #[must_use]
+    pub fn spent_on(&self) -> BTreeMap<String, Spent> {
+        self.run().spent.clone()
+    }
+
+    fn run(&self) -> MutexGuard<'_, Run> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store(&self) -> MutexGuard<'_, Store> {
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sets aside what a request may cost. Where it would fit if requests under way cost less than they may, waits for them.
+    pub(super) fn set_aside<'a>(
+        &'a self,
+        model: &'a str,
+        most: Reserved,
+        watcher: &dyn Watcher,
+    ) -> Result<Reservation<'a>, ModelError> {
+        loop {
+            if watcher.cancelled() {
+                return Err(ModelError::Cancelled);
+            }
+            let overrun = match self.try_set_aside(model, most)? {
+                Ok(reservation) => return Ok(reservation),
+                Err(overrun) => overrun,
+            };
+            let run = self.run();
+            let is_hopeless = !run.reserved().plus(most).is_within(self.run_limit);
+            if run.flying == 0 || is_hopeless {
+                return Err(ModelError::Budget(overrun));
+            }
+            drop(self.settled.wait_timeout(run, GLANCE));
+        }
+    }
+
+    fn try_set_aside<'a>(
+        &'a self,
+        model: &'a str,
+        most: Reserved,
+    ) -> Result<Result<Reservation<'a>, Overrun>, ModelError> {
+        let mut run = self.run();
+        let taken = run.reserved().plus(run.aside);
+        if !taken.plus(most).is_within(self.run_limit) {
+            return Ok(Err(overrun(["run-tokens", "run-dollars"], self.run_limit, taken, most)));
+        }
+        // Held until the store has answered: whoever finds nothing under way must be right.
+        let day = clock::day(clock::now().as_secs());
+        match self.store().set_aside(&day, most, self.day_limit)? {
+            Ok(id) => {
+                run.aside = run.aside.plus(most);
+                run.flying += 1;
+                Ok(Ok(Reservation { account: self, model, most, id, day, is_open: true }))
+            }
+            Err(taken) => Ok(Err(overrun(["day-tokens", "day-dollars"], self.day_limit, taken, most))),
+        }
+    }
+}
+
+/// Which of two limits, for tokens and for money, is passed.
+fn overrun([tokens, dollars]: [&'static str; 2], limit: Reserved, taken: Reserved, most: Reserved) -> Overrun {
+    let is_tokens = limit.tokens != 0 && taken.tokens.saturating_add(most.tokens) > limit.tokens;
+    let amount = |of: Reserved| match is_tokens {
+        true => Amount::Tokens(of.tokens),
+        false => Amount::Money(Money::from_parts(of.cost)),
+    };
+    let setting = if is_tokens { tokens } else { dollars };
+    Overrun { setting, limit: amount(limit), spent: amount(taken), needed: amount(most) }
+}
+
+/// What is set aside for a request. Dropped without a word, as when something panics, all of it counts as spent.
+#[derive(Debug)]
+pub(super) struct Reservation<'a> {
+    account: &'a Account,
+    model: &'a str,
+    most: Reserved,
+    id: i64,
+    day: String,
+    is_open: bool,
+}
+
+impl Reservation<'_> {
+    /// The request has cost so much.
+    pub(super) fn settle(mut self, usage: Usage, cost: Money) {
+        self.close(Some((usage, cost)));
+    }
+
+    /// The request has cost nothing.
+    pub(super) fn release(mut self) {
+        self.close(None);
+    }
+
+    /// Where the store cannot be written, what was set aside there stays, which is more.
+    fn close(&mut self, spent: Option<(Usage, Money)>) {
+        self.is_open = false;
+        let row = spent.map(|(usage, cost)| Spending {
+            requests: 1,
+            estimated: u64::from(usage.estimated),
+            input: usage.input,
+            cached: usage.cached,
+            output: usage.output,
+            cost: cost.parts(),
+        });
+        let mut run = self.account.run();
+        run.aside = run.aside.minus(self.most);
+        run.flying -= 1;
+        if let Some((usage, cost)) = spent {
+            *run.spent.entry(self.model.to_owned()).or_default() += Spent { requests: 1, usage, cost };
+        }
+        let settled = self.account.store().settle(self.id, &self.day, self.model, row.as_ref());
+        drop(run);
+        self.account.settled.notify_all();
+        if let Err(error) = settled {
+            tracing::warn!(%error, "what a request to a model has cost is not kept");
+        }
+    }
+}
+
+impl Drop for Reservation<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            let usage = Usage { input: self.most.tokens, estimated: true, ..Usage::default() };
+            self.close(Some((usage, Money::from_parts(self.most.cost))));
+        }
+    }
+}

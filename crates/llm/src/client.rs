@@ -1,0 +1,236 @@
+//! The model that the settings describe.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use base::clock;
+use config::{ModelSettings, Provider, time};
+use store::Reserved;
+
+use super::account::Account;
+use super::anthropic::Anthropic;
+use super::editor::{self, Editor};
+use super::http::Http;
+use super::key::Sieve;
+use super::openai::OpenAi;
+use super::price::{Prices, likely_input, most_input};
+use super::protocol::Protocol;
+use super::rate::Gate;
+use super::retry::{self, Pauses};
+use super::scripted::Scripted;
+use super::{Answer, EditorModel, Exchange, Failure, Key, Model, ModelError, Reply, Request, Usage, Watcher};
+
+/// A model with its limits, its prices and its budget.
+pub struct Client {
+    name: String,
+    exchange: Box<dyn Exchange>,
+    key: Option<Key>,
+    gate: Gate,
+    account: Arc<Account>,
+    prices: Prices,
+    max_tokens: u64,
+    retries: u32,
+    /// How long pauses between attempts are, times what is usual.
+    haste: f64,
+}
+
+impl Client {
+    /// The model of the settings, which spends from `account`. The key is the one that an editor hands in, or else the one that
+    /// the settings lead to. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// When something is not set, or there is no key where the settings say that there is one.
+    pub fn open(settings: &ModelSettings, key: Option<Key>, account: Arc<Account>) -> Result<Self, ModelError> {
+        let Some(name) = settings.name.clone().or_else(|| usual_name(settings)) else {
+            return Err(ModelError::Settings("no language model is set: put its name into `model.name`".to_owned()));
+        };
+        let key = match key {
+            Some(key) => Some(key),
+            None if matches!(settings.provider, Provider::Scripted | Provider::Editor) => None,
+            None => Key::of(settings)?,
+        };
+        let exchange: Box<dyn Exchange> = if settings.provider == Provider::Scripted {
+            let path = settings.script.as_ref();
+            let unset = || ModelError::Settings("set `model.script` to the file with the replies".to_owned());
+            Box::new(Scripted::read(path.ok_or_else(unset)?)?)
+        } else {
+            Box::new(Http::new(protocol(settings, &name)?, key.clone(), settings)?)
+        };
+        Ok(Self::over(exchange, name, key, settings, account))
+    }
+
+    /// A model that an editor has, which spends from `account`.
+    #[must_use]
+    pub fn in_editor(settings: &ModelSettings, models: Arc<dyn EditorModel>, account: Arc<Account>) -> Self {
+        let exchange = Editor::new(models, settings.name.clone(), time(settings.timeouts.whole));
+        let name = settings.name.clone().or_else(|| usual_name(settings)).unwrap_or_default();
+        Self::over(Box::new(exchange), name, None, settings, account)
+    }
+
+    fn over(
+        exchange: Box<dyn Exchange>,
+        name: String,
+        key: Option<Key>,
+        settings: &ModelSettings,
+        account: Arc<Account>,
+    ) -> Self {
+        Self {
+            name,
+            exchange,
+            key,
+            gate: Gate::new(&settings.limits),
+            account,
+            prices: Prices::of(&settings.prices),
+            max_tokens: settings.max_tokens,
+            retries: settings.retries,
+            haste: 1.0,
+        }
+    }
+
+    /// With pauses between attempts that are so many times as long as usual.
+    #[cfg(test)]
+    pub(super) fn with_haste(mut self, haste: f64) -> Self {
+        self.haste = haste;
+        self
+    }
+
+    /// The models that a provider offers, for who has not chosen one.
+    ///
+    /// # Errors
+    /// As for [`Model::complete`].
+    pub fn offered(settings: &ModelSettings, key: Option<Key>) -> Result<Vec<String>, ModelError> {
+        if settings.provider == Provider::Scripted {
+            return Ok(Vec::new());
+        }
+        let key = key.map_or_else(|| Key::of(settings), |key| Ok(Some(key)))?;
+        Http::new(protocol(settings, "")?, key, settings)?.models()
+    }
+
+    fn attempt(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Reply, Failure> {
+        let most = Usage { input: most_input(request), output: request.max_tokens, cached: 0, estimated: true };
+        let expected = likely_input(request).saturating_add(request.max_tokens);
+        let pass = self.gate.pass(expected, watcher).map_err(Failure::lasting)?;
+        let reserved = Reserved { tokens: most.tokens(), cost: self.prices.most(&most).parts() };
+        let reservation = self.account.set_aside(&self.name, reserved, watcher).map_err(Failure::lasting)?;
+        let start = Instant::now();
+        let mut sieved = Sieved { watcher, sieve: Sieve::new(self.key.as_ref()) };
+        let answer = self.exchange.exchange(request, &mut sieved);
+        sieved.finish();
+        match answer {
+            Ok(answer) => {
+                let reply = self.reply(answer, &most);
+                let cost = self.prices.cost(&reply.usage);
+                tracing::debug!(model = self.name, usage = ?reply.usage, %cost, took = ?start.elapsed(), "a model replied");
+                pass.took(reply.usage.tokens());
+                reservation.settle(reply.usage, cost);
+                Ok(reply)
+            }
+            // What was begun may be counted, and nobody says how much.
+            Err(failure) if failure.billed => {
+                reservation.settle(most, self.prices.most(&most));
+                Err(failure)
+            }
+            Err(failure) => {
+                pass.took(0);
+                reservation.release();
+                Err(failure)
+            }
+        }
+    }
+
+    /// The reply without the key, which a server may have put there, and with its tokens.
+    fn reply(&self, answer: Answer, most: &Usage) -> Reply {
+        let Answer { text, finish, usage } = answer;
+        // Some servers count nothing and say 0.
+        let usage = usage.filter(|usage| usage.input > 0 && (usage.output > 0 || text.is_empty()));
+        let usage = usage.unwrap_or(Usage { output: most.output.min(text.len() as u64), ..*most });
+        let mut sieve = Sieve::new(self.key.as_ref());
+        let text = sieve.pass(&text) + &sieve.rest();
+        Reply { text, finish, usage }
+    }
+}
+
+impl Model for Client {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn complete(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Reply, ModelError> {
+        let most = match request.max_tokens {
+            0 => self.max_tokens,
+            wanted => wanted.min(self.max_tokens),
+        };
+        let request = Request { max_tokens: most, ..request.clone() };
+        let seed = clock::now().as_nanos() as u64;
+        let mut pauses = Pauses::new(seed, self.haste);
+        let mut left = self.retries;
+        loop {
+            let Failure { error, again, after, .. } = match self.attempt(&request, watcher) {
+                Ok(reply) => return Ok(reply),
+                Err(failure) => failure,
+            };
+            if let Some(asked) = after.filter(|asked| *asked <= retry::LONGEST_ASKED) {
+                self.gate.close_for(asked);
+            }
+            let is_too_long = after.is_some_and(|asked| asked > retry::LONGEST_ASKED);
+            if !again || left == 0 || is_too_long {
+                return Err(error);
+            }
+            left -= 1;
+            let pause = pauses.next(after);
+            tracing::info!(model = self.name, %error, ?pause, "a request to a model is sent again");
+            retry::wait(pause, watcher)?;
+        }
+    }
+}
+
+/// Passes a reply on without the key.
+struct Sieved<'a> {
+    watcher: &'a mut dyn Watcher,
+    sieve: Sieve<'a>,
+}
+
+impl Sieved<'_> {
+    fn finish(&mut self) {
+        let rest = self.sieve.rest();
+        if !rest.is_empty() {
+            self.watcher.delta(&rest);
+        }
+    }
+}
+
+impl Watcher for Sieved<'_> {
+    fn delta(&mut self, text: &str) {
+        let passed = self.sieve.pass(text);
+        if !passed.is_empty() {
+            self.watcher.delta(&passed);
+        }
+    }
+
+    fn cancelled(&self) -> bool {
+        self.watcher.cancelled()
+    }
+}
+
+/// What a model is called that needs no name.
+fn usual_name(settings: &ModelSettings) -> Option<String> {
+    match settings.provider {
+        Provider::Scripted => Some("scripted".to_owned()),
+        Provider::Editor => Some("editor".to_owned()),
+        Provider::Openai | Provider::Azure | Provider::Anthropic => None,
+    }
+}
+
+fn protocol(settings: &ModelSettings, name: &str) -> Result<Box<dyn Protocol>, ModelError> {
+    if settings.provider == Provider::Editor {
+        return Err(editor::missing());
+    }
+    let unset = || ModelError::Settings("set `model.base-url` to the address of the model's provider".to_owned());
+    let base = settings.base_url.as_deref().ok_or_else(unset)?;
+    let version = settings.api_version.as_deref();
+    Ok(match settings.provider {
+        Provider::Azure => Box::new(OpenAi::azure(base, name, version)),
+        Provider::Anthropic => Box::new(Anthropic::new(base, name, version)?),
+        Provider::Openai | Provider::Scripted | Provider::Editor => Box::new(OpenAi::new(base, name)),
+    })
+}

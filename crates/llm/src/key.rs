@@ -1,0 +1,232 @@
+//! Keys of providers: where they come from, and that they do not get out.
+
+use std::fmt;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use secrecy::{ExposeSecret, SecretString};
+
+use config::ModelSettings;
+
+use super::ModelError;
+
+/// So long a command may take: it may ask for a password.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// So long its output may take when it has ended.
+const LAST: Duration = Duration::from_secs(2);
+/// Longer ones are no keys.
+const LONGEST: u64 = 16 << 10;
+/// A text that has so many characters of the key in a row gives it away. Shorter keys (`EMPTY`) are no secrets.
+const TELLING: usize = 8;
+/// Replies lose keys of this length. Shorter ones are words that a reply may have (`token-abc123`), for servers that ask for any.
+const LEAST: usize = 16;
+const HIDDEN: &str = "[key]";
+
+/// A provider's key. It is not shown by formatting, and wiped from memory in the end.
+#[derive(Clone)]
+pub struct Key(SecretString);
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl Key {
+    /// One that was handed in, by an editor that keeps it.
+    #[must_use]
+    pub fn new(text: String) -> Option<Self> {
+        let trimmed = text.trim();
+        let key = (!trimmed.is_empty()).then(|| Self(SecretString::from(trimmed)));
+        drop(SecretString::from(text));
+        key
+    }
+
+    /// The one that the settings lead to; `None` when they name none.
+    ///
+    /// # Errors
+    /// When it is not where they say.
+    pub fn of(settings: &ModelSettings) -> Result<Option<Self>, ModelError> {
+        let named = settings.api_key_env.as_deref();
+        if let Some(key) = named.and_then(|name| std::env::var(name).ok()).and_then(Self::new) {
+            return Ok(Some(key));
+        }
+        match (named, settings.key_command.split_first()) {
+            (_, Some((program, arguments))) => Self::printed(program, arguments).map(Some),
+            (Some(name), None) => Err(ModelError::Key(format!(
+                "the environment variable `{name}`, which should hold the model's key, is not set"
+            ))),
+            (None, None) => Ok(None),
+        }
+    }
+
+    /// What a command prints. Its output is nobody else's, and its complaints go to ours.
+    fn printed(program: &str, arguments: &[String]) -> Result<Self, ModelError> {
+        let failed = |why: &str| ModelError::Key(format!("`{program}`, the `model.key-command`, {why}"));
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = command.spawn().map_err(|error| failed(&format!("cannot be started: {error}")))?;
+        let (send, receive) = mpsc::channel();
+        if let Some(output) = child.stdout.take() {
+            std::thread::spawn(move || {
+                // The first line: password managers write notes below it, and what they leave running may keep the pipe open.
+                let mut line = String::new();
+                let read = BufReader::new(output.take(LONGEST)).read_line(&mut line);
+                let key = Self::new(line);
+                let _ = send.send(read.ok().and(key));
+            });
+        }
+        let end = Instant::now() + PATIENCE;
+        let status = loop {
+            match child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if Instant::now() < end => std::thread::sleep(Duration::from_millis(10)),
+                Ok(None) => {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    return Err(failed(&format!("did not end within {} s", PATIENCE.as_secs())));
+                }
+                Err(error) => return Err(failed(&error.to_string())),
+            }
+        };
+        if !status.success() {
+            return Err(failed(&format!("failed ({status})")));
+        }
+        receive.recv_timeout(LAST).ok().flatten().ok_or_else(|| failed("printed no key"))
+    }
+
+    /// The key itself, for the head of a request.
+    pub(super) fn expose(&self) -> &str {
+        self.0.expose_secret()
+    }
+
+    /// `text` without what it has of the key: providers repeat keys in their errors, some in part.
+    #[must_use]
+    pub fn redact(&self, text: &str) -> String {
+        let key: Vec<char> = self.expose().chars().collect();
+        let text: Vec<char> = text.chars().collect();
+        let mut out = String::with_capacity(text.len());
+        let mut at = 0;
+        while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+            let alike = (0..key.len()).map(|from| alike(&key[from..], rest)).max().unwrap_or(0);
+            if alike >= TELLING {
+                out.push_str(HIDDEN);
+                at += alike;
+            } else {
+                out.push(rest[0]);
+                at += 1;
+            }
+        }
+        out
+    }
+}
+
+/// How many characters two texts begin with in common.
+fn alike(one: &[char], other: &[char]) -> usize {
+    one.iter().zip(other).take_while(|(one, other)| one == other).count()
+}
+
+/// Takes a key out of a text that comes in pieces.
+#[derive(Debug)]
+pub(super) struct Sieve<'a> {
+    key: Option<&'a Key>,
+    /// What may be the beginning of the key.
+    held: String,
+}
+
+impl<'a> Sieve<'a> {
+    pub(super) fn new(key: Option<&'a Key>) -> Self {
+        Self { key: key.filter(|key| key.expose().len() >= LEAST), held: String::new() }
+    }
+
+    /// What of the text so far can be passed on.
+    pub(super) fn pass(&mut self, piece: &str) -> String {
+        let Some(key) = self.key else { return piece.to_owned() };
+        let key = key.expose();
+        self.held.push_str(piece);
+        let text = self.held.replace(key, HIDDEN);
+        let lengths = (1..key.len().min(text.len() + 1)).rev();
+        let kept =
+            lengths.into_iter().find(|length| text.as_bytes().ends_with(&key.as_bytes()[..*length])).unwrap_or(0);
+        let mut cut = text.len() - kept;
+        while !text.is_char_boundary(cut) {
+            cut -= 1;
+        }
+        self.held = text[cut..].to_owned();
+        text[..cut].to_owned()
+    }
+
+    /// What was held back.
+    pub(super) fn rest(&mut self) -> String {
+        std::mem::take(&mut self.held)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLANTED: &str = "sk-planted-0123456789abcdef";
+
+    fn key() -> Key {
+        Key::new(format!(" {PLANTED}\n")).unwrap()
+    }
+
+    fn command(words: &[&str]) -> Result<Option<Key>, ModelError> {
+        let key_command = words.iter().map(|word| (*word).to_owned()).collect();
+        Key::of(&ModelSettings { key_command, ..ModelSettings::default() })
+    }
+
+    #[test]
+    fn texts_lose_the_key_and_parts_of_it() {
+        let key = key();
+        assert_eq!(key.redact(&format!("bad key {PLANTED}!")), "bad key [key]!");
+        assert_eq!(key.redact("Incorrect API key: sk-plant****cdef é"), "Incorrect API key: [key]****cdef é");
+        assert_eq!(key.redact("0123456 is too short to tell"), "0123456 is too short to tell");
+        assert_eq!(format!("{key:?}"), "[key]");
+    }
+
+    #[test]
+    fn pieces_lose_the_key_wherever_they_are_cut() {
+        let key = key();
+        let text = format!("a sk-plan {PLANTED}é sk-");
+        for cut in (0..=text.len()).filter(|cut| text.is_char_boundary(*cut)) {
+            let mut sieve = Sieve::new(Some(&key));
+            let out = sieve.pass(&text[..cut]) + &sieve.pass(&text[cut..]) + &sieve.rest();
+            assert_eq!(out, "a sk-plan [key]é sk-", "{cut}");
+        }
+    }
+
+    #[test]
+    fn words_that_stand_in_for_a_key_are_no_secret() {
+        let key = Key::new("EMPTY".to_owned()).unwrap();
+        assert_eq!(key.redact("the key EMPTY is wrong"), "the key EMPTY is wrong");
+        let key = Key::new("token-abc123".to_owned());
+        assert_eq!(Sieve::new(key.as_ref()).pass("x = 'token-abc123'"), "x = 'token-abc123'");
+    }
+
+    #[test]
+    fn a_command_is_run_without_a_shell() {
+        let printed = command(&["printf", "%s", "$HOME;id"]).unwrap().unwrap();
+        assert_eq!(printed.expose(), "$HOME;id");
+        for (words, expected) in [
+            (&["false"][..], "failed"),
+            (&["true"], "printed no key"),
+            (&["warpsmith-no-such-program"], "cannot be started"),
+        ] {
+            let error = command(words).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains("model.key-command"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_is_named() {
+        let settings =
+            ModelSettings { api_key_env: Some("WARPSMITH_NO_SUCH_KEY".to_owned()), ..ModelSettings::default() };
+        let error = Key::of(&settings).unwrap_err().to_string();
+        assert!(error.contains("`WARPSMITH_NO_SUCH_KEY`"), "{error}");
+        assert!(Key::of(&ModelSettings::default()).unwrap().is_none());
+    }
+}

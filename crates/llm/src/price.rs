@@ -1,0 +1,170 @@
+//! Tokens and what they cost.
+
+use std::fmt;
+use std::ops::AddAssign;
+
+use config::ModelPrices;
+
+use super::Request;
+
+/// Parts of a dollar that are counted: prices for a million tokens then have six digits behind the point.
+const PARTS: f64 = 1e12;
+/// What templates put around a message, and around the whole.
+const AROUND: u64 = 32;
+const AROUND_ALL: u64 = 256;
+
+/// An amount of dollars, counted exactly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Money(u64);
+
+impl Money {
+    /// So many dollars.
+    #[must_use]
+    pub fn dollars(dollars: f64) -> Self {
+        // Negative amounts become 0 and huge ones the greatest.
+        Self((dollars * PARTS).round() as u64)
+    }
+
+    /// The parts of a dollar that it has, of which there are 10¹².
+    #[must_use]
+    pub fn parts(self) -> u64 {
+        self.0
+    }
+
+    /// From such parts.
+    #[must_use]
+    pub fn from_parts(parts: u64) -> Self {
+        Self(parts)
+    }
+
+    /// The amount in dollars.
+    #[must_use]
+    pub fn as_dollars(self) -> f64 {
+        self.0 as f64 / PARTS
+    }
+
+    /// The sum, or the greatest amount there is.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    fn times(self, count: u64) -> Self {
+        Self(self.0.saturating_mul(count))
+    }
+}
+
+impl AddAssign for Money {
+    fn add_assign(&mut self, other: Self) {
+        *self = self.plus(other);
+    }
+}
+
+impl fmt::Display for Money {
+    /// `$0.0123`
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dollars = self.as_dollars();
+        if dollars >= 1.0 { write!(f, "${dollars:.2}") } else { write!(f, "${dollars:.4}") }
+    }
+}
+
+/// Tokens of one reply, or of several.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// What was sent, with what the provider had kept of it.
+    pub input: u64,
+    /// What of that it had kept.
+    pub cached: u64,
+    /// What came back, with what the model thought before.
+    pub output: u64,
+    /// Whether some of it is an estimate, which is rather too high.
+    pub estimated: bool,
+}
+
+impl Usage {
+    /// All tokens.
+    #[must_use]
+    pub fn tokens(&self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}
+
+impl AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.cached = self.cached.saturating_add(other.cached);
+        self.output = self.output.saturating_add(other.output);
+        self.estimated = self.estimated || other.estimated;
+    }
+}
+
+/// What single tokens cost.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Prices {
+    input: Money,
+    output: Money,
+    cached: Money,
+}
+
+impl Prices {
+    pub(super) fn of(settings: &ModelPrices) -> Self {
+        let each = |million: f64| Money::dollars(million / 1e6);
+        Self {
+            input: each(settings.input),
+            output: each(settings.output),
+            cached: each(settings.cached.unwrap_or(settings.input)),
+        }
+    }
+
+    pub(super) fn cost(&self, usage: &Usage) -> Money {
+        let cached = usage.cached.min(usage.input);
+        let input = self.input.times(usage.input - cached).plus(self.cached.times(cached));
+        input.plus(self.output.times(usage.output))
+    }
+
+    /// The most that it can cost: what is kept by a provider may cost more than what is not.
+    pub(super) fn most(&self, usage: &Usage) -> Money {
+        self.input.max(self.cached).times(usage.input).plus(self.output.times(usage.output))
+    }
+}
+
+/// The most tokens that a request can be: a token has at least a byte.
+pub(super) fn most_input(request: &Request) -> u64 {
+    AROUND_ALL + request.messages.iter().fold(0, |sum, _| sum + AROUND) + bytes(request)
+}
+
+/// About as many tokens as a request is, for rate limits.
+pub(super) fn likely_input(request: &Request) -> u64 {
+    bytes(request) / 3 + AROUND
+}
+
+fn bytes(request: &Request) -> u64 {
+    let texts = request.messages.iter().map(|message| message.text.len()).sum::<usize>();
+    (request.system.len() + texts) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn costs_are_exact() {
+        let settings = ModelPrices { input: 0.15, output: 0.6, cached: Some(0.075) };
+        let prices = Prices::of(&settings);
+        let usage = Usage { input: 1_000_001, cached: 400_000, output: 3, estimated: false };
+        // 600,001 × 0.15, 400,000 × 0.075 and 3 × 0.6 millionths of a dollar.
+        assert_eq!(prices.cost(&usage).parts(), 90_000_150_000 + 30_000_000_000 + 1_800_000);
+        assert_eq!(prices.cost(&usage).to_string(), "$0.1200");
+        assert_eq!(Prices::of(&ModelPrices { cached: None, ..settings }).cost(&usage).parts(), 150_001_950_000);
+        // A provider that counts more kept tokens than it was sent is not believed.
+        assert_eq!(prices.cost(&Usage { input: 1, cached: 9, output: 0, estimated: false }).parts(), 75_000);
+    }
+
+    #[test]
+    fn amounts_do_not_overflow() {
+        let prices = Prices::of(&ModelPrices { input: 1e5, output: 1e5, cached: None });
+        let usage = Usage { input: u64::MAX, cached: 0, output: u64::MAX, estimated: false };
+        assert_eq!(prices.cost(&usage), Money::from_parts(u64::MAX));
+        assert_eq!(Money::dollars(-1.0), Money::default());
+    }
+}

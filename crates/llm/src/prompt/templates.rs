@@ -1,0 +1,160 @@
+//! The templates: shipped ones, and a user's own in their place.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use minijinja::syntax::SyntaxConfig;
+use minijinja::{Environment, UndefinedBehavior, Value};
+
+use super::budget::{Part, all, least, parts, told};
+use super::shown::{Choice, shown};
+use super::{BYTES_OF_TOKEN, Context, Operator, Prompt, PromptError, tokens};
+
+/// What templates may refer to. It grows by one when something is taken away or means something else.
+const VERSION: u32 = 1;
+/// A template that takes more steps than this does not end.
+const FUEL: u64 = 1_000_000;
+/// So many letters of the hash name a set of templates.
+const SHORT: usize = 12;
+
+/// The name and the text of each.
+const SHIPPED: [(&str, &str); 5] = [
+    ("system", include_str!("../../../../config/prompts/system.md")),
+    ("small", include_str!("../../../../config/prompts/small.md")),
+    ("large", include_str!("../../../../config/prompts/large.md")),
+    ("repair", include_str!("../../../../config/prompts/repair.md")),
+    ("write", include_str!("../../../../config/prompts/write.md")),
+];
+
+impl Operator {
+    fn template(self) -> &'static str {
+        match self {
+            Self::Small => "small",
+            Self::Large => "large",
+            Self::Repair => "repair",
+            Self::Write => "write",
+        }
+    }
+}
+
+/// The templates of all prompts.
+#[derive(Debug)]
+pub struct Templates {
+    environment: Environment<'static>,
+    version: String,
+}
+
+impl Templates {
+    /// Those that are shipped.
+    ///
+    /// # Panics
+    /// If one of them is wrong, which a test would have seen.
+    pub fn shipped() -> Self {
+        let shipped = SHIPPED.map(|(name, text)| (name, text.to_owned()));
+        Self::of(&shipped).expect("the templates that are shipped are right")
+    }
+
+    /// Those that are shipped, but for the ones that a folder has files of: `small.md`
+    ///
+    /// # Errors
+    /// A file that cannot be read, is for another version, or is no template.
+    pub fn with_overrides(folder: &Path) -> Result<Self, PromptError> {
+        let mut texts = SHIPPED.map(|(name, text)| (name, text.to_owned()));
+        for (name, text) in &mut texts {
+            let path = folder.join(format!("{name}.md"));
+            match std::fs::read_to_string(&path) {
+                Ok(own) => *text = own,
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(PromptError::Read { path, error }),
+            }
+        }
+        Self::of(&texts)
+    }
+
+    fn of(texts: &[(&'static str, String)]) -> Result<Self, PromptError> {
+        let mut environment = Environment::new();
+        let mut syntax = SyntaxConfig::builder();
+        syntax.trim_blocks(true).lstrip_blocks(true);
+        if let Ok(syntax) = syntax.build() {
+            environment.set_syntax(syntax);
+        }
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
+        let mut hash = blake3::Hasher::new();
+        for (name, text) in texts {
+            let text = text.replace("\r\n", "\n");
+            let body = text.strip_prefix(&format!("version: {VERSION}\n"));
+            let body = body.ok_or(PromptError::Version { name, version: VERSION })?;
+            hash.update(text.as_bytes()).update(&[0]);
+            let added = environment.add_template_owned(*name, body.to_owned());
+            added.map_err(|error| PromptError::Template { name, error })?;
+        }
+        let version = hash.finalize().to_hex()[..SHORT].to_owned();
+        Ok(Self { environment, version })
+    }
+
+    /// What names this set of templates in transcripts: another text gives another name.
+    pub fn version(&self) -> String {
+        self.version.clone()
+    }
+
+    /// The prompt of an operator, of at most `budget` tokens. Where not all fits, versions of the pool are left out from the slowest,
+    /// then the oldest attempts, then methods and rules from the least relevant; of these come back what fits into the rest.
+    ///
+    /// # Errors
+    /// A template that is wrong; and where not even the code fits.
+    pub fn render(&self, operator: Operator, context: &Context<'_>, budget: usize) -> Result<Prompt, PromptError> {
+        let (everything, order) = (all(operator, context), parts(operator, context));
+        let without = |count: usize| {
+            let mut choice = everything.clone();
+            order[..count].iter().for_each(|part| choice.set(*part, false));
+            choice
+        };
+        let attempt = |choice: &Choice| {
+            let prompt = self.fill(operator, context, choice)?;
+            let needed = tokens(&prompt.system) + tokens(&prompt.user);
+            Ok::<_, PromptError>((prompt, needed))
+        };
+        let (prompt, needed) = attempt(&everything)?;
+        if needed <= budget {
+            return Ok(prompt);
+        }
+        let (_, needed) = attempt(&without(order.len()))?;
+        if needed > budget {
+            return Err(PromptError::TooLong { needed, budget });
+        }
+        // The fewest without which it fits: one less does not.
+        let (mut few, mut enough) = (0, order.len());
+        while enough - few > 1 {
+            let middle = few + (enough - few) / 2;
+            if attempt(&without(middle))?.1 <= budget { enough = middle } else { few = middle }
+        }
+        let mut choice = without(enough);
+        let (mut best, mut used) = attempt(&choice)?;
+        let mut gone: Vec<Part> = Vec::new();
+        for part in order[..enough].iter().rev() {
+            choice.set(*part, true);
+            let fits = used + least(*part, context) / BYTES_OF_TOKEN <= budget;
+            match if fits { Some(attempt(&choice)?) } else { None } {
+                Some((prompt, needed)) if needed <= budget => (best, used) = (prompt, needed),
+                _ => {
+                    choice.set(*part, false);
+                    gone.push(*part);
+                }
+            }
+        }
+        best.left_out = gone.iter().rev().map(|part| told(*part, context)).collect();
+        Ok(best)
+    }
+
+    fn fill(&self, operator: Operator, context: &Context<'_>, choice: &Choice) -> Result<Prompt, PromptError> {
+        let values = shown(context, choice);
+        let (system, user) = (self.text("system", &values)?, self.text(operator.template(), &values)?);
+        Ok(Prompt { system, user, left_out: Vec::new() })
+    }
+
+    fn text(&self, name: &'static str, values: &Value) -> Result<String, PromptError> {
+        let failed = |error| PromptError::Template { name, error };
+        self.environment.get_template(name).map_err(failed)?.render(values).map_err(failed)
+    }
+}

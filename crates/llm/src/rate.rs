@@ -1,0 +1,210 @@
+//! Rate limits: how much is asked at once and in a minute.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use config::ModelLimits;
+
+use super::{GLANCE, ModelError, Watcher};
+
+/// The time in which requests and tokens are counted.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Lets requests go as the limits allow.
+#[derive(Debug)]
+pub(super) struct Gate {
+    parallel: usize,
+    requests: u64,
+    tokens: u64,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    flying: usize,
+    /// When requests went, and their tokens, in the last window.
+    gone: VecDeque<Gone>,
+    next: u64,
+    /// Before that the provider wants to be left alone.
+    closed_until: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Gone {
+    number: u64,
+    at: Instant,
+    tokens: u64,
+}
+
+impl Gate {
+    pub(super) fn new(limits: &ModelLimits) -> Self {
+        Self {
+            parallel: limits.parallel.max(1),
+            requests: limits.requests_per_minute,
+            tokens: limits.tokens_per_minute,
+            state: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until a request of about so many tokens may go.
+    pub(super) fn pass(&self, tokens: u64, watcher: &dyn Watcher) -> Result<Pass<'_>, ModelError> {
+        let mut state = self.state();
+        loop {
+            if watcher.cancelled() {
+                return Err(ModelError::Cancelled);
+            }
+            let wait = match self.try_pass(&mut state, Instant::now(), tokens) {
+                Ok(number) => return Ok(Pass { gate: self, number }),
+                Err(wait) => wait,
+            };
+            state = self.changed.wait_timeout(state, wait.min(GLANCE)).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Lets a request go and numbers it, or says how long it has to wait at least.
+    fn try_pass(&self, state: &mut State, now: Instant, tokens: u64) -> Result<u64, Duration> {
+        if let Some(wait) = self.wait(state, now, tokens) {
+            return Err(wait);
+        }
+        let number = state.next;
+        state.next += 1;
+        state.flying += 1;
+        state.gone.push_back(Gone { number, at: now, tokens });
+        Ok(number)
+    }
+
+    /// How long a request has to wait at least; `None` when it may go.
+    fn wait(&self, state: &mut State, now: Instant, tokens: u64) -> Option<Duration> {
+        while state.gone.front().is_some_and(|gone| now.duration_since(gone.at) >= WINDOW) {
+            state.gone.pop_front();
+        }
+        let closed = state.closed_until.and_then(|until| until.checked_duration_since(now));
+        if let Some(left) = closed.filter(|left| !left.is_zero()) {
+            return Some(left);
+        }
+        if state.flying >= self.parallel {
+            return Some(GLANCE);
+        }
+        let first = state.gone.front()?;
+        let spent = state.gone.iter().fold(tokens, |sum, gone| sum.saturating_add(gone.tokens));
+        // A request that is larger than the limit goes alone: it would wait for ever.
+        let is_full = (self.requests != 0 && state.gone.len() as u64 >= self.requests)
+            || (self.tokens != 0 && spent > self.tokens);
+        is_full.then(|| (first.at + WINDOW).saturating_duration_since(now))
+    }
+
+    /// Lets nothing go for a while: the provider asked for that.
+    pub(super) fn close_for(&self, time: Duration) {
+        let until = Instant::now() + time;
+        let mut state = self.state();
+        state.closed_until = Some(state.closed_until.map_or(until, |old| old.max(until)));
+    }
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub(super) struct Pass<'a> {
+    gate: &'a Gate,
+    number: u64,
+}
+
+impl Pass<'_> {
+    /// How many tokens it was in fact.
+    pub(super) fn took(&self, tokens: u64) {
+        let mut state = self.gate.state();
+        if let Some(gone) = state.gone.iter_mut().find(|gone| gone.number == self.number) {
+            gone.tokens = tokens;
+        }
+    }
+}
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        self.gate.state().flying -= 1;
+        self.gate.changed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    fn gate(parallel: usize, requests: u64, tokens: u64) -> Gate {
+        Gate::new(&ModelLimits { parallel, requests_per_minute: requests, tokens_per_minute: tokens })
+    }
+
+    /// Whether requests of so many tokens, each so many seconds after the first, are let go or how long they are to wait.
+    fn tried(gate: &Gate, requests: &[(u64, u64)]) -> Vec<Option<u64>> {
+        let start = Instant::now();
+        let one = |&(second, tokens): &(u64, u64)| {
+            let now = start + Duration::from_secs(second);
+            gate.try_pass(&mut gate.state(), now, tokens).err().map(|wait| wait.as_secs())
+        };
+        requests.iter().map(one).collect()
+    }
+
+    #[test]
+    fn so_many_requests_go_in_a_minute() {
+        let requests = [(0, 1), (10, 1), (20, 1), (59, 1), (60, 1), (61, 1), (70, 1)];
+        assert_eq!(tried(&gate(9, 2, 0), &requests), [None, None, Some(40), Some(1), None, Some(9), None]);
+    }
+
+    #[test]
+    fn so_many_tokens_go_in_a_minute() {
+        // The last but one is larger than the limit: it goes when it is alone.
+        let requests = [(0, 90), (1, 20), (2, 10), (60, 91), (62, 91), (100, 1000), (122, 1000), (123, 1)];
+        let expected = [None, Some(59), None, Some(2), None, Some(22), None, Some(59)];
+        assert_eq!(tried(&gate(9, 0, 100), &requests), expected);
+    }
+
+    #[test]
+    fn tokens_are_those_that_it_took() {
+        let gate = gate(9, 0, 100);
+        gate.pass(90, &()).unwrap().took(10);
+        assert_eq!(tried(&gate, &[(0, 90)]), [None]);
+        assert!(tried(&gate, &[(0, 1)])[0].is_some());
+    }
+
+    #[test]
+    fn so_many_are_under_way() {
+        let gate = gate(2, 0, 0);
+        let (flying, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| {
+                    let _pass = gate.pass(1, &()).unwrap();
+                    most.fetch_max(flying.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+                    std::thread::sleep(Duration::from_millis(5));
+                    flying.fetch_sub(1, Ordering::SeqCst);
+                });
+            }
+        });
+        assert_eq!(most.into_inner(), 2);
+    }
+
+    #[test]
+    fn a_provider_that_wants_to_be_left_alone_is() {
+        let gate = gate(9, 0, 0);
+        gate.close_for(Duration::from_secs(40));
+        gate.close_for(Duration::from_millis(1));
+        assert!(matches!(tried(&gate, &[(0, 1), (30, 1), (41, 1)])[..], [Some(30..), Some(..=10), None]));
+    }
+
+    #[test]
+    fn whoever_has_to_wait_goes_afterwards() {
+        let gate = gate(9, 0, 0);
+        let start = Instant::now();
+        gate.close_for(Duration::from_millis(100));
+        drop(gate.pass(1, &()).unwrap());
+        assert!(start.elapsed() >= Duration::from_millis(100));
+    }
+}

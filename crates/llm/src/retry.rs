@@ -1,0 +1,107 @@
+//! When and how soon a request is sent again.
+
+use std::time::{Duration, Instant, SystemTime};
+
+use reqwest::header::{HeaderMap, RETRY_AFTER};
+
+use base::rng::Chance;
+
+use super::{GLANCE, ModelError, Watcher};
+
+/// The pause before the first new attempt; each further one is twice as long.
+const FIRST: Duration = Duration::from_millis(500);
+/// The longest pause.
+const LONGEST: Duration = Duration::from_secs(30);
+/// A provider that wants to be left alone for longer is not waited for.
+pub(super) const LONGEST_ASKED: Duration = Duration::from_secs(90);
+
+/// Whether an answer with this status may be another one the next time.
+pub(super) fn is_passing(status: u16) -> bool {
+    matches!(status, 408 | 409 | 425 | 429 | 500..=599)
+}
+
+/// The pauses between attempts: exponential, and up to half shorter by chance, so that not all come back at once.
+#[derive(Debug)]
+pub(super) struct Pauses {
+    next: Duration,
+    chance: Chance,
+}
+
+impl Pauses {
+    pub(super) fn new(seed: u64, scale: f64) -> Self {
+        Self { next: FIRST.mul_f64(scale), chance: Chance::new(seed) }
+    }
+
+    /// The next pause, at least as long as the provider asks for.
+    pub(super) fn next(&mut self, asked: Option<Duration>) -> Duration {
+        let pause = self.next.mul_f64(1.0 - self.chance.share() / 2.0);
+        self.next = (self.next * 2).min(LONGEST);
+        // Not on the dot either.
+        asked.map_or(pause, |asked| asked + pause.min(asked / 10))
+    }
+}
+
+/// Waits, unless nobody wants that any more.
+pub(super) fn wait(pause: Duration, watcher: &dyn Watcher) -> Result<(), ModelError> {
+    let end = Instant::now() + pause;
+    loop {
+        if watcher.cancelled() {
+            return Err(ModelError::Cancelled);
+        }
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(GLANCE));
+    }
+}
+
+/// How long a provider asks to be left alone: in seconds, until a date, or in milliseconds as OpenAI and Azure say beside it.
+pub(super) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    if let Some(exact) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(exact / 1000.0).ok();
+    }
+    let text = text(RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = text.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    // A date that is over means now.
+    Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(name: &'static str, value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(name.parse().unwrap(), reqwest::header::HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn what_providers_ask_for_is_read() {
+        let now = httpdate::parse_http_date("Thu, 26 Nov 2026 10:00:00 GMT").unwrap();
+        let seconds = |name, value| asked(&headers(name, value), now).map(|asked| asked.as_secs_f64());
+        assert_eq!(seconds("retry-after", "7"), Some(7.0));
+        assert_eq!(seconds("retry-after", " 0.5"), Some(0.5));
+        assert_eq!(seconds("retry-after", "Thu, 26 Nov 2026 10:00:20 GMT"), Some(20.0));
+        assert_eq!(seconds("retry-after", "Thu, 26 Nov 2026 09:00:20 GMT"), Some(0.0));
+        assert_eq!(seconds("retry-after-ms", "1500"), Some(1.5));
+        for nonsense in ["soon", "-1", "1e300", "NaN", ""] {
+            assert_eq!(seconds("retry-after", nonsense), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn pauses_grow_and_differ() {
+        let (mut one, mut other) = (Pauses::new(1, 1.0), Pauses::new(2, 1.0));
+        let pauses: Vec<_> = (0..10).map(|_| one.next(None)).collect();
+        for (at, pause) in pauses.iter().enumerate() {
+            let most = (FIRST * 2_u32.pow(at as u32)).min(LONGEST);
+            assert!(*pause <= most && *pause >= most / 2, "{pauses:?}");
+        }
+        assert_ne!(pauses[0], other.next(None));
+        let asked = other.next(Some(Duration::from_secs(10)));
+        assert!(asked >= Duration::from_secs(10) && asked <= Duration::from_secs(11), "{asked:?}");
+    }
+}

@@ -1,0 +1,157 @@
+//! What is imported.
+
+use tree_sitter::Node;
+
+use model::syntax::field;
+
+use super::paths::{in_class, power_of};
+use super::{Screened, What};
+
+/// What kernels and what calls them may well need.
+const HARMLESS: &[&str] = &[
+    "__future__",
+    "abc",
+    "collections",
+    "contextlib",
+    "copy",
+    "dataclasses",
+    "enum",
+    "functools",
+    "itertools",
+    "math",
+    "numbers",
+    "torch",
+    "triton",
+    "typing",
+    "typing_extensions",
+];
+
+/// Modules that nothing needs to compute something on a device.
+const GROUPS: &[(What, &[&str])] = &[
+    (
+        What::Outside,
+        &[
+            "aiohttp",
+            "cffi",
+            "ctypes",
+            "cuda",
+            "cupy",
+            "dbm",
+            "fcntl",
+            "fileinput",
+            "ftplib",
+            "glob",
+            "http",
+            "httpx",
+            "io",
+            "mmap",
+            "numba",
+            "os",
+            "pathlib",
+            "pickle",
+            "posix",
+            "pty",
+            "pycuda",
+            "pynvml",
+            "requests",
+            "select",
+            "shelve",
+            "shutil",
+            "smtplib",
+            "socket",
+            "sqlite3",
+            "ssl",
+            "subprocess",
+            "tarfile",
+            "tempfile",
+            "urllib",
+            "urllib3",
+            "webbrowser",
+            "xmlrpc",
+            "zipfile",
+        ],
+    ),
+    (
+        What::Dynamic,
+        &[
+            "ast",
+            "base64",
+            "builtins",
+            "code",
+            "codecs",
+            "codeop",
+            "imp",
+            "importlib",
+            "marshal",
+            "operator",
+            "pkgutil",
+            "runpy",
+            "types",
+            "zipimport",
+        ],
+    ),
+    (
+        What::Concurrency,
+        &["_thread", "asyncio", "atexit", "concurrent", "multiprocessing", "queue", "sched", "signal", "threading"],
+    ),
+    (
+        What::Inspection,
+        &[
+            "dis",
+            "faulthandler",
+            "gc",
+            "inspect",
+            "linecache",
+            "platform",
+            "resource",
+            "sys",
+            "traceback",
+            "tracemalloc",
+            "weakref",
+        ],
+    ),
+];
+
+pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
+    if matches!(node.kind(), "import_statement" | "import_from_statement") && in_class(node) {
+        // What is an attribute now, is not followed.
+        add(What::Dynamic, screened.text(node));
+    }
+    match node.kind() {
+        "import_statement" => {
+            let mut cursor = node.walk();
+            for name in node.children_by_field_name("name", &mut cursor) {
+                let module = field(name, "name").unwrap_or(name);
+                module_is(screened.text(module), add);
+            }
+        }
+        "import_from_statement" => {
+            let module = screened.named(node, "module_name").unwrap_or_default();
+            let mut cursor = node.walk();
+            let names = node.children_by_field_name("name", &mut cursor);
+            let names: Vec<&str> = names.map(|name| screened.text(field(name, "name").unwrap_or(name))).collect();
+            for name in &names {
+                match power_of(&format!("{module}.{name}")) {
+                    Some(what) => add(what, &format!("{module}.{name}")),
+                    None => module_is(module, add),
+                }
+            }
+            if names.is_empty() {
+                // Nobody knows what names a star brings.
+                add(What::Import, &format!("from {module} import *"));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn module_is(module: &str, add: &mut dyn FnMut(What, &str)) {
+    let first = module.split('.').next().unwrap_or_default();
+    if let Some(what) = power_of(module) {
+        add(what, module);
+    } else if !HARMLESS.contains(&first) {
+        let group = GROUPS.iter().find(|(_, modules)| modules.contains(&first));
+        // One module counts the same whichever part of it is imported.
+        add(group.map_or(What::Import, |(what, _)| *what), &format!("import {first}"));
+    }
+}

@@ -1,0 +1,81 @@
+//! Models that an editor has.
+
+use std::sync::Mutex;
+
+use super::*;
+use crate::EditorModel;
+
+/// An editor that answers this, or waits until nobody wants the answer.
+struct Stand(Mutex<Option<Result<Answer, ModelError>>>);
+
+impl EditorModel for Stand {
+    fn complete(&self, _: Option<&str>, _: &Request, cancelled: &dyn Fn() -> bool) -> Result<Answer, ModelError> {
+        if let Some(answer) = self.0.lock().unwrap().take() {
+            return answer;
+        }
+        while !cancelled() {
+            std::thread::sleep(GLANCE);
+        }
+        Err(ModelError::Cancelled)
+    }
+}
+
+fn bench(answer: Option<Result<Answer, ModelError>>, whole: f64) -> Bench {
+    let settings = ModelSettings {
+        provider: Provider::Editor,
+        timeouts: ModelTimeouts { whole, ..ModelTimeouts::default() },
+        ..ModelSettings::default()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let account = Arc::new(Account::open(&settings.budget, folder.path()).unwrap());
+    let editor = Arc::new(Stand(Mutex::new(answer)));
+    Bench { client: Client::in_editor(&settings, editor, Arc::clone(&account)), account, folder }
+}
+
+#[test]
+fn what_it_counts_is_spent_and_what_it_does_not_is_estimated() {
+    let usage = Usage { input: 7, output: 2, cached: 0, estimated: false };
+    for (counted, expected) in [(Some(usage), Some(9)), (None, None)] {
+        let answer = Answer { text: "well".to_owned(), usage: counted, ..Answer::default() };
+        let bench = bench(Some(Ok(answer)), 60.0);
+        let mut notes = Notes::default();
+        let reply = bench.client.complete(&question(), &mut notes).unwrap();
+        assert_eq!((reply.text.as_str(), notes.deltas.concat().as_str()), ("well", "well"));
+        assert_eq!(reply.usage.estimated, expected.is_none());
+        assert!(expected.is_none_or(|tokens| bench.account.spent().usage.tokens() == tokens), "{:?}", reply.usage);
+        assert_eq!(bench.client.name(), "editor");
+    }
+}
+
+#[test]
+fn it_may_be_slow_or_stopped_or_say_too_much() {
+    let error = bench(None, 0.2).ask().unwrap_err().to_string();
+    assert!(error.contains("within 0.2 s (`model.timeouts.whole`)"), "{error}");
+    let mut notes = Notes { until: Some(Instant::now() + Duration::from_millis(200)), ..Notes::default() };
+    let stopped = bench(None, 60.0).client.complete(&question(), &mut notes);
+    assert!(matches!(stopped, Err(ModelError::Cancelled)), "{stopped:?}");
+    let endless = Answer { text: "x".repeat(5 << 20), ..Answer::default() };
+    let error = bench(Some(Ok(endless)), 60.0).ask().unwrap_err();
+    assert!(matches!(error, ModelError::TooLong(_)), "{error}");
+}
+
+/// What an editor says goes to terminals and reports.
+#[test]
+fn its_errors_are_one_plain_line_and_cost_nothing() {
+    let why = format!("no\u{1b}[31m model:\nsign {}", "in ".repeat(1000));
+    let bench = bench(Some(Err(ModelError::Editor { why, is_lasting: true })), 60.0);
+    let error = bench.ask().unwrap_err().to_string();
+    assert!(error.starts_with("no [31m model: sign in") && error.chars().count() < 400, "{error}");
+    assert_eq!(bench.account.spent().usage.tokens(), 0);
+}
+
+#[test]
+fn where_there_is_no_editor_it_says_so() {
+    let settings = ModelSettings { provider: Provider::Editor, ..ModelSettings::default() };
+    let folder = tempfile::tempdir().unwrap();
+    let account = Arc::new(Account::open(&settings.budget, folder.path()).unwrap());
+    for error in [Client::open(&settings, None, account).err(), Client::offered(&settings, None).err()] {
+        let error = error.unwrap().to_string();
+        assert!(error.starts_with("`model.provider = \"editor\"` works in an editor only"), "{error}");
+    }
+}

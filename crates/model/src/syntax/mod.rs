@@ -1,0 +1,17 @@
+//! Text and trees: spans, positions in the encodings that editors use, incremental parsing.
+//!
+//! Pure: no I/O, no LSP types, no async.
+
+mod document;
+mod normal;
+mod position;
+mod segment;
+mod segments;
+mod source;
+
+pub use document::{Document, EditError};
+pub use normal::normal_form;
+pub use normal::{is_nothing, write_form};
+pub use position::{Encoding, LineIndex, Position};
+pub(crate) use segments::{Segment, from_first_statement, unchanged};
+pub use source::{Source, Span, each_node, field, node_span};

@@ -1,0 +1,176 @@
+//! What the elements of tensors become whose recorded contents are kept.
+
+use super::sizes::{Placed, Sizes};
+use super::workload::{Data, Kind, TensorSpec};
+
+impl Sizes<'_> {
+    /// Whether one tensor holds integers that may be in any order: those of several, and those that ascend, may belong together.
+    #[must_use]
+    pub fn has_indices(&self) -> bool {
+        self.specs.iter().any(|spec| self.are_indices(spec))
+    }
+
+    fn are_indices(&self, spec: &TensorSpec) -> bool {
+        let holds =
+            |spec: &&&TensorSpec| spec.dtype != "bool" && matches!(spec.data, Data::Integers(_) | Data::Range { .. });
+        let is_alone = self.specs.iter().filter(holds).count() == 1;
+        is_alone && matches!(&spec.data, Data::Integers(values) if spec.dtype != "bool" && !values.is_sorted())
+    }
+
+    /// What the elements become: values that are kept as long as there are as many, and indices that stay inside.
+    #[must_use]
+    pub fn data(&self, spec: &TensorSpec, placed: &Placed) -> Data {
+        let recorded = Placed { shape: spec.shape.clone(), stride: spec.stride.clone(), offset: spec.offset };
+        let is_same = placed.shape == spec.shape && placed.distinct() == recorded.distinct();
+        match &spec.data {
+            Data::Integers(values) => {
+                let is_sorted = values.is_sorted();
+                let (low, high) = (values.iter().min().copied(), values.iter().max().copied());
+                let (low, high) = (low.unwrap_or(0), high.unwrap_or(0));
+                if is_same {
+                    return Data::Integers(self.varied_integers(spec, self.kept_inside(values, is_sorted, high)));
+                }
+                let high = self.bound(high, is_sorted);
+                Data::Range { low: low.min(high), high, sorted: is_sorted && values.len() > 2, zeros: 0.0 }
+            }
+            Data::Range { low, high, sorted, zeros } => {
+                let high = self.bound(*high, *sorted);
+                Data::Range { low: (*low).min(high), high, sorted: *sorted, zeros: *zeros }
+            }
+            Data::Floats(values) if !is_same => statistics(values),
+            Data::Floats(values) => Data::Floats(self.varied_floats(spec, values.clone())),
+            other => other.clone(),
+        }
+    }
+
+    /// The recorded integers with their rows moved around; for skewed contents most of them are one.
+    fn varied_integers(&self, spec: &TensorSpec, mut values: Vec<i64>) -> Vec<i64> {
+        let Some(seed) = self.varied.filter(|_| spec.dtype == "bool" || self.are_indices(spec)) else { return values };
+        turn(&mut values, spec.shape.first().and_then(|&size| usize::try_from(size).ok()).unwrap_or(1), seed);
+        if self.is_skewed && self.are_indices(spec) && !values.is_empty() {
+            let one = values[(seed % values.len() as u64) as usize];
+            let kept = |at: usize| (at as u64).wrapping_mul(0x9e37_79b9).wrapping_add(seed) >> 7 & 3 == 0;
+            values.iter_mut().enumerate().filter(|(at, _)| !kept(*at)).for_each(|(_, value)| *value = one);
+        }
+        values
+    }
+
+    /// The recorded floats, moved along the last dimension, which keeps what rows add up to; one alone becomes another. What ascends
+    /// stays.
+    fn varied_floats(&self, spec: &TensorSpec, mut values: Vec<f64>) -> Vec<f64> {
+        let Some(seed) = self.varied else { return values };
+        let last = spec.shape.last().zip(spec.stride.last()).filter(|&(_, &stride)| stride != 0);
+        let row = last.and_then(|(&size, _)| usize::try_from(size).ok()).filter(|&row| row > 1).unwrap_or(values.len());
+        if let [one] = &mut values[..] {
+            *one *= 0.75;
+        } else if !values.is_sorted() && values.len().is_multiple_of(row) {
+            values.chunks_mut(row).for_each(|row| turn(row, row.len(), seed));
+        }
+        values
+    }
+
+    /// The replaced size that `high` may be an index into (or, of sorted values, the end of), old and new.
+    fn indexed(&self, high: i64, is_sorted: bool) -> Option<(i64, i64)> {
+        let ends = self.resize.iter().find(|(old, new)| is_sorted && *old == high && old != new);
+        let inside = self.resize.iter().filter(|(old, new)| high < *old && high >= *new && *new > 0);
+        ends.or_else(|| inside.min_by_key(|(old, _)| *old)).copied()
+    }
+
+    fn bound(&self, high: i64, is_sorted: bool) -> i64 {
+        match self.indexed(high, is_sorted) {
+            Some((old, new)) if old == high => new,
+            Some((_, new)) => new - 1,
+            None => high,
+        }
+    }
+
+    /// Ends of sequences keep their order, and the last one is the new length; other indices wrap around.
+    fn kept_inside(&self, values: &[i64], is_sorted: bool, high: i64) -> Vec<i64> {
+        match self.indexed(high, is_sorted) {
+            Some((old, new)) if old == high => {
+                let scaled = |value: i64| i64::try_from(i128::from(value) * i128::from(new) / i128::from(old));
+                values.iter().map(|&value| scaled(value).unwrap_or(value)).collect()
+            }
+            Some((_, new)) if is_sorted => values.iter().map(|&value| value.min(new - 1)).collect(),
+            Some((_, new)) => values.iter().map(|&value| if value >= new { value % new } else { value }).collect(),
+            None => values.to_vec(),
+        }
+    }
+}
+
+/// Moves `count` parts of equal size around, by chance.
+fn turn<T>(values: &mut [T], count: usize, seed: u64) {
+    if count > 1 && values.len().is_multiple_of(count) {
+        let steps = 1 + (seed % (count as u64 - 1)) as usize;
+        values.rotate_left(steps * (values.len() / count));
+    }
+}
+
+/// Floats like these, when there have to be more or less of them.
+fn statistics(values: &[f64]) -> Data {
+    let finite: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    if finite.is_empty() {
+        return Data::default();
+    }
+    let count = finite.len() as f64;
+    let mean = finite.iter().sum::<f64>() / count;
+    let std = (finite.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / count).sqrt();
+    let low = finite.iter().copied().fold(f64::INFINITY, f64::min);
+    let high = finite.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let share =
+        |is: &dyn Fn(f64) -> bool| values.iter().filter(|value| is(**value)).count() as f64 / values.len() as f64;
+    let infinite = share(&|value| value == f64::NEG_INFINITY);
+    Data::Normal { mean, std, low, high, zeros: share(&|value| value == 0.0), infinite, kind: Kind::General }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::{Inputs, Values};
+    use crate::{Value, Workload};
+
+    fn tensor(shape: &[i64], dtype: &str, data: Data) -> TensorSpec {
+        let stride = super::super::sizes::contiguous(shape);
+        TensorSpec { shape: shape.to_vec(), stride, dtype: dtype.to_owned(), data, ..TensorSpec::default() }
+    }
+
+    fn varied(specs: &[TensorSpec], values: Values) -> Vec<Data> {
+        let args = specs.iter().cloned().map(Value::Tensor).collect();
+        let workload = Workload { args, ..Workload::default() };
+        let inputs = Inputs { seed: 5, values, varied: true, ..Inputs::default() };
+        let sizes = Sizes::new(&workload, &inputs);
+        specs.iter().map(|spec| sizes.data(spec, &sizes.place(spec))).collect()
+    }
+
+    #[test]
+    fn contents_vary_within_what_was_recorded() {
+        let floats = |values: &[f64]| Data::Floats(values.to_vec());
+        let specs = [
+            tensor(&[2, 3], "float32", floats(&[0.5, 0.2, 0.3, 0.1, 0.8, 0.1])),
+            tensor(&[4], "float32", floats(&[1.0, 2.0, 3.0, 4.0])),
+            tensor(&[1], "float32", floats(&[2.0])),
+            tensor(&[4], "bool", Data::Integers(vec![1, 0, 0, 0])),
+        ];
+        let expected = [
+            floats(&[0.3, 0.5, 0.2, 0.1, 0.1, 0.8]),
+            floats(&[1.0, 2.0, 3.0, 4.0]),
+            floats(&[1.5]),
+            Data::Integers(vec![0, 1, 0, 0]),
+        ];
+        assert_eq!(varied(&specs, Values::Recorded), expected);
+    }
+
+    #[test]
+    fn indices_that_stand_alone_vary() {
+        let indices = tensor(&[4], "int64", Data::Integers(vec![7, 2, 9, 4]));
+        let ascending = tensor(&[3], "int32", Data::Integers(vec![0, 2, 4]));
+        let one = varied(std::slice::from_ref(&indices), Values::Recorded);
+        assert_eq!(one, [Data::Integers(vec![4, 7, 2, 9])]);
+        let [Data::Integers(skewed)] = &varied(std::slice::from_ref(&indices), Values::Skewed)[..] else { panic!() };
+        assert!(skewed.iter().all(|value| [7, 2, 9, 4].contains(value)) && skewed[1..] != [7, 2, 9]);
+        for together in [&[indices, ascending.clone()][..], &[ascending]] {
+            let kept: Vec<Data> = together.iter().map(|spec| spec.data.clone()).collect();
+            assert_eq!(varied(together, Values::Skewed), kept);
+        }
+    }
+}

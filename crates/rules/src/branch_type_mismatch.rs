@@ -1,0 +1,24 @@
+//! L013 `branch-type-mismatch`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L013",
+        name: "branch-type-mismatch",
+        severity: Severity::Error,
+        summary: "a name that has one type behind one branch and another type behind the other",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("branch_type_mismatch.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::BranchType], findings);
+}

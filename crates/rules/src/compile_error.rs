@@ -1,0 +1,28 @@
+//! C001: what Triton's own front end says no to.
+
+use model::analysis::verdict::{Outcome, Verdict};
+
+use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "C001",
+        name: "compile-error",
+        severity: Severity::Error,
+        summary: "an error of the installed Triton's own front end",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("compile_error.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    for kernel in &context.module.kernels {
+        let Some(verdict) = Verdict::of(kernel) else { continue };
+        let Outcome::Refused { span, message, related } = &verdict.outcome else { continue };
+        let found = Diagnostic::new(&RULE.declaration, *span, message.as_str());
+        let explained = |found: Diagnostic, (span, message): &(_, String)| found.with_related(*span, message.as_str());
+        findings.push(related.iter().fold(found, explained));
+    }
+}

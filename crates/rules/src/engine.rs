@@ -1,0 +1,251 @@
+//! Runs the selected rules over one file.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use model::analysis::dialect;
+use model::analysis::types::{self, Facts};
+use model::api::Target;
+use model::kernel::{Kernel, Module};
+use model::syntax::{Source, Span};
+
+use super::RULES;
+use super::declaration::{FAMILIES, Rule};
+use super::diagnostic::Diagnostic;
+use super::learned::{self, Memory, Values};
+use super::reconcile::reconcile;
+use super::suppression::Suppressions;
+
+/// What a rule looks at.
+#[derive(Clone, Debug)]
+pub struct Context<'a> {
+    /// The file.
+    pub source: &'a Source,
+    /// Its kernel model.
+    pub module: &'a Module,
+    /// The Triton version it is checked against.
+    pub target: Target,
+    path: Option<&'a Path>,
+    memory: &'a Memory,
+    values: RefCell<FxHashMap<usize, Arc<Values>>>,
+    shallow: RefCell<FxHashMap<usize, bool>>,
+    facts: OnceCell<Vec<Arc<Facts>>>,
+    dead: OnceCell<Vec<Span>>,
+    other_compiler: OnceCell<bool>,
+    asked: Cell<Asked>,
+}
+
+/// What has been asked that an edit outside of a kernel may change.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    /// The number of a line.
+    pub(super) lines: bool,
+    /// Something about the whole file.
+    pub(super) everything: bool,
+}
+
+impl<'a> Context<'a> {
+    /// A file that is checked against a version.
+    #[must_use]
+    pub fn new(source: &'a Source, module: &'a Module, target: Target) -> Self {
+        let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
+        let (memory, values, shallow) = (Memory::shipped(), RefCell::default(), RefCell::default());
+        let asked = Cell::default();
+        Self { source, module, target, path: None, memory, values, shallow, facts, dead, other_compiler, asked }
+    }
+
+    /// The same with other learned rules than those that are shipped.
+    #[must_use]
+    pub fn with_memory(mut self, memory: &'a Memory) -> Self {
+        self.memory = memory;
+        self
+    }
+
+    /// The learned rules in use.
+    #[must_use]
+    pub fn memory(&self) -> &'a Memory {
+        self.memory
+    }
+
+    /// What the places of the kernel `module.kernels[index]` stand for, as far as that is certain; found when first asked for.
+    pub(super) fn values(&self, index: usize) -> Arc<Values> {
+        if types::signature::may_be_in(self.source.text()) {
+            // Which comment is of which kernel is a matter of where they stand.
+            self.ask_everything();
+        }
+        let known = self.values.borrow().get(&index).cloned();
+        known.unwrap_or_else(|| {
+            let facts = types::evaluate(self.module, self.source.text(), self.target, index);
+            let values = Arc::new(learned::joined(facts.types));
+            self.values.borrow_mut().insert(index, Arc::clone(&values));
+            values
+        })
+    }
+
+    /// Whether patterns are looked for in the kernel `module.kernels[index]`, which `find` finds out when first asked for.
+    pub(super) fn is_shallow(&self, index: usize, find: impl FnOnce() -> bool) -> bool {
+        *self.shallow.borrow_mut().entry(index).or_insert_with(find)
+    }
+
+    /// The same, with the place of the file, which may tell for whose compiler it is written.
+    #[must_use]
+    pub fn at(mut self, path: Option<&'a Path>) -> Self {
+        self.path = path;
+        self
+    }
+
+    /// What the type analysis knows of each kernel, in the order of [`Module::kernels`]; computed when first asked for.
+    #[must_use]
+    pub fn facts(&self) -> &[Arc<Facts>] {
+        self.ask_everything();
+        self.facts.get_or_init(|| {
+            let (module, text) = (self.module, self.source.text());
+            (0..module.kernels.len()).map(|at| types::facts(module, text, self.target, at)).collect()
+        })
+    }
+
+    /// Whether nothing here is compiled, under the signatures that comments of the file give.
+    #[must_use]
+    pub fn is_dead(&self, span: Span) -> bool {
+        let dead = self.dead.get_or_init(|| types::dead(self.module, self.facts()));
+        dead.iter().any(|dead| dead.start <= span.start && span.end <= dead.end)
+    }
+
+    /// Whether the file is written for another compiler than Triton's own: by its text, or by its place.
+    #[must_use]
+    pub fn is_for_other_compiler(&self) -> bool {
+        self.ask_everything();
+        *self.other_compiler.get_or_init(|| {
+            // The folders around the file: `_cambricon/ops/all.py`.
+            let near = |path: &Path| {
+                let parts = path.iter().rev().take(4);
+                parts.filter_map(|part| part.to_str()).any(dialect::names_other_compiler)
+            };
+            self.path.is_some_and(near) || dialect::names_other_compiler(self.source.text())
+        })
+    }
+
+    /// Whether a kernel's text has one of these words in it: a look that costs next to nothing.
+    #[must_use]
+    pub fn mentions(&self, kernel: &Kernel, words: &[&str]) -> bool {
+        let text = self.source.slice(kernel.span).as_bytes();
+        words.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
+    }
+
+    /// The line in which `span` begins, as people count them.
+    #[must_use]
+    pub fn line_of(&self, span: Span) -> usize {
+        self.asked.set(Asked { lines: true, ..self.asked.get() });
+        self.source.lines().line_of(span.start) + 1
+    }
+
+    /// Runs something. Returns what it asked, too.
+    pub(super) fn asking<T>(&self, run: impl FnOnce() -> T) -> (T, Asked) {
+        let before = self.asked.take();
+        let value = run();
+        (value, self.asked.replace(before))
+    }
+
+    /// Notes that something about the whole file was asked.
+    pub(crate) fn ask_everything(&self) {
+        self.asked.set(Asked { everything: true, ..self.asked.get() });
+    }
+}
+
+/// Where a rule puts its findings.
+#[derive(Debug)]
+pub struct Findings<'a> {
+    out: &'a mut Vec<Diagnostic>,
+}
+
+impl Findings<'_> {
+    /// Reports a finding.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        self.out.push(diagnostic);
+    }
+
+    /// Reports some findings.
+    pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
+        self.out.extend(diagnostics);
+    }
+}
+
+/// Which rules run: codes, code prefixes (`L`, `L00`) or names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only these; all when empty.
+    pub select: Vec<String>,
+    /// Never these, unless `select` names them more exactly.
+    pub ignore: Vec<String>,
+}
+
+impl Selection {
+    /// Whether `rule` runs. Of `select` and `ignore` the longer match decides; on a tie `ignore` does.
+    #[must_use]
+    pub fn includes(&self, rule: &Rule) -> bool {
+        self.includes_named(rule.declaration.code, rule.declaration.name)
+    }
+
+    /// Whether the rule with this code and name runs.
+    #[must_use]
+    pub fn includes_named(&self, code: &str, name: &str) -> bool {
+        let strength = |patterns: &[String]| {
+            patterns.iter().filter(|pattern| matches(pattern, code, name)).map(|pattern| pattern.len()).max()
+        };
+        let selected = if self.select.is_empty() { Some(0) } else { strength(&self.select) };
+        match (selected, strength(&self.ignore)) {
+            (Some(selected), Some(ignored)) => selected > ignored,
+            (selected, None) => selected.is_some(),
+            (None, _) => false,
+        }
+    }
+
+    /// The entries that name no rule and no family.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<&str> {
+        let family = |pattern: &str| pattern.len() == 1 && FAMILIES.contains(&pattern.to_ascii_uppercase());
+        let built_in =
+            |pattern: &str| RULES.iter().any(|rule| matches(pattern, rule.declaration.code, rule.declaration.name));
+        // Which learned rules the user has besides is not written here: their codes are all known, and shipped names.
+        let learned = |pattern: &str| {
+            let digits = pattern.strip_prefix(['S', 's']).unwrap_or_default();
+            let is_code = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+            is_code || Memory::shipped().rules().any(|rule| rule.name == pattern)
+        };
+        let unknown = |pattern: &&String| !family(pattern) && !built_in(pattern) && !learned(pattern);
+        self.select.iter().chain(&self.ignore).filter(unknown).map(String::as_str).collect()
+    }
+}
+
+/// `all` names every rule.
+fn matches(pattern: &str, code: &str, name: &str) -> bool {
+    pattern == name
+        || pattern.eq_ignore_ascii_case("all")
+        || (!pattern.is_empty() && code.to_ascii_lowercase().starts_with(&pattern.to_ascii_lowercase()))
+}
+
+/// The findings of the selected rules in one file, in source order, without the suppressed ones.
+#[must_use]
+pub fn check(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
+    let mut out = Vec::new();
+    if context.module.kernels.is_empty() && context.module.launches.is_empty() {
+        return out;
+    }
+    for rule in RULES.iter().filter(|rule| selection.includes(rule)) {
+        (rule.check)(context, &mut Findings { out: &mut out });
+    }
+    out.extend(learned::find(context, selection));
+    if !out.is_empty() {
+        let suppressions = Suppressions::read(context.source);
+        out.retain(|diagnostic| !suppressions.cover(diagnostic, context.source));
+        // What no kernel compiles cannot break the language's rules.
+        out.retain(|diagnostic| !diagnostic.code.starts_with(['L', 'S']) || !context.is_dead(diagnostic.span));
+        reconcile(context, &mut out);
+    }
+    out.sort_by(|a, b| (a.span, a.code).cmp(&(b.span, b.code)));
+    out.dedup();
+    out
+}

@@ -1,0 +1,24 @@
+//! L005 `incompatible-shapes`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L005",
+        name: "incompatible-shapes",
+        severity: Severity::Error,
+        summary: "shapes that cannot be broadcast to one another",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("incompatible_shapes.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::Broadcast], findings);
+}

@@ -1,0 +1,48 @@
+//! L010 `invalid-argument`
+
+use model::analysis::types::{Kind, Problem};
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::diagnostic::Fix;
+use super::engine::{Context, Findings};
+use super::{language, rewrite};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L010",
+        name: "invalid-argument",
+        severity: Severity::Error,
+        summary: "an argument of a type or value that the function does not accept",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("invalid_argument.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[Kind::Argument], fix, findings);
+}
+
+fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+    let (kernel, call) = rewrite::call_at(context, problem.span)?;
+    let language_name = |name: &str| context.module.language_name(kernel, name);
+    if context.module.resolve_in(kernel, &call.func).is_some_and(|found| found.path == "triton.cdiv") {
+        let cdiv = language_name("cdiv")?;
+        return Some(rewrite::replace(format!("Use `{cdiv}`"), call.func.span, cdiv));
+    }
+    // Python's types are no dtypes.
+    let of_python = call.args.iter().find_map(|arg| match arg.value.as_name() {
+        Some("float") => Some((arg, "float32")),
+        Some("int") => Some((arg, "int32")),
+        _ => None,
+    });
+    if let Some((arg, dtype)) = of_python {
+        let dtype = language_name(dtype)?;
+        return Some(rewrite::replace(format!("Use `{dtype}`"), arg.value.span, dtype));
+    }
+    // A function of floats of 32 bits.
+    let argument = rewrite::only_argument(call).filter(|_| problem.message.contains("cast with `.to(tl.float32)`"))?;
+    let cast = format!("{}.to({})", rewrite::operand(context, argument), language_name("float32")?);
+    Some(rewrite::replace("Cast to `float32`", argument.span, cast))
+}

@@ -1,0 +1,24 @@
+//! L015 `invalid-condition`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L015",
+        name: "invalid-condition",
+        severity: Severity::Error,
+        summary: "a condition that is neither a scalar nor known while compiling",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("invalid_condition.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::Condition], findings);
+}

@@ -1,0 +1,24 @@
+//! L020 `invalid-dot`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L020",
+        name: "invalid-dot",
+        severity: Severity::Error,
+        summary: "operands that `tl.dot` cannot multiply",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("invalid_dot.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::Dot], findings);
+}

@@ -1,0 +1,24 @@
+//! L023 `invalid-loop-bounds`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L023",
+        name: "invalid-loop-bounds",
+        severity: Severity::Error,
+        summary: "a `for` over something else than a range of integers",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("invalid_loop_bounds.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::LoopBounds], findings);
+}

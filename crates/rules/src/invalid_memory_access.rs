@@ -1,0 +1,24 @@
+//! L019 `invalid-memory-access`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L019",
+        name: "invalid-memory-access",
+        severity: Severity::Error,
+        summary: "a load, store or atomic whose arguments do not go together",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("invalid_memory_access.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::MemoryAccess, Kind::BlockPointerRemoved], findings);
+}

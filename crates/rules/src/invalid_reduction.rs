@@ -1,0 +1,24 @@
+//! L021 `invalid-reduction`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L021",
+        name: "invalid-reduction",
+        severity: Severity::Error,
+        summary: "a reduction or scan along an axis, or of a type, that it cannot have",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("invalid_reduction.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::Reduction], findings);
+}

@@ -1,0 +1,24 @@
+//! L018 `invalid-reshape`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L018",
+        name: "invalid-reshape",
+        severity: Severity::Error,
+        summary: "a change of shape that the tile does not fit",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("invalid_reshape.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::ShapeChange], findings);
+}

@@ -1,0 +1,34 @@
+//! L014 `invalid-return`
+
+use model::analysis::types::{Kind, Problem};
+use model::kernel::ast::StmtKind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::diagnostic::Fix;
+use super::engine::{Context, Findings};
+use super::{language, rewrite};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L014",
+        name: "invalid-return",
+        severity: Severity::Error,
+        summary: "a `return` where a kernel cannot have one, or of a value that it cannot return",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("invalid_return.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[Kind::Return], fix, findings);
+}
+
+/// `return [a, b]` → `return (a, b)`
+fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+    let (_, stmt) = rewrite::statement_at(context, problem.span)?;
+    let StmtKind::Return(Some(value)) = &stmt.kind else { return None };
+    let edits = rewrite::tuple_for_list(context, value)?;
+    Some(Fix { title: "Return a tuple".to_owned(), edits })
+}

@@ -1,0 +1,24 @@
+//! L016 `invalid-subscript`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L016",
+        name: "invalid-subscript",
+        severity: Severity::Error,
+        summary: "a subscript that Triton cannot take apart, or an assignment to one",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("invalid_subscript.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::Subscript], findings);
+}

@@ -1,0 +1,157 @@
+//! Findings in single kernels, which are kept with the kernel through edits elsewhere.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use model::kernel::{Homes, Kernel, Module, Shift};
+use model::syntax::Span;
+
+use super::declaration::Rule;
+use super::diagnostic::Diagnostic;
+use super::engine::{Asked, Context};
+
+impl<'a> Context<'a> {
+    /// What `find` finds in each kernel, in the order of the kernels; in those that have not changed what it has found
+    /// before.
+    ///
+    /// It may look at the kernel, at what launches it, and at imports and globals: see [`Facts`](model::kernel::Facts)
+    /// about what else is kept. What it asks the context for (a line's number, facts, the text of the file) is taken care of.
+    pub(super) fn in_kernels(&self, rule: &Rule, find: impl Fn(&'a Kernel) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
+        self.kept_in_kernels(rule.declaration.code, |index| find(&self.module.kernels[index]))
+    }
+
+    /// The same for what is told apart by `key`, by the indices of the kernels.
+    pub(super) fn kept_in_kernels(&self, key: impl Hash, find: impl Fn(usize) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let mut hasher = DefaultHasher::new();
+        (key, self.target.key()).hash(&mut hasher);
+        let key = hasher.finish();
+        let mut all = Vec::new();
+        for (index, kernel) in self.module.kernels.iter().enumerate() {
+            let mut fresh = None;
+            let line = || self.source.lines().line_of(kernel.span.start);
+            let find = || {
+                let (found, asked) = self.asking(|| find(index));
+                let kept = Kept::new(self.module, kernel, &found, asked, line);
+                fresh = Some(found);
+                kept
+            };
+            let kept = kernel.facts.get_while(key, |kept: &Kept| kept.holds(self.module, kernel, line), find);
+            all.extend(fresh.unwrap_or_else(|| kept.now(self.module, kernel)));
+        }
+        all
+    }
+}
+
+/// What a rule found in a kernel.
+struct Kept {
+    findings: Vec<Diagnostic>,
+    homes: Homes,
+    /// The line where the kernel began, when the findings name lines.
+    line: Option<usize>,
+}
+
+impl Kept {
+    fn new(module: &Module, kernel: &Kernel, findings: &[Diagnostic], asked: Asked, line: impl Fn() -> usize) -> Self {
+        let mut findings = findings.to_vec();
+        let mut homes = if asked.everything { Homes::lost() } else { Homes::new() };
+        each_span(&mut findings, &mut |span| homes.add(module, kernel, *span));
+        if asked.lines && !homes.are_own() {
+            homes = Homes::lost();
+        }
+        if !homes.are_known() {
+            findings.clear();
+        }
+        Self { findings, homes, line: asked.lines.then(line) }
+    }
+
+    fn holds(&self, module: &Module, kernel: &Kernel, line: impl Fn() -> usize) -> bool {
+        self.homes.moves(module, kernel).is_some() && self.line.is_none_or(|then| then == line())
+    }
+
+    /// The findings where they are now.
+    fn now(&self, module: &Module, kernel: &Kernel) -> Vec<Diagnostic> {
+        let mut findings = self.findings.clone();
+        if let Some(moves) = self.homes.moves(module, kernel).filter(|moves| !moves.are_none()) {
+            each_span(&mut findings, &mut |span| moves.apply(span));
+        }
+        findings
+    }
+}
+
+impl Shift for Kept {
+    fn shift(&mut self, by: isize) {
+        each_span(&mut self.findings, &mut |span| span.shift(by));
+        self.homes.shift(by);
+    }
+}
+
+fn each_span(findings: &mut [Diagnostic], visit: &mut dyn FnMut(&mut Span)) {
+    for finding in findings {
+        visit(&mut finding.span);
+        finding.related.iter_mut().for_each(|related| visit(&mut related.span));
+        finding.fix.iter_mut().flat_map(|fix| &mut fix.edits).for_each(|edit| visit(&mut edit.span));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use model::api::Target;
+    use model::syntax::{Document, Encoding, Position, Source};
+
+    const TEXT: &str =
+        "import triton\n\n\nA = 1\n\n\n@triton.jit\ndef k(x):\n    return x + A\n\n\ndef host():\n    pass\n";
+
+    /// Puts `text` at the start of a line. Returns how often the kernel is looked at after that, in a model that was made of
+    /// the one before, when a finding in it tells what `tell` says.
+    fn looks_after(line: u32, text: &str, tell: fn(&Context<'_>, &Kernel) -> (Span, String)) -> usize {
+        let rule = crate::all()[0];
+        let check = |source: &Source, module: &Module| {
+            let (context, looks) = (Context::new(source, module, Target::newest()), Cell::new(0));
+            let found = context.in_kernels(rule, |kernel| {
+                looks.set(looks.get() + 1);
+                let (span, message) = tell(&context, kernel);
+                vec![Diagnostic::new(&rule.declaration, kernel.name_span, message).with_related(span, "there")]
+            });
+            (found, looks.get())
+        };
+        let mut document = Document::new(TEXT);
+        let source = document.source();
+        let module = Module::rebuild(&source, Module::build(&source), &source);
+        assert_eq!(check(&source, &module).1, 1);
+        let at = Position { line, column: 0 };
+        document.edit(at, at, text, Encoding::Utf8).unwrap();
+        let edited = document.source();
+        let module = Module::rebuild(&edited, module, &source);
+        let (found, looks) = check(&edited, &module);
+        assert_eq!(found, check(&edited, &Module::build(&edited)).0);
+        looks
+    }
+
+    #[test]
+    fn findings_are_kept_through_edits_elsewhere() {
+        let own = |_: &Context<'_>, kernel: &Kernel| (kernel.span, "own".to_owned());
+        let global = |context: &Context<'_>, _: &Kernel| (context.module.globals[0].span, "global".to_owned());
+        for tell in [own, global] {
+            assert_eq!(looks_after(12, "    return\n", tell), 0);
+            assert_eq!(looks_after(4, "\n", tell), 0);
+            assert_eq!(looks_after(8, "    x += 1\n", tell), 1);
+            assert_eq!(looks_after(3, "B = 2\n", tell), 1);
+        }
+    }
+
+    #[test]
+    fn findings_that_tell_of_more_are_found_anew() {
+        let line = |context: &Context<'_>, kernel: &Kernel| (kernel.span, context.line_of(kernel.span).to_string());
+        assert_eq!(looks_after(12, "    return\n", line), 0);
+        assert_eq!(looks_after(4, "\n", line), 1);
+        let text = |context: &Context<'_>, kernel: &Kernel| (kernel.span, context.is_for_other_compiler().to_string());
+        assert_eq!(looks_after(12, "    npu()\n", text), 1);
+        let nowhere = |context: &Context<'_>, _: &Kernel| {
+            let at = context.source.text().find("host").unwrap_or_default();
+            (Span::new(at, at), String::new())
+        };
+        assert_eq!(looks_after(11, "\n", nowhere), 1);
+    }
+}

@@ -1,0 +1,51 @@
+//! What the rules of the language family share: each reports problems of some kinds that the type analysis found.
+
+use std::collections::HashSet;
+
+use model::analysis::types::{Kind, Problem};
+
+use super::declaration::Declaration;
+use super::diagnostic::{Diagnostic, Fix};
+use super::engine::{Context, Findings};
+
+/// Reports all problems of these kinds. Files for other compilers are left alone: their language differs.
+pub(super) fn report(context: &Context<'_>, declaration: &Declaration, kinds: &[Kind], findings: &mut Findings<'_>) {
+    report_with(context, declaration, kinds, |_, _| None, findings);
+}
+
+/// The same, with the change that `fix` knows for a problem.
+pub(super) fn report_with(
+    context: &Context<'_>,
+    declaration: &Declaration,
+    kinds: &[Kind],
+    fix: impl Fn(&Context<'_>, &Problem) -> Option<Fix>,
+    findings: &mut Findings<'_>,
+) {
+    for problem in problems(context, kinds) {
+        let mut diagnostic = diagnostic(declaration, problem);
+        diagnostic.fix = fix(context, problem);
+        findings.push(diagnostic);
+    }
+}
+
+/// The problems of these kinds in all kernels, each once.
+pub(super) fn problems<'c>(context: &'c Context<'_>, kinds: &[Kind]) -> Vec<&'c Problem> {
+    let all = context.facts().iter().flat_map(|facts| &facts.problems);
+    let mut seen = HashSet::new();
+    // A helper is looked at for itself and for each kernel that calls it.
+    let is_new = |problem: &&Problem| kinds.contains(&problem.kind) && seen.insert((problem.kind, problem.span));
+    let mut found: Vec<&Problem> = all.filter(is_new).collect();
+    if !found.is_empty() && context.is_for_other_compiler() {
+        found.clear();
+    }
+    found
+}
+
+/// A finding for a problem.
+pub(super) fn diagnostic(declaration: &Declaration, problem: &Problem) -> Diagnostic {
+    let diagnostic = Diagnostic::new(declaration, problem.span, problem.message.as_str());
+    problem
+        .related
+        .iter()
+        .fold(diagnostic, |diagnostic, (span, message)| diagnostic.with_related(*span, message.as_str()))
+}

@@ -1,0 +1,94 @@
+//! What a kernel's text must have in it for a pattern to match: a look that costs next to nothing, before the query runs.
+
+use tree_sitter::{CaptureQuantifier, Query};
+
+use model::kernel::{Kernel, Module};
+use model::syntax::Source;
+
+/// Words of which a text needs one of each group.
+#[derive(Debug, Default)]
+pub(super) struct Literals {
+    groups: Vec<Vec<Literal>>,
+}
+
+#[derive(Debug)]
+enum Literal {
+    /// A text.
+    Text(String),
+    /// The full name of something that the file may know by another name.
+    Path(String),
+}
+
+impl Literals {
+    /// What `#eq?` and `#any-of?` of one pattern of a query ask for.
+    pub(super) fn of(query: &Query, pattern: usize, text: &str) -> Self {
+        let mut found = Self::default();
+        for written in ["#eq?", "#any-of?"] {
+            for (at, _) in text.match_indices(written) {
+                let Some((capture, words)) = arguments(&text[at + written.len()..]) else { continue };
+                // What may have caught nothing has nothing to be equal to.
+                let quantifier = query.capture_index_for_name(capture).and_then(|capture| {
+                    query.capture_quantifiers(pattern).get(usize::try_from(capture).ok()?).copied()
+                });
+                let is_there = matches!(quantifier, Some(CaptureQuantifier::One | CaptureQuantifier::OneOrMore));
+                if is_there && !words.is_empty() {
+                    found.groups.push(words.into_iter().map(Literal::Text).collect());
+                }
+            }
+        }
+        found
+    }
+
+    /// Adds that one of these full names must be referred to.
+    pub(super) fn add_paths(&mut self, paths: impl Iterator<Item = String>) {
+        self.groups.push(paths.map(Literal::Path).collect());
+    }
+
+    /// Whether a kernel has what is needed.
+    pub(super) fn are_in(&self, source: &Source, module: &Module, kernel: &Kernel) -> bool {
+        let text = source.slice(kernel.def_span).as_bytes();
+        let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
+        let is_there = |literal: &Literal| match literal {
+            Literal::Text(text) => has(text),
+            Literal::Path(path) => {
+                let last = path.rsplit('.').next().unwrap_or(path);
+                has(last) || module.imports.aliases_of(path).into_iter().any(has)
+            }
+        };
+        self.groups.iter().all(|group| group.iter().any(is_there))
+    }
+}
+
+/// The capture and the strings of a predicate, up to its end; `None` where they are written in a way that is not looked into.
+fn arguments(rest: &str) -> Option<(&str, Vec<String>)> {
+    let rest = rest.trim_start().strip_prefix('@')?;
+    let end = rest.find(|c: char| c.is_whitespace() || c == ')')?;
+    let (capture, mut rest) = rest.split_at(end);
+    let mut words = Vec::new();
+    loop {
+        rest = rest.trim_start();
+        if rest.starts_with(')') {
+            return Some((capture, words));
+        }
+        let (word, after) = rest.strip_prefix('"')?.split_once('"')?;
+        if word.contains('\\') {
+            return None;
+        }
+        words.push(word.to_owned());
+        rest = after;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_where_they_are_plain() {
+        let words = |text: &str| arguments(text).map(|(capture, words)| (capture.to_owned(), words.join("|")));
+        assert_eq!(words(" @x \"a\" \"b c\")"), Some(("x".to_owned(), "a|b c".to_owned())));
+        assert_eq!(words(" @x @y)"), None);
+        assert_eq!(words(" @x \"a\\n\")"), None);
+        assert_eq!(words(" @x \"a"), None);
+    }
+}

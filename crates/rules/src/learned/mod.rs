@@ -1,0 +1,288 @@
+//! Family S: rules that were learned from failures. Each is data: a sentence, a pattern, the error that it predicts, the releases on which
+//! that was tried.
+//!
+//! - [`LearnedRule`]: a rule; [`parse`], [`write`]: memory files,
+//! - [`Pattern`]: a tree-sitter query with [`predicates`] over the kernel model,
+//! - [`Memory`]: the rules that are in use; their patterns run as one query.
+//!
+//! What is shipped stands in `config/skill-memory.toml`, with its patterns in `queries/learned/`; the user's own are in the store.
+
+mod advice;
+mod certain;
+mod file;
+mod literals;
+mod page;
+mod pattern;
+mod predicates;
+mod probe;
+mod rule;
+mod subject;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
+
+pub use file::{MemoryError, Patterns, check, parse, write};
+use pattern::Set;
+pub use pattern::{Match, Pattern, PatternError};
+pub use probe::Probe;
+use rule::fill;
+pub use rule::{FIRST_OWN, LearnedRule, Origin, Releases, State, number};
+pub(crate) use subject::Values;
+
+pub use model::api::TritonError;
+
+use model::syntax::Span;
+
+use super::declaration::Severity;
+use super::diagnostic::Diagnostic;
+use super::engine::{Context, Selection};
+
+/// What is shipped.
+const SHIPPED: &str = include_str!("../../../../config/skill-memory.toml");
+
+// `SHIPPED_PATTERNS`: names and texts of the files in `queries/learned`.
+include!(concat!(env!("OUT_DIR"), "/learned_patterns.rs"));
+
+/// The learned rules in use.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    entries: Arc<[Entry]>,
+    /// Codes of rules that are not shown, whatever they say of themselves: muted, or disproved on this machine.
+    hidden: BTreeSet<String>,
+    /// Told apart by this.
+    key: u64,
+    shown: Arc<OnceLock<Option<Matcher>>>,
+    proven: Arc<OnceLock<Option<Matcher>>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    rule: LearnedRule,
+    code: &'static str,
+    name: &'static str,
+}
+
+/// The patterns of some rules as one query.
+#[derive(Debug)]
+struct Matcher {
+    set: Set,
+    /// The rule of each of its texts.
+    rules: Vec<usize>,
+}
+
+impl Memory {
+    /// The memory that is shipped.
+    #[must_use]
+    pub fn shipped() -> &'static Self {
+        static MEMORY: LazyLock<Memory> = LazyLock::new(|| {
+            let pattern = |name: &str| {
+                SHIPPED_PATTERNS.iter().find(|(known, _)| *known == name).map(|(_, text)| (*text).to_owned())
+            };
+            Memory::of_sound(file::read(SHIPPED, &pattern).expect("what is shipped is tested"))
+        });
+        &MEMORY
+    }
+
+    /// A memory of these rules. Of a code, the last one counts; what [`check`] does not pass is left out.
+    #[must_use]
+    pub fn new(rules: impl IntoIterator<Item = LearnedRule>) -> Self {
+        Self::of_sound(rules.into_iter().filter(|rule| check(rule).is_ok()))
+    }
+
+    /// The same of rules that were checked: to compile a pattern takes a while.
+    pub fn of_sound(rules: impl IntoIterator<Item = LearnedRule>) -> Self {
+        let rules = rules.into_iter();
+        let by_code: BTreeMap<u32, LearnedRule> = rules.filter_map(|rule| Some((number(&rule.code)?, rule))).collect();
+        let mut hasher = DefaultHasher::new();
+        for rule in by_code.values().filter(|rule| rule.is_shown()) {
+            (&rule.code, &rule.name, &rule.pattern, &rule.sentence, &rule.error.message).hash(&mut hasher);
+        }
+        let entry = |rule: LearnedRule| Entry { code: interned(&rule.code), name: interned(&rule.name), rule };
+        Self {
+            entries: by_code.into_values().map(entry).collect(),
+            hidden: BTreeSet::new(),
+            key: hasher.finish(),
+            shown: Arc::default(),
+            proven: Arc::default(),
+        }
+    }
+
+    /// The same without showing the rules of these codes.
+    #[must_use]
+    pub fn hiding(&self, codes: impl IntoIterator<Item = String>) -> Self {
+        Self { hidden: codes.into_iter().collect(), ..self.clone() }
+    }
+
+    /// The same without showing one rule more.
+    #[must_use]
+    pub fn muting(&self, code: &str) -> Self {
+        let mut muted = self.clone();
+        muted.hidden.insert(code.to_owned());
+        muted
+    }
+
+    /// The same with a rule demoted: a kernel that it flags compiles.
+    #[must_use]
+    pub fn demoting(&self, code: &str) -> Self {
+        let demoted = |rule: &LearnedRule| {
+            let is_it = rule.code == code && rule.state == State::Promoted;
+            LearnedRule { state: if is_it { State::Demoted } else { rule.state }, ..rule.clone() }
+        };
+        Self::of_sound(self.rules().map(demoted)).hiding(self.hidden.clone())
+    }
+
+    /// The same with what another memory has compiled, if it has the same rules.
+    #[must_use]
+    pub fn reusing(mut self, other: &Self) -> Self {
+        if self.rules().eq(other.rules()) {
+            self.shown = Arc::clone(&other.shown);
+            self.proven = Arc::clone(&other.proven);
+        }
+        self
+    }
+
+    /// A memory in which nothing is.
+    #[must_use]
+    pub fn empty() -> &'static Self {
+        static EMPTY: LazyLock<Memory> = LazyLock::new(|| Memory::new([]));
+        &EMPTY
+    }
+
+    /// Makes ready what the first kernel would have to wait for: the patterns of all rules that are shown as one query.
+    pub fn prepare(&self) {
+        self.shown.get_or_init(|| Matcher::of(&self.entries, LearnedRule::is_shown));
+    }
+
+    /// All rules, in the order of their codes.
+    pub fn rules(&self) -> impl Iterator<Item = &LearnedRule> {
+        self.entries.iter().map(|entry| &entry.rule)
+    }
+
+    /// The rule of this code or name.
+    #[must_use]
+    pub fn find(&self, code_or_name: &str) -> Option<&LearnedRule> {
+        self.rules().find(|rule| rule.code.eq_ignore_ascii_case(code_or_name) || rule.name == code_or_name)
+    }
+
+    /// Whether the findings of a rule are shown here, on a release that it is about.
+    #[must_use]
+    pub fn shows(&self, rule: &LearnedRule) -> bool {
+        rule.is_shown() && !self.hidden.contains(&rule.code)
+    }
+
+    /// What the proven rules flag in the kernel `context.module.kernels[index]`, on the release of the context; shown or not.
+    #[must_use]
+    pub fn proven_in(&self, context: &Context<'_>, index: usize) -> Vec<(&LearnedRule, Match)> {
+        let is_wanted = |rule: &LearnedRule| rule.state == State::Promoted;
+        let matcher = self.proven.get_or_init(|| Matcher::of(&self.entries, is_wanted));
+        let found = matcher.iter().flat_map(|matcher| matcher.run(context, index));
+        let found = found.map(|(at, found)| (&self.entries[at].rule, found));
+        found.filter(|(rule, _)| rule.triton.hold_for(context.target)).collect()
+    }
+
+    /// What the rules that may be shown flag in a kernel, whatever the release.
+    fn shown_in(&self, context: &Context<'_>, index: usize) -> Vec<Diagnostic> {
+        let matcher = self.shown.get_or_init(|| Matcher::of(&self.entries, LearnedRule::is_shown));
+        let found = matcher.iter().flat_map(|matcher| matcher.run(context, index));
+        found.map(|(at, found)| self.entries[at].diagnostic(context, &found)).collect()
+    }
+}
+
+impl Matcher {
+    fn of(entries: &[Entry], is_wanted: impl Fn(&LearnedRule) -> bool) -> Option<Self> {
+        let rules: Vec<usize> = (0..entries.len())
+            .filter(|&at| is_wanted(&entries[at].rule) && !entries[at].rule.pattern.is_empty())
+            .collect();
+        let texts: Vec<&str> = rules.iter().map(|&at| entries[at].rule.pattern.as_str()).collect();
+        // Each was compiled by itself when the rule was checked.
+        let set = Set::compile(&texts).ok().filter(|_| !texts.is_empty())?;
+        Some(Self { set, rules })
+    }
+
+    fn run(&self, context: &Context<'_>, index: usize) -> Vec<(usize, Match)> {
+        self.set.run(context, index).into_iter().map(|(text, found)| (self.rules[text], found)).collect()
+    }
+}
+
+impl Entry {
+    fn diagnostic(&self, context: &Context<'_>, found: &Match) -> Diagnostic {
+        let mut caught = |name: &str| {
+            let (_, span) = found.captures.iter().find(|(known, _)| known == name)?;
+            Some(shortened(context.source.slice(*span)))
+        };
+        let sentence = fill(&self.rule.sentence, &mut caught);
+        let says = fill(&self.rule.error.message, &mut caught);
+        let says = says.lines().next().unwrap_or_default();
+        let kind = if self.rule.error.kind.is_empty() { "an error" } else { &self.rule.error.kind };
+        let message = if says.is_empty() {
+            format!("{sentence} Triton refuses it with {kind}")
+        } else {
+            format!("{sentence} Triton refuses it with {kind}: {says}")
+        };
+        Diagnostic {
+            code: self.code,
+            name: self.name,
+            severity: Severity::Warning,
+            span: found.span,
+            message,
+            related: Vec::new(),
+            fix: None,
+        }
+    }
+}
+
+/// What a capture has caught, as a message shows it.
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    let line = text.lines().next().unwrap_or_default();
+    let is_whole = line.len() == text.len() && text.len() <= LONGEST;
+    if is_whole { text.to_owned() } else { format!("{}…", &line[..line.floor_char_boundary(LONGEST)]) }
+}
+
+/// The findings of the learned rules in one file.
+pub(super) fn find(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
+    let memory = context.memory();
+    if !memory.rules().any(|rule| memory.shows(rule)) {
+        return Vec::new();
+    }
+    let mut found = context.kept_in_kernels(("learned", memory.key), |index| memory.shown_in(context, index));
+    found.retain(|finding| {
+        let rule = memory.find(finding.code);
+        rule.is_some_and(|rule| memory.shows(rule) && rule.triton.hold_for(context.target))
+            && selection.includes_named(finding.code, finding.name)
+    });
+    if !found.is_empty() && context.is_for_other_compiler() {
+        found.clear();
+    }
+    found
+}
+
+/// Whether a code is of a learned rule.
+#[must_use]
+pub fn is_learned(code: &str) -> bool {
+    number(code).is_some()
+}
+
+/// The same text with a life as long as the program's: findings name rules by such. There are as many as rules were ever loaded.
+fn interned(text: &str) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(&known) = known.get(text) {
+        return known;
+    }
+    let leaked: &'static str = Box::leak(text.to_owned().into_boxed_str());
+    known.insert(leaked);
+    leaked
+}
+
+/// The values of the places of a kernel, each over all rounds of loops.
+pub(crate) fn joined(types: Vec<(Span, model::analysis::types::Value<'static>)>) -> Values {
+    let mut values = Values::default();
+    for (span, value) in types {
+        values.entry(span).and_modify(|known| *known = known.either(&value)).or_insert(value);
+    }
+    values
+}

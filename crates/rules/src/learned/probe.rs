@@ -1,0 +1,60 @@
+//! Asking predicates about single nodes: how learning finds out what failures have in common.
+
+use tree_sitter::Node;
+
+use super::certain;
+use super::predicates::{self, Argument};
+use super::subject::Subject;
+use crate::Context;
+
+/// A kernel whose nodes can be asked about.
+pub struct Probe<'a>(Subject<'a>);
+
+impl<'a> Probe<'a> {
+    /// For the kernel `context.module.kernels[index]`.
+    #[must_use]
+    pub fn new(context: &'a Context<'a>, index: usize) -> Self {
+        Self(Subject::new(context, index))
+    }
+
+    /// The definition of the kernel, where patterns are looked for.
+    #[must_use]
+    pub fn root(&self) -> Option<Node<'a>> {
+        self.0.root()
+    }
+
+    /// What the predicate, written without `#` and `?` (`constexpr`, `not-constexpr`), says of nodes: whether it certainly holds.
+    #[must_use]
+    pub fn holds(&self, predicate: &str, nodes: &[Node<'_>], words: &[String]) -> bool {
+        let Some((predicate, wanted)) = predicates::find(&format!("{predicate}?")) else { return false };
+        if predicate.check(nodes.len(), words).is_err() {
+            return false;
+        }
+        (predicate.holds)(&self.0, &Argument { nodes, words }) == Some(wanted)
+    }
+
+    /// The full name of what an expression refers to, as `#api?` takes it: `tl.load`, `tl.tensor.to`, `builtins.sum`.
+    #[must_use]
+    pub fn path(&self, node: Node<'_>) -> Option<String> {
+        let path = self.0.path(node)?;
+        Some(path.strip_prefix("triton.language.").map_or_else(|| path.clone(), |rest| format!("tl.{rest}")))
+    }
+
+    /// Whether the kernel binds the name that the node is.
+    #[must_use]
+    pub fn is_local(&self, node: Node<'_>) -> bool {
+        self.0.name(node).is_some_and(|name| self.0.kernel.locals.contains(name))
+    }
+
+    /// Whether Triton certainly compiles what stands there.
+    #[must_use]
+    pub fn is_compiled(&self, node: Node<'_>) -> bool {
+        certain::is_compiled(&self.0, node)
+    }
+}
+
+impl std::fmt::Debug for Probe<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Probe").field(&self.0.kernel.name).finish()
+    }
+}

@@ -1,0 +1,204 @@
+//! The rules: one file each, with declaration, documentation, check, fix and tests together (a long documentation stands
+//! in a Markdown file of the same name beside it).
+//!
+//! Adding a rule: write its file, declare it here and add it to [`RULES`]. Everything else (registry, `explain`, hover, pages,
+//! schema, SARIF) reads [`all`].
+//!
+//! A rule that looks at one kernel after the other asks `Context::in_kernels`: what it finds is kept through edits elsewhere.
+
+mod arange_bounds;
+mod borrowed_stride;
+mod branch_type_mismatch;
+mod cancelling_variance;
+mod changed_global;
+mod compile_error;
+mod declaration;
+mod descriptor_strides;
+mod diagnostic;
+mod dtype_called;
+mod engine;
+mod global_not_constexpr;
+mod half_accumulator;
+mod half_sum;
+mod host_tensor;
+mod ignored_nan;
+mod implicit_tf32;
+mod incompatible_shapes;
+mod invalid_argument;
+mod invalid_condition;
+mod invalid_conversion;
+mod invalid_dot;
+mod invalid_loop_bounds;
+mod invalid_memory_access;
+mod invalid_operands;
+mod invalid_reduction;
+mod invalid_reshape;
+mod invalid_return;
+mod invalid_subscript;
+mod invalid_tile_size;
+mod kept;
+mod language;
+mod launch_arguments;
+mod launch_grid;
+pub mod learned;
+mod local_mask;
+mod loop_argument;
+mod loop_exit;
+mod loop_type_change;
+mod masked_row;
+mod memory;
+mod mismatched_arguments;
+mod narrow_row;
+mod negative_division;
+mod negative_offset;
+mod offset_overflow;
+mod out_of_resources;
+mod overflowing_exponential;
+mod oversized_stages;
+mod padded_reduction;
+mod page;
+mod plain_call;
+mod pointer_cache;
+mod program_race;
+mod reader;
+mod reconcile;
+mod repeated_pass;
+mod rewrite;
+mod scope;
+mod short_tensor;
+mod stale_counter;
+mod strided_lanes;
+mod suppression;
+#[cfg(test)]
+mod tests;
+mod truncated_row;
+mod tuned_coverage;
+mod tuned_grid;
+mod tuned_update;
+mod tuner_names;
+mod unchecked_assert;
+mod unchecked_block;
+mod undecorated_helper;
+mod undefined_name;
+mod unfilled_reduction;
+mod unguarded_tail;
+mod unit_argument;
+mod unknown_attribute;
+mod unknown_member;
+mod unordered_exchange;
+mod unpacking_mismatch;
+mod unreleased_lock;
+mod unsupported_syntax;
+mod unswizzled_tiles;
+mod untuned_launch;
+mod unused_mask;
+mod varying_constexpr;
+mod widened_dot;
+
+pub use declaration::{Declaration, Family, Rule, Severity};
+pub use diagnostic::{Diagnostic, Edit, Fix, Related, apply_edits};
+pub use engine::{Context, Findings, Selection, check};
+pub use reconcile::is_disproved;
+
+/// Every rule, in the order of the codes.
+static RULES: &[&Rule] = &[
+    &compile_error::RULE,
+    &out_of_resources::RULE,
+    &launch_arguments::RULE,
+    &tuned_update::RULE,
+    &tuner_names::RULE,
+    &launch_grid::RULE,
+    &tuned_grid::RULE,
+    &undecorated_helper::RULE,
+    &plain_call::RULE,
+    &host_tensor::RULE,
+    &varying_constexpr::RULE,
+    &borrowed_stride::RULE,
+    &unchecked_assert::RULE,
+    &pointer_cache::RULE,
+    &changed_global::RULE,
+    &tuned_coverage::RULE,
+    &oversized_stages::RULE,
+    &loop_argument::RULE,
+    &unit_argument::RULE,
+    &unknown_member::RULE,
+    &dtype_called::RULE,
+    &loop_exit::RULE,
+    &arange_bounds::RULE,
+    &incompatible_shapes::RULE,
+    &undefined_name::RULE,
+    &global_not_constexpr::RULE,
+    &unknown_attribute::RULE,
+    &mismatched_arguments::RULE,
+    &invalid_argument::RULE,
+    &invalid_operands::RULE,
+    &loop_type_change::RULE,
+    &branch_type_mismatch::RULE,
+    &invalid_return::RULE,
+    &invalid_condition::RULE,
+    &invalid_subscript::RULE,
+    &invalid_tile_size::RULE,
+    &invalid_reshape::RULE,
+    &invalid_memory_access::RULE,
+    &invalid_dot::RULE,
+    &invalid_reduction::RULE,
+    &invalid_conversion::RULE,
+    &invalid_loop_bounds::RULE,
+    &unsupported_syntax::RULE,
+    &unpacking_mismatch::RULE,
+    &unfilled_reduction::RULE,
+    &offset_overflow::RULE,
+    &unused_mask::RULE,
+    &local_mask::RULE,
+    &negative_offset::RULE,
+    &stale_counter::RULE,
+    &negative_division::RULE,
+    &unordered_exchange::RULE,
+    &program_race::RULE,
+    &unchecked_block::RULE,
+    &truncated_row::RULE,
+    &unguarded_tail::RULE,
+    &short_tensor::RULE,
+    &descriptor_strides::RULE,
+    &unreleased_lock::RULE,
+    &padded_reduction::RULE,
+    &implicit_tf32::RULE,
+    &half_accumulator::RULE,
+    &overflowing_exponential::RULE,
+    &masked_row::RULE,
+    &ignored_nan::RULE,
+    &cancelling_variance::RULE,
+    &half_sum::RULE,
+    &untuned_launch::RULE,
+    &strided_lanes::RULE,
+    &repeated_pass::RULE,
+    &unswizzled_tiles::RULE,
+    &widened_dot::RULE,
+    &narrow_row::RULE,
+];
+
+/// The pages of all rules, one after the other.
+#[doc = include_str!("pages.md")]
+pub mod pages {}
+
+/// Every rule, in the order of the codes.
+#[must_use]
+pub fn all() -> &'static [&'static Rule] {
+    RULES
+}
+
+/// Where the page of the rule with this code is on the web: of a built-in one, or a learned one that is shipped.
+#[must_use]
+pub fn url(code: &str) -> Option<String> {
+    let learned = || learned::Memory::shipped().find(code).and_then(learned::LearnedRule::url);
+    find(code).map(|rule| rule.declaration.url()).or_else(learned)
+}
+
+/// The rule with this code (`L001`) or name (`unknown-member`).
+#[must_use]
+pub fn find(code_or_name: &str) -> Option<&'static Rule> {
+    let wanted = |rule: &&&Rule| {
+        rule.declaration.code.eq_ignore_ascii_case(code_or_name) || rule.declaration.name == code_or_name
+    };
+    RULES.iter().find(wanted).copied()
+}

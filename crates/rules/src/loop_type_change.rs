@@ -1,0 +1,24 @@
+//! L012 `loop-type-change`
+
+use model::analysis::types::Kind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::engine::{Context, Findings};
+use super::language;
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L012",
+        name: "loop-type-change",
+        severity: Severity::Error,
+        summary: "a name whose type or shape changes from one round of a loop to the next",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("loop_type_change.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report(context, &RULE.declaration, &[Kind::LoopCarried], findings);
+}

@@ -1,0 +1,147 @@
+//! N004: a row that is masked altogether makes an online softmax NaN.
+
+use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use model::syntax::Span;
+
+use super::reader::{MAX_FOUND, Reader, find, is_infinite};
+use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "N004",
+        name: "masked-row",
+        severity: Severity::Hint,
+        summary: "an online softmax that is NaN for rows of which the mask leaves nothing",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("masked_row.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    let may_be = |text: &str| text.contains("exp") && text.contains("inf");
+    findings.extend(find(context, &RULE, &may_be, |reader| {
+        let kernel = reader.kernel;
+        let (mut rescales, mut is_guarded) = (Vec::new(), false);
+        walk_expressions(&kernel.body, &mut |expr| {
+            if rescales.len() < MAX_FOUND {
+                rescales.extend(reader.rescale(expr).filter(|_| !is_conditional(&kernel.body, expr.span)));
+            }
+            if let ExprKind::Compare { left, rest } = &expr.kind {
+                is_guarded |= is_infinite(left) || rest.iter().any(|(_, right)| is_infinite(right));
+            }
+        });
+        if is_guarded { Vec::new() } else { rescales }
+    }));
+}
+
+/// Whether a place is inside a branch: its condition may be that something is left of the row.
+fn is_conditional(body: &[Stmt], at: Span) -> bool {
+    let mut found = false;
+    walk_statements(body, &mut |stmt| {
+        found |= matches!(stmt.kind, StmtKind::If { .. }) && stmt.span.contains(at);
+    });
+    found
+}
+
+impl<'a> Reader<'a> {
+    /// `tl.exp(m - m_new)` where `m` starts at minus infinity and `m_new` is its maximum with scores that a loaded mask sets
+    /// to minus infinity.
+    fn rescale(&self, expr: &'a Expr) -> Option<Diagnostic> {
+        let call = self.call_of(expr, &["exp", "exp2"])?;
+        let ExprKind::Binary { op, left, right } = &call.args.first()?.value.kind else { return None };
+        let (old, new) = (left.as_name().filter(|_| op == "-")?, right.as_name()?);
+        let updated = self.call_of(self.definitions.only(new)?, &["maximum"])?;
+        let [first, second] = updated.args.as_slice() else { return None };
+        let row = match (first.value.as_name() == Some(old), second.value.as_name() == Some(old)) {
+            (true, false) => &second.value,
+            (false, true) => &first.value,
+            _ => return None,
+        };
+        let starts = self.definitions.all(old)?.into_iter().any(|value| self.starts_infinite(value));
+        let scores = self.call_of(self.definitions.behind(row), &["max"])?.argument("input", Some(0))?;
+        let masked = self.definitions.all(scores.as_name()?)?.into_iter().find_map(|value| self.masked(value))?;
+        if !starts {
+            return None;
+        }
+        let message = format!(
+            "where the mask leaves nothing of a row, `{old}` and `{new}` are both -inf, and -inf - -inf is NaN; \
+             use 0 for `{new}` there: `tl.where({new} == float(\"-inf\"), 0.0, {new})`"
+        );
+        Some(
+            Diagnostic::new(&RULE.declaration, expr.span, message)
+                .with_related(masked.span, "a mask that is loaded sets scores to -inf here"),
+        )
+    }
+
+    /// `tl.full(…, -float("inf"), …)` and `tl.zeros(…) - float("inf")`
+    fn starts_infinite(&self, value: &'a Expr) -> bool {
+        match &value.kind {
+            ExprKind::Binary { op, left, right } => {
+                (op == "-" || op == "+") && is_infinite(right) && self.call_of(left, &["zeros"]).is_some()
+            }
+            _ => self
+                .call_of(value, &["full"])
+                .and_then(|call| call.argument("value", Some(1)))
+                .is_some_and(|value| is_infinite(self.definitions.behind(value))),
+        }
+    }
+
+    /// `tl.where(mask, …, -float("inf"))` with a mask that was loaded.
+    fn masked(&self, value: &'a Expr) -> Option<&'a Expr> {
+        let call = self.call_of(value, &["where"])?;
+        let [condition, _, no] = call.args.as_slice() else { return None };
+        let is_loaded = self.contains(&condition.value, &|part| self.call_of(part, &["load"]).is_some());
+        (is_infinite(&no.value) && is_loaded).then_some(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::messages;
+
+    /// The findings in an online softmax with these changes made.
+    fn found(changes: &[(&str, &str)]) -> usize {
+        let mut text = "
+import triton
+import triton.language as tl
+
+@triton.jit
+def k(q, keep, y, n, B: tl.constexpr):
+    c = tl.arange(0, B)
+    m = tl.full((1,), -float('inf'), tl.float32)
+    l = 0.0
+    for start in range(0, n, B):
+        s = tl.load(q + start + c)
+        a = tl.load(keep + start + c)
+        s = tl.where(a != 0, s, -float('inf'))
+        m_new = tl.maximum(m, tl.max(s, 0))
+        l = l * tl.exp(m - m_new)
+        m = m_new
+    tl.store(y, l)
+"
+        .to_owned();
+        for (old, new) in changes {
+            assert!(text.contains(old), "{old}");
+            text = text.replace(old, new);
+        }
+        messages(&text, "N004").len()
+    }
+
+    #[test]
+    fn only_a_loaded_mask_without_a_guard_is_found() {
+        assert_eq!(found(&[]), 1);
+        assert_eq!(
+            found(&[("tl.full((1,), -float('inf'), tl.float32)", "tl.zeros((1,), tl.float32) - float('inf')")]),
+            1
+        );
+        assert_eq!(found(&[("tl.exp(m", "tl.exp2(m")]), 1);
+        assert_eq!(found(&[("a != 0", "start + c < n")]), 0, "a mask of positions");
+        assert_eq!(found(&[("s, -float('inf')", "s, -1e30")]), 0, "a finite number");
+        assert_eq!(found(&[("(1,), -float('inf')", "(1,), 0.0")]), 0);
+        assert_eq!(found(&[("m = m_new\n", "m = tl.where(m_new == -float('inf'), 0.0, m_new)\n")]), 0, "a guard");
+        let branch = "if tl.max(a) > 0:\n            l = l * tl.exp(m - m_new)";
+        assert_eq!(found(&[("l = l * tl.exp(m - m_new)", branch)]), 0);
+    }
+}

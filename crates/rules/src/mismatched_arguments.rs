@@ -1,0 +1,65 @@
+//! L009 `mismatched-arguments`
+
+use model::analysis::types::{Kind, Problem};
+use model::api::{Lookup, Parameter, nearest};
+use model::kernel::Kernel;
+use model::kernel::ast::{Call, ExprKind};
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::diagnostic::Fix;
+use super::engine::{Context, Findings};
+use super::{language, rewrite};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L009",
+        name: "mismatched-arguments",
+        severity: Severity::Error,
+        summary: "arguments that a function does not take, or one that it lacks",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("mismatched_arguments.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[Kind::Keyword], fix, findings);
+}
+
+/// The parameter that a keyword is spelled almost like.
+fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+    let (kernel, call) = rewrite::call_at(context, problem.span)?;
+    let params = parameters(context, kernel, call)?;
+    let names: Vec<&str> = params.iter().map(String::as_str).collect();
+    let free: Vec<&str> = names
+        .iter()
+        .copied()
+        .filter(|name| !call.args.iter().any(|arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name)))
+        .collect();
+    let mut unknown =
+        call.args.iter().filter_map(|arg| arg.keyword.as_ref()).filter(|(word, _)| !names.contains(&word.as_str()));
+    let (word, span) = unknown.next()?;
+    let near = nearest(word, &free)?;
+    Some(rewrite::replace(format!("Replace `{word}` by `{near}`"), *span, near))
+}
+
+/// What can be passed by name.
+fn parameters(context: &Context<'_>, kernel: &Kernel, call: &Call) -> Option<Vec<String>> {
+    let plain = |params: &[Parameter]| {
+        params.iter().map(|param| param.name.clone()).filter(|name| !name.starts_with('*')).collect::<Vec<_>>()
+    };
+    if let Some(helper) = call.func.as_name().and_then(|name| context.module.kernel(name)) {
+        return Some(helper.params.iter().map(|param| param.name.clone()).collect());
+    }
+    let resolved = context.module.resolve_in(kernel, &call.func);
+    let path = match (resolved, &call.func.kind) {
+        (Some(resolved), _) => resolved.path,
+        (None, ExprKind::Attribute { name, .. }) => format!("triton.language.tensor.{name}"),
+        _ => return None,
+    };
+    match context.target.lookup(&path) {
+        Lookup::Found(member) => Some(plain(&member.params)),
+        _ => None,
+    }
+}

@@ -1,0 +1,151 @@
+//! C002: what the device has too little of.
+
+use std::collections::BTreeMap;
+
+use model::analysis::resources::{Certainty, Resources, Row};
+use model::analysis::tuning::Tuner;
+use model::kernel::Kernel;
+
+use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "C002",
+        name: "out-of-resources",
+        severity: Severity::Warning,
+        summary: "a configuration or launch that needs more than the device has",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("out_of_resources.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    for kernel in &context.module.kernels {
+        let Some(resources) = Resources::of(kernel) else { continue };
+        let mut lacking: BTreeMap<Option<usize>, Vec<(&Row, String)>> = BTreeMap::new();
+        for row in resources.rows.iter().filter(|row| row.certainty == Certainty::Certain) {
+            if let Some(lack) = resources.lack(row) {
+                lacking.entry(row.config).or_default().push((row, lack));
+            }
+        }
+        for (config, rows) in lacking {
+            let all = resources.rows.iter().filter(|row| row.config == config).count();
+            let found = match config {
+                Some(at) => of_config(context, kernel, at, &rows, all),
+                None => of_launch(context, kernel, &rows, all),
+            };
+            if let Some(found) = found {
+                findings.push(found);
+            }
+        }
+    }
+}
+
+/// A configuration of a tuner, or a call in a comprehension that makes several.
+fn of_config(
+    context: &Context<'_>,
+    kernel: &Kernel,
+    at: usize,
+    rows: &[(&Row, String)],
+    all: usize,
+) -> Option<Diagnostic> {
+    let tuner = Tuner::of(context.module, kernel)?;
+    let template = tuner.configs.get(at)?;
+    let (row, lack) = rows.first()?;
+    let message = if all == 1 {
+        format!("this configuration {lack}: the tuner compiles it in vain")
+    } else {
+        let setting = &row.setting;
+        format!("of {all} ways to run this, the tuner compiles {} in vain: `{setting}` {lack}", rows.len())
+    };
+    Some(Diagnostic::new(&RULE.declaration, template.span, message).with_related(kernel.name_span, "the kernel"))
+}
+
+/// What the launches pass.
+fn of_launch(context: &Context<'_>, kernel: &Kernel, rows: &[(&Row, String)], all: usize) -> Option<Diagnostic> {
+    let (row, lack) = rows.first()?;
+    let which = if all == 1 { String::new() } else { format!(" with `{}`", row.setting) };
+    let message = format!("`{}`{which} {lack}: the launch fails with `OutOfResources`", kernel.name);
+    let mut found = Diagnostic::new(&RULE.declaration, kernel.name_span, message);
+    found.severity = Severity::Error;
+    for launch in context.module.launches_of(&kernel.name) {
+        found = found.with_related(launch.span, "launched here");
+    }
+    Some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Selection, check};
+    use model::analysis::occupancy::Limits;
+    use model::analysis::resources::{Outcome, Taken};
+    use model::api::Target;
+    use model::kernel::Module;
+    use model::syntax::Source;
+
+    const HEAD: &str = "import triton\nimport triton.language as tl\n\n";
+    const TUNED: &str = "@triton.autotune([triton.Config({'B': 64}), triton.Config({'B': 128})], key=['n'])\n";
+    const KERNEL: &str = "@triton.jit\ndef k(x, n, B: tl.constexpr):\n    tl.store(x + tl.arange(0, B), 0)\n";
+
+    /// The places and messages of what is found when the kernel takes this much shared memory in each of its ways.
+    fn found(text: &str, rows: &[(Option<usize>, u32, Certainty)]) -> Vec<(String, String)> {
+        let text = format!("{HEAD}{text}\n\ndef run(x, n):\n    k[(1,)](x, n)\n");
+        let source = Source::parse(text.as_str());
+        let module = Module::build(&source);
+        let row = |&(config, shared, certainty): &(Option<usize>, u32, Certainty)| {
+            let taken = Taken { registers: Some(32), shared, warps: 4, ..Taken::default() };
+            Row { config, setting: format!("S={shared}"), certainty, outcome: Outcome::Compiled(taken) }
+        };
+        let rows = rows.iter().map(row).collect();
+        let resources = Resources { device: "sm_90".to_owned(), limits: Limits::of(90), rows, left_out: 0 };
+        resources.keep(&module.kernels[0]);
+        let context = Context::new(&source, &module, Target::newest());
+        let selection = Selection { select: vec!["C".to_owned()], ignore: Vec::new() };
+        let found = check(&context, &selection);
+        found.into_iter().map(|found| (source.slice(found.span).to_owned(), found.message)).collect()
+    }
+
+    const MUCH: u32 = 270_336;
+
+    #[test]
+    fn a_configuration_is_marked_on_its_line() {
+        let rows = [(Some(0), 1024, Certainty::Certain), (Some(1), MUCH, Certainty::Certain)];
+        let found = found(&format!("{TUNED}{KERNEL}"), &rows);
+        let message = "this configuration needs 270,336 bytes of shared memory; sm_90 has 232,448 for a program: the tuner compiles it \
+                       in vain";
+        assert_eq!(found, [("triton.Config({'B': 128})".to_owned(), message.to_owned())]);
+    }
+
+    #[test]
+    fn of_a_comprehension_the_call_is_marked_once() {
+        let tuned = "@triton.autotune([triton.Config({'B': b}) for b in [1, 2, 3]], key=['n'])\n";
+        let rows = [1024, MUCH, MUCH + 1].map(|shared| (Some(0), shared, Certainty::Certain));
+        let found = found(&format!("{tuned}{KERNEL}"), &rows);
+        assert_eq!(found.len(), 1);
+        assert!(
+            found[0]
+                .1
+                .starts_with("of 3 ways to run this, the tuner compiles 2 in vain: `S=270336` needs 270,336 bytes")
+        );
+        assert_eq!(found[0].0, "triton.Config({'B': b})");
+    }
+
+    #[test]
+    fn a_kernel_without_a_tuner_is_marked_by_its_name() {
+        let found = found(KERNEL, &[(None, MUCH, Certainty::Certain)]);
+        assert_eq!(found[0].0, "k");
+        assert!(found[0].1.starts_with("`k` needs 270,336 bytes"), "{found:?}");
+        assert!(found[0].1.ends_with("the launch fails with `OutOfResources`"), "{found:?}");
+    }
+
+    #[test]
+    fn what_was_guessed_proves_nothing() {
+        for certainty in [Certainty::Guessed, Certainty::Possible] {
+            assert_eq!(found(KERNEL, &[(None, MUCH, certainty)]), []);
+            assert_eq!(found(&format!("{TUNED}{KERNEL}"), &[(Some(1), MUCH, certainty)]), []);
+        }
+    }
+}

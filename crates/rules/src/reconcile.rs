@@ -1,0 +1,119 @@
+//! Where rules and Triton itself speak of one place: Triton has the last word.
+
+use model::analysis::verdict::{Outcome, Verdict};
+use model::kernel::Module;
+use model::syntax::Span;
+
+use super::{Context, Diagnostic};
+
+/// Whether Triton has compiled what a rule of the language calls an error, or a kernel in which a learned rule has flagged something:
+/// those flag only what is compiled with its kernel.
+#[must_use]
+pub fn is_disproved(module: &Module, diagnostic: &Diagnostic) -> bool {
+    let around = module.kernels.iter().filter(|kernel| kernel.span.contains(diagnostic.span));
+    let mut verdicts = around.filter_map(Verdict::of);
+    match diagnostic.code.as_bytes()[0] {
+        b'L' => verdicts.any(|verdict| verdict.has_compiled(diagnostic.span)),
+        b'S' => verdicts.any(|verdict| matches!(verdict.outcome, Outcome::Accepted { .. })),
+        _ => false,
+    }
+}
+
+/// Takes out errors that Triton disproves, and what it says where a rule has said the same.
+pub(super) fn reconcile(context: &Context<'_>, findings: &mut Vec<Diagnostic>) {
+    findings.retain(|finding| !is_disproved(context.module, finding));
+    let of_rules: Vec<Span> =
+        findings.iter().filter(|finding| finding.code.starts_with('L')).map(|finding| finding.span).collect();
+    let end = |span: Span| Span::new(span.end, span.end);
+    let is_said = |spans: &[Span], span: Span| {
+        let line = context.line_of(span);
+        spans.iter().any(|said| (context.line_of(*said)..=context.line_of(end(*said))).contains(&line))
+    };
+    findings.retain(|finding| finding.code != "C001" || !is_said(&of_rules, finding.span));
+    // What is certain is not guessed from what was learned as well.
+    let certain = findings.iter().filter(|finding| finding.code.starts_with('L') || finding.code == "C001");
+    let certain: Vec<Span> = certain.map(|finding| finding.span).collect();
+    findings.retain(|finding| !finding.code.starts_with('S') || !is_said(&certain, finding.span));
+    // What the back end has counted is not estimated as well.
+    let counted: Vec<Span> = findings.iter().filter(|finding| finding.code == "C002").flat_map(places).collect();
+    findings.retain(|finding| finding.code != "H015" || !counted.iter().any(|place| place.contains(finding.span)));
+}
+
+/// The configuration or the launches that a finding is about.
+fn places(finding: &Diagnostic) -> impl Iterator<Item = Span> {
+    std::iter::once(finding.span).chain(finding.related.iter().map(|related| related.span))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Context, Selection, check};
+    use model::analysis::occupancy::Limits;
+    use model::analysis::resources::{Certainty, Outcome, Resources, Row, Taken};
+    use model::analysis::verdict::{Outcome as Said, Verdict};
+    use model::api::Target;
+    use model::kernel::Module;
+    use model::syntax::{Source, Span};
+
+    const TEXT: &str = "import triton\nimport triton.language as tl\n\n@triton.jit\ndef k(x, B: tl.constexpr):\n    a = tl.float32(x)\n    b = tl.load(x)\n";
+
+    fn found(outcome: impl Fn(&dyn Fn(&str) -> Span) -> Option<Said>) -> Vec<&'static str> {
+        let source = Source::parse(TEXT);
+        let module = Module::build(&source);
+        let span = |text: &str| {
+            let at = TEXT.find(text).unwrap();
+            Span::new(at, at + text.len())
+        };
+        if let Some(outcome) = outcome(&span) {
+            Verdict::new(&module.kernels[0], outcome).keep(&module.kernels[0]);
+        }
+        let context = Context::new(&source, &module, Target::of("3.6.0".parse().unwrap()));
+        check(&context, &Selection::default()).into_iter().map(|found| found.code).collect()
+    }
+
+    /// The codes of what is found about shared memory; with what the back end says, if it has spoken.
+    fn about_memory(text: &str, config: Option<usize>, shared: Option<u32>) -> Vec<&'static str> {
+        let source = Source::parse(text);
+        let module = Module::build(&source);
+        if let Some(shared) = shared {
+            let outcome = Outcome::Compiled(Taken { registers: Some(255), shared, warps: 4, ..Taken::default() });
+            let row = Row { config, setting: String::new(), certainty: Certainty::Certain, outcome };
+            let resources =
+                Resources { device: "sm_90".to_owned(), limits: Limits::of(90), rows: vec![row], left_out: 0 };
+            resources.keep(&module.kernels[0]);
+        }
+        let context = Context::new(&source, &module, Target::of("3.6.0".parse().unwrap()));
+        let selection = Selection { select: vec!["C".to_owned(), "H015".to_owned()], ignore: Vec::new() };
+        check(&context, &selection).into_iter().map(|found| found.code).collect()
+    }
+
+    #[test]
+    fn what_is_counted_is_not_estimated() {
+        let tuned = include_str!("out_of_resources.md").split("```").nth(1).unwrap().strip_prefix("python\n").unwrap();
+        let tuned = format!("{tuned}\n\ndef run(x, y, z):\n    product[(1,)](x, y, z, 4096)\n");
+        let of_config = |shared| about_memory(&tuned, Some(1), shared);
+        assert_eq!(of_config(None), ["H015"]);
+        assert_eq!(of_config(Some(327_680)), ["C002"]);
+        assert_eq!(about_memory(&tuned, Some(0), Some(327_680)), ["C002", "H015"], "of another configuration");
+        let (start, end) = (tuned.find("@triton.autotune").unwrap(), tuned.find("@triton.jit").unwrap());
+        let launched = format!("{}{}", &tuned[..start], &tuned[end..])
+            .replace("4096)\n", "4096, BM=128, BN=128, BK=64, num_stages=5)\n");
+        assert_eq!(about_memory(&launched, None, None), ["H015"]);
+        assert_eq!(about_memory(&launched, None, Some(327_680)), ["C002"]);
+    }
+
+    fn refusal(span: Span) -> Option<Said> {
+        Some(Said::Refused { span, message: "no".to_owned(), related: Vec::new() })
+    }
+
+    #[test]
+    fn triton_has_the_last_word() {
+        assert_eq!(found(|_| None), ["L002"]);
+        let compiled = |of: Span| Some(Said::Accepted { compiled: vec![of], types: Vec::new() });
+        assert_eq!(found(|span| compiled(span("tl.float32(x)"))), [""; 0]);
+        // Another branch was compiled: that proves nothing.
+        assert_eq!(found(|span| compiled(span("tl.load(x)"))), ["L002"]);
+        assert_eq!(found(|span| refusal(span("tl.load(x)"))), ["L002", "C001"]);
+        // Of one place, one speaks.
+        assert_eq!(found(|span| refusal(span("tl.float32"))), ["L002"]);
+    }
+}

@@ -1,0 +1,78 @@
+//! What fixes are made of: the code at a place, and its text.
+
+use model::kernel::Kernel;
+use model::kernel::ast::{Call, Expr, ExprKind, Stmt, walk_expressions, walk_statements};
+use model::syntax::Span;
+
+use super::diagnostic::{Edit, Fix};
+use super::engine::Context;
+
+/// The outermost expression of a kernel that `wanted` accepts, with its kernel.
+pub(super) fn find<'a>(context: &Context<'a>, wanted: impl Fn(&Expr) -> bool) -> Option<(&'a Kernel, &'a Expr)> {
+    context.module.kernels.iter().find_map(|kernel| {
+        let mut found = None;
+        walk_expressions(&kernel.body, &mut |expr| {
+            if found.is_none() && wanted(expr) {
+                found = Some(expr);
+            }
+        });
+        found.map(|expr| (kernel, expr))
+    })
+}
+
+/// The call that stands exactly there.
+pub(super) fn call_at<'a>(context: &Context<'a>, span: Span) -> Option<(&'a Kernel, &'a Call)> {
+    let (kernel, expr) = find(context, |expr| expr.span == span && expr.as_call().is_some())?;
+    Some((kernel, expr.as_call()?))
+}
+
+/// The statement that stands exactly there.
+pub(super) fn statement_at<'a>(context: &Context<'a>, span: Span) -> Option<(&'a Kernel, &'a Stmt)> {
+    context.module.kernels.iter().find_map(|kernel| {
+        let mut found = None;
+        walk_statements(&kernel.body, &mut |stmt| {
+            if stmt.span == span {
+                found = Some(stmt);
+            }
+        });
+        found.map(|stmt| (kernel, stmt))
+    })
+}
+
+/// The only argument of a call, where it is passed by position.
+pub(super) fn only_argument(call: &Call) -> Option<&Expr> {
+    let [arg] = call.args.as_slice() else { return None };
+    let plain = arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
+    plain.then_some(&arg.value)
+}
+
+/// The text of an expression, in parentheses unless it binds as tightly as a name.
+pub(super) fn operand(context: &Context<'_>, expr: &Expr) -> String {
+    let text = context.source.slice(expr.span);
+    match expr.kind {
+        ExprKind::Name(_) | ExprKind::Attribute { .. } | ExprKind::Call(_) | ExprKind::Subscript { .. } => {
+            text.to_owned()
+        }
+        _ => format!("({text})"),
+    }
+}
+
+/// Whether the text contains a comment or a line's end, which a change might lose.
+pub(super) fn is_plain(text: &str) -> bool {
+    !text.contains(['#', '\n', '\\'])
+}
+
+/// The replacement of one span by a text.
+pub(super) fn replace(title: impl Into<String>, span: Span, text: impl Into<String>) -> Fix {
+    Fix { title: title.into(), edits: vec![Edit { span, text: text.into() }] }
+}
+
+/// Round brackets for the square ones of a list of several parts.
+pub(super) fn tuple_for_list(context: &Context<'_>, list: &Expr) -> Option<Vec<Edit>> {
+    let ExprKind::List(parts) = &list.kind else { return None };
+    let text = context.source.slice(list.span);
+    let (start, end) = (list.span.start, list.span.end);
+    let is_list = parts.len() > 1 && text.starts_with('[') && text.ends_with(']');
+    let edit = |at: usize, text: &str| Edit { span: Span::new(at, at + 1), text: text.to_owned() };
+    is_list.then(|| vec![edit(start, "("), edit(end - 1, ")")])
+}

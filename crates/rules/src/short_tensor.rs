@@ -1,0 +1,271 @@
+//! M014: a mask that lets through more than the tensor has.
+
+use model::analysis::extents::{Extents, quotient};
+use model::analysis::host::{Hosts, Names};
+use model::analysis::launches::{Passed, passed};
+use model::analysis::tensors::Sizes;
+use model::analysis::types::access::{Access, Mask};
+use model::analysis::types::index::{Atom, Poly};
+use model::analysis::types::signature;
+use model::analysis::types::{Facts, infer_as};
+use model::analysis::witness::largest;
+use model::kernel::ast::{Expr, ExprKind, walk_expressions};
+use model::kernel::{Kernel, Launch};
+use model::syntax::Span;
+
+use super::memory::{covers_in, global, guard, index, is_certain, lanes_in, tiled_by, upper_bound, verb};
+use super::offset_overflow::launched;
+use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "M014",
+        name: "short-tensor",
+        severity: Severity::Warning,
+        summary: "an access whose mask lets through more than the tensor has room for",
+        since: "0.1.0",
+        fixable: false,
+        doc: include_str!("short_tensor.md"),
+    },
+    check,
+};
+
+/// Further launches of one kernel are not looked at: each may cost a run over it.
+const MAX_LAUNCHES: usize = 32;
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    let module = context.module;
+    if module.launches.is_empty() || context.is_for_other_compiler() {
+        return;
+    }
+    let mut hosts = Hosts::new(module);
+    let mut seen: Vec<Span> = Vec::new();
+    for (at, kernel) in module.kernels.iter().enumerate().filter(|(_, kernel)| !kernel.has_error) {
+        // Another kernel of the same name, or something in place of it, may be what is launched.
+        if module.kernel(&kernel.name).is_none() || kernel.nested {
+            continue;
+        }
+        for launch in module.launches_of(&kernel.name).filter(|launch| !launch.has_error).take(MAX_LAUNCHES) {
+            let names = hosts.around(launch);
+            let site = Site { context, kernel, launch, names: &names };
+            if !site.makes_tensors() {
+                continue;
+            }
+            let found = site.by_symbols(&context.facts()[at]).into_iter().chain(site.by_numbers(at));
+            for (access, message, made) in found {
+                if !seen.contains(&access) {
+                    seen.push(access);
+                    findings.push(
+                        Diagnostic::new(&RULE.declaration, access, message)
+                            .with_related(made, "the tensor is made here")
+                            .with_related(launch.args_span, "and passed here, with the bound of the mask"),
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// A launch of a kernel.
+struct Site<'c, 'a> {
+    context: &'c Context<'a>,
+    kernel: &'a Kernel,
+    launch: &'a Launch,
+    names: &'c Names<'a>,
+}
+
+/// Where, what, and where the tensor is made.
+type Found = (Span, String, Span);
+
+impl<'a> Site<'_, 'a> {
+    /// A quick look that spares most launches the rest.
+    fn makes_tensors(&self) -> bool {
+        self.launch.args.iter().any(|arg| matches!(self.names.resolve(&arg.value).kind, ExprKind::Call(_)))
+    }
+
+    fn argument(&self, name: &str) -> Option<&'a Expr> {
+        match passed(self.launch, self.kernel, name) {
+            Passed::Argument(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// What is found when the bound of a mask is more than the room of a tensor, whatever the sizes are.
+    fn by_symbols(&self, facts: &Facts) -> Vec<Found> {
+        let host = self.launch.host.and_then(|host| self.context.module.hosts.get(host));
+        let extents = Extents::new(host, self.names);
+        let accesses = facts.accesses.iter().filter(|access| is_certain(access));
+        accesses.filter_map(|access| self.shorter(facts, &extents, access)).collect()
+    }
+
+    fn shorter(&self, facts: &Facts, extents: &Extents<'_, 'a>, access: &Access) -> Option<Found> {
+        let index = index(access)?;
+        let [condition] = guard(access)?.conditions.as_slice() else { return None };
+        let (left, right) = upper_bound(condition)?;
+        let (base, size) = (index.base.as_deref()?, right.as_param()?);
+        if *left != index.poly || !self.is_reached(facts, &index.poly, &lanes_in(index), size) {
+            return None;
+        }
+        let tensor = self.argument(base)?;
+        let bound = extents.integer(self.argument(size)?)?;
+        let text = if let Some((whole, by)) = extents.room_divided(tensor) {
+            (whole == bound).then(|| format!("`{base}` is made with room for `{whole} // {by}`"))?
+        } else {
+            let room = extents.room(tensor)?;
+            let factor = quotient(&bound, &room)?;
+            let unless = match factor.as_number() {
+                Some(1) => return None,
+                Some(_) => String::new(),
+                None if self.compares(extents, &factor) => return None,
+                None => format!(", which is less unless `{factor}` is 1"),
+            };
+            format!("`{base}` is made with room for `{room}`{unless}")
+        };
+        let message = format!(
+            "this {} behind the end of `{base}`: the mask lets `{bound}` elements through (`{size}`), and {text}",
+            verb(access)
+        );
+        Some((access.span, message, self.names.resolve(tensor).span))
+    }
+
+    /// Whether the programs together come by each number below the parameter `size`.
+    fn is_reached(&self, facts: &Facts, poly: &Poly, lanes: &[u32], size: &str) -> bool {
+        let [lane] = lanes else { return false };
+        let Some(known) = facts.lanes.get(*lane as usize).filter(|known| known.start == Some(0)) else { return false };
+        if let Some(axis) = tiled_by(facts, poly, *lane) {
+            let block = Poly::of_dim(&known.size);
+            return global(facts, axis, *lane).as_ref() == Some(poly)
+                && block.is_some_and(|block| {
+                    covers_in(self.names, self.launch, self.kernel, axis, size, &block).is_some()
+                });
+        }
+        let from_loop = |atom: &Atom| match atom {
+            Atom::Loop(id) => facts.loops.get(*id as usize),
+            _ => None,
+        };
+        let [(first, 1), (second, 1)] = poly.terms.as_slice() else { return false };
+        let Some(around) = first.iter().chain(second).find_map(from_loop).filter(|_| poly.constant == 0) else {
+            return false;
+        };
+        first.len() == 1
+            && second.len() == 1
+            && around.start == Some(Poly::number(0))
+            && around.end.as_ref().and_then(Poly::as_param) == Some(size)
+            && around.step == Poly::of_dim(&known.size)
+    }
+
+    /// Whether the function around compares a size that is part of `factor`.
+    fn compares(&self, extents: &Extents<'_, 'a>, factor: &Poly) -> bool {
+        let Some(host) = self.launch.host.and_then(|host| self.context.module.hosts.get(host)) else { return false };
+        let mut found = false;
+        let is_part = |atom: &Atom| factor.has(atom);
+        walk_expressions(&host.body, &mut |expr| {
+            if let ExprKind::Compare { left, rest } = &expr.kind {
+                let sides = std::iter::once(left.as_ref()).chain(rest.iter().map(|(_, right)| right));
+                found |= sides.filter_map(|side| extents.integer(side)).any(|side| side.any(is_part));
+                // `x.shape == y.shape`, `x.ndim == 1`.
+                found |= expr.mentions("shape") || expr.mentions("ndim");
+            }
+        });
+        found
+    }
+
+    /// What is found when all numbers of the launch are known.
+    fn by_numbers(&self, at: usize) -> Vec<Found> {
+        let (module, text) = (self.context.module, self.context.source.text());
+        let sizes = Sizes::new(module, self.names);
+        let rooms: Vec<(&str, i128, Span)> = self
+            .kernel
+            .params
+            .iter()
+            .filter_map(|param| {
+                let value = self.argument(&param.name)?;
+                let room = sizes.shape(value)?.into_iter().try_fold(1, i128::checked_mul)?;
+                Some((param.name.as_str(), room, self.names.resolve(value).span))
+            })
+            .collect();
+        if rooms.is_empty() {
+            return Vec::new();
+        }
+        let comment = signature::of(module, self.kernel, text);
+        let Some((launched, signature)) =
+            launched(self.context, self.kernel, self.launch, self.names, comment.as_ref())
+        else {
+            return Vec::new();
+        };
+        let facts = infer_as(module, text, self.context.target, at, &signature);
+        let behind = |access: &Access| {
+            let index = index(access)?;
+            let (base, room, made) = rooms.iter().find(|(base, ..)| index.base.as_deref() == Some(*base))?;
+            let conditions = match &access.mask {
+                Mask::None => &[][..],
+                Mask::Unknown => return None,
+                Mask::Tile(_) => &guard(access)?.conditions,
+            };
+            let example = largest(&facts, &launched, &index.poly, conditions, &index.narrow)?;
+            let reached = example.value(&launched, &index.poly).filter(|reached| reached >= room)?;
+            let message = format!(
+                "this {} element {reached} of `{base}`, which has {room} in this launch: nothing keeps it before the end",
+                verb(access)
+            );
+            Some((access.span, message, *made))
+        };
+        facts.accesses.iter().filter(|access| is_certain(access)).filter_map(behind).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::messages;
+
+    const KERNELS: &str = "import torch\nimport triton\nimport triton.language as tl\n\n@triton.jit\ndef tiles(x, y, n, BLOCK: tl.constexpr):\n    \
+        i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)\n    tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)\n\n@triton.jit\n\
+        def rows(x, y, n, BLOCK: tl.constexpr):\n    for start in range(0, n, BLOCK):\n        i = start + tl.arange(0, BLOCK)\n        \
+        tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)\n\n";
+
+    /// How many accesses are found when the host does this.
+    fn found(host: &str) -> usize {
+        let body: String = host.lines().map(|line| format!("    {line}\n")).collect();
+        messages(&format!("{KERNELS}def run(x, z, count):\n{body}"), "M014").len()
+    }
+
+    const TILES: &str = "tiles[(triton.cdiv(n, 64),)](x, y, n, BLOCK=64)";
+
+    #[test]
+    fn tensors_that_are_certainly_shorter_are_found() {
+        for host in [
+            "rows, columns = x.shape\nn = rows * columns\ny = torch.empty(rows)",
+            "m, k = x.size()\nn = x.numel()\ny = x.new_empty((k,))",
+            "n = x.numel()\ny = torch.empty(x.numel() // 2)",
+            "n = x.numel() * 2\ny = torch.zeros_like(x)",
+            "n = 3 * count\ny = torch.empty(count)",
+            "n = 1001\ny = torch.empty(10, 100)",
+        ] {
+            assert_eq!(found(&format!("{host}\n{TILES}")), 1, "{host}");
+        }
+        let looped = "rows_[(1,)](x, y, n, BLOCK=64)".replace("rows_", "rows");
+        assert_eq!(found(&format!("n = 2 * count\ny = torch.empty(count)\n{looped}")), 1);
+    }
+
+    #[test]
+    fn what_may_be_long_enough_is_silent() {
+        for host in [
+            "n = x.numel()\ny = torch.empty(x.shape[0])",
+            "n = x.numel()\ny = torch.empty_like(x)",
+            "n = x.numel()\ny = z",
+            "n = x.numel()\ny = torch.empty(x.numel() // 2)\ny = torch.cat([y, y])",
+            "rows, columns = x.shape\nassert columns == 1\nn = rows * columns\ny = torch.empty(rows)",
+            "rows, columns = x.shape\nn = rows\ny = torch.empty(rows * columns)",
+            "x = x.view(-1)\nrows, columns = x.shape\nn = rows * columns\ny = torch.empty(rows)",
+            "n = 1000\ny = torch.empty(10, 100)",
+        ] {
+            assert_eq!(found(&format!("{host}\n{TILES}")), 0, "{host}");
+        }
+        let bytes = format!("n = 4 * count\ny = torch.empty(count)\n{TILES}");
+        let cast = KERNELS.replace("y + i", "y.to(tl.pointer_type(tl.uint8)) + i");
+        let body: String = bytes.lines().map(|line| format!("    {line}\n")).collect();
+        assert_eq!(messages(&format!("{cast}def run(x, z, count):\n{body}"), "M014"), [""; 0], "bytes, not elements");
+        let fewer = "n = 2 * count\ny = torch.empty(count)\ntiles[(triton.cdiv(count, 64),)](x, y, n, BLOCK=64)";
+        assert_eq!(found(fewer), 0, "no program comes by the rest");
+    }
+}

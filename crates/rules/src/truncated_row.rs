@@ -1,0 +1,193 @@
+//! M011: the end of a row that no program reaches.
+
+use model::analysis::host::{Hosts, Names};
+use model::analysis::launches::{Passed, passed};
+use model::analysis::types::Facts;
+use model::analysis::types::access::Access;
+use model::analysis::types::index::{Atom, Poly};
+use model::kernel::ast::{Expr, ExprKind, StmtKind, walk_statements};
+use model::kernel::{Host, Kernel, Launch};
+use model::syntax::Span;
+
+use super::memory::{guard, index, is_certain, kernels, lanes_in, upper_bound};
+use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "M011",
+        name: "truncated-row",
+        severity: Severity::Warning,
+        summary: "a row of any length that is read with one tile of a fixed size",
+        since: "0.1.0",
+        fixable: false,
+        doc: r#"
+## What it does
+Finds accesses along `tl.arange(0, BLOCK)`, masked with `< n` and neither moved on by a loop nor by the number of the program,
+where the launch passes a number for `BLOCK` and a size of a tensor for `n`, and the host checks neither.
+
+## Why is this bad?
+What is behind the first `BLOCK` elements of a row is never read, or never written, without a word: the result is wrong for
+every longer row.
+
+## Bad
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def total(x, y, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    value = tl.load(x + row * stride + columns, mask=columns < n, other=0.0)
+    #       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    tl.store(y + row, tl.sum(value))
+
+
+def run(x, y):
+    total[(x.shape[0],)](x, y, x.stride(0), x.shape[1], BLOCK=1024)
+```
+
+## Good
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def total(x, y, stride, n, BLOCK: tl.constexpr):
+    row = tl.program_id(0)
+    columns = tl.arange(0, BLOCK)
+    value = tl.load(x + row * stride + columns, mask=columns < n, other=0.0)
+    tl.store(y + row, tl.sum(value))
+
+
+def run(x, y):
+    block = triton.next_power_of_2(x.shape[1])
+    total[(x.shape[0],)](x, y, x.stride(0), x.shape[1], BLOCK=block)
+
+
+def short(x, y):
+    assert x.shape[1] <= 1024
+    total[(x.shape[0],)](x, y, x.stride(0), x.shape[1], BLOCK=1024)
+```
+
+## When it is silent
+When the host compares the size, or anything else, in an `assert` or an `if` that raises or chooses, and when the size is
+passed on from a parameter of the host.
+
+## Sources
+[xformers#785](https://github.com/facebookresearch/xformers/issues/785).
+"#,
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    let mut hosts = Hosts::new(context.module);
+    let mut seen: Vec<Span> = Vec::new();
+    for (kernel, facts) in kernels(context) {
+        for access in facts.accesses.iter().filter(|access| is_certain(access)) {
+            let Some((size, block)) = row(facts, access) else { continue };
+            for launch in context.module.launches_of(&kernel.name).filter(|launch| !launch.has_error) {
+                if seen.contains(&access.span) || context.is_for_other_compiler() || kernel.autotune.is_some() {
+                    continue;
+                }
+                let names = hosts.around(launch);
+                let Some((number, place)) = truncates(context, kernel, launch, &names, size, &block) else { continue };
+                seen.push(access.span);
+                let message = format!(
+                    "only the first {number} elements are reached, and `{size}` may be larger: nothing checks it; take the block from the \
+                     size (`triton.next_power_of_2`), or loop over the row"
+                );
+                findings.push(
+                    Diagnostic::new(&RULE.declaration, access.span, message)
+                        .with_related(place, "the size and the block are passed here"),
+                );
+            }
+        }
+    }
+}
+
+/// The bound and the length of a lane that covers a row from its start, once.
+fn row<'f>(facts: &'f Facts, access: &'f Access) -> Option<(&'f str, Poly)> {
+    let (index, guard) = (index(access)?, guard(access)?);
+    if index.poly.any(|atom| matches!(atom, Atom::Loop(_) | Atom::Other(_))) || !access.loops.is_empty() {
+        return None;
+    }
+    guard.conditions.iter().find_map(|condition| {
+        let (left, right) = upper_bound(condition)?;
+        let [(atoms, 1)] = left.terms.as_slice() else { return None };
+        let [Atom::Lane(lane)] = atoms.as_slice() else { return None };
+        let known = facts.lanes.get(*lane as usize)?;
+        let size = right.as_param()?;
+        let block = Poly::of_dim(&known.size)?;
+        // The row of a program may be one of several parts of it.
+        let divided = index.poly.terms.iter().any(|(atoms, _)| {
+            atoms.iter().any(|atom| matches!(atom, Atom::Program(_)))
+                && (block.as_param().is_some_and(|block| atoms.contains(&Atom::Param(block.into()))) || atoms.len() < 2)
+        });
+        (known.start == Some(0) && left.constant == 0 && !divided && lanes_in(index).contains(lane))
+            .then_some((size, block))
+    })
+}
+
+/// The number passed for the block, when nothing keeps the size that is passed below it.
+fn truncates<'a>(
+    context: &Context<'a>,
+    kernel: &'a Kernel,
+    launch: &'a Launch,
+    names: &Names<'a>,
+    size: &str,
+    block: &Poly,
+) -> Option<(i128, Span)> {
+    let number = match (block.as_number(), block.as_param()) {
+        (Some(number), _) => number,
+        (None, Some(param)) => match passed(launch, kernel, param) {
+            Passed::Argument(value) => names.integer(value)?,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    if kernel.param(size)?.constexpr || kernel.heuristics.as_ref().is_none_or(|names| !names.is_empty()) {
+        return None;
+    }
+    let Passed::Argument(value) = passed(launch, kernel, size) else { return None };
+    let host = context.module.hosts.get(launch.host?)?;
+    if !is_size_of_tensor(names, value) {
+        return None;
+    }
+    (!compares(host)).then_some((number, launch.args_span))
+}
+
+/// Whether a function of the host checks anything, or chooses.
+pub(super) fn compares(host: &Host) -> bool {
+    let mut compares = false;
+    walk_statements(&host.body, &mut |stmt| {
+        compares |= matches!(stmt.kind, StmtKind::Assert(_) | StmtKind::If { .. } | StmtKind::While { .. });
+        for expr in stmt.exprs() {
+            expr.walk(&mut |expr| compares |= matches!(expr.kind, ExprKind::Compare { .. } | ExprKind::IfExp { .. }));
+        }
+    });
+    compares
+}
+
+/// `x.shape[1]`, `x.size(1)` and `x.numel()` of a parameter of the host.
+pub(super) fn is_size_of_tensor<'a>(names: &Names<'a>, expr: &'a Expr) -> bool {
+    let is_given = |expr: &Expr| expr.as_name().is_some_and(|name| names.is_param(name));
+    match &names.resolve(expr).kind {
+        ExprKind::Subscript { value, index } => {
+            let last = index.first().and_then(Expr::as_int).is_some();
+            matches!(&value.kind, ExprKind::Attribute { value, name, .. } if name == "shape" && is_given(value)) && last
+        }
+        ExprKind::Call(call) => {
+            matches!(&call.func.kind, ExprKind::Attribute { value, name, .. } if matches!(name.as_str(), "size" | "numel") && is_given(value))
+        }
+        ExprKind::Name(name) => matches!(
+            names.binding(name),
+            Some(model::analysis::host::Binding::Item(Expr { kind: ExprKind::Attribute { value, name, .. }, .. }, _))
+                if name == "shape" && is_given(value)
+        ),
+        _ => false,
+    }
+}

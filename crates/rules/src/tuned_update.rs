@@ -1,0 +1,90 @@
+//! H002: a tuned kernel that updates a tensor in place.
+
+use model::analysis::tuning::{Names, Tuner};
+use model::analysis::updates::{Update, updates};
+use model::kernel::Kernel;
+use model::kernel::ast::ExprKind;
+use model::syntax::Span;
+
+use super::{Context, Declaration, Diagnostic, Edit, Findings, Rule, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "H002",
+        name: "tuned-update",
+        severity: Severity::Warning,
+        summary: "an autotuned kernel that updates a tensor which nobody restores between the runs",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("tuned_update.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    for kernel in context.module.kernels.iter().filter(|kernel| !kernel.has_error && kernel.autotune.is_some()) {
+        let Some(tuner) = Tuner::of(context.module, kernel) else { continue };
+        if let Some(finding) = shadowed(&tuner) {
+            findings.push(finding);
+        } else if tuner.at_least > 1 && !tuner.may_have_hook() {
+            findings.extend(unrestored(context, kernel, &tuner));
+        }
+    }
+}
+
+/// `reset_to_zero` and `restore_value` live in the hooks that a `pre_hook` of one's own replaces.
+fn shadowed(tuner: &Tuner<'_>) -> Option<Diagnostic> {
+    let hook = tuner.call.argument("pre_hook", Some(5)).filter(|hook| hook.kind != ExprKind::None)?;
+    let (name, (_, span)) =
+        ["reset_to_zero", "restore_value"].into_iter().find_map(|name| match tuner.names(name) {
+            Names::Listed(names) => Some((name, *names.first()?)),
+            Names::Absent | Names::Unknown => None,
+        })?;
+    let message = format!("`{name}` has no effect beside `pre_hook`, which replaces the hook that does it");
+    Some(Diagnostic::new(&RULE.declaration, span, message).with_related(hook.span, "the hook"))
+}
+
+fn unrestored(context: &Context<'_>, kernel: &Kernel, tuner: &Tuner<'_>) -> Vec<Diagnostic> {
+    let mut named = Vec::new();
+    for argument in ["reset_to_zero", "restore_value"] {
+        match tuner.names(argument) {
+            Names::Absent => {}
+            Names::Listed(names) => named.extend(names.into_iter().map(|(name, _)| name)),
+            Names::Unknown => return Vec::new(),
+        }
+    }
+    let found = updates(context.module, kernel).into_iter().filter(|update| !named.contains(&update.param));
+    found.map(|update| report(kernel, tuner, &update)).collect()
+}
+
+fn report(kernel: &Kernel, tuner: &Tuner<'_>, update: &Update<'_>) -> Diagnostic {
+    let param = update.param;
+    let how = if update.load.is_some() { "is read and written back changed" } else { "is added to" };
+    let message = format!(
+        "`{param}` {how}, and the tuner runs the kernel many times on the same tensor: the first result is wrong unless \
+         `restore_value` or `reset_to_zero` names it"
+    );
+    let tuned = kernel.decorators[tuner.place].expr.span;
+    let mut diagnostic = Diagnostic::new(&RULE.declaration, update.span, message);
+    if let Some(load) = update.load {
+        diagnostic = diagnostic.with_related(load, "read here");
+    }
+    diagnostic = diagnostic.with_related(tuned, "the tuner");
+    match restore(tuner, param) {
+        Some(edit) => diagnostic.with_fix(format!("Restore `{param}` between the runs"), vec![edit]),
+        None => diagnostic,
+    }
+}
+
+/// Names a tensor in `restore_value`.
+fn restore(tuner: &Tuner<'_>, param: &str) -> Option<Edit> {
+    let insert = |at: usize, text: String| Some(Edit { span: Span::new(at, at), text });
+    match tuner.call.argument("restore_value", Some(4)) {
+        None => insert(tuner.call.args.last()?.span.end, format!(", restore_value=[\"{param}\"]")),
+        Some(list) => match &list.kind {
+            ExprKind::None => Some(Edit { span: list.span, text: format!("[\"{param}\"]") }),
+            ExprKind::List(items) => insert(items.last()?.span.end, format!(", \"{param}\"")),
+            _ => None,
+        },
+    }
+}

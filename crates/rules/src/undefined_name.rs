@@ -1,0 +1,44 @@
+//! L006 `undefined-name`
+
+use model::analysis::types::{Kind, Problem};
+use model::kernel::ast::{Expr, ExprKind};
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::diagnostic::Fix;
+use super::engine::{Context, Findings};
+use super::{language, rewrite};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L006",
+        name: "undefined-name",
+        severity: Severity::Error,
+        summary: "a name that does not exist where a kernel uses it",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("undefined_name.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[Kind::UndefinedName], fix, findings);
+}
+
+/// Functions of Python with their namesakes in `triton.language`, for one argument.
+const NAMESAKES: &[(&str, &str)] = &[("abs", "abs"), ("sum", "sum"), ("sorted", "sort")];
+
+fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+    let written = context.source.slice(problem.span);
+    let (_, member) = NAMESAKES.iter().find(|(name, _)| *name == written)?;
+    let is_callee = |expr: &Expr| expr.as_call().is_some_and(|call| call.func.span == problem.span);
+    let (kernel, expr) = rewrite::find(context, is_callee)?;
+    let argument = rewrite::only_argument(expr.as_call()?)?;
+    // A sum over a list is no sum over a tile.
+    let is_value = matches!(
+        argument.kind,
+        ExprKind::Name(_) | ExprKind::Call(_) | ExprKind::Binary { .. } | ExprKind::Subscript { .. }
+    );
+    let instead = context.module.language_name(kernel, member).filter(|_| is_value)?;
+    Some(rewrite::replace(format!("Use `{instead}`"), problem.span, instead))
+}

@@ -1,0 +1,169 @@
+//! M013: an access without a mask where others of the kernel have one.
+
+use model::analysis::grid::is_passed;
+use model::analysis::host::Hosts;
+use model::analysis::launches::{Passed, passed, promises_full_tiles};
+use model::analysis::types::Facts;
+use model::analysis::types::access::{Access, Mask};
+use model::analysis::types::index::{Atom, Condition, Poly};
+use model::kernel::Kernel;
+use model::syntax::Span;
+
+use super::memory::{covers, global, guard, index, is_certain, lanes_in, report, tiled_by, upper_bound, verb};
+use super::{Context, Declaration, Diagnostic, Findings, Rule, Severity};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "M013",
+        name: "unguarded-tail",
+        severity: Severity::Warning,
+        summary: "an access without a mask along a lane that another access masks, with a grid that rounds up",
+        since: "0.1.0",
+        fixable: false,
+        doc: r#"
+## What it does
+Finds accesses without a mask at `program · BLOCK + lane`, where another access of the kernel at the same offset masks just this
+number with `< n` and the launch starts `triton.cdiv(n, BLOCK)` programs; and accesses along `tl.arange(0, BLOCK)`, where another one masks
+the lane with `< n` and the launch passes `triton.next_power_of_2(n)` for `BLOCK`.
+
+## Why is this bad?
+Unless `n` is a multiple of `BLOCK`, the last tile reads or writes behind the end. The mask of the other access
+says that this happens.
+
+## Bad
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    left = tl.load(x + offsets, mask=mask)
+    right = tl.load(y + offsets)
+    #       ^^^^^^^^^^^^^^^^^^^^
+    tl.store(out + offsets, left + right, mask=mask)
+
+
+def run(x, y, out):
+    n = x.numel()
+    add[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+```
+
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def scale(x, y, stride, n, BLOCK: tl.constexpr):
+    start = tl.program_id(0) * stride
+    columns = tl.arange(0, BLOCK)
+    value = tl.load(x + start + columns)
+    #       ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    tl.store(y + start + columns, value * 2, mask=columns < n)
+
+
+def run(x, y):
+    n = x.shape[1]
+    block = triton.next_power_of_2(n)
+    scale[(x.shape[0],)](x, y, x.stride(0), n, BLOCK=block)
+```
+
+## Good
+```python
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < n
+    left = tl.load(x + offsets, mask=mask)
+    right = tl.load(y + offsets, mask=mask)
+    tl.store(out + offsets, left + right, mask=mask)
+
+
+def run(x, y, out):
+    n = x.numel()
+    add[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
+```
+
+## When it is silent
+When no other access at the same offset masks the number (the tensor may be larger than the others), when the host checks that a size is a multiple of a tile's, and when a branch, an
+early `return` or anything else that is not followed stands in between.
+
+## Sources
+[triton#9026](https://github.com/triton-lang/triton/issues/9026),
+[flash-attention#2790](https://github.com/Dao-AILab/flash-attention/issues/2790).
+"#,
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    report(context, findings, |kernel, facts, access| {
+        if !is_certain(access) || access.mask != Mask::None {
+            return None;
+        }
+        look(context, kernel, facts, access).filter(|_| !promises_full_tiles(context.module, kernel))
+    });
+}
+
+fn look(context: &Context<'_>, kernel: &Kernel, facts: &Facts, access: &Access) -> Option<Diagnostic> {
+    let index = index(access)?;
+    index.base.as_ref()?;
+    lanes_in(index).into_iter().find_map(|lane| {
+        let block = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
+        let (condition, size, place, why) = match tiled_by(facts, &index.poly, lane) {
+            Some(axis) => {
+                let (condition, size) = bounded(facts, &index.poly, &global(facts, axis, lane)?)?;
+                (condition, size, covers(context, kernel, axis, size, &block)?, "the grid rounds up")
+            }
+            None => {
+                let steps = |atom: &Atom| matches!(atom, Atom::Loop(_) | Atom::Other(_));
+                if index.poly.any(steps) || facts.lanes.get(lane as usize)?.start != Some(0) {
+                    return None;
+                }
+                let (condition, size) = bounded(facts, &index.poly, &Poly::atom(Atom::Lane(lane)))?;
+                (condition, size, rounds_up(context, kernel, size, block.as_param()?)?, "the tile is rounded up")
+            }
+        };
+        let message = format!(
+            "without a mask this {} behind the end when `{size}` is no multiple of {block}; other accesses mask the same lanes with `< {size}`",
+            verb(access)
+        );
+        Some(
+            Diagnostic::new(&RULE.declaration, access.span, message)
+                .with_related(condition.span, "the mask of another access")
+                .with_related(place, why),
+        )
+    })
+}
+
+/// Where a launch passes `triton.next_power_of_2` of the parameter `size` for the parameter `block`.
+fn rounds_up(context: &Context<'_>, kernel: &Kernel, size: &str, block: &str) -> Option<Span> {
+    let mut hosts = Hosts::new(context.module);
+    context.module.launches_of(&kernel.name).find_map(|launch| {
+        let names = hosts.around(launch);
+        let Passed::Argument(value) = passed(launch, kernel, block) else { return None };
+        let value = names.resolve(value);
+        let call = value.as_call()?;
+        let path = context.module.imports.resolve(&call.func)?.path;
+        let [argument] = call.args.as_slice() else { return None };
+        let of_size = is_passed(&names, launch, kernel, size, &argument.value);
+        (path == "triton.next_power_of_2" && of_size).then_some(value.span)
+    })
+}
+
+/// The condition `whole < parameter` in the mask of another access to the same places: of a tensor that is laid out otherwise,
+/// nobody knows whether it has room behind its end.
+fn bounded<'f>(facts: &'f Facts, offset: &Poly, whole: &Poly) -> Option<(&'f Condition, &'f str)> {
+    let alike = facts.accesses.iter().filter(|other| index(other).is_some_and(|index| index.poly == *offset));
+    alike.filter_map(guard).flat_map(|guard| &guard.conditions).find_map(|condition| {
+        let (left, right) = upper_bound(condition)?;
+        (left == whole).then_some((condition, right.as_param()?))
+    })
+}

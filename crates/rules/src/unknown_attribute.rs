@@ -1,0 +1,77 @@
+//! L008 `unknown-attribute`
+
+use model::analysis::types::{Kind, Problem};
+use model::api::Lookup;
+use model::kernel::ast::{Expr, ExprKind};
+use model::syntax::Span;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::diagnostic::Fix;
+use super::engine::{Context, Findings};
+use super::{language, rewrite};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L008",
+        name: "unknown-attribute",
+        severity: Severity::Error,
+        summary: "an attribute or method that a value in a kernel does not have",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("unknown_attribute.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[Kind::Attribute], fix, findings);
+}
+
+/// Methods of torch that cast, with Triton's dtypes.
+const CASTS: &[(&str, &str)] = &[
+    ("float", "float32"),
+    ("half", "float16"),
+    ("bfloat16", "bfloat16"),
+    ("double", "float64"),
+    ("int", "int32"),
+    ("long", "int64"),
+];
+
+/// Methods that do nothing in a kernel, where values never change.
+const NOTHING: &[&str] = &["clone", "contiguous", "detach"];
+
+fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+    function_for_method(context, problem.span).or_else(|| {
+        let is_callee = |expr: &Expr| expr.as_call().is_some_and(|call| call.func.span == problem.span);
+        let (kernel, expr) = rewrite::find(context, is_callee)?;
+        let call = expr.as_call()?;
+        let ExprKind::Attribute { name, name_span, .. } = &call.func.kind else { return None };
+        if name == "astype" && rewrite::only_argument(call).is_some() {
+            return Some(rewrite::replace("Use `.to(…)`", *name_span, "to"));
+        }
+        if !call.args.is_empty() {
+            return None;
+        }
+        if NOTHING.contains(&name.as_str()) {
+            let dot = context.source.text()[..name_span.start].rfind('.')?;
+            return Some(rewrite::replace(format!("Remove `.{name}()`"), Span::new(dot, expr.span.end), ""));
+        }
+        let (_, dtype) = CASTS.iter().find(|(known, _)| known == name)?;
+        let cast = format!("to({})", context.module.language_name(kernel, dtype)?);
+        Some(rewrite::replace(format!("Use `.{cast}`"), Span::new(name_span.start, expr.span.end), cast))
+    })
+}
+
+/// `x.sum(axis=0)` → `tl.sum(x, axis=0)`, where the method is newer than the function.
+fn function_for_method(context: &Context<'_>, span: Span) -> Option<Fix> {
+    let (kernel, call) = rewrite::call_at(context, span)?;
+    let ExprKind::Attribute { name, name_span, .. } = &call.func.kind else { return None };
+    let path = format!("triton.language.{name}");
+    let function = context.module.language_name(kernel, name)?;
+    let receiver = context.source.text()[span.start..name_span.start].trim_end().strip_suffix('.')?.trim_end();
+    let arguments = context.source.slice(call.args_span).strip_prefix('(')?;
+    let separator = if call.args.is_empty() { "" } else { ", " };
+    let fixed = format!("{function}({receiver}{separator}{arguments}");
+    let is_certain = matches!(context.target.lookup(&path), Lookup::Found(_)) && rewrite::is_plain(receiver);
+    is_certain.then(|| rewrite::replace(format!("Use `{function}(…)`"), span, fixed))
+}

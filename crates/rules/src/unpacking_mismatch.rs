@@ -1,0 +1,35 @@
+//! L025 `unpacking-mismatch`
+
+use model::analysis::types::{Kind, Problem};
+use model::kernel::ast::StmtKind;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::diagnostic::Fix;
+use super::engine::{Context, Findings};
+use super::{language, rewrite};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L025",
+        name: "unpacking-mismatch",
+        severity: Severity::Error,
+        summary: "an assignment to several names of something that has not as many parts",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("unpacking_mismatch.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[Kind::Unpacking], fix, findings);
+}
+
+/// `[a, b] = x` → `(a, b) = x`
+fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+    let (_, stmt) = rewrite::statement_at(context, problem.span)?;
+    let StmtKind::Assign { targets, .. } = &stmt.kind else { return None };
+    let [target] = targets.as_slice() else { return None };
+    let edits = rewrite::tuple_for_list(context, target)?;
+    Some(Fix { title: "Unpack into a tuple".to_owned(), edits })
+}

@@ -1,0 +1,62 @@
+//! L024 `unsupported-syntax`
+
+use model::analysis::types::{Kind, Problem};
+use model::kernel::ast::{Expr, ExprKind};
+use model::syntax::Span;
+
+use super::declaration::{Declaration, Rule, Severity};
+use super::diagnostic::{Edit, Fix};
+use super::engine::{Context, Findings};
+use super::{language, rewrite};
+
+pub(super) static RULE: Rule = Rule {
+    declaration: Declaration {
+        code: "L024",
+        name: "unsupported-syntax",
+        severity: Severity::Error,
+        summary: "Python that kernels cannot contain",
+        since: "0.1.0",
+        fixable: true,
+        doc: include_str!("unsupported_syntax.md"),
+    },
+    check,
+};
+
+fn check(context: &Context<'_>, findings: &mut Findings<'_>) {
+    language::report_with(context, &RULE.declaration, &[Kind::Syntax, Kind::Nesting], fix, findings);
+}
+
+fn fix(context: &Context<'_>, problem: &Problem) -> Option<Fix> {
+    let span = problem.span;
+    let is_chain =
+        |expr: &Expr| expr.span == span && matches!(expr.kind, ExprKind::Compare { .. } | ExprKind::BoolOp { .. });
+    let (_, expr) = rewrite::find(context, is_chain)?;
+    match &expr.kind {
+        ExprKind::Compare { left, rest } => pairs(context, expr, left, rest),
+        // `a and b and c` → `(a and b) and c`
+        ExprKind::BoolOp { left, .. } if matches!(left.kind, ExprKind::BoolOp { .. }) => {
+            let edit = |at: usize, text: &str| Edit { span: Span::new(at, at), text: text.to_owned() };
+            let edits = vec![edit(left.span.start, "("), edit(left.span.end, ")")];
+            Some(Fix { title: "Write parentheses".to_owned(), edits })
+        }
+        _ => None,
+    }
+}
+
+/// `a <= b < c` → `(a <= b) & (b < c)`
+fn pairs(context: &Context<'_>, expr: &Expr, left: &Expr, rest: &[(String, Expr)]) -> Option<Fix> {
+    let [(first, middle), (second, right)] = rest else { return None };
+    let orders = |op: &str| matches!(op, "<" | "<=" | ">" | ">=" | "==" | "!=");
+    // What stands in the middle is evaluated twice then.
+    let is_simple = matches!(middle.kind, ExprKind::Name(_) | ExprKind::Int(_));
+    if !is_simple || !orders(first) || !orders(second) || !rewrite::is_plain(context.source.slice(expr.span)) {
+        return None;
+    }
+    let (text, middle) = (context.source.text(), context.source.slice(middle.span));
+    let at = left.span.end + text[left.span.end..right.span.start].find(first.as_str())?;
+    let (low, high) = (text[expr.span.start..at].trim(), context.source.slice(right.span));
+    let high =
+        if matches!(right.kind, ExprKind::Name(_) | ExprKind::Int(_)) { high.to_owned() } else { format!("({high})") };
+    let fixed = format!("({low} {first} {middle}) & ({middle} {second} {high})");
+    Some(rewrite::replace("Compare pair by pair", expr.span, fixed))
+}

@@ -1,0 +1,65 @@
+//! Builds the worker and hands its path to the server, so that the one binary carries both halves.
+//!
+//! The worker only with the feature `embed-worker`; it is the package `worker`, as a Python extension module.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fs};
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    let feature = |name: &str| env::var_os(format!("CARGO_FEATURE_{name}")).is_some();
+    if !feature("EMBED_WORKER") {
+        return;
+    }
+    let watched =
+        ["base", "fence", "protocol", "worker", "runtime/src/python/bytecode.py"].map(|name| format!("../{name}"));
+    for watched in watched.iter().map(String::as_str).chain(["../../Cargo.toml", "../../Cargo.lock"]) {
+        println!("cargo::rerun-if-changed={watched}");
+    }
+    let module = build_worker();
+    println!("cargo::rustc-env=WARPSMITH_WORKER_SO={}", module.display());
+}
+
+/// Builds the extension module in a target folder of its own: the outer build holds the lock of the usual one. It lies beside the
+/// folder of build scripts, where builds with other features, and clippy's, find the worker built.
+fn build_worker() -> PathBuf {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let target = out.ancestors().nth(3).unwrap_or(&out).join("worker");
+    let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"));
+    let triple = env::var("TARGET").expect("cargo sets TARGET");
+    let linker = format!("CARGO_TARGET_{}_LINKER", triple.to_uppercase().replace(['-', '.'], "_"));
+    // The inner build has features of its own: with this one's it would build itself for ever.
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_")) {
+        if name != "CARGO_HOME" && name != linker.as_str() {
+            cargo.env_remove(name);
+        }
+    }
+    // Linked as the rest is, so that the worker starts wherever the program does.
+    let mut built = target.clone();
+    cargo.args(["rustc", "--locked", "--release", "--package", "worker", "--lib", "--crate-type", "cdylib"]);
+    if env::var_os(&linker).is_some() || env::var_os("HOST") != env::var_os("TARGET") {
+        cargo.args(["--target", &triple]);
+        built.push(&triple);
+    }
+    let status = cargo
+        .arg("--target-dir")
+        .arg(&target)
+        .env("PYO3_BUILD_EXTENSION_MODULE", "1")
+        .env("PYO3_NO_PYTHON", "1")
+        .env_remove("RUSTC_WORKSPACE_WRAPPER")
+        .status()
+        .expect("cargo runs");
+    assert!(status.success(), "the worker did not build; its errors are above");
+    let module = out.join("_worker.abi3.so");
+    fs::copy(find_library(&built.join("release")), &module).expect("the worker can be copied");
+    module
+}
+
+fn find_library(folder: &Path) -> PathBuf {
+    ["libworker.so", "libworker.dylib", "worker.dll"]
+        .iter()
+        .map(|name| folder.join(name))
+        .find(|path| path.exists())
+        .expect("cargo made the shared library")
+}

@@ -1,0 +1,150 @@
+//! A pool of GPUs: a Ray cluster, spoken to by a Python process of ours that holds the connection.
+//!
+//! Rust speaks to that process as to a `warpsmith worker` (`evaluate/remote.rs`); `client.py` says what it does with the frames.
+
+mod status;
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+use std::{env, io};
+
+use serde::Serialize;
+
+pub use status::{Host, Node, Session, Status, StatusError, status};
+
+use crate::python::{BYTECODE, ScriptError, unpack_scripts};
+
+/// The program: its files and their texts, the one that is started first.
+const SCRIPTS: &[(&str, &str)] = &[
+    ("warpsmith_pool.py", include_str!("client.py")),
+    ("warpsmith_pool_connection.py", include_str!("connection.py")),
+    ("warpsmith_pool_door.py", include_str!("door.py")),
+    ("warpsmith_pool_evaluations.py", include_str!("evaluations.py")),
+    ("warpsmith_pool_host.py", include_str!("host.py")),
+    ("warpsmith_pool_hosts.py", include_str!("hosts.py")),
+    ("warpsmith_pool_room.py", include_str!("room.py")),
+    ("warpsmith_pool_status.py", include_str!("status.py")),
+    BYTECODE,
+];
+
+/// How often a client is started that ends without a word: Ray loses connections now and then.
+pub const STARTS: u32 = 3;
+
+/// A cluster, and what is wanted of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Pool {
+    /// `auto`, `ray://host:port` or `host:port`.
+    pub address: String,
+    /// The GPU model, as Ray calls it; empty for the one that there is most of.
+    pub gpu: String,
+    /// What the workers there are to read as their settings.
+    pub settings: String,
+}
+
+impl Pool {
+    /// The pool that the settings name, if they name one. Workers there go by these limits.
+    #[must_use]
+    pub fn of(settings: &config::EvaluatorSettings) -> Option<Self> {
+        if settings.pool.is_empty() {
+            return None;
+        }
+        let limits = toml::Value::try_from(&settings.limits).unwrap_or(toml::Value::Table(toml::Table::new()));
+        let evaluator = toml::Table::from_iter([("limits".to_owned(), limits)]);
+        let all = toml::Table::from_iter([("evaluator".to_owned(), toml::Value::Table(evaluator))]);
+        Some(Self { address: settings.pool.clone(), gpu: settings.gpu.clone(), settings: all.to_string() })
+    }
+}
+
+/// Why the client does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// There is no place for it.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+    /// The path of this program is not known, so it cannot be sent.
+    #[error("the program cannot find itself to be sent to the pool: {0}")]
+    Itself(io::Error),
+    /// The interpreter does not start.
+    #[error("{python} does not start: {source}; set `python` in warpsmith.toml to the project's interpreter")]
+    Python {
+        /// The interpreter.
+        python: String,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+/// What the client is told when it starts.
+#[derive(Serialize)]
+struct Options<'a> {
+    #[serde(rename = "do")]
+    what: &'a str,
+    address: &'a str,
+    gpu: &'a str,
+    settings: &'a str,
+    /// What the nodes run.
+    binary: PathBuf,
+    /// Seconds within which the pool must be ready.
+    start: f64,
+    /// Whether a link was there before: a cluster that restarts is waited for.
+    again: bool,
+}
+
+impl Pool {
+    /// Starts the client, whose standard streams then carry what a worker's do. If there was one before, it had the GPU model
+    /// `earlier`, and no other is compared with that.
+    ///
+    /// # Errors
+    /// [`ClientError`] says what is missing.
+    pub fn client(&self, python: &Path, start: Duration, earlier: Option<&str>) -> Result<Child, ClientError> {
+        self.start(python, "judge", start, earlier)
+    }
+
+    fn start(&self, python: &Path, what: &str, start: Duration, earlier: Option<&str>) -> Result<Child, ClientError> {
+        let Self { address, gpu, settings } = self;
+        let (again, gpu) = (earlier.is_some(), earlier.filter(|model| !model.is_empty()).unwrap_or(gpu));
+        let (start, binary) = (start.as_secs_f64(), env::current_exe().map_err(ClientError::Itself)?);
+        let options = Options { what, address, gpu, settings, binary, start, again };
+        Command::new(python)
+            .arg(unpack_scripts("pool", SCRIPTS)?)
+            .arg(serde_json::to_string(&options).unwrap_or_default())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(|source| ClientError::Python { python: python.display().to_string(), source })
+    }
+}
+
+/// Whether this can be the address of a pool.
+///
+/// # Errors
+/// A sentence that says what can.
+pub fn check_address(address: &str) -> Result<(), String> {
+    let place = address.strip_prefix("ray://").unwrap_or(address);
+    let port = place
+        .rsplit_once(':')
+        .filter(|(host, _)| !host.is_empty() && !host.contains('/'))
+        .and_then(|(_, port)| port.parse().ok());
+    match port {
+        _ if address == "auto" => Ok(()),
+        Some(1u16..) => Ok(()),
+        _ => Err("must be `auto`, or an address such as `ray://gpubox:10001`".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check_address;
+
+    #[test]
+    fn addresses_are_those_of_ray() {
+        for good in ["auto", "ray://gpubox:10001", "10.0.0.5:6379", "ray://[::1]:10001"] {
+            assert_eq!(check_address(good), Ok(()), "{good}");
+        }
+        for bad in ["gpubox", "ray://", "ray://gpubox", "http://gpubox:8265", "ray://:10001", "gpubox:0"] {
+            assert!(check_address(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Processes that stay where those that would have ended them were killed, too.
+//!
+//! NVIDIA's tools start processes of their own. One of `compute-sanitizer`'s whose parent was killed waits for its answer for ever, at the cost
+//! of a core (`TreeLauncherSubreaper`, 2026.4).
+
+#![expect(unsafe_code, reason = "processes are ended by system calls")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use fence::proc;
+
+/// The variable by which all that comes from a forker is known.
+pub(super) const MARK_ENV: &str = "WARPSMITH_FORKER";
+
+/// Who starts a program shows no environment for a moment: it is looked so often whether somebody is left.
+const LOOKS: usize = 3;
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// A value for the variable that no other forker of this machine has.
+pub(super) fn mark() -> String {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    format!("{}-{}-{now}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed))
+}
+
+/// Ends all processes that were started with the variable at this value. For a forker that is gone with the keepers of its children.
+pub(super) fn end_marked(mark: &str) {
+    let variable = format!("{MARK_ENV}={mark}");
+    for look in 0..LOOKS {
+        if look > 0 {
+            std::thread::sleep(PAUSE);
+        }
+        for number in proc::all() {
+            let environment = std::fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
+            if environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes()) {
+                tracing::debug!(number, "a process that was left behind is ended");
+                // SAFETY: no pointers.
+                unsafe { libc::kill(number, libc::SIGKILL) };
+            }
+        }
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn what_has_the_mark_is_ended_and_nothing_else() {
+        let (ours, other) = (mark(), mark());
+        assert_ne!(ours, other);
+        let sleeps = |mark: &str| Command::new("sleep").arg("60").env(MARK_ENV, mark).spawn().unwrap();
+        let (mut stray, mut stays) = (sleeps(&ours), sleeps(&other));
+        end_marked(&ours);
+        assert_eq!(stray.wait().unwrap().signal(), Some(libc::SIGKILL));
+        assert_eq!(stays.try_wait().unwrap(), None);
+        stays.kill().unwrap();
+        stays.wait().unwrap();
+    }
+}

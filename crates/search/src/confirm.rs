@@ -1,0 +1,293 @@
+//! The last part of a search: the best is measured again and offered, or nothing is.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use judge::{CREDIBLE, Effort, LEAST_SPEEDUP, Outcome as Judged, Reason, Verdict};
+use protocol::Source;
+use transform::candidate::{Candidate, edits_between};
+use transform::one_configuration::with_the_others;
+use workload::last_lines;
+
+use super::journal::{Confirmed, Entry};
+use super::propose::Search;
+use super::remeasure::judge;
+use super::run::{ROUGH_PAIRS, Run, failed};
+use super::tree::Id;
+use super::{Offer, OptimizeError, Outcome, Speedup};
+
+/// Pairs of the confirming measurement.
+const CONFIRM_PAIRS: usize = 188;
+/// What is at least so many times as fast as the best is as fast, by a rough measurement.
+const AS_FAST: f64 = 0.99;
+/// What comes out less than so many times as fast as it was while it was searched did not hold: an autotuner that was disturbed chose another
+/// configuration, say, or the calls that were left out are the slow ones.
+const HELD: f64 = 0.8;
+/// This many of the best are tried to be confirmed, and for each that is refused another one, up to so many.
+const CONFIRMED: usize = 3;
+const REFUSED: usize = 3;
+/// Share of the budget by which all but the rest of the confirming should be done, and limits of what is left of it (seconds).
+const CHECKED_AT: f64 = 0.9;
+const LEAST_CHECKED: f64 = 15.0;
+const MOST_CHECKED: f64 = 60.0;
+
+/// The candidates that are right, the fastest first; of those that are as fast as the best, the one that changes least.
+fn simplest_first(search: &Search<'_>) -> Vec<(Id, f64)> {
+    let mut ranked = search.tree.ranked();
+    let best = ranked.first().map_or(1.0, |(_, speedup)| *speedup);
+    let as_fast = ranked.iter().take_while(|(_, speedup)| *speedup >= best * AS_FAST).count();
+    ranked[..as_fast].sort_by(|(one, _), (other, _)| {
+        let [one, other] = [one, other].map(|id| search.candidate(*id).distance());
+        one.total_cmp(&other)
+    });
+    ranked
+}
+
+/// Which of some candidates to confirm next, by what each changes: the first that does not share with one that was refused all that is changed
+/// there.
+fn next(left: &[BTreeSet<String>], refused: &[BTreeSet<String>]) -> Option<usize> {
+    let is_alike = |turned: &BTreeSet<String>| refused.iter().any(|refused| refused.is_subset(turned));
+    left.iter().position(|turned| !is_alike(turned)).or((!left.is_empty()).then_some(0))
+}
+
+/// Whether a candidate, by its rough speedup, is likely to be faster than what was confirmed.
+fn is_worth(rough: f64, confirmed: Option<f64>) -> bool {
+    confirmed.is_none_or(|confirmed| rough * HELD > confirmed)
+}
+
+/// What came of an attempt to confirm a candidate.
+enum Answer {
+    Confirmed(Speedup),
+    /// It is wrong.
+    Refused(Reason, String),
+    /// It is right, but not certainly faster, or too fast to be believed.
+    Objected(String),
+    /// What it is could not be told.
+    Undecided(String),
+}
+
+impl Answer {
+    fn of(outcome: Judged, believed: impl FnOnce() -> Result<Speedup, String>) -> Self {
+        match outcome {
+            Judged::Accepted | Judged::Predicted => believed().map_or_else(Self::Objected, Self::Confirmed),
+            Judged::Refused { reason, evidence, .. } => Self::Refused(reason, evidence),
+            Judged::Undecided { why } => Self::Undecided(why),
+        }
+    }
+
+    /// Why what was not refused is no offer, for the journal and the reports.
+    fn reservation(&self) -> Option<String> {
+        match self {
+            Self::Undecided(why) => Some(format!("whether it is right and faster cannot be told: {why}")),
+            Self::Objected(why) => Some(format!("not offered: {why}")),
+            Self::Confirmed(_) | Self::Refused(..) => None,
+        }
+    }
+}
+
+impl Run<'_> {
+    /// Judges one candidate and waits for it.
+    fn judge(&mut self, original: &Path, text: &str, effort: Effort) -> Result<Verdict, OptimizeError> {
+        let task = self.task(original, text, effort, usize::MAX)?;
+        judge(&Arc::clone(&self.bench), &task, self.observer)
+    }
+
+    /// Measures the best again, alone, on inputs and sizes that the search has not seen.
+    pub(super) fn confirm_best(
+        &mut self,
+        original: &Path,
+        search: &Search<'_>,
+    ) -> Result<Option<Offer>, OptimizeError> {
+        if let (Some(why), 0) = (&self.undecided, self.evaluated) {
+            return Err(failed(why.clone()));
+        }
+        if self.is_late && self.evaluated + self.remembered == 0 {
+            return Err(failed("the time was up before a candidate was judged; raise `optimize.budget`"));
+        }
+        let is_likely = |(id, speedup): &(Id, f64)| *id != Search::FIRST && *speedup >= LEAST_SPEEDUP;
+        let mut left: Vec<_> = simplest_first(search).into_iter().filter(is_likely).collect();
+        let (mut tried, mut refused) = (0, Vec::new());
+        let mut best: Option<Offer> = None;
+        while tried < CONFIRMED + refused.len().min(REFUSED) {
+            // Once one of these was held back, one that would not be is of more use.
+            left.retain(|(_, speedup)| *speedup <= CREDIBLE || self.objections.is_empty());
+            let turned: Vec<_> = left.iter().map(|(id, _)| search.candidate(*id).turned()).collect();
+            let Some(at) = next(&turned, &refused) else { break };
+            let (id, rough) = left.remove(at);
+            let candidate = search.candidate(id);
+            tried += 1;
+            let tuned = with_the_others(search.candidate(Search::FIRST), candidate);
+            for candidate in tuned.iter().chain([candidate]) {
+                let confirmed = best.as_ref().map(|offer| offer.speedup.ratio);
+                if !is_worth(rough, confirmed) {
+                    return Ok(best);
+                }
+                match self.confirm(original, candidate)? {
+                    Answer::Confirmed(speedup) if confirmed.is_none_or(|ratio| ratio < speedup.ratio) => {
+                        best = Some(self.offer(candidate, speedup));
+                    }
+                    Answer::Refused(..) => refused.push(candidate.turned()),
+                    Answer::Confirmed(_) | Answer::Objected(_) | Answer::Undecided(_) => {}
+                }
+            }
+        }
+        Ok(best)
+    }
+
+    /// How long one run under the checker of memory may take. There is some time for it after the budget, too.
+    fn left_for_checks(&self) -> Duration {
+        let left = self.request.settings.optimize.budget * (CHECKED_AT - self.spent());
+        Duration::from_secs_f64(left.clamp(LEAST_CHECKED, MOST_CHECKED))
+    }
+
+    /// What can be said of a candidate, on all calls.
+    fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Answer, OptimizeError> {
+        self.tell(format!("confirming {}", candidate.describe()));
+        let effort = Effort {
+            sanitizer: Some(self.left_for_checks()),
+            rough: ROUGH_PAIRS,
+            full: CONFIRM_PAIRS,
+            contender: 0.0,
+            kernel: self.target.is_new(),
+            ..Effort::default()
+        };
+        let mut verdict = self.judge(original, &candidate.text, effort)?;
+        if matches!(verdict.outcome, Judged::Undecided { .. }) && self.restart_what_died() {
+            verdict = self.judge(original, &candidate.text, effort)?;
+        }
+        self.refusals.keep(self.request, &self.bench, &candidate.text, &verdict);
+        let answer = Answer::of(verdict.outcome, || {
+            let speedup = Speedup::believed(&verdict.measured, &self.bench.environment())?;
+            Ok(speedup.judged_on(verdict.judged_on.as_ref()))
+        });
+        let (seconds, change) = (self.seconds(), candidate.describe());
+        let (mut speedup, mut refused) = (None, None);
+        match &answer {
+            Answer::Confirmed(confirmed) => speedup = Some(confirmed.clone()),
+            Answer::Refused(reason, evidence) => {
+                self.refused.entry(*reason).or_insert((0, evidence.clone())).0 += 1;
+                refused = Some((*reason, evidence.clone()));
+            }
+            Answer::Objected(why) => self.objections.push((change.clone(), why.clone())),
+            Answer::Undecided(_) => {}
+        }
+        let checks = verdict.checks.into_iter().map(|check| (check.name, check.evidence)).collect();
+        let notes = verdict.notes.into_iter().chain(answer.reservation()).collect();
+        let stages = verdict.stages;
+        self.note(&Entry::Confirmed(Confirmed { seconds, change, speedup, refused, checks, notes, stages }));
+        Ok(answer)
+    }
+
+    fn offer(&self, candidate: &Candidate, speedup: Speedup) -> Offer {
+        let text = candidate.text.clone();
+        Offer { edits: edits_between(&self.request.text, &text), text, change: candidate.describe(), speedup }
+    }
+
+    pub(super) fn outcome(&self, offer: Option<Offer>, search: &Search<'_>) -> Outcome {
+        let mut summary = match &offer {
+            Some(offer) => {
+                let by_comment = if self.target.workloads[0].source == Source::Launch {
+                    " The comment is changed; launches elsewhere are not."
+                } else {
+                    ""
+                };
+                format!(
+                    "`{}` is {}: {}. {} candidates{}.{by_comment}",
+                    self.target.name,
+                    offer.speedup.label(),
+                    offer.change,
+                    self.evaluated,
+                    self.before()
+                )
+            }
+            None => self.no_offer(search),
+        };
+        for (kernel, who) in &self.target.shared {
+            summary += &format!(" {who} uses `{kernel}`, too, which was not built otherwise for that.");
+        }
+        summary += &self.of_models();
+        Outcome {
+            kernel: self.target.name.clone(),
+            evaluated: self.evaluated,
+            remembered: self.remembered,
+            offer,
+            summary,
+            run: self.journal.run.clone(),
+        }
+    }
+
+    /// What is said of candidates that were not run, and of those that were not judged again.
+    fn before(&self) -> String {
+        let twins = match self.twins {
+            0 => String::new(),
+            some => format!(" ({some} of them with the machine code of another one)"),
+        };
+        let before = match self.remembered {
+            0 => String::new(),
+            1 => "; 1 more was refused before".to_owned(),
+            more => format!("; {more} more were refused before"),
+        };
+        let screened = match self.screened {
+            0 => String::new(),
+            1 => "; 1 of a model's was not run for what it does".to_owned(),
+            more => format!("; {more} of models' were not run for what they do"),
+        };
+        twins + &before + &screened
+    }
+
+    fn no_offer(&self, search: &Search<'_>) -> String {
+        let verified = search.tree.ranked().len() - 1;
+        let mut text = format!(
+            "Nothing certainly faster than `{}` as written: {} candidates, {verified} of them correct{}.",
+            self.target.name,
+            self.evaluated,
+            self.before()
+        );
+        if let Some((change, why)) = self.objections.first() {
+            text.push_str(&format!(" The best was not offered ({change}): {why}."));
+        }
+        if let Some(share) = self.at_floor {
+            text.push_str(&format!(" The memory takes {:.0} % of its time: it is as fast as it gets.", 100.0 * share));
+        }
+        if verified == 0
+            && let Some((reason, (count, evidence))) = self.refused.iter().max_by_key(|(_, (count, _))| *count)
+        {
+            text.push_str(&format!(" Most common refusal ({count}, {reason:?}): {}", last_lines(evidence)));
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_did_not_hold_is_no_reason_to_leave_others_untried() {
+        assert!(is_worth(1.1, None) && is_worth(1.63, Some(1.06)));
+        // It is as fast as it was measured before, or what comes next is no faster.
+        assert!(!is_worth(1.63, Some(1.6)) && !is_worth(1.3, Some(1.06)));
+    }
+
+    #[test]
+    fn what_is_neither_offered_nor_refused_has_a_reason() {
+        let undecided = Judged::Undecided { why: "the GPU is gone".to_owned() };
+        let said = |outcome, objection: &str| Answer::of(outcome, || Err(objection.to_owned())).reservation();
+        assert!(said(undecided, "it was not timed often enough").unwrap().ends_with("cannot be told: the GPU is gone"));
+        assert_eq!(said(Judged::Accepted, "its times moved").unwrap(), "not offered: its times moved");
+        assert_eq!(Answer::of(Judged::Accepted, || Ok(Speedup::default())).reservation(), None);
+        assert_eq!(Answer::Refused(Reason::Output, "differs".to_owned()).reservation(), None);
+    }
+
+    #[test]
+    fn what_shares_the_changes_of_a_refused_one_waits() {
+        let turned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<String>>();
+        let all = [turned(&["SPLIT", "unrolled"]), turned(&["SPLIT", "unrolled", "num_stages"]), turned(&["SPLIT"])];
+        assert_eq!(next(&all, &[]), Some(0));
+        assert_eq!(next(&all[1..], &all[..1]), Some(1));
+        assert_eq!(next(&all[1..2], &all[..1]), Some(0));
+        assert_eq!(next(&[], &all), None);
+    }
+}

@@ -1,0 +1,117 @@
+//! When a search ends, and when it waits.
+
+use std::time::Instant;
+
+use judge::{LEAST_SPEEDUP, Measured, is_stand_in};
+
+use super::run::Run;
+use super::speedup::floor_share;
+
+/// Share of the budget after which nothing new is proposed; the rest confirms the best.
+const SEARCH_SHARE: f64 = 0.7;
+/// Share of what a search may spend (time, candidates, patience) after which it looks for choices between candidates.
+const CHOICE_SHARE: f64 = 0.5;
+/// Share of the same after which the original is asked what will be asked of an offer.
+const AHEAD_SHARE: f64 = 0.4;
+/// What takes no longer than this share of its time to move its bytes is as fast as it gets.
+const AT_FLOOR: f64 = 0.95;
+/// What takes more than all of it is there; below, another tile or other options may still give some percent, so these are tried
+/// first: so many candidates, or for this share of the budget.
+const AT_ONCE: f64 = 1.0;
+const LOOKED_AT: usize = 48;
+const LOOK_SHARE: f64 = 0.2;
+/// What is less than this times as fast as the best is as fast as that.
+const BETTER: f64 = 1.005;
+
+impl Run<'_> {
+    /// Whether something new may be proposed while so many are being judged.
+    pub(super) fn goes_on(&self, flying: usize) -> bool {
+        let settings = &self.request.settings.optimize;
+        let is_within = |count: usize, most: usize| most == 0 || count < most;
+        !self.is_late
+            && self.spent() < SEARCH_SHARE
+            && !self.ends_at_floor(flying)
+            && is_within(self.evaluated + flying, settings.candidates)
+            && is_within(self.in_vain, settings.patience)
+            && !self.observer.cancelled()
+    }
+
+    /// Whether the memory lets nothing be much faster, and it was tried what else there is.
+    pub(super) fn ends_at_floor(&self, flying: usize) -> bool {
+        self.at_floor.is_some_and(|share| is_looked_at(share, self.evaluated + flying, self.spent()))
+    }
+
+    /// Whether it is time to look for choices between candidates: there are some, and what is left is enough to find better ones.
+    pub(super) fn chooses(&self) -> bool {
+        self.progress() > CHOICE_SHARE
+    }
+
+    /// The greatest share that is used up of what may end the search: time, candidates, patience.
+    fn progress(&self) -> f64 {
+        let settings = &self.request.settings.optimize;
+        let share = |count: usize, most: usize| if most == 0 { 0.0 } else { count as f64 / most as f64 };
+        let counts = share(self.evaluated, settings.candidates).max(share(self.in_vain, settings.patience));
+        counts.max(self.spent() / SEARCH_SHARE)
+    }
+
+    /// Whether something is likely to be offered, so that it pays to find out now what it will be held against.
+    pub(super) fn will_offer(&self) -> bool {
+        self.best.is_some_and(|best| best >= LEAST_SPEEDUP) && self.progress() > AHEAD_SHARE
+    }
+
+    /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count; nor does what goes by until
+    /// processes that were started again have judged something.
+    pub(super) fn waits(&mut self, is_idle: bool) -> bool {
+        let other =
+            self.pause.other().map(|other| format!("waiting for `{other}`, which uses the GPU (`optimize.pause`)"));
+        let recovers = self.recovers.is_some_and(|until| Instant::now() < until);
+        self.started += self.pause.lost(recovers || is_idle && other.is_some());
+        let waits = other.is_some();
+        if let Some(message) = other.filter(|_| is_idle) {
+            self.tell(message);
+        }
+        waits
+    }
+
+    /// Whether the device is left to others for a while (`optimize.share`).
+    pub(super) fn rests(&self) -> bool {
+        let share = self.request.settings.optimize.share;
+        share < 1.0 && self.bench.used().as_secs_f64() > share * self.began.elapsed().as_secs_f64()
+    }
+
+    /// One that is right, and so many times as fast. What has the machine code of another one says nothing of what is left to find.
+    pub(super) fn better(&mut self, speedup: f64, is_twin: bool) {
+        let best = self.best.unwrap_or(1.0);
+        self.in_vain = if speedup > best * BETTER { 0 } else { self.in_vain + usize::from(!is_twin) };
+        if speedup > best {
+            self.best = Some(speedup);
+        }
+    }
+
+    /// Nothing that is right is much faster than what the memory needs for its bytes.
+    pub(super) fn look_at_floor(&mut self, measured: &[Measured]) {
+        let Some((before, after)) = floor_share(measured) else { return };
+        self.floor_of_original = Some(before);
+        let share = before.max(after);
+        if share >= AT_FLOOR && !is_stand_in(&self.bench.environment().device) {
+            self.at_floor = Some(share.max(self.at_floor.unwrap_or(0.0)));
+        }
+    }
+}
+
+/// Whether a search that is so near to the floor is done after so many candidates and such a share of its budget.
+fn is_looked_at(floor: f64, candidates: usize, spent: f64) -> bool {
+    floor >= AT_ONCE || candidates >= LOOKED_AT || spent > LOOK_SHARE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_close_to_the_floor_is_looked_at_first() {
+        assert!(is_looked_at(1.02, 1, 0.0));
+        assert!(!is_looked_at(0.96, LOOKED_AT - 1, LOOK_SHARE));
+        assert!(is_looked_at(0.96, LOOKED_AT, 0.0) && is_looked_at(0.96, 1, LOOK_SHARE + 0.01));
+    }
+}

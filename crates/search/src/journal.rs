@@ -1,0 +1,365 @@
+//! What a search does, written down as it happens: to go on after a crash, and to tell of it afterwards.
+//!
+//! A file of one JSON object a line for each run, `.warpsmith/runs/RUN.jsonl`. A line that was not finished does not count.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use judge::{JudgedOn, Reason};
+use transform::Step;
+use transform::candidate::Change;
+use workload::state_folder;
+
+use super::Subject;
+use super::choice::Calls;
+use super::operators::transcript_path;
+use super::report::ModelCosts;
+use super::speedup::Speedup;
+use super::tree::{Fate, Id};
+
+/// So many runs of a workspace are kept.
+const KEPT: usize = 50;
+/// Counts up when the lines change.
+const FORM: u32 = 2;
+
+/// The beginning of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Begun {
+    pub(super) form: u32,
+    /// Milliseconds since 1970.
+    pub(super) at: i64,
+    pub(super) file: PathBuf,
+    /// What of it was asked for.
+    pub(super) subject: Subject,
+    /// What is optimized: a kernel, or the function that launches several.
+    pub(super) name: String,
+    /// The file as it was.
+    pub(super) text: String,
+    /// The calls, in words, and what tells them from others.
+    pub(super) calls: Vec<String>,
+    pub(super) calls_hash: String,
+    /// Seconds.
+    pub(super) budget: f64,
+    pub(super) seed: u64,
+    /// Device and versions, in words.
+    pub(super) environment: String,
+}
+
+/// A candidate, as it goes to be judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Made {
+    pub(super) id: Id,
+    pub(super) parent: Id,
+    pub(super) step: Step,
+    /// What it was made of.
+    pub(super) base: Id,
+    /// The kind of turn that made it.
+    pub(super) kind: String,
+    pub(super) changes: Vec<Change>,
+    pub(super) text: String,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Came {
+    pub(super) id: Id,
+    /// Seconds of the budget that were spent by then.
+    pub(super) seconds: f64,
+    pub(super) fate: Fate,
+    /// Why it was refused.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) refused: Option<(Reason, String)>,
+    /// Milliseconds of original and candidate, by a few timings; of several calls the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) times: Option<(f64, f64)>,
+    /// Of each call that was measured the milliseconds of the original, and how many times as fast it was.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) calls: Calls,
+    /// Whether an earlier run had seen it refused.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) remembered: bool,
+    /// Whether its times are those of another one with the same machine code.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) twin: bool,
+    /// Where it was judged, of a pool.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) judged_on: Option<JudgedOn>,
+    /// Seconds that each part of judging it took.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) stages: Vec<(String, f64)>,
+}
+
+/// A measurement that was to confirm one of the best.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Confirmed {
+    pub(super) seconds: f64,
+    /// What was changed, in words.
+    pub(super) change: String,
+    /// `None` where it is no offer.
+    pub(super) speedup: Option<Speedup>,
+    pub(super) refused: Option<(Reason, String)>,
+    /// What was looked at, in words, with what was seen.
+    pub(super) checks: Vec<(String, String)>,
+    /// What the user should know of it beside that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) notes: Vec<String>,
+    /// Seconds that each part took.
+    #[serde(default)]
+    pub(super) stages: Vec<(String, f64)>,
+}
+
+/// What a model was asked, and what came of it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Asked {
+    pub(super) seconds: f64,
+    /// `small`, `large`, `repair` or `write`.
+    pub(super) operator: String,
+    pub(super) model: String,
+    /// How many replies it took.
+    pub(super) replies: u32,
+    pub(super) outcome: String,
+    /// What the model said of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) said: Option<String>,
+    /// The candidate that it became.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) id: Option<Id>,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Ended {
+    pub(super) seconds: f64,
+    pub(super) summary: String,
+    /// The whole text that is offered.
+    pub(super) text: Option<String>,
+    pub(super) change: Option<String>,
+    pub(super) speedup: Option<Speedup>,
+}
+
+/// A line.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "kebab-case")]
+pub(super) enum Entry {
+    Begun(Begun),
+    Made(Made),
+    Came(Came),
+    /// It could not be judged, and is not tried again.
+    GivenUp {
+        id: Id,
+    },
+    Confirmed(Confirmed),
+    Asked(Asked),
+    /// What models have cost since it began or went on.
+    Costs {
+        models: Vec<ModelCosts>,
+    },
+    /// It went on, after so many seconds of the budget.
+    Resumed {
+        at: i64,
+        seconds: f64,
+    },
+    Ended(Ended),
+}
+
+/// A run that is being written down.
+pub(super) struct Journal {
+    /// `softmax-3`
+    pub(super) run: String,
+    file: Option<File>,
+}
+
+/// Why a run cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// There is none of this name.
+    #[error("there is no run `{0}`{1}")]
+    Missing(String, String),
+    /// It cannot be read.
+    #[error("{0} cannot be read: {1}")]
+    Unreadable(PathBuf, io::Error),
+    /// It has not ended.
+    #[error("`{0}` is still going on, in another process")]
+    Busy(String),
+    /// Something else wrote it.
+    #[error("{0} was written by another release of Warpsmith")]
+    Foreign(PathBuf),
+}
+
+impl Journal {
+    /// Begins one under a name of its own. Where it cannot be written nothing is: a search is not stopped by that.
+    pub(super) fn begin(workspace: &Path, name: &str, begun: Begun) -> Self {
+        let made = folder(workspace).and_then(|folder| create(&folder, name));
+        let (run, file) = match made {
+            Ok((run, file)) => (run, Some(file)),
+            Err(error) => {
+                tracing::warn!(%error, "the run is not written down");
+                (String::new(), None)
+            }
+        };
+        let mut journal = Self { run, file };
+        journal.write(&Entry::Begun(begun));
+        journal
+    }
+
+    /// Goes on with one.
+    pub(super) fn append(workspace: &Path, run: &str) -> Result<Self, JournalError> {
+        let path = path(workspace, run);
+        let open = || -> io::Result<File> {
+            let mut file = OpenOptions::new().read(true).append(true).open(&path)?;
+            // A line that was not finished ends here.
+            let mut last = [b'\n'];
+            if file.metadata()?.len() > 0 {
+                file.seek(SeekFrom::End(-1))?;
+                file.read_exact(&mut last)?;
+            }
+            if last != *b"\n" {
+                file.write_all(b"\n")?;
+            }
+            Ok(file)
+        };
+        let file = open().map_err(|error| JournalError::Unreadable(path.clone(), error))?;
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(JournalError::Busy(run.to_owned()));
+        }
+        Ok(Self { run: run.to_owned(), file: Some(file) })
+    }
+
+    pub(super) fn write(&mut self, entry: &Entry) {
+        let Some(file) = &mut self.file else { return };
+        let written = serde_json::to_vec(entry).map_err(io::Error::from).and_then(|mut line| {
+            line.push(b'\n');
+            // At once, as a whole: whoever is killed leaves no half lines of several threads.
+            file.write_all(&line)
+        });
+        if let Err(error) = written {
+            tracing::warn!(%error, "the run is no longer written down");
+            self.file = None;
+        }
+    }
+}
+
+/// All lines of a run, with its full name; `last` is the latest one.
+pub(super) fn read(workspace: &Path, run: &str) -> Result<(String, Vec<Entry>), JournalError> {
+    let known = runs(workspace);
+    let run = if run == "last" { known.first().cloned().unwrap_or_default() } else { run.to_owned() };
+    if !known.contains(&run) {
+        let what = match known.first() {
+            Some(last) => format!("; the latest is `{last}`"),
+            None => " in this workspace".to_owned(),
+        };
+        return Err(JournalError::Missing(run, what));
+    }
+    let path = path(workspace, &run);
+    let unreadable = |error| JournalError::Unreadable(path.clone(), error);
+    let mut entries: Vec<Entry> = Vec::new();
+    for line in BufReader::new(File::open(&path).map_err(unreadable)?).lines() {
+        entries.extend(serde_json::from_str::<Entry>(&line.map_err(unreadable)?).ok());
+    }
+    match entries.first() {
+        Some(Entry::Begun(begun)) if begun.form == FORM => Ok((run, entries)),
+        _ => Err(JournalError::Foreign(path)),
+    }
+}
+
+/// The runs of a workspace, the latest first.
+#[must_use]
+pub fn runs(workspace: &Path) -> Vec<String> {
+    let Ok(folder) = fs::read_dir(workspace.join(".warpsmith/runs")) else { return Vec::new() };
+    let mut found: Vec<_> = folder
+        .flatten()
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            let at = entry.metadata().ok()?.modified().ok()?;
+            Some((at, name.strip_suffix(".jsonl")?.to_owned()))
+        })
+        .collect();
+    found.sort_by(|one, other| other.cmp(one));
+    found.into_iter().map(|(_, run)| run).collect()
+}
+
+impl Begun {
+    pub(super) const FORM: u32 = FORM;
+}
+
+pub(super) fn path(workspace: &Path, run: &str) -> PathBuf {
+    workspace.join(".warpsmith/runs").join(format!("{run}.jsonl"))
+}
+
+fn folder(workspace: &Path) -> io::Result<PathBuf> {
+    let folder = state_folder(workspace)?.join("runs");
+    fs::create_dir_all(&folder)?;
+    for old in runs(workspace).into_iter().skip(KEPT - 1) {
+        fs::remove_file(path(workspace, &old))?;
+        let _ = fs::remove_file(transcript_path(workspace, &old));
+    }
+    Ok(folder)
+}
+
+/// A file that no other run has: `softmax-3.jsonl`.
+fn create(folder: &Path, name: &str) -> io::Result<(String, File)> {
+    let name: String = name.chars().map(|it| if it.is_alphanumeric() || it == '_' { it } else { '-' }).collect();
+    let mut number = 1;
+    loop {
+        let run = format!("{name}-{number}");
+        match OpenOptions::new().append(true).create_new(true).open(folder.join(format!("{run}.jsonl"))) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => number += 1,
+            opened => {
+                let file = opened?;
+                // Whoever goes on with runs that have no end looks at this.
+                let _ = file.try_lock();
+                return Ok((run, file));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun() -> Begun {
+        Begun {
+            form: FORM,
+            at: 7,
+            file: PathBuf::from("/k.py"),
+            subject: Subject::File,
+            name: "k".to_owned(),
+            text: "x = 1\n".to_owned(),
+            calls: Vec::new(),
+            calls_hash: String::new(),
+            budget: 60.0,
+            seed: 1,
+            environment: String::new(),
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_half_a_line_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::begin(folder.path(), "Op.forward", begun());
+        assert_eq!(journal.run, "Op-forward-1");
+        let came = |id| {
+            let refused = Some((Reason::Output, "differs".to_owned()));
+            let (times, calls, remembered, twin, judged_on, stages) = Default::default();
+            let (seconds, fate) = (0.5, Fate::Wrong);
+            Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages })
+        };
+        journal.write(&came(2));
+        drop(journal);
+        let path = path(folder.path(), "Op-forward-1");
+        let whole = fs::read_to_string(&path).unwrap();
+        fs::write(&path, format!("{whole}{{\"what\":\"came\",\"id\":3")).unwrap();
+        Journal::append(folder.path(), "Op-forward-1").unwrap().write(&came(4));
+        let (run, entries) = read(folder.path(), "last").unwrap();
+        assert_eq!((run.as_str(), entries), ("Op-forward-1", vec![Entry::Begun(begun()), came(2), came(4)]));
+        let without_calls = r#"{"what":"came","id":2,"seconds":0.5,"fate":"wrong","refused":["output","differs"]}"#;
+        assert_eq!(serde_json::from_str::<Entry>(without_calls).unwrap(), came(2), "as earlier releases wrote it");
+        assert_eq!(Journal::begin(folder.path(), "Op.forward", begun()).run, "Op-forward-2");
+        let error = read(folder.path(), "k-1").unwrap_err().to_string();
+        assert!(error.starts_with("there is no run `k-1`; the latest is `Op-forward-"), "{error}");
+    }
+}

@@ -1,0 +1,137 @@
+//! What becomes of a candidate once its verdict is there, or once it is known without one.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use judge::{Evaluator, Outcome as Judged, Reason, Verdict};
+
+use super::journal::Entry;
+use super::propose::{Proposal, Search};
+use super::resume::Seen;
+use super::run::{Run, fate};
+use super::speedup::{is_twin, on_calls, rough};
+use super::tree::{Fate, Id};
+
+/// The processes that judge are started again so many times.
+const RESTARTS: usize = 3;
+/// What goes by from then until something is judged again does not count, but for no longer than this.
+const RECOVERING: Duration = Duration::from_secs(30);
+
+impl Run<'_> {
+    /// What came of a candidate that an earlier search has seen refused, for a reason that still holds, or that a learned rule flags.
+    pub(super) fn was_refused(&mut self, text: &str) -> Option<(Fate, Option<(Reason, String)>)> {
+        let known = self.refusals.find(&self.bench, text);
+        let known = known.or_else(|| self.refusals.foresee(&self.bench, &self.request.text, text));
+        let (reason, evidence) = known?;
+        self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
+        self.remembered += 1;
+        Some((fate(reason), Some((reason, evidence))))
+    }
+
+    /// Takes in a verdict.
+    pub(super) fn judged(&mut self, search: &mut Search<'_>, id: Id, verdict: Verdict) {
+        let is_recalled = self.is_recalled(id);
+        self.flying.remove(&id);
+        self.refusals.keep(self.request, &self.bench, &search.candidate(id).text, &verdict);
+        let (fate, refused, measured) = match verdict.outcome {
+            Judged::Accepted | Judged::Predicted => {
+                let speedup = rough(&verdict.measured);
+                search.memory.measured(&verdict.measured);
+                self.look_at_floor(&verdict.measured);
+                self.better(speedup, is_twin(&verdict.measured));
+                (Fate::Right(speedup), None, verdict.measured)
+            }
+            Judged::Refused { reason, evidence, .. } => {
+                self.refused.entry(reason).or_insert((0, evidence.clone())).0 += 1;
+                if matches!(reason, Reason::Load | Reason::Compile) {
+                    self.may_be_mended(search, id, &evidence);
+                }
+                if reason == Reason::Compile {
+                    self.refusals.note_uncompiled(&search.candidate(id).text, search.base(id));
+                }
+                (fate(reason), Some((reason, evidence)), Vec::new())
+            }
+            Judged::Undecided { .. } if is_recalled => return self.give_up(search, id),
+            Judged::Undecided { why } => return self.undecided(search, id, why),
+        };
+        self.recovers = None;
+        // What was only guessed at says nothing of how much is left to be found.
+        if !matches!(fate, Fate::Right(_)) && !search.is_ahead(id) {
+            self.in_vain += 1;
+        }
+        self.finish(search, id, fate);
+        search.learn(id);
+        search.measured(id, on_calls(&measured), is_twin(&measured));
+        let (judged_on, stages) = (verdict.judged_on, verdict.stages);
+        self.came(id, fate, refused, Seen { measured, judged_on, stages, ..Seen::default() });
+        self.evaluated += 1;
+        self.tell("exploring".to_owned());
+    }
+
+    /// Whether it has lost its point while it was judged.
+    pub(super) fn is_recalled(&self, id: Id) -> bool {
+        self.flying.get(&id).is_some_and(|unwanted| unwanted.load(Ordering::Relaxed))
+    }
+
+    /// One of which nothing can be said: through no fault of its own it is judged once more.
+    fn undecided(&mut self, search: &mut Search<'_>, id: Id, why: String) {
+        if self.is_late {
+            // What was given up is judged when the run goes on, if it does not end.
+            self.left_over.push(id);
+            return search.forget(id);
+        }
+        self.restart_what_died();
+        if self.retried.insert(id) {
+            let text = search.candidate(id).text.clone();
+            return self.again.push_back(Proposal { id, text });
+        }
+        self.give_up(search, id);
+        self.undecided.get_or_insert(why);
+    }
+
+    fn give_up(&mut self, search: &mut Search<'_>, id: Id) {
+        search.forget(id);
+        self.note(&Entry::GivenUp { id });
+    }
+
+    /// Takes note of what came of a candidate. What was made of it before need not be judged where it is not right.
+    pub(super) fn finish(&mut self, search: &mut Search<'_>, id: Id, fate: Fate) {
+        search.finish(id, fate);
+        for lost in search.tree.lost(id) {
+            match self.flying.get(&lost) {
+                Some(unwanted) => unwanted.store(true, Ordering::Relaxed),
+                // It was to be judged once more.
+                None => {
+                    self.again.retain(|again| again.id != lost);
+                    self.give_up(search, lost);
+                }
+            }
+        }
+    }
+
+    /// Whoever ends the processes that judge ends no search.
+    pub(super) fn restart_what_died(&mut self) -> bool {
+        if !self.bench.is_gone() || self.restarts >= RESTARTS {
+            return false;
+        }
+        self.restarts += 1;
+        // Nothing can be judged meanwhile.
+        self.started += self.pause.lost(true);
+        let evaluator = &self.request.settings.evaluator;
+        let waiting = || !self.observer.cancelled();
+        let within = (&judge::Elsewhere::from(evaluator), &judge::Limits::from(&evaluator.limits));
+        match Evaluator::start(&self.request.python, within.0, within.1, &waiting) {
+            Ok(bench) => {
+                self.bench = Arc::new(bench);
+                self.started += self.pause.lost(true);
+                self.recovers = Some(Instant::now() + RECOVERING);
+                true
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what judges has ended and does not start again");
+                false
+            }
+        }
+    }
+}

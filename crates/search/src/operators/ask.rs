@@ -1,0 +1,165 @@
+//! One question to a model, until it is answered by a candidate.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+
+use super::excerpt::definition;
+use super::secrets::secret;
+use super::{Answer, Came, Operators, Question, name};
+use crate::operators::transcript::About;
+pub(crate) use llm::prompt::{Context, Operator};
+pub(crate) use llm::reply::{ReplyError, diagnosis, small_step, whole_file};
+use llm::screen::screen;
+use llm::{Finish, Message, Model, ModelError, Reply, Request, Role, Watcher};
+use model::syntax::normal_form;
+
+/// So much of a reply that could not be used is shown to the model again, in bytes.
+const SHOWN_AGAIN: usize = 16_000;
+
+/// Looks whether anybody still wants the reply.
+struct Wanted<'a>(&'a Operators);
+
+impl Watcher for Wanted<'_> {
+    fn cancelled(&self) -> bool {
+        self.0.over.load(Ordering::Relaxed)
+    }
+}
+
+impl Operators {
+    /// Asks, and asks again with what is wrong with a reply that cannot be used. Blocks for as long as the model takes.
+    ///
+    /// Whoever waits for an answer gets one, whatever becomes of the thread.
+    pub(crate) fn ask(&self, question: &Question) -> Answer {
+        // Models and temperatures in turns, each model at each temperature.
+        let turn = self.asked.fetch_add(1, Ordering::Relaxed);
+        let model = &self.models[turn % self.models.len()];
+        let temperatures = &self.settings.temperatures;
+        let temperature = temperatures.get((turn / self.models.len()) % temperatures.len().max(1)).copied();
+        let mut replies = 0;
+        let came = catch_unwind(AssertUnwindSafe(|| self.converse(question, model, temperature, &mut replies)));
+        let fault = || Came::Failed("asking broke off: this is a fault of warpsmith's".to_owned(), true);
+        let came = came.unwrap_or_else(|_| fault());
+        let Question { operator, at, step, base, .. } = *question;
+        Answer { operator, at, step, base, model: model.name().to_owned(), replies, came }
+    }
+
+    fn converse(&self, question: &Question, model: &dyn Model, temperature: Option<f64>, replies: &mut u32) -> Came {
+        let prompt = match self.templates.render(question.operator, &question.context(), self.settings.prompt_tokens) {
+            Ok(prompt) => prompt,
+            Err(error) => return Came::Failed(error.to_string(), true),
+        };
+        if let Some((_, what)) = secret(&prompt.user) {
+            return Came::Failed(format!("what would be sent has what looks like {what}"), true);
+        }
+        let first = Request::of(prompt.system, prompt.user);
+        let mut request = Request { temperature, ..first };
+        let version = self.templates.version();
+        let (operator, node) = (name(question.operator), question.at);
+        let about = About { operator, node, model: model.name(), prompts: &version };
+        loop {
+            let reply = match model.complete(&request, &mut Wanted(self)) {
+                Ok(reply) => reply,
+                Err(ModelError::Cancelled) => return Came::Cancelled,
+                Err(error) => {
+                    self.transcript.note(about, &request, Err(error.to_string()));
+                    return Came::Failed(error.to_string(), is_final(&error));
+                }
+            };
+            *replies += 1;
+            self.transcript.note(about, &request, Ok(&reply));
+            let why = match question.candidate(&reply) {
+                Ok(text) => {
+                    // Against what the user has: what an earlier candidate was refused for is no habit.
+                    let objections = screen(&question.users, &text);
+                    return Came::Candidate { text, said: diagnosis(&reply.text), objections };
+                }
+                Err(why) => why,
+            };
+            if *replies > self.settings.corrections || reply.finish == Finish::Refused {
+                return Came::Unusable(why);
+            }
+            again(&mut request, &reply, &why);
+        }
+    }
+}
+
+/// Goes on with the conversation: the reply, and what is wrong with it.
+fn again(request: &mut Request, reply: &Reply, why: &str) {
+    // Only the latest correction counts: earlier ones would make each question longer than the one before.
+    request.messages.truncate(1);
+    let end = reply.text.floor_char_boundary(SHOWN_AGAIN.min(reply.text.len()));
+    let shown = if reply.text.is_empty() { "(nothing)" } else { &reply.text[..end] };
+    request.messages.push(Message { role: Role::Assistant, text: shown.to_owned() });
+    let text = format!("This reply cannot be used: {why}\n\nAnswer the same request once more, in full.");
+    request.messages.push(Message { role: Role::User, text });
+}
+
+/// Whether the next question would fail alike.
+fn is_final(error: &ModelError) -> bool {
+    match error {
+        ModelError::Settings(_) | ModelError::Key(_) | ModelError::Budget(_) | ModelError::Store(_) => true,
+        ModelError::Script(_) | ModelError::Cancelled => true,
+        ModelError::Editor { is_lasting, .. } => *is_lasting,
+        // It was sent again by then as often as the settings say.
+        ModelError::Refused { status, .. } => *status != 429 && *status < 500,
+        ModelError::Failed(_) | ModelError::Unreachable(_) | ModelError::Broken(_) => false,
+        ModelError::Slow { .. } | ModelError::Garbage(_) | ModelError::TooLong(_) => false,
+    }
+}
+
+impl Question {
+    fn context(&self) -> Context<'_> {
+        Context {
+            file_name: &self.file_name,
+            kernels: &self.kernels,
+            entry: &self.entry,
+            workload: self.workload.clone(),
+            device: &self.device,
+            triton: &self.triton,
+            torch: self.torch.as_deref(),
+            original: &self.original,
+            base: &self.excerpt.text,
+            branch: self.branch.clone(),
+            pool: self.pool.clone(),
+            facts: self.facts.clone(),
+            skills: self.skills.clone(),
+            rules: self.rules.clone(),
+            goal: self.goal,
+            mistake: self.mistake.as_deref(),
+        }
+    }
+
+    /// The whole file that a reply makes.
+    fn candidate(&self, reply: &Reply) -> Result<String, String> {
+        match &reply.finish {
+            Finish::Stop | Finish::Other(_) => {}
+            Finish::Length => return Err("it was cut off at the greatest length of a reply; be shorter".to_owned()),
+            Finish::Refused => return Err("there is no answer in it".to_owned()),
+        }
+        let made = self.made(&reply.text).map_err(|error| error.to_string())?;
+        if let Some(name) = self.excerpt.clash(&self.text, &made) {
+            return Err(format!(
+                "`{name}` is defined elsewhere in the file, in what you are not shown; take another name"
+            ));
+        }
+        let text = self.excerpt.put_back(&self.text, &made);
+        if normal_form(&text) == normal_form(&self.text) {
+            return Err("it changes nothing".to_owned());
+        }
+        for (kernel, who) in &self.shared {
+            let form = |text: &str| definition(text, kernel).map(normal_form);
+            if form(&text) != form(&self.users) {
+                return Err(format!("`{kernel}` must stay as it is, since {who} uses it, too; write another kernel"));
+            }
+        }
+        Ok(text)
+    }
+
+    fn made(&self, reply: &str) -> Result<String, ReplyError> {
+        if self.operator == Operator::Small {
+            return small_step(reply, &self.excerpt.text);
+        }
+        // Kernels may get other names; what is called may not.
+        whole_file(reply, &[&self.entry])
+    }
+}

@@ -1,0 +1,171 @@
+//! What a search needs before it can begin: kernels and calls to measure.
+
+use std::collections::BTreeMap;
+
+use judge::devices;
+use model::kernel::Module;
+use model::syntax;
+use protocol::{Source, Workload};
+use workload::{NoCall, Of, Running, Sought, reaches, workloads_of_comments};
+
+use super::elsewhere::used_elsewhere;
+use super::run::failed;
+use super::{Observer, OptimizeError, Progress, Request, Subject};
+
+/// What is optimized.
+pub(super) struct Target {
+    /// The kernel; of several the function that launches them, and of none the function that a model is to write some for.
+    pub(super) name: String,
+    /// In the order in which the file defines them; none where they are to be written.
+    pub(super) kernels: Vec<String>,
+    /// Calls of one function, the one that counts most first.
+    pub(super) workloads: Vec<Workload>,
+    /// Kernels that others use, too, and who.
+    pub(super) shared: BTreeMap<String, String>,
+}
+
+impl Target {
+    /// What of the file says what is optimized, beside the function that is called.
+    pub(super) fn needed(&self) -> Vec<String> {
+        let is_bench = self.workloads.iter().any(|workload| workload.source == Source::KernelBench);
+        let inputs = ["get_inputs", "get_init_inputs"].into_iter().filter(|_| is_bench).map(str::to_owned);
+        self.kernels.iter().cloned().chain(inputs).collect()
+    }
+
+    /// Whether the function launches no kernel yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.kernels.is_empty()
+    }
+}
+
+/// The kernel asked for, or those that the file launches; none where a model is to write them.
+pub(super) fn select_kernels(module: &Module, request: &Request) -> Result<Vec<String>, OptimizeError> {
+    if let Subject::Kernel(name) = &request.subject {
+        let known = module.kernels.iter().any(|kernel| kernel.name == *name);
+        return if known {
+            Ok(vec![name.clone()])
+        } else {
+            Err(failed(format!("no kernel `{name}` in {}", request.file.display())))
+        };
+    }
+    // A comment that cannot be read is told of when its call is looked for.
+    let said = workloads_of_comments(&request.file, &request.text).unwrap_or_default();
+    let is_said = |name: &str| said.iter().any(|one| one.source == Source::Launch && one.entry == name);
+    let mut launched: Vec<String> = module.kernels.iter().map(|kernel| kernel.name.clone()).collect();
+    launched.retain(|name| module.launches_of(name).next().is_some() || is_said(name));
+    if let Subject::Function(function) = &request.subject {
+        launched.retain(|kernel| reaches(&request.text, function, kernel));
+        if launched.is_empty() && !writes(request) {
+            let file = request.file.display();
+            return Err(failed(format!("`{function}` launches no kernel of {file}; {WRITE}")));
+        }
+    }
+    if launched.is_empty() && !writes(request) {
+        let what = format!("{} launches no kernel of its own{}", request.file.display(), unread(request));
+        return Err(failed(what));
+    }
+    Ok(launched)
+}
+
+/// What it takes to have a kernel written.
+const WRITE: &str = "a language model can write one: set `model.base-url` and `model.name`";
+
+/// Whether a model may write kernels for a function, or for the `Model` of a file, that launches none.
+fn writes(request: &Request) -> bool {
+    request.settings.model.is_asked() && request.settings.optimize.rewrites
+}
+
+/// What is wrong with a comment that might have launched one, or that one might.
+fn unread(request: &Request) -> String {
+    let why = workloads_of_comments(&request.file, &request.text).err();
+    let comment = "a comment can: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
+    format!("; {}", why.unwrap_or_else(|| comment.to_owned()))
+}
+
+/// The kernels with the calls that they are measured with. Recorded now, after asking, when there are none.
+pub(super) fn target(
+    request: &Request,
+    observer: &dyn Observer,
+    kernels: Vec<String>,
+) -> Result<Target, OptimizeError> {
+    let called = request.subject.name().map(|name| called(&request.text, name)).unwrap_or_default();
+    let of = match (kernels.as_slice(), &request.subject) {
+        ([], Subject::Function(_)) => Of::Entry(&called),
+        ([only], Subject::File | Subject::Kernel(_)) => Of::Kernel(only),
+        _ => Of::File,
+    };
+    let sought = Sought { workspace: &request.workspace, file: &request.file, text: Some(&request.text), of };
+    let running = Running {
+        python: &request.python,
+        limits: store::Limits::from(&request.settings.workloads),
+        device: &|| devices().name(),
+        may_run: &|question| {
+            let may = observer.confirm(question);
+            let message = "recording a workload".to_owned();
+            observer.progress(&Progress::before(message));
+            may
+        },
+        going: &|| !observer.cancelled(),
+    };
+    let found = sought.find_or_record(&running).map_err(|why| match why {
+        NoCall::Cancelled => OptimizeError::Cancelled,
+        NoCall::Declined => OptimizeError::Declined(why.to_string()),
+        other => failed(other.to_string()),
+    })?;
+    chosen(request, kernels, found)
+}
+
+/// A module of torch's is called through its method: `Net.forward` of `Net`.
+fn called(text: &str, name: &str) -> String {
+    let is_class = |line: &str| {
+        line.strip_prefix("class ")
+            .and_then(|rest| rest.strip_prefix(name))
+            .is_some_and(|rest| rest.starts_with(['(', ':']))
+    };
+    if text.lines().any(is_class) { format!("{name}.forward") } else { name.to_owned() }
+}
+
+/// Of one function: of a kernel asked for the one that is called oftenest. Kernels of several functions are asked for by name.
+fn chosen(request: &Request, kernels: Vec<String>, mut found: Vec<Workload>) -> Result<Target, OptimizeError> {
+    let is_one = kernels.len() == 1;
+    let reached = |entry: &str| -> Vec<String> {
+        kernels.iter().filter(|kernel| is_one || reaches(&request.text, entry, kernel)).cloned().collect()
+    };
+    let is_new = kernels.is_empty();
+    found.retain(|workload| is_new || !reached(&workload.entry).is_empty());
+    if let Subject::Function(function) = &request.subject {
+        let called = called(&request.text, function);
+        found.retain(|workload| workload.entry == called);
+        if found.is_empty() {
+            return Err(failed(format!(
+                "no call of `{function}` is known: `warpsmith record -- COMMAND` records those of a program"
+            )));
+        }
+    }
+    let Some(first) = found.first() else {
+        if is_new {
+            return Err(failed(format!("no call of {} is known", request.file.display())));
+        }
+        return Err(failed(format!("no call launches `{}`", kernels.join("` or `"))));
+    };
+    let (entry, source) = (first.entry.clone(), first.source);
+    if is_new && found.iter().any(|workload| workload.entry != entry) {
+        return Err(failed("several functions are called; name one with --function".to_owned()));
+    }
+    if !is_one && found.iter().any(|workload| workload.entry != entry) {
+        let several = kernels.join(", ");
+        return Err(failed(format!(
+            "several functions launch kernels ({several}); name one with --function, or a kernel with --kernel"
+        )));
+    }
+    found.retain(|workload| workload.entry == entry && workload.source == source);
+    if source == Source::Launch {
+        // Each comment has numbers of its own.
+        found.truncate(1);
+    }
+    let kernels = reached(&entry);
+    let name = if let [only] = kernels.as_slice() { only.clone() } else { entry };
+    let module = Module::build(&syntax::Source::parse(request.text.as_str()));
+    let shared = used_elsewhere(&request.workspace, &request.file, &module, &kernels);
+    Ok(Target { name, kernels, workloads: found, shared })
+}

@@ -1,0 +1,80 @@
+//! What a model is told of the search, and where its candidates come to stand.
+
+use llm::prompt::Pooled;
+use transform::candidate::{Candidate, Change};
+
+use super::super::tree::{By, Id, Step};
+use super::{Proposal, Search};
+
+/// The kinds of a model's candidates begin with this.
+const BY_MODEL: &str = "model ";
+/// A change of more lines than this is said as "the kernel".
+const FEW: usize = 30;
+
+impl Search<'_> {
+    /// Where a model is asked for a candidate, and by which step. It counts as under way there until [`Search::answered`].
+    pub(crate) fn place_for_model(&mut self) -> Option<(Id, Step)> {
+        let (at, step) = self.tree.select(By::Model, &mut self.chance)?;
+        // Where there is no kernel yet, there is nothing to be changed.
+        let is_bare = at == Self::FIRST && self.field.kernels.is_empty();
+        let step = if is_bare { Step::Large } else { step };
+        self.tree.ask(at, step);
+        Some((at, step))
+    }
+
+    /// The model has answered, or will not.
+    pub(crate) fn answered(&mut self, at: Id, step: Step) {
+        self.tree.answered(at, step);
+    }
+
+    /// What a large step from a node sees, the fastest first, as `shown` makes it of a file.
+    pub(crate) fn pooled(&mut self, at: Id, shown: impl Fn(&str) -> String) -> Vec<Pooled> {
+        let pool = self.bases(at);
+        let speedup = |id: Id| self.tree.node(id).speedup().unwrap_or(1.0);
+        pool.into_iter().map(|id| Pooled { text: shown(&self.candidates[&id].text), speedup: speedup(id) }).collect()
+    }
+
+    /// A model's candidate in its place; `None` where one like it was tried.
+    pub(crate) fn take(
+        &mut self,
+        place: (Id, Step),
+        base: Id,
+        text: &str,
+        (operator, model): (&str, &str),
+    ) -> Option<Proposal> {
+        let what = Change::Structure(format!("{} by {model}", extent(&self.candidates[&base].text, text)));
+        let changes = self.candidates[&base].changes.iter().cloned().chain([what]).collect();
+        let candidate = Candidate::changed(text, changes);
+        if self.is_tried(&candidate) {
+            return None;
+        }
+        Some(self.put(place, base, format!("{BY_MODEL}{operator}"), candidate))
+    }
+
+    /// Whether a model has made a candidate.
+    pub(crate) fn is_by_model(&self, id: Id) -> bool {
+        self.made.get(&id).is_some_and(|(_, kind)| kind.starts_with(BY_MODEL))
+    }
+
+    /// How often a candidate was mended already.
+    pub(crate) fn repairs(&self, id: Id) -> u32 {
+        let (mut count, mut at) = (0, id);
+        while let Some((base, kind)) = self.made.get(&at)
+            && kind == "model repair"
+        {
+            (count, at) = (count + 1, *base);
+        }
+        count
+    }
+}
+
+/// How much of a file a model has changed, in words. Its own are not told where people read what was measured.
+fn extent(before: &str, after: &str) -> String {
+    let diff = similar::TextDiff::from_lines(before, after);
+    match diff.iter_all_changes().filter(|change| change.tag() == similar::ChangeTag::Insert).count() {
+        0 => "fewer lines".to_owned(),
+        1 => "1 line".to_owned(),
+        some if some <= FEW => format!("{some} lines"),
+        _ => "written anew".to_owned(),
+    }
+}

@@ -1,0 +1,75 @@
+//! Another structure with the numbers of the fastest: each alone may be slow.
+
+use transform::candidate::Candidate;
+use transform::{Subject, Turn};
+
+use super::{Proposal, Search, structure, subjects};
+use crate::tree::{Id, Step};
+
+/// The kind of turn, as reports call it.
+pub(super) const CROSSED: &str = "numbers of the fastest";
+/// A structure is worth it if it leaves so much of the speed of what it was made of.
+const LEFT: f64 = 0.9;
+/// The fastest must be so many times as fast as it, and as the last one whose numbers it was given.
+const AHEAD: f64 = 1.2;
+
+impl Search<'_> {
+    /// What was built otherwise and is no slower for it, with the numbers of the fastest, where that is built in another way.
+    pub(super) fn crossed(&mut self) -> Option<Proposal> {
+        let ranked = self.tree.ranked();
+        let (fastest, speed) = *ranked.first()?;
+        let built = structure(&self.candidates[&fastest]);
+        for (at, own) in ranked {
+            let last = self.crossed.get(&at).copied().unwrap_or(own);
+            if speed < AHEAD * last.max(own)
+                || !self.is_built_otherwise(at, own)
+                || structure(&self.candidates[&at]) == built
+            {
+                continue;
+            }
+            self.crossed.insert(at, speed);
+            let numbers = self.numbers(fastest);
+            if let Some(candidate) = self.with_numbers(at, &numbers).filter(|one| !self.is_tried(one)) {
+                return Some(self.put((at, Step::Small), at, CROSSED.to_owned(), candidate));
+            }
+        }
+        None
+    }
+
+    fn is_built_otherwise(&self, at: Id, speed: f64) -> bool {
+        let Some((base, _)) = self.made.get(&at) else { return false };
+        let before = self.tree.node(*base).speedup().unwrap_or(1.0);
+        let is_new = || structure(&self.candidates[&at]) != structure(&self.candidates[base]);
+        self.tree.node(at).step == Step::Large && speed >= LEFT * before && is_new()
+    }
+
+    /// A candidate with these numbers, as far as it has such ones.
+    fn with_numbers(&self, at: Id, numbers: &[(String, i64)]) -> Option<Candidate> {
+        let base = &self.candidates[&at];
+        let mut made: Option<Candidate> = None;
+        for kernel in subjects(self.field, base).iter().map(|subject| subject.kernel.name.clone()) {
+            // Each in the text that the last one has left.
+            let present = made.as_ref().unwrap_or(base);
+            let all = subjects(self.field, present);
+            let Some(subject) = all.iter().find(|subject| subject.kernel.name == kernel) else { continue };
+            let Some(turn) = self.turn_to(subject, numbers) else { continue };
+            made = Some(present.with(&turn.edits, &turn.changes));
+        }
+        made
+    }
+
+    fn turn_to(&self, subject: &Subject<'_>, numbers: &[(String, i64)]) -> Option<Turn> {
+        let kernel = &subject.kernel.name;
+        let of =
+            |name: &str| numbers.iter().find(|(known, _)| *known == self.field.name(kernel, name)).map(|(_, to)| *to);
+        let setting =
+            subject.knobs.iter().map(|knob| of(&knob.name).filter(|to| knob.takes(*to)).unwrap_or(knob.current));
+        let setting: Vec<i64> = setting.collect();
+        if setting == subject.present() {
+            return None;
+        }
+        let turn = subject.turn(CROSSED, &setting);
+        let is_free = !self.field.shared.contains_key(kernel) || !subject.is_changed_by(&turn);
+        is_free.then(|| self.field.of_kernel(kernel, turn))
+    }
+}

@@ -1,0 +1,91 @@
+//! What a search has found, measured again: the file as it is now against what it was when the run began.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use judge::{Effort, Evaluator, Outcome as Judged, Task, Verdict, can_judge};
+use model::kernel::Module;
+use model::syntax::{self, normal_form};
+use workload::last_lines;
+
+use super::journal::{Entry, read};
+use super::prepare::{select_kernels, target};
+use super::run::{failed, my_turn};
+use super::{Observer, OptimizeError, Outcome, Progress, Request, Speedup};
+
+/// Pairs that are timed: as many as before an offer.
+const PAIRS: usize = 188;
+
+/// Judges the file against what it was before a run. Nothing is offered and nothing is written down.
+pub(super) fn remeasure(request: &Request, run: &str, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
+    let evaluator = &request.settings.evaluator;
+    if !evaluator.predict.is_empty() {
+        return Err(failed("measuring takes a GPU, and `evaluator.predict` asks for a model instead"));
+    }
+    can_judge(&judge::Elsewhere::from(evaluator))
+        .map_err(|reason| failed(format!("measuring needs a GPU: {reason}")))?;
+    let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;
+    let Some(Entry::Begun(begun)) = entries.into_iter().next() else { return Err(failed("the run has no beginning")) };
+    if normal_form(&begun.text) == normal_form(&request.text) {
+        return Err(failed(format!("the file is what it was when `{run}` began: there is nothing to compare")));
+    }
+    // The calls are those of the text that is the measure.
+    let before = Request { text: begun.text.clone(), subject: begun.subject, ..request.clone() };
+    let kernels = select_kernels(&Module::build(&syntax::Source::parse(before.text.as_str())), &before)?;
+    let _ticket = my_turn(request, observer)?;
+    let waiting = || !observer.cancelled();
+    let within = (&judge::Elsewhere::from(evaluator), &judge::Limits::from(&evaluator.limits));
+    let started = Evaluator::start_beside(&request.python, within, &waiting, || target(&before, observer, kernels));
+    let (bench, target) =
+        started.map_err(|error| if observer.cancelled() { OptimizeError::Cancelled } else { error })?;
+    observer.progress(&Progress { fraction: 0.5, ..Progress::before("measuring") });
+    let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
+    let write = |name: &str, text: &str| {
+        let path = scratch.path().join(name);
+        std::fs::write(&path, text).map_err(|error| failed(format!("cannot write {}: {error}", path.display())))?;
+        Ok::<_, OptimizeError>(path)
+    };
+    let effort = Effort { sanitizer: None, rough: PAIRS, full: PAIRS, contender: 0.0, ..Effort::default() };
+    let task = Task {
+        original: write("original.py", &begun.text)?,
+        candidate: write("candidate.py", &request.text)?,
+        folder: request.file.parent().unwrap_or(Path::new(".")).to_owned(),
+        workloads: target.workloads,
+        effort,
+        known: Vec::new(),
+        unwanted: Arc::default(),
+    };
+    let verdict = judge(&bench, &task, observer)?;
+    let summary = summary(&target.name, &run, &verdict, &bench)?;
+    Ok(Outcome { kernel: target.name, evaluated: 1, remembered: 0, offer: None, summary, run })
+}
+
+/// Judges a candidate and waits for it, unless it is stopped.
+pub(super) fn judge(bench: &Evaluator, task: &Task, observer: &dyn Observer) -> Result<Verdict, OptimizeError> {
+    std::thread::scope(|scope| {
+        let judging = scope.spawn(|| bench.judge(task));
+        while !judging.is_finished() {
+            if observer.cancelled() {
+                bench.leave();
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+        let verdict = judging.join().map_err(|_| failed("the judge crashed, which is a bug"))?;
+        if observer.cancelled() { Err(OptimizeError::Cancelled) } else { Ok(verdict) }
+    })
+}
+
+fn summary(name: &str, run: &str, verdict: &Verdict, bench: &Evaluator) -> Result<String, OptimizeError> {
+    match &verdict.outcome {
+        Judged::Predicted => Err(failed("a model says nothing of what is measured")),
+        Judged::Accepted => Ok(match Speedup::believed(&verdict.measured, &bench.environment()) {
+            Ok(speedup) => format!("`{name}` is {}, than before `{run}`.", speedup.label()),
+            Err(why) => format!("`{name}` is not certainly faster than before `{run}`: {why}."),
+        }),
+        Judged::Refused { reason, evidence, .. } => {
+            Ok(format!("`{name}` does not compute what it did before `{run}` ({reason:?}): {}", last_lines(evidence)))
+        }
+        Judged::Undecided { why } => Err(failed(why.clone())),
+    }
+}

@@ -1,0 +1,87 @@
+//! One candidate of a run, with all that is known of it.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use super::{Report, Tried};
+use crate::journal::{Entry, JournalError, read};
+
+/// A diff is shown up to so many bytes.
+const SHOWN: usize = 1 << 16;
+
+/// A candidate, and how it differs from the file as it was.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Detail {
+    /// What was made, and what came of it.
+    #[serde(flatten)]
+    pub tried: Tried,
+    /// What of the file is another.
+    pub diff: String,
+    /// Milliseconds of the original and of it, by a few timings; of several calls the sum.
+    pub times: Option<(f64, f64)>,
+    /// The same, call by call.
+    pub calls: Vec<CallTimes>,
+    /// Whether an earlier run had seen it refused.
+    pub remembered: bool,
+    /// Whether its times are those of another one with the same machine code.
+    pub twin: bool,
+}
+
+/// A call by a few timings.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CallTimes {
+    /// The call, in words.
+    pub call: String,
+    /// Milliseconds of the original.
+    pub before_ms: f64,
+    /// How many times as fast the candidate was.
+    pub ratio: f64,
+}
+
+impl Detail {
+    /// That of a candidate of a run; `None` when the run has none of this number.
+    ///
+    /// # Errors
+    /// [`JournalError`] when there is no such run, or it cannot be read.
+    pub fn of(workspace: &Path, run: &str, id: usize) -> Result<Option<Self>, JournalError> {
+        let (run, entries) = read(workspace, run)?;
+        Ok(Self::from_entries(run, &entries, id))
+    }
+
+    pub(super) fn from_entries(run: String, entries: &[Entry], id: usize) -> Option<Self> {
+        let report = Report::from_entries(run, entries);
+        let tried = report.candidates.iter().find(|tried| tried.id == id)?.clone();
+        let text = entries.iter().find_map(|entry| match entry {
+            Entry::Made(made) if made.id == id => Some(made.text.as_str()),
+            _ => None,
+        })?;
+        let came = entries.iter().rev().find_map(|entry| match entry {
+            Entry::Came(came) if came.id == id => Some(came),
+            _ => None,
+        });
+        let calls = came.map(|came| came.calls.as_slice()).unwrap_or_default().iter().enumerate();
+        let calls = calls.map(|(at, &(before_ms, ratio))| {
+            let call = report.calls.get(at).cloned().unwrap_or_default();
+            CallTimes { call, before_ms, ratio }
+        });
+        Some(Self {
+            calls: calls.collect(),
+            diff: shown(report.diff_to(text)),
+            times: came.and_then(|came| came.times),
+            remembered: came.is_some_and(|came| came.remembered),
+            twin: came.is_some_and(|came| came.twin),
+            tried,
+        })
+    }
+}
+
+/// A diff that is too long ends with a line that says so.
+fn shown(mut diff: String) -> String {
+    if diff.len() > SHOWN {
+        let end = diff[..diff.floor_char_boundary(SHOWN)].rfind('\n').map_or(0, |at| at + 1);
+        diff.truncate(end);
+        diff.push_str("… the rest is not shown\n");
+    }
+    diff
+}

@@ -1,0 +1,206 @@
+//! A run that goes on after it was stopped, and what is written down of one.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use base::clock::now_milliseconds;
+use judge::{JudgedOn, Measured, Reason, title};
+use model::syntax::normal_form;
+use protocol::{Environment, Workload};
+
+use super::journal::{Begun, Came, Ended, Entry, Journal, Made, read};
+use super::prepare::Target;
+use super::propose::Search;
+use super::run::{Run, failed};
+use super::speedup::{is_twin, on_calls};
+use super::tree::{Fate, Id};
+use super::{OptimizeError, Outcome, Report, Request, Subject, Work};
+
+/// Characters of evidence that are written down.
+const EVIDENCE: usize = 600;
+
+/// What is known of a candidate beside its fate.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// Its measurements.
+    pub(super) measured: Vec<Measured>,
+    /// Whether an earlier run had seen it refused.
+    pub(super) remembered: bool,
+    /// Where it was judged, of a pool.
+    pub(super) judged_on: Option<JudgedOn>,
+    /// Seconds that each part of judging it took.
+    pub(super) stages: Vec<(String, f64)>,
+}
+
+/// What an earlier part of a run has done.
+pub(super) struct Earlier {
+    entries: Vec<Entry>,
+    /// Seconds of the budget.
+    seconds: f64,
+}
+
+impl Earlier {
+    /// The journal of a run and what it says: a new one, or that of the run to go on with, with what it holds.
+    pub(super) fn journal(
+        request: &Request,
+        target: &Target,
+        environment: &Environment,
+    ) -> Result<(Journal, Report, Option<Self>), OptimizeError> {
+        let Work::GoOn(run) = &request.work else {
+            let begun = begun(request, target, environment);
+            let journal = Journal::begin(&request.workspace, &target.name, begun.clone());
+            let report = Report::from_entries(journal.run.clone(), &[Entry::Begun(begun)]);
+            return Ok((journal, report, None));
+        };
+        let (run, entries) = read(&request.workspace, run).map_err(|error| failed(error.to_string()))?;
+        let Some(Entry::Begun(first)) = entries.first() else { return Err(failed("the run has no beginning")) };
+        if entries.iter().any(|entry| matches!(entry, Entry::Ended(_))) {
+            return Err(failed(format!("`{run}` is over; `warpsmith report {run}` tells of it")));
+        }
+        let file = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+        if file(&first.file) != file(&request.file) || normal_form(&first.text) != normal_form(&request.text) {
+            let name = first.file.display();
+            return Err(failed(format!("{name} is not what it was when `{run}` began; begin a new run")));
+        }
+        if first.calls_hash != hash(&target.workloads) {
+            return Err(failed(format!("other calls are recorded than when `{run}` began; begin a new run")));
+        }
+        let mut journal = Journal::append(&request.workspace, &run).map_err(|error| failed(error.to_string()))?;
+        let seconds = entries.iter().filter_map(seconds).fold(0.0, f64::max);
+        journal.write(&Entry::Resumed { at: now_milliseconds(), seconds });
+        let report = Report::from_entries(run, &entries);
+        Ok((journal, report, Some(Self { entries, seconds })))
+    }
+}
+
+/// Of a run: the file, what of it, the budget in seconds.
+///
+/// # Errors
+/// When there is no such run, or it cannot be read.
+pub fn resumable(workspace: &Path, run: &str) -> Result<(PathBuf, Subject, f64), super::JournalError> {
+    let (_, entries) = read(workspace, run)?;
+    let begun = entries.into_iter().find_map(|entry| if let Entry::Begun(begun) = entry { Some(begun) } else { None });
+    Ok(begun.map(|begun| (begun.file, begun.subject, begun.budget)).unwrap_or_default())
+}
+
+fn seconds(entry: &Entry) -> Option<f64> {
+    match entry {
+        Entry::Came(Came { seconds, .. }) | Entry::Resumed { seconds, .. } => Some(*seconds),
+        Entry::Confirmed(confirmed) => Some(confirmed.seconds),
+        _ => None,
+    }
+}
+
+fn begun(request: &Request, target: &Target, environment: &Environment) -> Begun {
+    Begun {
+        form: Begun::FORM,
+        at: now_milliseconds(),
+        file: request.file.clone(),
+        subject: request.subject.clone(),
+        name: target.name.clone(),
+        text: request.text.clone(),
+        calls: target.workloads.iter().map(title).collect(),
+        calls_hash: hash(&target.workloads),
+        budget: request.settings.optimize.budget,
+        seed: request.settings.optimize.seed,
+        environment: format!("{}, Triton {}, torch {}", environment.device, environment.triton, environment.torch),
+    }
+}
+
+/// What tells calls from others, as far as it matters.
+fn hash(workloads: &[Workload]) -> String {
+    let mut hasher = blake3::Hasher::new();
+    for workload in workloads {
+        let parts = (&workload.entry, &workload.args, &workload.kwargs, workload.gradients);
+        hasher.update(&serde_json::to_vec(&parts).unwrap_or_default());
+    }
+    hasher.finalize().to_hex().to_string()
+}
+
+impl Run<'_> {
+    /// Puts back what an earlier part of the run has found. What was being judged then is judged first.
+    pub(super) fn restore(&mut self, earlier: Earlier, search: &mut Search<'_>) -> Result<(), OptimizeError> {
+        let other = || failed("the run cannot go on with this release of Warpsmith; begin a new one");
+        let mut open: HashSet<Id> = HashSet::new();
+        let mut made: Vec<Made> = Vec::new();
+        for entry in earlier.entries {
+            match entry {
+                Entry::Made(one) => {
+                    open.insert(one.id);
+                    made.push(one.clone());
+                    search.make_again(one).ok_or_else(other)?;
+                }
+                Entry::Came(came) if open.remove(&came.id) => {
+                    self.remember(&came);
+                    search.finish(came.id, came.fate);
+                    if matches!(came.refused, Some((Reason::Screen, _))) {
+                        search.tree.close(came.id);
+                    }
+                    search.measured(came.id, came.calls, came.twin);
+                }
+                Entry::GivenUp { id } if open.remove(&id) => search.forget(id),
+                _ => {}
+            }
+        }
+        made.retain(|one| open.contains(&one.id));
+        self.again = made.into_iter().map(|Made { id, text, .. }| super::propose::Proposal { id, text }).collect();
+        self.started = Instant::now().checked_sub(Duration::from_secs_f64(earlier.seconds)).unwrap_or(self.started);
+        Ok(())
+    }
+
+    /// Writes something down, and shows it to who watches.
+    pub(super) fn note(&mut self, entry: &Entry) {
+        self.journal.write(entry);
+        if let Some(changed) = self.report.note(entry) {
+            self.observer.noted(&self.report, changed);
+        }
+    }
+
+    fn remember(&mut self, came: &Came) {
+        if came.remembered {
+            self.remembered += 1;
+        } else {
+            self.evaluated += 1;
+            self.twins += usize::from(came.twin);
+        }
+        if let Some((reason, evidence)) = &came.refused {
+            self.refused.entry(*reason).or_insert((0, evidence.clone())).0 += 1;
+        }
+        match came.fate {
+            Fate::Right(speedup) => self.better(speedup, came.twin),
+            Fate::Uncompiled | Fate::Wrong => self.in_vain += 1,
+        }
+    }
+
+    /// Writes down what came of a candidate.
+    pub(super) fn came(&mut self, id: Id, fate: Fate, refused: Option<(Reason, String)>, seen: Seen) {
+        let refused = refused.map(|(reason, evidence)| (reason, evidence.chars().take(EVIDENCE).collect()));
+        let Seen { measured, remembered, judged_on, stages } = seen;
+        let (seconds, calls) = (self.seconds(), on_calls(&measured));
+        let times = (!measured.is_empty()).then(|| Measured::sum_of_times(&measured));
+        let twin = is_twin(&measured);
+        self.twins += usize::from(twin);
+        self.note(&Entry::Came(Came { id, seconds, fate, refused, times, calls, remembered, twin, judged_on, stages }));
+    }
+
+    /// Writes down how the run ended.
+    pub(super) fn end(&mut self, outcome: &Outcome) {
+        let offer = outcome.offer.as_ref();
+        let ended = Ended {
+            seconds: self.seconds(),
+            summary: outcome.summary.clone(),
+            text: offer.map(|offer| offer.text.clone()),
+            change: offer.map(|offer| offer.change.clone()),
+            speedup: offer.map(|offer| offer.speedup.clone()),
+        };
+        for id in std::mem::take(&mut self.left_over) {
+            self.note(&Entry::GivenUp { id });
+        }
+        self.note(&Entry::Ended(ended));
+    }
+
+    pub(super) fn seconds(&self) -> f64 {
+        self.started.elapsed().as_secs_f64()
+    }
+}

@@ -1,0 +1,494 @@
+//! One search from request to the candidates that may be offered.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::thread::Scope;
+use std::time::{Duration, Instant};
+
+use judge::{Effort, Evaluator, Profiles, Reason, SetAtEnd, Task, Verdict, can_judge};
+use model::api;
+use model::kernel::Module;
+use model::syntax;
+use protocol::Source;
+use runtime::python::state_folder;
+use workload::numbers_of_comment;
+
+use super::journal::{Entry, Journal};
+use super::memory::Memory;
+use super::operators::{Answer, Asking, Operators};
+use super::pace::Pace;
+use super::pause::Pause;
+use super::prepare::{Target, select_kernels, target};
+use super::propose::{Field, Proposal, Search};
+use super::queue::Ticket;
+use super::refusals::Refusals;
+use super::resume::{Earlier, Seen};
+use super::tree::{Fate, Id};
+use super::{Changed, Observer, OptimizeError, Outcome, Progress, Report, Request};
+
+/// Share of the budget after which candidates that are not done are given up.
+const ABANDON_SHARE: f64 = 0.8;
+/// Pairs of the first timing, and of the fuller one of contenders.
+pub(super) const ROUGH_PAIRS: usize = 10;
+const FULL_PAIRS: usize = 16;
+/// With so many under way a search goes on from what is being judged. One GPU has no room for more.
+const MANY: usize = 16;
+/// So many of the calls are measured while it is searched, the most frequent ones; all of them are when the best is confirmed.
+const SEARCHED: usize = 4;
+/// How often a wait looks whether it goes on.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// What to do where a launch was recorded: its numbers are in no text.
+const DESCRIBE: &str = "launch it from a function and record that, or remove the recording (`warpsmith workloads rm`) and describe \
+the launch in a comment: `# warpsmith: workload entry=kernel[cdiv(n,BLOCK)] x=f16[4096] n=4096 BLOCK=1024`";
+
+pub(super) struct Run<'a> {
+    pub(super) request: &'a Request,
+    pub(super) observer: &'a dyn Observer,
+    pub(super) target: Arc<Target>,
+    pub(super) scratch: tempfile::TempDir,
+    pub(super) bench: Arc<Evaluator>,
+    pub(super) started: Instant,
+    /// When the device could be used first.
+    pub(super) began: Instant,
+    pub(super) next_id: u64,
+    pub(super) evaluated: usize,
+    pub(super) refusals: Refusals,
+    /// Candidates that were not judged, since an earlier search saw them refused.
+    pub(super) remembered: usize,
+    /// Candidates that were not run, since another one had the same machine code.
+    pub(super) twins: usize,
+    pub(super) refused: HashMap<Reason, (usize, String)>,
+    /// Whether what was not done in time was given up.
+    pub(super) is_late: bool,
+    /// Candidates that were given up then.
+    pub(super) left_over: Vec<Id>,
+    /// Why a candidate could not be judged.
+    pub(super) undecided: Option<String>,
+    pub(super) best: Option<f64>,
+    /// The share of the least possible time of what takes no longer than the memory needs.
+    pub(super) at_floor: Option<f64>,
+    /// Of those that were to be confirmed and are no offer: what was changed, and why.
+    pub(super) objections: Vec<(String, String)>,
+    pub(super) journal: Journal,
+    /// What the journal says so far.
+    pub(super) report: Report,
+    /// Candidates of a run that goes on, which were being judged when it ended, and those whose judge died.
+    pub(super) again: VecDeque<Proposal>,
+    /// Who was judged twice.
+    pub(super) retried: HashSet<Id>,
+    pub(super) restarts: usize,
+    /// Until when time does not count, where what judges was started again and has given no verdict yet.
+    pub(super) recovers: Option<Instant>,
+    pub(super) pause: Pause,
+    /// What is being judged: set where that has lost its point.
+    pub(super) flying: HashMap<Id, Arc<AtomicBool>>,
+    /// Candidates judged since the best became faster.
+    pub(super) in_vain: usize,
+    /// The language models that are asked beside the skills.
+    pub(super) asking: Option<Asking>,
+    /// Why none is asked although one is set.
+    pub(super) unasked: Option<String>,
+    /// Candidates of models that were not run, for what they do.
+    pub(super) screened: usize,
+    /// The least time that the memory lets the original have, over what it takes.
+    pub(super) floor_of_original: Option<f64>,
+}
+
+/// What the search waits for.
+enum News {
+    Judged(Id, Verdict),
+    Answered(Answer),
+}
+
+pub(super) fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
+    let evaluator = &request.settings.evaluator;
+    can_judge(&judge::Elsewhere::from(evaluator))
+        .map_err(|reason| failed(format!("optimizing needs a GPU: {reason}")))?;
+    let module = Module::build(&syntax::Source::parse(request.text.as_str()));
+    let kernels = select_kernels(&module, request)?;
+    let _ticket = my_turn(request, observer)?;
+    let waiting = || !observer.cancelled();
+    let within = (&judge::Elsewhere::from(evaluator), &judge::Limits::from(&evaluator.limits));
+    let started = Evaluator::start_beside(&request.python, within, &waiting, || {
+        let target = target(request, observer, kernels)?;
+        can_turn(request, &module, &target)?;
+        observer.progress(&Progress::before("starting Python"));
+        Ok(target)
+    });
+    let stopped = |error| if observer.cancelled() { OptimizeError::Cancelled } else { error };
+    let (bench, target) = started.map_err(stopped)?;
+    let scratch = tempfile::tempdir().map_err(|error| failed(format!("cannot make a scratch folder: {error}")))?;
+    bench.owns(scratch.path());
+    let refusals = Refusals::of(request, &target.workloads);
+    let (journal, report, earlier) = Earlier::journal(request, &target, &bench.environment())?;
+    let run = Run {
+        request,
+        observer,
+        target: Arc::new(target),
+        scratch,
+        bench: Arc::new(bench),
+        started: Instant::now(),
+        began: Instant::now(),
+        next_id: 0,
+        evaluated: 0,
+        refusals,
+        remembered: 0,
+        twins: 0,
+        refused: HashMap::new(),
+        is_late: false,
+        left_over: Vec::new(),
+        undecided: None,
+        best: None,
+        at_floor: None,
+        objections: Vec::new(),
+        journal,
+        report,
+        again: VecDeque::new(),
+        retried: HashSet::new(),
+        restarts: 0,
+        recovers: None,
+        pause: Pause::new(request.settings.optimize.pause && evaluator.is_here()),
+        flying: HashMap::new(),
+        in_vain: 0,
+        asking: None,
+        unasked: None,
+        screened: 0,
+        floor_of_original: None,
+    };
+    run.go(earlier)
+}
+
+/// Stops whoever is asked, however a search ends.
+struct StopAtEnd(Arc<Operators>);
+
+impl Drop for StopAtEnd {
+    fn drop(&mut self) {
+        self.0.stop();
+    }
+}
+
+/// Waits until no earlier search measures on the same devices. Without a queue nobody waits; nor for a pool, whose GPUs searches share.
+pub(super) fn my_turn(request: &Request, observer: &dyn Observer) -> Result<Option<Ticket>, OptimizeError> {
+    if !request.settings.evaluator.pool.is_empty() {
+        return Ok(None);
+    }
+    let command = &request.settings.evaluator.command;
+    let devices = if !request.settings.evaluator.predict.is_empty() {
+        "nowhere".to_owned()
+    } else if command.is_empty() {
+        "here".to_owned()
+    } else {
+        blake3::hash(command.join("\0").as_bytes()).to_hex()[..16].to_owned()
+    };
+    let ticket = match Ticket::draw(&state_folder().join("queue").join(devices)) {
+        Ok(ticket) => ticket,
+        Err(error) => {
+            tracing::warn!(%error, "searches do not wait for each other");
+            return Ok(None);
+        }
+    };
+    let is_next = ticket.wait(|before| {
+        let others = if before == 1 { "another search".to_owned() } else { format!("{before} other searches") };
+        observer.progress(&Progress::before(format!("waiting for {others}")));
+        !observer.cancelled()
+    });
+    if is_next { Ok(Some(ticket)) } else { Err(OptimizeError::Cancelled) }
+}
+
+/// Whether there is something to be done with the kernels; why not.
+fn can_turn(request: &Request, module: &Module, target: &Target) -> Result<(), OptimizeError> {
+    let (name, workload) = (&target.name, &target.workloads[0]);
+    if target.is_new() {
+        return Ok(());
+    }
+    if target.kernels.iter().all(|kernel| module.kernel(kernel).is_none()) {
+        return Err(failed("the kernel is defined twice or under a condition"));
+    }
+    if workload.source == Source::Launch && numbers_of_comment(&request.text, workload).is_none() {
+        let what = format!("`{name}` was recorded as a launch by itself, of which nothing can be turned; {DESCRIBE}");
+        return Err(failed(what));
+    }
+    // Which release of Triton there is, is not known yet.
+    if search(request, target, "").is_none() {
+        return Err(failed(
+            "the launch leaves nothing to turn: its options and tile sizes are computed, or the kernel is autotuned",
+        ));
+    }
+    Ok(())
+}
+
+/// A search that has not begun; `None` where nothing can be turned.
+fn search<'a>(request: &'a Request, target: &'a Target, triton: &str) -> Option<Search<'a>> {
+    let settings = &request.settings.optimize;
+    let (kernels, calls) = (target.kernels.as_slice(), &target.workloads[..target.workloads.len().min(SEARCHED)]);
+    let (search, rewrites, shared) = (&settings.search, settings.rewrites, &target.shared);
+    let (original, asks_models) = (request.text.as_str(), request.settings.model.is_asked() && rewrites);
+    let target = triton.parse().map_or_else(|_| api::Target::newest(), api::Target::of);
+    Search::new(
+        Field { original, kernels, calls, settings: search, rewrites, target, shared },
+        settings.seed,
+        asks_models,
+    )
+}
+
+/// Whoever waits for a verdict gets one, whatever becomes of the thread.
+fn judged_or_not(judge: impl FnOnce() -> Verdict) -> Verdict {
+    catch_unwind(AssertUnwindSafe(judge))
+        .unwrap_or_else(|_| Verdict::undecided("judging broke off: this is a fault of warpsmith's"))
+}
+
+/// How far a candidate came that is refused for this.
+pub(super) fn fate(reason: Reason) -> Fate {
+    match reason {
+        Reason::Load | Reason::Compile | Reason::Screen => Fate::Uncompiled,
+        _ => Fate::Wrong,
+    }
+}
+
+pub(super) fn failed(message: impl Into<String>) -> OptimizeError {
+    OptimizeError::Failed(message.into())
+}
+
+impl Run<'_> {
+    fn go(mut self, earlier: Option<Earlier>) -> Result<Outcome, OptimizeError> {
+        let original = self.write("original", &self.request.text)?;
+        let (request, target) = (self.request, Arc::clone(&self.target));
+        let triton = self.bench.environment().triton.clone();
+        let mut search = search(request, &target, &triton).ok_or_else(|| failed("nothing can be turned any more"))?;
+        // Of what a model says nothing is learned.
+        if request.settings.evaluator.predict.is_empty() {
+            search.memory = Memory::of(request, &target.kernels, &self.bench.environment().device);
+        }
+        if let Some(earlier) = earlier {
+            self.restore(earlier, &mut search)?;
+        }
+        self.observer.noted(&self.report, Changed::All);
+        self.find_models();
+        let searched = self.search(&original, &mut search);
+        self.note_costs();
+        searched?;
+        let offer = self.confirm_best(&original, &search)?;
+        let outcome = self.outcome(offer, &search);
+        self.end(&outcome);
+        let suspects = self.refusals.suspects(&target.workloads);
+        // Triton's front end needs no device: others may have it.
+        drop(self);
+        learn::learn_from(&request.python, &suspects, "search", &request.settings.memory);
+        Ok(outcome)
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<PathBuf, OptimizeError> {
+        let path = self.scratch.path().join(format!("{name}.py"));
+        fs::write(&path, text).map_err(|error| failed(format!("cannot write {}: {error}", path.display())))?;
+        Ok(path)
+    }
+
+    pub(super) fn spent(&self) -> f64 {
+        self.started.elapsed().as_secs_f64() / self.request.settings.optimize.budget.max(1.0)
+    }
+
+    pub(super) fn tell(&self, message: String) {
+        let budget = self.request.settings.optimize.budget;
+        self.observer.progress(&Progress {
+            message,
+            fraction: self.spent().min(1.0),
+            best: self.best,
+            seconds: Some((self.seconds(), budget)),
+            candidates: self.evaluated,
+        });
+    }
+
+    /// Keeps the device busy until the search's share of the budget is spent or nothing is left to try.
+    fn search(&mut self, original: &Path, search: &mut Search<'_>) -> Result<(), OptimizeError> {
+        let parallel = match self.request.settings.optimize.parallel {
+            0 => self.bench.at_once(),
+            set => set,
+        };
+        let (sender, news) = channel();
+        let is_over = &AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let _ends = (SetAtEnd(is_over), self.asking.as_ref().map(|asking| StopAtEnd(asking.operators())));
+            self.tell("exploring".to_owned());
+            // Of which processes, which may be started again, the original is asked ahead.
+            let (mut ahead, mut pace) = (None, Pace::default());
+            let counted = self.count(scope, original, is_over)?;
+            loop {
+                if let Ok(profiles) = counted.try_recv() {
+                    search.counted(&profiles);
+                }
+                if self.observer.cancelled() {
+                    self.is_late = true;
+                    self.bench.leave();
+                }
+                let waits = !self.is_late && (self.waits(self.flying.is_empty()) || self.rests());
+                if ahead != Some(self.restarts) && !waits && !self.is_late && self.will_offer() {
+                    ahead = Some(self.restarts);
+                    let task = self.task(original, &self.request.text, Effort::default(), usize::MAX)?;
+                    let bench = Arc::clone(&self.bench);
+                    scope.spawn(move || bench.go_ahead(&task, &|| !is_over.load(Ordering::Relaxed)));
+                }
+                let asked = self.asking.as_ref().map_or(0, |asking| asking.flying);
+                if self.is_late || self.flying.is_empty() && !self.goes_on(0) {
+                    self.stop_asking();
+                } else if !waits
+                    // A model may be faster than the judge; each reply costs.
+                    && self.again.len() < 2 * parallel
+                    && self.goes_on(self.flying.len() + asked + self.again.len())
+                    && let Some((operators, question)) = self.question(search)
+                {
+                    let sender = sender.clone();
+                    scope.spawn(move || sender.send(Box::new(News::Answered(operators.ask(&question)))));
+                    continue;
+                }
+                let places = pace.places(parallel);
+                while self.flying.len() < places && !waits && self.goes_on(self.flying.len()) {
+                    let Some(Proposal { id, text }) = self.next(search) else { break };
+                    if let Some((fate, refused)) = self.was_refused(&text) {
+                        if let Some((Reason::Compile, evidence)) = &refused {
+                            self.may_be_mended(search, id, evidence);
+                        }
+                        self.came(id, fate, refused, Seen { remembered: true, ..Seen::default() });
+                        self.finish(search, id, fate);
+                        continue;
+                    }
+                    let effort = Effort {
+                        thorough: false,
+                        sanitizer: None,
+                        rough: ROUGH_PAIRS,
+                        full: FULL_PAIRS,
+                        contender: self.best.unwrap_or(1.0) * 0.95,
+                        twins: true,
+                        // Of what is written for a function without kernels it matters at once whether the kernels do the work.
+                        brief: !self.target.is_new(),
+                        kernel: self.target.is_new(),
+                        series: self.series(),
+                        ..Effort::default()
+                    };
+                    let task = self.task(original, &text, effort, SEARCHED)?;
+                    self.flying.insert(id, Arc::clone(&task.unwanted));
+                    let (bench, sender) = (Arc::clone(&self.bench), sender.clone());
+                    scope.spawn(move || sender.send(Box::new(News::Judged(id, judged_or_not(|| bench.judge(&task))))));
+                    pace.begins(id);
+                }
+                if self.flying.len() + asked == 0 && !(self.goes_on(0) && (waits || !self.is_late && self.may_ask())) {
+                    break;
+                }
+                match news.recv_timeout(GLANCE).map(|news| *news) {
+                    Ok(News::Judged(id, verdict)) => {
+                        pace.ends(id, self.is_recalled(id));
+                        self.judged(search, id, verdict);
+                    }
+                    Ok(News::Answered(answer)) => self.answered(search, answer),
+                    Err(_) => {}
+                }
+                let ends_now = self.spent() > ABANDON_SHARE || self.ends_at_floor(0);
+                if ends_now || !self.goes_on(self.flying.len()) && pace.leaves_stragglers() {
+                    // What still compiles would keep the cores and the device from the measurement that counts.
+                    self.is_late = true;
+                    self.bench.abandon(true);
+                }
+            }
+            Ok::<(), OptimizeError>(())
+        })?;
+        if self.observer.cancelled() {
+            return Err(OptimizeError::Cancelled);
+        }
+        self.bench.abandon(false);
+        Ok(())
+    }
+
+    /// Has the hardware's counters say what bounds the original, while candidates are judged already.
+    fn count<'scope>(
+        &mut self,
+        scope: &'scope Scope<'scope, '_>,
+        original: &Path,
+        is_over: &'scope AtomicBool,
+    ) -> Result<Receiver<Profiles>, OptimizeError> {
+        let task = self.task(original, &self.request.text, Effort::default(), 1)?;
+        let (bench, kernels, (sender, counted)) = (Arc::clone(&self.bench), self.target.kernels.clone(), channel());
+        scope.spawn(move || match bench.profile(&task, &kernels, &|| is_over.load(Ordering::Relaxed)) {
+            Ok(profiles) => drop(sender.send(profiles)),
+            Err(why) => tracing::info!(why, "nothing was counted of the original"),
+        });
+        Ok(counted)
+    }
+
+    /// How many candidates may share a process: what models write has one of its own, and what may be made of it.
+    fn series(&self) -> usize {
+        if self.asking.is_some() { 1 } else { self.request.settings.optimize.search.series }
+    }
+
+    /// What is judged next.
+    fn next(&mut self, search: &mut Search<'_>) -> Option<Proposal> {
+        if let Some(again) = self.again.pop_front() {
+            return Some(again);
+        }
+        if self.asking.as_ref().is_some_and(|asking| !asking.lets_skills()) {
+            return None;
+        }
+        let choice = if self.chooses() { search.choose() } else { None };
+        // Where nobody knows anything else, a choice may still be made of what there is.
+        let proposal = choice.or_else(|| search.propose()).or_else(|| search.choose());
+        // Of fewer it is soon known whether they are right. Where skills know nothing else, a model may.
+        let guesses = self.flying.len() >= MANY && self.asking.is_none();
+        let proposal = proposal.or_else(|| if guesses { search.propose_ahead() } else { None });
+        if let Some(asking) = &mut self.asking {
+            asking.skilled(proposal.as_ref().map(|proposal| proposal.text.as_str()));
+        }
+        let proposal = proposal?;
+        self.note(&Entry::Made(search.made(proposal.id)));
+        Some(proposal)
+    }
+
+    /// Opens the language models of the settings, if there are any; a search goes on without them.
+    fn find_models(&mut self) {
+        let needed = self.target.needed();
+        let of = (self.target.workloads[0].entry.as_str(), needed.as_slice());
+        match Operators::open(self.request, of, &self.journal.run, self.observer) {
+            Ok(operators) => self.asking = operators.map(|operators| Asking::new(operators, &self.request.text)),
+            Err(why) => self.unasked = Some(why),
+        }
+    }
+
+    /// Judging a candidate on so many of the calls.
+    pub(super) fn task(
+        &mut self,
+        original: &Path,
+        text: &str,
+        effort: Effort,
+        calls: usize,
+    ) -> Result<Task, OptimizeError> {
+        self.next_id += 1;
+        let candidate = self.write(&format!("candidate_{}", self.next_id), text)?;
+        let file = fs::canonicalize(&self.request.file).unwrap_or_else(|_| self.request.file.clone());
+        Ok(Task {
+            original: original.to_owned(),
+            candidate,
+            folder: file.parent().unwrap_or(Path::new(".")).to_owned(),
+            workloads: self.target.workloads.iter().take(calls).cloned().collect(),
+            effort,
+            known: Vec::new(),
+            unwanted: Arc::default(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use judge::Outcome as Judged;
+
+    /// The search counts what is under way by what comes back: it waited for ever for a thread that had panicked.
+    #[test]
+    fn whoever_waits_for_a_verdict_gets_one() {
+        let broken = judged_or_not(|| std::panic::resume_unwind(Box::new("on purpose")));
+        assert!(matches!(broken.outcome, Judged::Undecided { why } if why.contains("broke off")));
+        assert!(judged_or_not(|| Verdict { outcome: Judged::Accepted, ..Verdict::undecided("") }).is_accepted());
+    }
+}

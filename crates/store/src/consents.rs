@@ -1,0 +1,54 @@
+//! What a user has agreed to send to language models.
+
+use rusqlite::params;
+
+use base::clock::now_milliseconds;
+
+use super::{Store, StoreError};
+
+impl Store {
+    /// Keeps that the user agrees to what `key` stands for.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn agree(&mut self, key: &[u8; 32]) -> Result<(), StoreError> {
+        let agree = "INSERT OR REPLACE INTO consents (key, given) VALUES (?1, ?2)";
+        self.connection.execute(agree, params![key, now_milliseconds()]).map_err(|source| self.error(source))?;
+        Ok(())
+    }
+
+    /// Whether the user has agreed to it.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn has_agreed(&self, key: &[u8; 32]) -> Result<bool, StoreError> {
+        let ask = "SELECT EXISTS (SELECT 1 FROM consents WHERE key = ?1)";
+        self.connection.query_row(ask, params![key], |row| row.get(0)).map_err(|source| self.error(source))
+    }
+
+    /// Forgets all that the user has agreed to; says how much that was.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn forget_consents(&mut self) -> Result<usize, StoreError> {
+        self.connection.execute("DELETE FROM consents", []).map_err(|source| self.error(source))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_agreed_to_is_known_and_can_be_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        assert!(!store.has_agreed(&[1; 32]).unwrap());
+        store.agree(&[1; 32]).unwrap();
+        store.agree(&[1; 32]).unwrap();
+        let mut store = Store::open(&folder.path().join("store.db")).unwrap();
+        assert!(store.has_agreed(&[1; 32]).unwrap() && !store.has_agreed(&[2; 32]).unwrap());
+        assert_eq!(store.forget_consents().unwrap(), 1);
+        assert!(!store.has_agreed(&[1; 32]).unwrap());
+    }
+}

@@ -1,0 +1,434 @@
+//! Kernels that Triton refused, and kernels that it took: what rules are learned from, and what they must not flag.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, Row, params};
+
+use base::clock::now_milliseconds;
+use model::api::TritonError;
+
+use super::texts::{self, LONGEST};
+use super::{Store, StoreError};
+
+/// So many failures are kept at most; the oldest go first.
+const FAILURES: u32 = 200_000;
+/// So many kernels that compile are kept.
+const ACCEPTED: u32 = 20_000;
+/// How many more than that there may be before any are thrown away: it is not done each time.
+const SLACK: u32 = 1_000;
+/// So much of an error's text is kept.
+const MESSAGE: usize = 2_000;
+
+/// The columns that [`read`] takes.
+const SELECT: &str =
+    "SELECT failures.id, exception, message, kernel, one.body, other.body, start, stop, triton, source, met, first, last
+     FROM failures JOIN texts AS one ON one.id = text LEFT JOIN texts AS other ON other.id = relative";
+
+/// A kernel that Triton refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// A file that can be lowered again: the kernel, what it needs, a comment with its signature.
+    pub text: String,
+    /// The name of the kernel.
+    pub kernel: String,
+    /// The nearest file that Triton takes, where one is known.
+    pub relative: Option<String>,
+    /// What Triton said.
+    pub error: TritonError,
+    /// Where in the text, in bytes.
+    pub place: Option<(usize, usize)>,
+    /// The version of Triton.
+    pub triton: String,
+    /// In a word where it was met, such as `editor`.
+    pub source: String,
+}
+
+/// A failure with what the store knows about it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredFailure {
+    /// Its number.
+    pub id: i64,
+    /// The failure.
+    pub failure: Failure,
+    /// How often it was met.
+    pub met: u64,
+    /// When it was met first, in milliseconds since 1970.
+    pub first: i64,
+    /// When it was met last.
+    pub last: i64,
+}
+
+/// A kernel that Triton took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// A file that can be lowered again.
+    pub text: String,
+    /// The name of the kernel.
+    pub kernel: String,
+    /// The version of Triton.
+    pub triton: String,
+}
+
+impl Store {
+    /// Keeps failures. One that is known counts once more, and gets the relative that it lacked. Those that are too long are left out.
+    /// Returns how many are new.
+    ///
+    /// # Errors
+    /// What SQLite says; then none is kept.
+    pub fn keep_failures<'f>(&mut self, failures: impl IntoIterator<Item = &'f Failure>) -> Result<usize, StoreError> {
+        self.transaction(|transaction| {
+            let mut added = 0;
+            for failure in failures.into_iter().filter(|failure| failure.text.len() <= LONGEST) {
+                added += usize::from(insert(transaction, failure)?);
+            }
+            let count: u32 = transaction.query_row("SELECT count(*) FROM failures", [], |row| row.get(0))?;
+            if count > FAILURES + SLACK {
+                transaction.execute(
+                    "DELETE FROM failures WHERE id IN (SELECT id FROM failures ORDER BY last, id LIMIT ?1)",
+                    [count - FAILURES],
+                )?;
+                texts::sweep(transaction)?;
+            }
+            Ok(added)
+        })
+    }
+
+    /// Calls `visit` on each failure, oldest first: they need not all be in memory.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn each_failure(&self, visit: &mut dyn FnMut(StoredFailure)) -> Result<(), StoreError> {
+        let mut query = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(&format!("{SELECT} ORDER BY failures.id"))?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                read(row)?.into_iter().for_each(&mut *visit);
+            }
+            Ok(())
+        };
+        query().map_err(|error| self.error(error))
+    }
+
+    /// The newest failures with this signature on a release, at most so many, the newest first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn newest_failures(&self, signature: &str, triton: &str, most: usize) -> Result<Vec<Failure>, StoreError> {
+        let query = || -> rusqlite::Result<Vec<Failure>> {
+            let mut statement = self
+                .connection
+                .prepare_cached(&format!("{SELECT} WHERE signature = ?1 AND triton = ?2 ORDER BY failures.id DESC"))?;
+            let mut rows = statement.query([signature, triton])?;
+            let mut found = Vec::new();
+            while found.len() < most
+                && let Some(row) = rows.next()?
+            {
+                found.extend(read(row)?.map(|stored| stored.failure));
+            }
+            Ok(found)
+        };
+        query().map_err(|error| self.error(error))
+    }
+
+    /// The signatures of all failures with how many there are of each, the most frequent first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn failure_signatures(&self) -> Result<Vec<(String, u64)>, StoreError> {
+        let query = || {
+            let columns =
+                "SELECT signature, count(*) AS many FROM failures GROUP BY signature ORDER BY many DESC, signature";
+            let mut statement = self.connection.prepare(columns)?;
+            let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        query().map_err(|error| self.error(error))
+    }
+
+    /// How many failures of each kind there were when rules were looked for in them, for a release.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn looked_at(&self, triton: &str) -> Result<HashMap<String, u64>, StoreError> {
+        let query = || {
+            let columns = "SELECT signature, failures FROM looked_at WHERE triton = ?1";
+            let mut statement = self.connection.prepare(columns)?;
+            let rows = statement.query_map([triton], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect::<rusqlite::Result<HashMap<String, u64>>>()
+        };
+        query().map_err(|error| self.error(error))
+    }
+
+    /// Keeps that rules were looked for in these kinds of failures.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn look_at(&mut self, triton: &str, signatures: &[(String, u64)]) -> Result<(), StoreError> {
+        self.transaction(|transaction| {
+            let keep = "INSERT OR REPLACE INTO looked_at (triton, signature, failures) VALUES (?1, ?2, ?3)";
+            let mut statement = transaction.prepare(keep)?;
+            for (signature, failures) in signatures {
+                statement.execute(params![triton, signature, failures])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Forgets all kernels, refused and taken. Returns how many that were.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn forget_failures(&mut self) -> Result<usize, StoreError> {
+        let count = self.transaction(|transaction| {
+            let count =
+                transaction.execute("DELETE FROM failures", [])? + transaction.execute("DELETE FROM accepted", [])?;
+            transaction.execute("DELETE FROM looked_at", [])?;
+            texts::sweep(transaction)?;
+            Ok(count)
+        })?;
+        self.connection.execute_batch("PRAGMA incremental_vacuum").map_err(|error| self.error(error))?;
+        Ok(count)
+    }
+
+    /// Keeps kernels that Triton took: the newest of them.
+    ///
+    /// # Errors
+    /// What SQLite says; then none is kept.
+    pub fn keep_accepted<'a>(&mut self, kernels: impl IntoIterator<Item = &'a Accepted>) -> Result<(), StoreError> {
+        self.transaction(|transaction| {
+            for kernel in kernels.into_iter().filter(|kernel| kernel.text.len() <= LONGEST) {
+                let text = texts::keep(transaction, &kernel.text)?;
+                transaction
+                    .prepare_cached(
+                        "INSERT INTO accepted (text, kernel, triton, seen) VALUES (?1, ?2, ?3, ?4)
+                         ON CONFLICT DO UPDATE SET seen = excluded.seen",
+                    )?
+                    .execute(params![text, kernel.kernel, kernel.triton, now_milliseconds()])?;
+            }
+            let count: u32 = transaction.query_row("SELECT count(*) FROM accepted", [], |row| row.get(0))?;
+            if count > ACCEPTED + SLACK {
+                transaction.execute(
+                    "DELETE FROM accepted WHERE rowid IN (SELECT rowid FROM accepted ORDER BY seen LIMIT ?1)",
+                    [count - ACCEPTED],
+                )?;
+                texts::sweep(transaction)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls `visit` on each kernel that is known to compile, the one that was seen last first.
+    ///
+    /// # Errors
+    /// What SQLite says.
+    pub fn each_accepted(&self, visit: &mut dyn FnMut(Accepted)) -> Result<(), StoreError> {
+        let mut query = || -> rusqlite::Result<()> {
+            let mut statement = self.connection.prepare_cached(
+                "SELECT body, kernel, triton FROM accepted JOIN texts ON texts.id = text ORDER BY seen DESC, texts.id",
+            )?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                if let Some(text) = texts::read(&row.get::<_, Vec<u8>>(0)?) {
+                    visit(Accepted { text, kernel: row.get(1)?, triton: row.get(2)? });
+                }
+            }
+            Ok(())
+        };
+        query().map_err(|error| self.error(error))
+    }
+}
+
+fn insert(connection: &Connection, failure: &Failure) -> rusqlite::Result<bool> {
+    let Failure { text, kernel, relative, error, place, triton, source } = failure;
+    let message = &error.message[..error.message.floor_char_boundary(MESSAGE)];
+    let mut hasher = blake3::Hasher::new();
+    for part in [text, kernel, &error.kind, message, triton] {
+        hasher.update(&part.len().to_le_bytes()).update(part.as_bytes());
+    }
+    let key = hasher.finalize();
+    let relative = relative.as_ref().filter(|text| text.len() <= LONGEST);
+    let relative = relative.map(|text| texts::keep(connection, text)).transpose()?;
+    let now = now_milliseconds();
+    let known = connection
+        .prepare_cached(
+            "UPDATE failures SET met = met + 1, last = ?2, relative = coalesce(relative, ?3) WHERE key = ?1",
+        )?
+        .execute(params![key.as_bytes(), now, relative])?;
+    if known > 0 {
+        return Ok(false);
+    }
+    let text = texts::keep(connection, text)?;
+    let (start, stop) = place.unzip();
+    connection
+        .prepare_cached(
+            "INSERT INTO failures (key, signature, exception, message, kernel, text, relative, start, stop, triton, source, met, first, last)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 1, ?12, ?12)",
+        )?
+        .execute(params![
+            key.as_bytes(),
+            error.signature(),
+            error.kind,
+            message,
+            kernel,
+            text,
+            relative,
+            start,
+            stop,
+            triton,
+            source,
+            now
+        ])?;
+    Ok(true)
+}
+
+/// A failure; none where its text is damaged.
+fn read(row: &Row<'_>) -> rusqlite::Result<Option<StoredFailure>> {
+    let Some(text) = texts::read(&row.get::<_, Vec<u8>>(4)?) else { return Ok(None) };
+    let relative = row.get::<_, Option<Vec<u8>>>(5)?.and_then(|body| texts::read(&body));
+    let place: (Option<usize>, Option<usize>) = (row.get(6)?, row.get(7)?);
+    let failure = Failure {
+        text,
+        kernel: row.get(3)?,
+        relative,
+        error: TritonError { kind: row.get(1)?, message: row.get(2)? },
+        place: place.0.zip(place.1),
+        triton: row.get(8)?,
+        source: row.get(9)?,
+    };
+    Ok(Some(StoredFailure { id: row.get(0)?, failure, met: row.get(10)?, first: row.get(11)?, last: row.get(12)? }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn store() -> (tempfile::TempDir, Store) {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("store.db")).unwrap();
+        (folder, store)
+    }
+
+    fn failure(number: usize) -> Failure {
+        Failure {
+            text: format!("# {number}\n{}", "    y = tl.load(x + i, mask=i < n)\n".repeat(10)),
+            kernel: "k".to_owned(),
+            relative: None,
+            error: TritonError { kind: "NameError".to_owned(), message: format!("name 'oops{number}' is not defined") },
+            place: Some((3, 8)),
+            triton: "3.6.0".to_owned(),
+            source: "editor".to_owned(),
+        }
+    }
+
+    fn all(store: &Store) -> Vec<StoredFailure> {
+        let mut all = Vec::new();
+        store.each_failure(&mut |one| all.push(one)).unwrap();
+        all
+    }
+
+    #[test]
+    fn a_failure_is_kept_once_and_counts() {
+        let (_folder, mut store) = store();
+        assert_eq!(store.keep_failures(&[failure(1), failure(2)]).unwrap(), 2);
+        let with = Failure { relative: Some("good".to_owned()), ..failure(1) };
+        assert_eq!(store.keep_failures(&[with.clone(), failure(3), failure(3)]).unwrap(), 1);
+        let stored = all(&store);
+        assert_eq!(stored.iter().map(|one| one.met).collect::<Vec<_>>(), [2, 1, 2]);
+        assert_eq!((&stored[0].failure, &stored[1].failure), (&with, &failure(2)));
+        assert_eq!(store.failure_signatures().unwrap(), [("NameError: name … is not defined".to_owned(), 3)]);
+        let kind = "NameError: name … is not defined".to_owned();
+        store.look_at("3.6.0", &[(kind.clone(), 2)]).unwrap();
+        store.look_at("3.6.0", &[(kind.clone(), 3)]).unwrap();
+        assert_eq!(store.looked_at("3.6.0").unwrap(), HashMap::from([(kind, 3)]));
+        assert!(store.looked_at("3.9.0").unwrap().is_empty());
+        let long = Failure { text: "x".repeat(LONGEST + 1), ..failure(4) };
+        assert_eq!(store.keep_failures(&[long]).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_newest_of_a_signature_and_a_release_come_first() {
+        let (_folder, mut store) = store();
+        let elsewhere = Failure { triton: "3.9.0".to_owned(), ..failure(5) };
+        let other =
+            Failure { error: TritonError { kind: "TypeError".to_owned(), ..TritonError::default() }, ..failure(6) };
+        store.keep_failures(&[failure(1), failure(2), failure(3), elsewhere, other]).unwrap();
+        let kind = "NameError: name … is not defined";
+        assert_eq!(store.newest_failures(kind, "3.6.0", 2).unwrap(), [failure(3), failure(2)]);
+        assert_eq!(store.newest_failures(kind, "3.6.0", 9).unwrap().len(), 3);
+        // What is damaged does not count.
+        store.connection.execute("UPDATE texts SET body = x'00' WHERE id = 3", []).unwrap();
+        assert_eq!(store.newest_failures(kind, "3.6.0", 2).unwrap(), [failure(2), failure(1)]);
+    }
+
+    #[test]
+    fn kernels_that_compile_are_kept_with_the_newest_first() {
+        let (_folder, mut store) = store();
+        let kernel =
+            |text: &str| Accepted { text: text.to_owned(), kernel: "k".to_owned(), triton: "3.6.0".to_owned() };
+        store.keep_accepted(&[kernel("a"), kernel("b")]).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(3));
+        store.keep_accepted(&[kernel("a")]).unwrap();
+        let mut texts = Vec::new();
+        store.each_accepted(&mut |one| texts.push(one.text)).unwrap();
+        assert_eq!(texts, ["a", "b"]);
+    }
+
+    /// A hundred thousand of them must fit into a gigabyte: each has less than ten kilobytes. Names, numbers and lines differ as they do
+    /// between kernels; every other one has a relative of its own.
+    #[test]
+    fn many_failures_take_little_room() {
+        let count: usize =
+            std::env::var("WARPSMITH_FAILURES").ok().and_then(|count| count.parse().ok()).unwrap_or(2_000);
+        let (folder, mut store) = store();
+        let base = include_str!("../../../tests/gpu/optimize/layer_norm.py");
+        let words: Vec<&str> = base.split_inclusive(' ').collect();
+        let mut chance = 1_u64;
+        let mut random = |below: usize| {
+            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            usize::try_from(chance >> 33).unwrap_or_default() % below
+        };
+        let mut text = |number: usize| {
+            let mut text: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+            for _ in 0..40 {
+                let at = random(text.len());
+                text[at] = format!("name_{}_{number} ", random(1 << 20));
+            }
+            text.concat()
+        };
+        let started = std::time::Instant::now();
+        for from in (0..count).step_by(500) {
+            let batch: Vec<Failure> = (from..count.min(from + 500))
+                .map(|number| {
+                    let relative = (number % 2 == 0).then(|| text(number));
+                    Failure { text: text(number), relative, ..failure(number) }
+                })
+                .collect();
+            assert_eq!(store.keep_failures(&batch).unwrap(), batch.len());
+        }
+        let wrote = started.elapsed();
+        let size: u64 =
+            std::fs::read_dir(folder.path()).unwrap().flatten().map(|file| file.metadata().unwrap().len()).sum();
+        let started = std::time::Instant::now();
+        let mut bytes = 0;
+        store.each_failure(&mut |one| bytes += one.failure.text.len()).unwrap();
+        println!("{count} failures: {size} bytes, {wrote:?} to write, {:?} to read {bytes} bytes", started.elapsed());
+        assert!(size / count as u64 <= 10_000, "{size}");
+    }
+
+    #[test]
+    fn texts_that_nothing_names_are_forgotten() {
+        let (_folder, mut store) = store();
+        let with = Failure { relative: Some("good".to_owned()), ..failure(1) };
+        store.keep_failures(&[with, failure(2)]).unwrap();
+        store
+            .keep_accepted(&[Accepted { text: failure(2).text, kernel: "k".to_owned(), triton: String::new() }])
+            .unwrap();
+        let texts = |store: &Store| -> u32 {
+            store.connection.query_row("SELECT count(*) FROM texts", [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(texts(&store), 3);
+        store.connection.execute("DELETE FROM failures", []).unwrap();
+        texts::sweep(&store.connection).unwrap();
+        assert_eq!(texts(&store), 1);
+    }
+}

@@ -1,0 +1,167 @@
+//! The numbers that a launch passes, and the launch without them.
+
+use model::kernel::ast::{Arg, Expr, ExprKind, Stmt, StmtKind, has_star, walk_expressions};
+use model::kernel::{Host, Launch};
+use model::syntax::Span;
+use rules::Edit;
+
+use crate::launched::{innermost, passed};
+use crate::names::uses;
+use crate::written::{only_value, word_count};
+use crate::{Subject, indent_of};
+
+/// The options that configurations hold.
+const OPTIONS: [&str; 2] = ["num_warps", "num_stages"];
+/// A smaller tile is hardly one.
+const LEAST: i64 = 16;
+
+/// A number of the launch that goes into configurations.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Number<'a> {
+    pub(super) name: &'a str,
+    pub(super) value: i64,
+    /// The name that the host has for it.
+    pub(super) bound: Option<&'a str>,
+    /// Which argument it is.
+    at: usize,
+}
+
+/// What the only launch of a kernel passes.
+pub(super) struct Numbers<'a> {
+    pub(super) tiles: Vec<Number<'a>>,
+    pub(super) warps: Option<Number<'a>>,
+    pub(super) stages: Option<Number<'a>>,
+}
+
+impl<'a> Numbers<'a> {
+    /// `None` where the launch passes what is not understood.
+    pub(super) fn of(subject: &'a Subject<'a>, launch: &'a Launch, host: &'a Host) -> Option<Self> {
+        let kernel = subject.kernel;
+        let is_known = |arg: &Arg| {
+            let Some((name, _)) = &arg.keyword else { return true };
+            kernel.param(name).is_some() || OPTIONS.contains(&name.as_str())
+        };
+        let is_plain = !has_star(&launch.args) && launch.args.iter().all(is_known);
+        let takes_option = OPTIONS.iter().any(|option| kernel.param(option).is_some());
+        if !is_plain || takes_option {
+            return None;
+        }
+        let tiles = passed(subject, launch).into_iter().filter(|(param, _)| is_tile(subject, param));
+        let tiles = tiles.filter_map(|(param, arg)| number(launch, host, param, arg));
+        let tiles = tiles.filter(|number| number.value >= LEAST && number.value.count_ones() == 1).collect();
+        // What an option is must be known, if it is passed.
+        let option = |name: &'static str| {
+            let is_it = |arg: &&Arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name);
+            let Some(arg) = launch.args.iter().find(is_it) else { return Some(None) };
+            number(launch, host, name, arg).map(Some)
+        };
+        Some(Self { tiles, warps: option("num_warps")?, stages: option("num_stages")? })
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Number<'a>> {
+        self.tiles.iter().chain(&self.warps).chain(&self.stages)
+    }
+
+    /// The launch without them, and without the names that the host had for them. `seen` counts where else a name stands by right.
+    pub(super) fn removed(
+        &self,
+        subject: &Subject<'_>,
+        launch: &Launch,
+        host: &Host,
+        seen: impl Fn(&Number<'a>) -> usize,
+    ) -> Option<Vec<Edit>> {
+        let text = subject.candidate.text.as_str();
+        let mut edits = self.without(subject, launch)?;
+        let mut statements: Vec<&Stmt> = Vec::new();
+        for number in self.all() {
+            let Some(bound) = number.bound else { continue };
+            let keyword = usize::from(launch.args[number.at].keyword.as_ref().is_some_and(|(name, _)| name == bound));
+            let seen = seen(number);
+            let quoted = quoted(host, bound);
+            // Bound, passed, and in the grid: whatever else it is used for needs the number.
+            if uses(&host.body, bound) != 2 + seen
+                || word_count(text.get(host.span.start..host.span.end)?, bound) != 2 + seen + keyword + quoted
+            {
+                return None;
+            }
+            let statement = host.body.iter().find(|stmt| stmt.targets().iter().any(|target| target.mentions(bound)))?;
+            if !statements.iter().any(|known| known.span == statement.span) {
+                statements.push(statement);
+            }
+        }
+        for statement in statements {
+            edits.push(Edit { span: self.line(text, statement)?, text: String::new() });
+        }
+        Some(edits)
+    }
+
+    /// What is left of the arguments; what stood behind a number is passed by its name.
+    fn without(&self, subject: &Subject<'_>, launch: &Launch) -> Option<Vec<Edit>> {
+        let text = subject.candidate.text.as_str();
+        let is_number = |at: usize| self.all().any(|number| number.at == at);
+        let mut edits = Vec::new();
+        let mut is_behind = false;
+        for (at, arg) in launch.args.iter().enumerate() {
+            if is_number(at) {
+                let before = launch.args.get(at.checked_sub(1)?)?.span.end;
+                let gone = text.get(before..arg.span.end).filter(|gone| !gone.contains('#'))?;
+                edits.push(Edit { span: Span::new(arg.span.end - gone.len(), arg.span.end), text: String::new() });
+                is_behind |= arg.keyword.is_none();
+            } else if is_behind && arg.keyword.is_none() {
+                let name = &subject.kernel.params.get(at)?.name;
+                edits.push(Edit { span: Span::new(arg.span.start, arg.span.start), text: format!("{name}=") });
+            }
+        }
+        Some(edits)
+    }
+
+    /// The lines of a statement that binds nothing else.
+    fn line(&self, text: &str, statement: &Stmt) -> Option<Span> {
+        let StmtKind::Assign { targets, .. } = &statement.kind else { return None };
+        let [target] = targets.as_slice() else { return None };
+        let mut names = Vec::new();
+        target.walk(&mut |part| names.extend(part.as_name()));
+        let is_gone = |name: &&str| self.all().any(|number| number.bound == Some(*name));
+        let start = statement.span.start - indent_of(text, statement.span.start)?.len();
+        let behind = text.get(statement.span.end..)?;
+        let (rest, _) = behind.split_once('\n')?;
+        let is_alone = rest.trim().is_empty() || rest.trim_start().starts_with('#');
+        (is_alone && names.iter().all(is_gone)).then(|| Span::new(start, statement.span.end + rest.len() + 1))
+    }
+}
+
+/// Whether a parameter is the length of a tile.
+fn is_tile(subject: &Subject<'_>, param: &str) -> bool {
+    let (module, kernel) = (&subject.candidate.module, subject.kernel);
+    let is_given = kernel.heuristics.iter().flatten().any(|name| name == param);
+    let mut has_lanes = false;
+    walk_expressions(&kernel.body, &mut |expr| {
+        let Some(call) = expr.as_call() else { return };
+        let is_lanes = module.language_member(kernel, &call.func).as_deref() == Some("arange");
+        has_lanes |= is_lanes && call.argument("end", Some(1)).and_then(Expr::as_name) == Some(param);
+    });
+    has_lanes && !is_given && kernel.param(param).is_some_and(|param| param.constexpr)
+}
+
+/// A number that stands in the launch, or that a name of the host stands for.
+fn number<'a>(launch: &'a Launch, host: &'a Host, name: &'a str, arg: &'a Arg) -> Option<Number<'a>> {
+    let at = launch.args.iter().position(|other| other.span == arg.span)?;
+    let int = |expr: &Expr| i64::try_from(expr.as_int()?).ok();
+    if let Some(value) = int(&arg.value) {
+        return Some(Number { name, value, bound: None, at });
+    }
+    let bound = arg.value.as_name().filter(|name| !host.params.iter().any(|param| param == name))?;
+    let value = int(only_value(&host.body, bound)?)?;
+    // A statement that may not be run binds it for others.
+    let is_first = host.body.iter().any(|stmt| stmt.targets().iter().any(|target| target.mentions(bound)));
+    (is_first && innermost(host, arg.span).is_some()).then_some(Number { name, value, bound: Some(bound), at })
+}
+
+/// How often a name stands in quotes, as in `meta["B"]`.
+fn quoted(host: &Host, name: &str) -> usize {
+    let mut count = 0;
+    walk_expressions(&host.body, &mut |expr| {
+        count += usize::from(matches!(&expr.kind, ExprKind::Str(text) if text == name));
+    });
+    count
+}

@@ -1,0 +1,212 @@
+//! A version of the file, and how it came about.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use similar::{DiffTag, TextDiff};
+
+use model::kernel::Module;
+use model::syntax::{Source, Span};
+use rules::{Edit, apply_edits};
+
+/// One thing that was changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Change {
+    /// A number that has a name.
+    Number {
+        /// The name.
+        name: String,
+        /// The number before.
+        from: i64,
+        /// The number after.
+        to: i64,
+    },
+    /// The same where what it was is computed.
+    Chosen {
+        /// The name.
+        name: String,
+        /// The number after.
+        to: i64,
+    },
+    /// How the kernel is built, in words.
+    Structure(String),
+    /// One version where a size is at most so great, and another where it is greater.
+    Choice {
+        /// The size, as the source spells it.
+        by: String,
+        /// The greatest value for which the small version runs.
+        at: i64,
+        /// The changes of the small version.
+        small: Vec<Change>,
+        /// The changes of the large version.
+        large: Vec<Change>,
+    },
+}
+
+/// A version of the file, with everything that was changed on the way to it from the user's.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The source of the file.
+    pub text: String,
+    /// The model of that source.
+    pub module: Module,
+    /// What was changed since the user's file, oldest first.
+    pub changes: Vec<Change>,
+}
+
+impl Candidate {
+    /// The file as the user has it.
+    pub fn original(text: &str) -> Self {
+        Self::changed(text, Vec::new())
+    }
+
+    /// A version of it, and what was changed on the way.
+    pub fn changed(text: &str, changes: Vec<Change>) -> Self {
+        Self { text: text.to_owned(), module: Module::build(&Source::parse(text)), changes }
+    }
+
+    /// The text of this one with some edits.
+    pub fn text_with(&self, edits: &[Edit]) -> String {
+        apply_edits(&self.text, edits)
+    }
+
+    /// This one with some edits.
+    pub fn with(&self, edits: &[Edit], changes: &[Change]) -> Self {
+        let text = self.text_with(edits);
+        let module = Module::build(&Source::parse(text.as_str()));
+        let mut all = self.changes.clone();
+        changes.iter().for_each(|change| add(&mut all, change));
+        Self { text, module, changes: all }
+    }
+
+    /// How far it is from the user's file: a number counts by its halves and doubles, another structure more than most of these.
+    pub fn distance(&self) -> f64 {
+        self.changes.iter().map(Change::distance).sum()
+    }
+
+    /// What differs from the user's file, whatever the numbers are.
+    pub fn turned(&self) -> BTreeSet<String> {
+        let name =
+            |change: &Change| change.number().map_or_else(|| describe(std::slice::from_ref(change)), str::to_owned);
+        self.changes.iter().map(name).collect()
+    }
+
+    /// What differs from the user's file, in words: `BLOCK_M 64 → 128, num_warps 4 → 8`
+    pub fn describe(&self) -> String {
+        describe(&self.changes)
+    }
+}
+
+/// Changes in words.
+pub fn describe(changes: &[Change]) -> String {
+    let said = changes.iter().map(|change| match change {
+        Change::Number { name, from, to } => format!("{name} {from} → {to}"),
+        Change::Chosen { name, to } => format!("{name} = {to}"),
+        Change::Structure(what) => what.clone(),
+        Change::Choice { by, at, small, large } => {
+            format!("choice by {by} (≤ {at}: {}; above: {})", version(small), version(large))
+        }
+    });
+    said.collect::<Vec<_>>().join(", ")
+}
+
+/// One of several versions in words: `BLOCK 64, num_warps 1`
+fn version(changes: &[Change]) -> String {
+    let said = changes.iter().map(|change| match change {
+        Change::Number { name, to, .. } | Change::Chosen { name, to } => format!("{name} {to}"),
+        other => describe(std::slice::from_ref(other)),
+    });
+    let said: Vec<String> = said.collect();
+    if said.is_empty() { "as it was".to_owned() } else { said.join(", ") }
+}
+
+impl Change {
+    /// The name of a number.
+    pub fn number(&self) -> Option<&str> {
+        match self {
+            Self::Number { name, .. } | Self::Chosen { name, .. } => Some(name),
+            Self::Structure(_) | Self::Choice { .. } => None,
+        }
+    }
+
+    fn distance(&self) -> f64 {
+        match self {
+            Self::Number { from, to, .. } => (*to.max(&1) as f64 / *from.max(&1) as f64).log2().abs(),
+            Self::Chosen { .. } => 1.0,
+            Self::Structure(_) => 4.0,
+            Self::Choice { small, large, .. } => 4.0 + small.iter().chain(large).map(Self::distance).sum::<f64>(),
+        }
+    }
+
+    /// Whether it chooses between two versions by a size.
+    pub fn is_choice(&self) -> bool {
+        matches!(self, Self::Choice { .. })
+    }
+}
+
+/// Turns of one number count as one, and none where it is what it was.
+fn add(all: &mut Vec<Change>, change: &Change) {
+    let is_same = |other: &&mut Change| other.number().is_some() && other.number() == change.number();
+    match (all.iter_mut().find(is_same), change) {
+        (
+            Some(Change::Number { to: last, .. } | Change::Chosen { to: last, .. }),
+            Change::Number { to, .. } | Change::Chosen { to, .. },
+        ) => *last = *to,
+        _ => all.push(change.clone()),
+    }
+    all.retain(|change| !matches!(change, Change::Number { from, to, .. } if from == to));
+}
+
+/// The edits that make `new` of `old`, as small as words are.
+pub fn edits_between(old: &str, new: &str) -> Vec<Edit> {
+    let diff = TextDiff::from_words(old, new);
+    let ends = |words: &mut dyn Iterator<Item = &str>| -> Vec<usize> {
+        let mut ends = vec![0];
+        words.for_each(|word| ends.push(ends[ends.len() - 1] + word.len()));
+        ends
+    };
+    let (before, after) = (ends(&mut diff.iter_old_slices()), ends(&mut diff.iter_new_slices()));
+    let changed = diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal).map(|op| {
+        let (from, to) = (op.old_range(), op.new_range());
+        let span = Span::new(before[from.start], before[from.end]);
+        Edit { span, text: new[after[to.start]..after[to.end]].to_owned() }
+    });
+    changed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_between_two_texts_make_one_of_the_other() {
+        let old = "a = 1\n# ein Wort: größer\nb = f(a, 64,\n      num_warps=4)\n";
+        for new in [
+            old,
+            "",
+            "a = 1\n# ein Wort: größer\nb = f(a, 128,\n      num_warps=8)\n",
+            "c = 2\nb = f(a, 64,\n      num_warps=4)\nd = 1",
+        ] {
+            let edits = edits_between(old, new);
+            assert_eq!(apply_edits(old, &edits), new);
+            assert_eq!(apply_edits(new, &edits_between(new, old)), old);
+            assert_eq!(edits.is_empty(), old == new);
+        }
+        let one = edits_between(old, &old.replace("64", "128"));
+        assert!(matches!(&one[..], [edit] if edit.text.contains("128") && edit.text.len() < 8), "{one:?}");
+    }
+
+    #[test]
+    fn what_was_turned_twice_is_told_once() {
+        let number = |name: &str, from, to| Change::Number { name: name.to_owned(), from, to };
+        let first = Candidate::original("x = 1\n");
+        let second = first.with(&[], &[number("B", 64, 128), number("w", 4, 8)]);
+        let third = second.with(&[], &[number("B", 128, 256)]);
+        assert_eq!(third.describe(), "B 64 → 256, w 4 → 8");
+        assert_eq!((first.distance(), third.distance()), (0.0, 3.0));
+        assert_eq!(third.with(&[], &[number("B", 256, 64)]).describe(), "w 4 → 8");
+        let chosen = first.with(&[], &[Change::Chosen { name: "w".to_owned(), to: 8 }]);
+        assert_eq!(chosen.with(&[], &[number("w", 8, 16)]).describe(), "w = 16");
+    }
+}

@@ -1,0 +1,49 @@
+//! Another beginning: all tile sizes and launch options at once.
+
+use base::rng::Chance;
+
+use super::{Skill, Subject, Turn};
+use crate::Step;
+
+/// So many are drawn.
+const DRAWN: usize = 24;
+/// The probability that a number stays: one of these.
+const STAYS: [f64; 3] = [0.3, 0.6, 0.8];
+/// How far one goes otherwise, each as often as it stands here: tiles are written too small more often than too large.
+const STEPS: [isize; 8] = [1, 1, 1, 2, 2, -1, -1, -2];
+
+/// Draws configurations around the present one: each number stays, or goes one or two steps up or down.
+pub(super) struct Configuration;
+
+impl Skill for Configuration {
+    fn name(&self) -> &'static str {
+        "configuration"
+    }
+
+    fn about(&self) -> &'static str {
+        "All tile sizes and launch options drawn anew, around those of one of the best."
+    }
+
+    fn step(&self) -> Step {
+        Step::Large
+    }
+
+    fn turns_numbers(&self) -> bool {
+        true
+    }
+
+    fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn> {
+        let present = subject.present();
+        let mut draw = || {
+            let least = STAYS[chance.below(3) as usize];
+            let drawn = subject.knobs.iter().map(|knob| {
+                let stays = chance.share() < least;
+                let distance = STEPS[chance.below(STEPS.len() as u64) as usize];
+                if stays { knob.current } else { knob.step(distance).unwrap_or(knob.current) }
+            });
+            drawn.collect()
+        };
+        let settings: Vec<Vec<i64>> = (0..DRAWN).map(|_| draw()).filter(|setting| *setting != present).collect();
+        settings.iter().map(|setting| subject.turn("configuration", setting)).collect()
+    }
+}

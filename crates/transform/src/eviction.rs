@@ -1,0 +1,203 @@
+//! What caches keep of what a load brings or a store leaves.
+
+use base::rng::Chance;
+use model::kernel::ast::{Arg, Call, walk_expressions};
+use model::syntax::Span;
+use rules::Edit;
+
+use super::{Change, Skill, Subject, Turn};
+use crate::Step;
+
+/// Only the first so many loads, and so many stores, are turned.
+const MOST: usize = 8;
+
+/// An access in words, and what is tried there.
+struct Access {
+    name: &'static str,
+    /// Arguments that may stand before the keywords without being keywords themselves.
+    positions: usize,
+    hints: &'static [(&'static str, &'static str)],
+}
+
+const POLICY: &str = "eviction_policy";
+const MODIFIER: &str = "cache_modifier";
+
+const ACCESSES: [Access; 2] = [
+    Access { name: "load", positions: 5, hints: &[(POLICY, "evict_first"), (POLICY, "evict_last"), (MODIFIER, ".cg")] },
+    Access { name: "store", positions: 4, hints: &[(POLICY, "evict_first"), (MODIFIER, ".cs"), (MODIFIER, ".cg")] },
+];
+
+/// Says of one `tl.load` or `tl.store` how caches should treat it, or takes away what is said there; it computes the same. What is read
+/// once need not push out what others read again (`evict_first`, or `.cg`: past L1), what all programs read may stay
+/// (`evict_last`), and what is written is rarely read soon (`.cs`).
+pub(super) struct Eviction;
+
+impl Skill for Eviction {
+    fn name(&self) -> &'static str {
+        "eviction"
+    }
+
+    fn about(&self) -> &'static str {
+        "`eviction_policy` or `cache_modifier` for one load or store, or none where there is one."
+    }
+
+    fn step(&self) -> Step {
+        Step::Small
+    }
+
+    fn is_fine(&self) -> bool {
+        true
+    }
+
+    fn keeps_contract(&self) -> bool {
+        true
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        ACCESSES.iter().flat_map(|access| turns(subject, access)).collect()
+    }
+}
+
+fn turns(subject: &Subject<'_>, access: &Access) -> Vec<Turn> {
+    let mut calls = Vec::new();
+    walk_expressions(&subject.kernel.body, &mut |expr| {
+        let name = expr.as_call().and_then(|call| subject.candidate.module.language_member(subject.kernel, &call.func));
+        if name.as_deref() == Some(access.name) {
+            calls.extend(expr.as_call());
+        }
+    });
+    let mut turns = Vec::new();
+    for (at, call) in calls.into_iter().enumerate().take(MOST) {
+        let turn = |what: &str, edit: Edit| Turn {
+            kind: format!("{what} {}", access.name),
+            edits: vec![edit],
+            changes: vec![Change::Structure(format!("{what} for {} {}", access.name, at + 1))],
+        };
+        let given = |keyword: &str| call.args.iter().position(|arg| is_keyword(arg, keyword));
+        let said: Vec<(&str, usize)> =
+            [POLICY, MODIFIER].into_iter().filter_map(|keyword| Some((keyword, given(keyword)?))).collect();
+        for (keyword, place) in &said {
+            turns.extend(without(subject, call, *place).map(|edit| turn(&format!("no {keyword}"), edit)));
+        }
+        let is_open =
+            call.has_star() || call.args.iter().filter(|arg| arg.keyword.is_none()).count() > access.positions;
+        let Some(last) = call.args.last().filter(|_| said.is_empty() && !is_open && given("volatile").is_none()) else {
+            continue;
+        };
+        for (keyword, value) in access.hints {
+            let end = Span::new(last.span.end, last.span.end);
+            turns.push(turn(value, Edit { span: end, text: format!(", {keyword}=\"{value}\"") }));
+        }
+    }
+    turns
+}
+
+fn is_keyword(arg: &Arg, name: &str) -> bool {
+    arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name)
+}
+
+/// Takes an argument away with the comma before it; not where a comment stands between.
+fn without(subject: &Subject<'_>, call: &Call, place: usize) -> Option<Edit> {
+    let start = call.args.get(place.checked_sub(1)?)?.span.end;
+    let span = Span::new(start, call.args[place].span.end);
+    let is_plain = !subject.candidate.text.get(start..span.end)?.contains('#');
+    is_plain.then(|| Edit { span, text: String::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidate::Candidate;
+    use protocol::Workload;
+    use rules::apply_edits;
+
+    /// What is done, and the line that comes of it.
+    fn turned(body: &str) -> Vec<(String, String)> {
+        let text = format!(
+            "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, y, n):\n{body}\ndef run(x):\n    k[(1,)](x, x, 7)\n"
+        );
+        let candidate = Candidate::original(&text);
+        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
+        let subject = Subject::new(&candidate, &text, "k", &workload).unwrap();
+        let turns = Eviction.turns(&subject, &mut Chance::new(1));
+        let said = |turn: Turn| {
+            let new = apply_edits(&text, &turn.edits);
+            let start = text.find("def k").unwrap();
+            let end = new.find("\ndef run").unwrap();
+            let body = new[start..end].split_once('\n').unwrap().1.to_owned();
+            let Change::Structure(what) = &turn.changes[0] else { unreachable!() };
+            (format!("{}: {what}", turn.kind), body)
+        };
+        turns.into_iter().map(said).collect()
+    }
+
+    fn pairs(found: &[(String, String)]) -> Vec<(&str, &str)> {
+        found.iter().map(|(what, text)| (what.as_str(), text.as_str())).collect()
+    }
+
+    #[test]
+    fn loads_and_stores_are_told_one_at_a_time() {
+        let found = turned("    tl.store(y, tl.load(x, mask=n > 1))  # both");
+        let expected = [
+            (
+                "evict_first load: evict_first for load 1",
+                "    tl.store(y, tl.load(x, mask=n > 1, eviction_policy=\"evict_first\"))  # both",
+            ),
+            (
+                "evict_last load: evict_last for load 1",
+                "    tl.store(y, tl.load(x, mask=n > 1, eviction_policy=\"evict_last\"))  # both",
+            ),
+            (".cg load: .cg for load 1", "    tl.store(y, tl.load(x, mask=n > 1, cache_modifier=\".cg\"))  # both"),
+            (
+                "evict_first store: evict_first for store 1",
+                "    tl.store(y, tl.load(x, mask=n > 1), eviction_policy=\"evict_first\")  # both",
+            ),
+            (".cs store: .cs for store 1", "    tl.store(y, tl.load(x, mask=n > 1), cache_modifier=\".cs\")  # both"),
+            (".cg store: .cg for store 1", "    tl.store(y, tl.load(x, mask=n > 1), cache_modifier=\".cg\")  # both"),
+        ];
+        assert_eq!(pairs(&found), expected);
+    }
+
+    #[test]
+    fn what_is_said_is_taken_away_and_nothing_said_beside_it() {
+        let found = turned("    v = tl.load(\n        x,\n        eviction_policy=\"evict_last\",\n    )");
+        assert_eq!(
+            pairs(&found),
+            [("no eviction_policy load: no eviction_policy for load 1", "    v = tl.load(\n        x,\n    )")]
+        );
+        let found = turned("    v = tl.load(x, cache_modifier='.ca', mask=n > 1)");
+        assert_eq!(
+            pairs(&found),
+            [("no cache_modifier load: no cache_modifier for load 1", "    v = tl.load(x, mask=n > 1)")]
+        );
+    }
+
+    #[test]
+    fn later_loads_are_counted_in_the_source_and_not_all_are_turned() {
+        let body = "    v = tl.load(x)\n".repeat(MOST + 2);
+        let found = turned(&body);
+        assert_eq!(found.len(), 3 * MOST);
+        assert_eq!(found[5].0, ".cg load: .cg for load 2");
+        assert_eq!(
+            found[5].1,
+            body.replacen("(x)\n    v = tl.load(x)", "(x)\n    v = tl.load(x, cache_modifier=\".cg\")", 1)
+        );
+    }
+
+    #[test]
+    fn what_is_not_all_known_or_is_no_plain_load_is_left_alone() {
+        for body in [
+            "    v = tl.load(*[x])",
+            "    v = tl.load(x, **{})",
+            "    v = tl.load(x, None, None, (), \"\", \".cg\")",
+            "    v = tl.load(x, volatile=True)",
+            "    tl.store(x, 1.0, None, (), \".cs\")",
+            "    v = tl.load(eviction_policy=\"evict_last\", pointer=x)",
+            "    v = tl.load(x,  # all\n        eviction_policy=\"evict_last\")",
+            "    v = load(x)",
+            "    v = tl.atomic_add(x, 1.0)",
+        ] {
+            assert_eq!(turned(body), [], "{body}");
+        }
+    }
+}

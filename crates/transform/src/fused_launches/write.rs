@@ -1,0 +1,343 @@
+//! The kernel that does what two did.
+
+use std::collections::{BTreeSet, HashMap};
+
+use model::kernel::ast::{Call, Expr, ExprKind, Stmt, argument, walk_expressions, walk_statements};
+use model::syntax::Span;
+use rules::{Edit, apply_edits};
+
+use super::host::Element;
+use super::names::Names;
+use super::pair::{Between, Pair};
+use super::side::{Access, Side, mask_of, times_bound};
+use crate::lines::{line_end, lines_of, lines_with_comments};
+use crate::pointwise::is_function;
+use crate::{first_statement, indent_of};
+
+/// How two kernels become one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// Both have the same tiles: the second stands behind the first.
+    SameTiles,
+    /// The second does with each tile that the first stores what it did with its own.
+    AtStore,
+    /// The first makes each tile that the second loads.
+    AtLoad,
+}
+
+/// How many tensors are followed to one whose elements are of the same type.
+const DEPTH: usize = 3;
+
+/// Two kernels that are being written as one. The owner keeps its tiles, its names and how it is launched.
+pub(super) struct Fusion<'a> {
+    pub(super) pair: &'a Pair<'a>,
+    pub(super) way: Way,
+    pub(super) names: Names<'a>,
+    /// Expressions with what stands for them, whichever kernel they are of.
+    pub(super) replaced: HashMap<Span, String>,
+    /// Addresses that are not looked at any more.
+    pub(super) unread: BTreeSet<Span>,
+    /// Bounds of the guest's elements with the owner's mask, and what has to be greater than their number besides.
+    pub(super) bounds: Vec<(&'a Expr, String, Option<&'a Expr>)>,
+    /// Edits of the text of either kernel.
+    pub(super) edits: [Vec<Edit>; 2],
+}
+
+impl<'a> Fusion<'a> {
+    /// The body of the new kernel; `None` where it is not known how to write it.
+    pub(super) fn of(pair: &'a Pair<'a>, way: Way) -> Option<(Self, String)> {
+        let names = match way {
+            Way::SameTiles | Way::AtStore => Names::of(&pair.first, &pair.second)?,
+            Way::AtLoad => Names::of(&pair.second, &pair.first)?,
+        };
+        let (replaced, unread, bounds, edits) = Default::default();
+        let mut fusion = Self { pair, way, names, replaced, unread, bounds, edits };
+        let mut before = String::new();
+        match way {
+            Way::SameTiles => fusion.share()?,
+            Way::AtStore | Way::AtLoad => before = fusion.take_tile()?,
+        }
+        fusion.names.keep_apart()?;
+        fusion.bound();
+        let values: Vec<String> = pair.between.iter().map(|between| fusion.pass(between)).collect::<Option<_>>()?;
+        for (between, value) in pair.between.iter().zip(&values) {
+            fusion.produce(between, value)?;
+        }
+        fusion.sweep(&pair.first)?;
+        fusion.sweep(&pair.second)?;
+        let body = fusion.body(&before)?;
+        Some((fusion, body))
+    }
+
+    pub(super) fn text(&self, span: Span) -> &'a str {
+        self.pair.around.text.get(span.start..span.end).unwrap_or_default()
+    }
+
+    pub(super) fn is_owner(&self, side: &Side<'_>) -> bool {
+        std::ptr::eq(self.names.owner.kernel, side.kernel) && self.names.owner.launch.span == side.launch.span
+    }
+
+    // --- what is the same in both ---------------------------------------------------------------------------------
+
+    /// What the second kernel works out again is taken from the first.
+    fn share(&mut self) -> Option<()> {
+        let guest = self.names.guest;
+        let is_passed =
+            |stmt: &Stmt| self.pair.between.iter().any(|one| one.loads.iter().any(|load| load.stmt == stmt));
+        let shared: Vec<(&'a Stmt, &'a str, String)> = guest
+            .given
+            .iter()
+            .filter(|(stmt, ..)| !is_passed(stmt))
+            .filter_map(|(stmt, name, form)| Some((*stmt, *name, self.names.known(form, name)?)))
+            .filter(|(_, name, _)| times_bound(guest.kernel, name) == 1)
+            .collect();
+        for (stmt, name, known) in shared {
+            if stmt.targets().iter().any(|target| target.as_name().is_some()) {
+                self.names.renamed.insert(name, known);
+                self.drop(guest, stmt)?;
+            }
+        }
+        Some(())
+    }
+
+    /// Leaves a statement of a kernel out.
+    pub(super) fn drop(&mut self, side: &Side<'a>, stmt: &Stmt) -> Option<()> {
+        let lines = lines_with_comments(self.pair.around.text, stmt)?;
+        let edit = Edit { span: Span::new(lines.start, lines.end + 1), text: String::new() };
+        self.edits[usize::from(!self.is_owner(side))].push(edit);
+        Some(())
+    }
+
+    // --- what goes from one to the other --------------------------------------------------------------------------
+
+    /// The name of what was stored and loaded; all loads become it.
+    fn pass(&mut self, between: &Between<'a>) -> Option<String> {
+        let value = self.names.fresh(between.tensor);
+        let consumer = &self.pair.second;
+        for load in &between.loads {
+            let (mask, other) = (mask_of(load.call, false), load.call.argument("other", Some(2)));
+            let is_where = mask.is_some() && other.is_some() && mixes(consumer);
+            let text = match (mask, other) {
+                (Some(mask), Some(other)) if is_where => {
+                    let choose = self.pair.around.module.language_name(consumer.kernel, "where")?;
+                    let (mask, other) = (self.edited(consumer, mask), self.edited(consumer, other));
+                    format!("{choose}({mask}, {value}, {other})")
+                }
+                _ => value.clone(),
+            };
+            self.replaced.insert(self.span_of(load.call)?, text);
+        }
+        Some(value)
+    }
+
+    fn span_of(&self, call: &Call) -> Option<Span> {
+        Some(Span::new(call.func.span.start, call.args_span.end))
+    }
+
+    /// What is stored gets a name, in the type of the memory; it is stored if that is used later.
+    fn produce(&mut self, between: &Between<'a>, value: &str) -> Option<()> {
+        let text = self.pair.around.text;
+        let (side, store) = (&self.pair.first, &between.store);
+        let stored = store.call.argument("value", Some(1))?;
+        let root = self.names.param(side, store.root);
+        let element = match self.element(between.tensor).filter(|_| !between.is_kept) {
+            Some(element) => element,
+            None => format!("{root}.dtype.element_ty"),
+        };
+        self.types(store.root, &element, &root);
+        let is_cast = stored.as_call().is_some_and(|call| is_cast_to(call, store.root));
+        let edited = self.edited(side, stored);
+        let is_one = matches!(
+            stored.kind,
+            ExprKind::Name(_) | ExprKind::Call(_) | ExprKind::Subscript { .. } | ExprKind::Attribute { .. }
+        );
+        let cast = match (is_cast, is_one) {
+            (true, _) => edited,
+            (false, true) => format!("{edited}.to({element})"),
+            (false, false) => format!("({edited}).to({element})"),
+        };
+        let lines = lines_of(text, store.stmt)?;
+        let indent = indent_of(text, store.stmt.span.start)?;
+        let mut new = format!("{indent}{value} = {cast}\n");
+        if between.is_kept {
+            self.replaced.insert(stored.span, value.to_owned());
+            new += &format!("{indent}{}\n", self.edited_in(side, store.stmt));
+            self.replaced.remove(&stored.span);
+        }
+        let of = usize::from(!self.is_owner(side));
+        self.edits[of].push(Edit { span: Span::new(lines.start, lines.end + 1), text: new });
+        Some(())
+    }
+
+    /// Notes what stands for the type of the elements of a parameter.
+    fn types(&mut self, root: &str, element: &str, kept: &str) {
+        if element.strip_suffix(".dtype.element_ty") == Some(kept) {
+            return;
+        }
+        let mut found = Vec::new();
+        for (side, root) in [(&self.pair.first, Some(root)), (&self.pair.second, self.root_in_second(root))] {
+            walk_expressions(&side.kernel.body, &mut |expr| {
+                if root.is_some_and(|root| is_element_of(expr, root)) {
+                    found.push(expr.span);
+                }
+            });
+        }
+        self.replaced.extend(found.into_iter().map(|span| (span, element.to_owned())));
+    }
+
+    fn root_in_second(&self, root: &str) -> Option<&'a str> {
+        let between = self.pair.between.iter().find(|between| between.store.root == root)?;
+        between.loads.first().map(|load| load.root)
+    }
+
+    /// How the new kernel says the type of a tensor's elements without the tensor.
+    fn element(&self, tensor: &'a str) -> Option<String> {
+        let around = self.pair.around;
+        let mut tensor = tensor;
+        for _ in 0..DEPTH {
+            match around.element(tensor)? {
+                Element::Named(name) => {
+                    const SAME: &[&str] =
+                        &["float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8"];
+                    let same = SAME.contains(&name).then_some(name)?;
+                    return around.module.language_name(self.names.owner.kernel, same);
+                }
+                Element::Of(other) => tensor = other,
+            }
+            let is_between = self.pair.between.iter().any(|between| between.tensor == tensor);
+            let passed = |side: &Side<'a>| {
+                let mut params = side.kernel.params.iter().filter(|param| !param.constexpr);
+                let found =
+                    params.find(|param| side.passed(&param.name).is_some_and(|it| it.as_name() == Some(tensor)))?;
+                Some(self.names.param(side, &found.name))
+            };
+            if let Some(param) =
+                [self.names.owner, self.names.guest].into_iter().find_map(passed).filter(|_| !is_between)
+            {
+                return Some(format!("{param}.dtype.element_ty"));
+            }
+        }
+        None
+    }
+
+    // --- text -----------------------------------------------------------------------------------------------------
+
+    /// An expression as it stands in the new kernel.
+    pub(super) fn edited(&self, side: &Side<'a>, expr: &Expr) -> String {
+        let mut edits = Vec::new();
+        self.edit(side, expr, &mut edits);
+        self.applied(expr.span, &edits)
+    }
+
+    fn edited_in(&self, side: &Side<'a>, stmt: &Stmt) -> String {
+        let mut edits = Vec::new();
+        stmt.exprs().into_iter().for_each(|expr| self.edit(side, expr, &mut edits));
+        self.applied(stmt.span, &edits)
+    }
+
+    fn edit(&self, side: &Side<'a>, expr: &Expr, edits: &mut Vec<Edit>) {
+        if let Some(text) = self.replaced.get(&expr.span) {
+            edits.push(Edit { span: expr.span, text: text.clone() });
+        } else if let Some(name) = expr.as_name() {
+            let new = self.names.renamed.get(name).filter(|_| !self.is_owner(side));
+            edits.extend(new.map(|new| Edit { span: expr.span, text: new.clone() }));
+        } else {
+            expr.each_child(&mut |child| self.edit(side, child, edits));
+        }
+    }
+
+    /// A part of the text with the edits that lie in it.
+    fn applied(&self, span: Span, edits: &[Edit]) -> String {
+        let within = edits.iter().filter(|edit| span.start <= edit.span.start && edit.span.end <= span.end);
+        let moved = |edit: &Edit| {
+            let span = Span::new(edit.span.start - span.start, edit.span.end - span.start);
+            Edit { span, text: edit.text.clone() }
+        };
+        apply_edits(self.text(span), &within.map(moved).collect::<Vec<_>>())
+    }
+
+    /// The lines of a kernel's statements; where others are put between, before or behind which statement.
+    fn lines(&self, side: &Side<'a>, put: Option<(Access<'a>, bool, &str)>) -> Option<String> {
+        let text = self.pair.around.text;
+        let mut edits = self.edits[usize::from(!self.is_owner(side))].clone();
+        let mut own = Vec::new();
+        walk_statements(&side.kernel.body, &mut |stmt| {
+            stmt.exprs().into_iter().for_each(|expr| self.edit(side, expr, &mut own));
+        });
+        // What stands in lines that are written anew is written there.
+        own.retain(|one| !edits.iter().any(|edit| edit.span.start <= one.span.start && one.span.end <= edit.span.end));
+        if let Some((access, is_behind, guest)) = put {
+            let lines = lines_with_comments(text, access.stmt)?;
+            let at = if is_behind { lines.end + 1 } else { lines.start };
+            match edits.iter_mut().find(|edit| edit.span.end == at && is_behind) {
+                Some(edit) => edit.text += guest,
+                None => own.push(Edit { span: Span::new(at, at), text: guest.to_owned() }),
+            }
+        }
+        edits.extend(own);
+        let start = lines_with_comments(text, first_statement(side.kernel)?)?.start;
+        let end = line_end(text, side.kernel.span.end) + 1;
+        Some(self.applied(Span::new(start, end), &edits))
+    }
+
+    fn body(&self, before: &str) -> Option<String> {
+        let text = self.pair.around.text;
+        let (owner, guest) = (self.names.owner, self.names.guest);
+        // A last line has no end that could be taken away.
+        if [owner, guest].iter().any(|side| line_end(text, side.kernel.span.end) == text.len()) {
+            return None;
+        }
+        let own = self.lines(guest, None)?;
+        let first = |side: &Side<'a>| indent_of(text, first_statement(side.kernel)?.span.start);
+        let indent = first(guest)?;
+        match self.way {
+            Way::SameTiles => {
+                let owned = self.lines(owner, None)?;
+                (first(owner)? == indent).then(|| format!("{owned}\n{own}"))
+            }
+            Way::AtStore | Way::AtLoad => {
+                let [between] = self.pair.between.as_slice() else { return None };
+                let is_behind = self.way == Way::AtStore;
+                let access = if is_behind { between.store.clone() } else { only(&between.loads)?.clone() };
+                let deeper = indent_of(text, access.stmt.span.start)?;
+                let mut all = before.to_owned();
+                for line in own.lines() {
+                    match line.strip_prefix(indent) {
+                        Some(rest) => all += &format!("{deeper}{rest}\n"),
+                        None if line.trim().is_empty() => {}
+                        None => return None,
+                    }
+                }
+                self.lines(owner, Some((access, is_behind, &all)))
+            }
+        }
+    }
+}
+
+pub(super) fn only<T>(all: &[T]) -> Option<&T> {
+    if let [only] = all { Some(only) } else { None }
+}
+
+/// `root.dtype.element_ty`
+fn is_element_of(expr: &Expr, root: &str) -> bool {
+    expr.dotted().is_some_and(|parts| parts == [root, "dtype", "element_ty"])
+}
+
+/// `….to(root.dtype.element_ty)`
+fn is_cast_to(call: &Call, root: &str) -> bool {
+    let is_to = matches!(&call.func.kind, ExprKind::Attribute { name, .. } if name == "to");
+    is_to && argument(&call.args, "dtype", Some(0)).is_some_and(|to| is_element_of(to, root))
+}
+
+/// Whether elements of a tile meet in a kernel, so that it matters what stands where nothing was loaded.
+fn mixes(side: &Side<'_>) -> bool {
+    const ALONE: &[&str] =
+        &["load", "store", "program_id", "num_programs", "arange", "cdiv", "static_assert", "assume"];
+    let mut mixes = false;
+    walk_expressions(&side.kernel.body, &mut |expr| {
+        if let Some(member) = expr.as_call().and_then(|call| side.member(&call.func)) {
+            mixes |= !is_function(&member) && !ALONE.contains(&member.as_str());
+        }
+    });
+    mixes
+}

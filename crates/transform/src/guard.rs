@@ -1,0 +1,358 @@
+//! Greater tiles where no mask cuts them off: `128 if n % 128 == 0 else 64`.
+
+use model::kernel::ast::{Expr, ExprKind, Stmt, walk_statements};
+use model::kernel::{Host, Kernel, Launch, Module, Param};
+use model::syntax::Span;
+use rules::Edit;
+
+use super::launched::passed_for;
+use super::tied::is_free;
+use super::written::{bindings, grid_of, is_settled, is_steady};
+use super::{fresh, indent_of, unmasked};
+
+/// What a tile must divide to be taken, and what is taken where it does not.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Guard {
+    /// As the function that launches has them.
+    sizes: Vec<String>,
+    otherwise: i64,
+    named: Option<Named>,
+}
+
+/// A number that stands in several places gets a name.
+#[derive(Clone, Debug, PartialEq)]
+struct Named {
+    name: String,
+    /// Where the statement begins before which it is assigned.
+    at: usize,
+    indent: String,
+}
+
+/// A tile of a launch.
+pub(super) struct Tile<'a> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) launch: &'a Launch,
+    pub(super) param: &'a str,
+    pub(super) current: i64,
+}
+
+impl Guard {
+    /// That of a tile; `None` where masks cut it off, or nobody can tell what it divides.
+    pub(super) fn of(module: &Module, text: &str, tile: &Tile<'_>, spans: &[Span]) -> Option<Self> {
+        let host = &module.hosts[tile.launch.host?];
+        let first = *spans.first()?;
+        if let [only] = spans
+            && let Some((sizes, otherwise)) = read(module, tile.launch, *only)
+        {
+            let sizes = sizes.into_iter().map(|size| said(text, size)).collect();
+            return Some(Self { sizes, otherwise, named: None });
+        }
+        let stmt = host.body.iter().find(|stmt| stmt.span.contains(first))?;
+        let is_within = |span: &Span| host.body.iter().any(|stmt| stmt.span.contains(*span));
+        if !spans.iter().all(is_within) {
+            return None;
+        }
+        let mut sizes: Vec<String> = Vec::new();
+        for size in unmasked::divided(module, tile.kernel, tile.launch, tile.param, tile.current) {
+            let is_known = is_steady(size) && is_settled(host, size, stmt.span.start) && is_bound(host, size, stmt);
+            let size_said = said(text, size);
+            if !is_known || size_said.contains('\n') {
+                return None;
+            }
+            if size.as_int().is_none() && !sizes.contains(&size_said) {
+                sizes.push(size_said);
+            }
+        }
+        let named = match spans {
+            [_] => None,
+            _ => {
+                let name = free_name(module, host, text, tile.param);
+                Some(Named { name, at: stmt.span.start, indent: indent_of(text, stmt.span.start)?.to_owned() })
+            }
+        };
+        (!sizes.is_empty()).then_some(Self { sizes, otherwise: tile.current, named })
+    }
+
+    /// That of a tile whose number is a constant of the file, and the places of its name that have to be its own: where it is passed, and in
+    /// the grid.
+    pub(super) fn of_global(module: &Module, text: &str, tile: &Tile<'_>) -> Option<(Vec<Span>, Self)> {
+        let host = &module.hosts[tile.launch.host?];
+        let Tile { kernel, launch, param, .. } = *tile;
+        let passed = passed_for(kernel, launch, param)?;
+        let name = passed.as_name()?;
+        let is_global = bindings(&host.body, name).is_empty() && !host.params.iter().any(|param| param == name);
+        let is_other = |other: &&Param| other.name != param && other.constexpr && !is_free(module, kernel, &other.name);
+        let mut others = kernel.params.iter().filter(is_other);
+        let is_shared =
+            others.any(|other| passed_for(kernel, launch, &other.name).and_then(Expr::as_name) == Some(name));
+        let mut spans = vec![passed.span];
+        if let Some(grid) = grid_of(module, launch).filter(|_| !is_free(module, kernel, param)) {
+            grid.walk(&mut |part| spans.extend((part.as_name() == Some(name)).then_some(part.span)));
+        }
+        spans.sort_unstable();
+        let guard = Self::of(module, text, tile, &spans).filter(|_| is_global && !is_shared)?;
+        Some((spans, guard))
+    }
+
+    /// Takes this one instead, and no smaller one, where a size is no multiple.
+    pub(super) fn is_right_up_to(&mut self, tile: i64) {
+        self.otherwise = self.otherwise.max(tile);
+    }
+
+    /// Whether a tile is one that not all sizes take.
+    pub(super) fn is_chosen(&self, tile: i64) -> bool {
+        tile > self.otherwise
+    }
+
+    /// What stands for a tile of another size, and the statement before that, if there is one. A smaller one divides what the other does.
+    pub(super) fn written(&self, tile: i64) -> (String, Option<Edit>) {
+        if !self.is_chosen(tile) {
+            return (tile.to_string(), None);
+        }
+        let tests: Vec<String> = self.sizes.iter().map(|size| format!("{size} % {tile} == 0")).collect();
+        let value = format!("{tile} if {} else {}", tests.join(" and "), self.otherwise);
+        match &self.named {
+            None => (value, None),
+            Some(Named { name, at, indent }) => {
+                let text = format!("{name} = {value}\n{indent}");
+                (name.clone(), Some(Edit { span: Span::new(*at, *at), text }))
+            }
+        }
+    }
+}
+
+/// What it must divide, and what is taken otherwise, of `128 if n % 128 == 0 else 64` there.
+fn read<'a>(module: &'a Module, launch: &'a Launch, span: Span) -> Option<(Vec<&'a Expr>, i64)> {
+    let mut found = None;
+    walk_statements(&module.hosts[launch.host?].body, &mut |stmt| {
+        stmt.exprs().iter().for_each(|expr| {
+            expr.walk(&mut |part| found = found.take().or_else(|| choice(part).filter(|_| part.span == span)));
+        });
+    });
+    found.map(|(_, sizes, otherwise)| (sizes, otherwise))
+}
+
+/// The greater tile, what it must divide, and the other one.
+fn choice(expr: &Expr) -> Option<(i64, Vec<&Expr>, i64)> {
+    let ExprKind::IfExp { test, body, orelse } = &expr.kind else { return None };
+    let number = |expr: &Expr| i64::try_from(expr.as_int()?).ok();
+    let (tile, mut sizes) = (number(body)?, Vec::new());
+    is_divided(test, tile, &mut sizes).then_some((tile, sizes, number(orelse)?))
+}
+
+/// The number of a tile that is chosen so.
+pub(super) fn greater(expr: &Expr) -> Option<(i64, Span)> {
+    choice(expr).map(|(tile, ..)| (tile, expr.span))
+}
+
+/// Whether a condition is `m % 128 == 0 and n % 128 == 0`.
+fn is_divided<'a>(test: &'a Expr, by: i64, sizes: &mut Vec<&'a Expr>) -> bool {
+    let is = |expr: &Expr, number: i64| expr.as_int() == Some(i128::from(number));
+    match &test.kind {
+        ExprKind::BoolOp { op, left, right } if op == "and" => {
+            is_divided(left, by, sizes) && is_divided(right, by, sizes)
+        }
+        ExprKind::Compare { left, rest } => match (&left.kind, rest.as_slice()) {
+            (ExprKind::Binary { op, left: size, right: tile }, [(equal, zero)])
+                if op == "%" && equal == "==" && is(tile, by) && is(zero, 0) =>
+            {
+                sizes.push(size);
+                true
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// A size as it stands in the text, such that it can be divided.
+fn said(text: &str, size: &Expr) -> String {
+    let said = &text[size.span.start..size.span.end];
+    match &size.kind {
+        ExprKind::Binary { .. } | ExprKind::Unary { .. } => format!("({said})"),
+        _ => said.to_owned(),
+    }
+}
+
+/// Whether all names of an expression are bound when a statement begins.
+fn is_bound(host: &Host, size: &Expr, stmt: &Stmt) -> bool {
+    let mut is_bound = true;
+    size.walk(&mut |part| {
+        let Some(name) = part.as_name() else { return };
+        let all = bindings(&host.body, name);
+        let is_before = all.iter().any(|one| one.span.end <= stmt.span.start);
+        is_bound &= all.is_empty() || is_before || host.params.iter().any(|param| param == name);
+    });
+    is_bound
+}
+
+/// A name for the tile that the function does not use yet: that of the parameter where it can be.
+fn free_name(module: &Module, host: &Host, text: &str, param: &str) -> String {
+    let mut is_used = host.params.iter().any(|one| one == param) || module.bindings.contains_key(param);
+    walk_statements(&host.body, &mut |stmt| {
+        is_used |= stmt.exprs().iter().any(|expr| expr.mentions(param));
+    });
+    if is_used { fresh(text, param) } else { param.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Subject;
+    use super::super::tile_sizes::TileSizes;
+    use super::super::turned::turned_by;
+    use crate::candidate::Candidate;
+    use protocol::Workload;
+
+    const HEAD: &str = "import triton
+import triton.language as tl
+@triton.jit
+def rounds(total, pointers, stride, n, B: tl.constexpr):
+    for start in range(0, n, B):
+        total += tl.sum(tl.load(pointers + start * stride), 0)
+    return total
+@triton.jit
+def k(x, y, n, A: tl.constexpr, B: tl.constexpr):
+    rows = tl.program_id(0) * A + tl.arange(0, A)
+    pointers = x + rows[None, :] * n + tl.arange(0, B)[:, None]
+    total = rounds(tl.zeros((A,), dtype=tl.float32), pointers, 1, n, B)
+    tl.store(y + rows, total)
+";
+
+    const HOST: &str = "def run(x, y):
+    m, n = x.shape
+    k[(triton.cdiv(m, 64),)](x, y, n, A=64, B=32)
+";
+
+    /// The lines that the turns of tiles change in the function that launches, those of greater tiles alone.
+    fn greater(head: &str, host: &str) -> Vec<String> {
+        let lines = |text: &str| -> Vec<String> {
+            let new = text[text.find("def run").unwrap()..].lines().filter(|line| !host.contains(*line));
+            new.map(|line| line.trim().to_owned()).collect()
+        };
+        let all = turned_by(&TileSizes, &format!("{head}{host}"));
+        all.iter()
+            .map(|text| lines(text).join("; "))
+            .filter(|lines| ["128", "256", "A=64, B=64"].iter().any(|tile| lines.contains(tile)))
+            .collect()
+    }
+
+    #[test]
+    fn a_tile_without_a_mask_is_greater_where_it_divides() {
+        let launch = "k[(triton.cdiv(m, A),)](x, y, n, A=A, B=32)";
+        assert_eq!(
+            greater(HEAD, HOST),
+            [
+                format!("A = 128 if m % 128 == 0 else 64; {launch}"),
+                format!("A = 256 if m % 256 == 0 else 64; {launch}"),
+                "k[(triton.cdiv(m, 64),)](x, y, n, A=64, B=64 if n % 64 == 0 else 32)".to_owned(),
+                "k[(triton.cdiv(m, 64),)](x, y, n, A=64, B=128 if n % 128 == 0 else 32)".to_owned(),
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_written_so_is_turned_on() {
+        let host = HOST.replace("B=32", "B=64 if n % 64 == 0 else 32");
+        let all = turned_by(&TileSizes, &format!("{HEAD}{host}"));
+        let of_b: Vec<&str> =
+            all.iter().filter_map(|text| text.split("A=64, B=").nth(1)?.strip_suffix(")\n")).collect();
+        assert_eq!(of_b, ["128 if n % 128 == 0 else 32", "32", "256 if n % 256 == 0 else 32", "16"]);
+    }
+
+    #[test]
+    fn what_the_user_had_is_taken_otherwise() {
+        let text = format!("{HEAD}{HOST}");
+        let (workload, user) =
+            (Workload { entry: "run".to_owned(), ..Workload::default() }, Candidate::original(&text));
+        let turned = |candidate: &Candidate, to: i64| {
+            let subject = Subject::new(candidate, &text, "k", &workload).unwrap();
+            let setting = subject.knobs.iter().map(|knob| if knob.name == "A" { to } else { knob.current }).collect();
+            let turn = subject.turn("A", &setting);
+            candidate.with(&turn.edits, &turn.changes)
+        };
+        let less = turned(&user, 32);
+        assert!(less.text.contains("A=32"), "{}", less.text);
+        assert!(turned(&less, 128).text.contains("A = 128 if m % 128 == 0 else 64"));
+        assert_eq!(
+            turned(&turned(&user, 128), 64).text,
+            text.replace("(m, 64)", "(m, A)").replace("A=64", "A=A").replace("    k[", "    A = 64\n    k[")
+        );
+    }
+
+    #[test]
+    fn what_is_beside_is_told_by_masks() {
+        let head = |body: &str| {
+            format!(
+                "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, y, n, A: tl.constexpr):\n    at = tl.program_id(0) * A + tl.arange(0, A)\n{body}\n"
+            )
+        };
+        let host = "def run(x, y):\n    n = x.numel()\n    k[(n // 64,)](x, y, n, A=64)\n";
+        let is_guarded = |body: &str, host: &str| {
+            let all = greater(&head(body), host);
+            assert_eq!(all.len(), 2, "{body}");
+            let count = all
+                .iter()
+                .filter(|lines| lines.contains("A = 128 if n % 128 == 0 else 64") || lines.contains("A = 256 if "))
+                .count();
+            assert!(count == 0 || count == 2, "{all:?}");
+            count > 0
+        };
+        for body in [
+            "    tl.store(y + at, tl.load(x + at))",
+            "    tl.store(y + at, tl.load(x + at), mask=at < n)",
+            "    tl.store(y + at, 1.0, mask=n > 7)",
+            "    it = tl.make_block_ptr(x, (n,), (1,), (tl.program_id(0) * A,), (A,), (0,))\n    tl.store(it, 1.0)",
+        ] {
+            assert!(is_guarded(body, host), "{body}");
+        }
+        for body in [
+            "    tl.store(y + at, tl.load(x + at, mask=at < n), mask=at < n)",
+            "    is_in = at < n\n    tl.store(y + at, tl.load(x + at, is_in), is_in)",
+            // What begins anew is never beside.
+            "    again = at % n\n    tl.store(y + again, tl.load(x + again))",
+            "    it = tl.make_block_ptr(x, (n,), (1,), (tl.program_id(0) * A,), (A,), (0,))\n    tl.store(it, 1.0, boundary_check=(0,))",
+        ] {
+            assert!(!is_guarded(body, host), "{body}");
+        }
+        // Nobody knows the size where the number stands.
+        let above =
+            host.replace("    n =", "    tile = 64\n    n =").replace("A=64", "A=tile").replace("// 64", "// tile");
+        assert!(!is_guarded("    tl.store(y + at, 1.0)", &above));
+    }
+
+    #[test]
+    fn a_constant_of_the_file_stays_what_it_is() {
+        let host = HOST.replace("m, 64", "m, TILE").replace("A=64", "A=TILE");
+        let all = greater(&HEAD.replace("@triton.jit\ndef k", "TILE = 64\n@triton.jit\ndef k"), &host);
+        assert_eq!(all[0], "A = 128 if m % 128 == 0 else 64; k[(triton.cdiv(m, A),)](x, y, n, A=A, B=32)");
+    }
+
+    #[test]
+    fn what_a_dictionary_holds_is_turned_there() {
+        for dictionary in ["dict(A=64, B=32)", "{'A': 64, 'B': 32}"] {
+            let host = HOST.replace("A=64, B=32", "**both").replace("m, 64", "m, both['A']");
+            let host = host.replace("    k[", &format!("    both = {dictionary}\n    k["));
+            let all = greater(HEAD, &host);
+            assert_eq!(all[0], format!("both = {}", dictionary.replace("64", "128 if m % 128 == 0 else 64")));
+            assert!(all[2].contains("if n %"), "{all:?}");
+        }
+    }
+
+    #[test]
+    fn two_tiles_of_one_name_are_turned_apart() {
+        let host = HOST
+            .replace("    k[", "    tile = 64\n    k[")
+            .replace("A=64, B=32", "A=tile, B=tile")
+            .replace("m, 64", "m, tile");
+        let all = greater(HEAD, &host);
+        assert_eq!(
+            all,
+            [
+                "tile = 128 if m % 128 == 0 else 64",
+                "tile = 256 if m % 256 == 0 else 64",
+                "k[(triton.cdiv(m, tile),)](x, y, n, A=tile, B=128 if n % 128 == 0 else 64)",
+                "k[(triton.cdiv(m, tile),)](x, y, n, A=tile, B=256 if n % 256 == 0 else 64)",
+            ]
+        );
+    }
+}

@@ -1,0 +1,138 @@
+//! What a launch passes for the parameters of a kernel.
+
+use model::kernel::ast::{Arg, Expr, ExprKind, Stmt, has_star, walk_statements};
+use model::kernel::{Host, Kernel, Launch, Module};
+use model::syntax::Span;
+use protocol::{Value, Workload};
+
+use super::Subject;
+use super::written::{bindings, grid_of, is_steady, only_value, tuple_of};
+
+/// The only launch of the kernel in the file.
+pub(super) fn only_launch<'a>(subject: &'a Subject<'a>) -> Option<&'a Launch> {
+    let mut launches = subject.candidate.module.launches_of(&subject.kernel.name);
+    launches.next().filter(|launch| launches.next().is_none() && !launch.has_error)
+}
+
+/// What a call of a function passes for one of its parameters.
+pub(super) fn called_with<'a>(host: &Host, call: &'a Workload, name: &str) -> Option<&'a Value> {
+    let by_name = call.kwargs.iter().find(|(given, _)| given == name).map(|(_, value)| value);
+    by_name.or_else(|| call.args.get(host.params.iter().position(|param| param == name)?))
+}
+
+/// What is passed for which parameter, as far as that is certain.
+pub(super) fn passed<'a>(subject: &'a Subject<'a>, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
+    all_passed(subject.kernel, launch)
+}
+
+/// What is passed for a parameter, if that is certain.
+pub(super) fn passed_for<'a>(kernel: &'a Kernel, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
+    all_passed(kernel, launch).into_iter().find(|(param, _)| *param == name).map(|(_, arg)| &arg.value)
+}
+
+/// The parameter for which just this is passed.
+pub(super) fn passed_as<'a>(subject: &'a Subject<'a>, launch: &'a Launch, expr: &Expr) -> Option<&'a str> {
+    let slice = |span: Span| subject.candidate.text.get(span.start..span.end);
+    let is_same = |arg: &Arg| is_steady(expr) && slice(arg.value.span) == slice(expr.span);
+    passed(subject, launch).into_iter().find(|(_, arg)| is_same(arg)).map(|(param, _)| param)
+}
+
+/// What is passed for which parameter of a kernel, as far as that is certain.
+pub(super) fn all_passed<'a>(kernel: &'a Kernel, launch: &'a Launch) -> Vec<(&'a str, &'a Arg)> {
+    let (params, args) = (&kernel.params, &launch.args);
+    let is_plain = |arg: &&Arg| arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
+    let named: Vec<(&str, &Arg)> =
+        args.iter().filter_map(|arg| Some((arg.keyword.as_ref()?.0.as_str(), arg))).collect();
+    let mut found: Vec<(&str, &Arg)> =
+        params.iter().zip(args.iter().take_while(is_plain)).map(|(param, arg)| (param.name.as_str(), arg)).collect();
+    let is_full = params.iter().all(|param| param.default.is_none()) && kernel.autotune.is_none();
+    if has_star(args) && is_full && kernel.heuristics.as_ref().is_some_and(Vec::is_empty) {
+        // All parameters are given: what comes behind `*strides` ends with the last that has no name.
+        let unnamed = params.iter().rev().filter(|param| named.iter().all(|(name, _)| *name != param.name));
+        let last = args.iter().rev().skip_while(|arg| arg.keyword.is_some()).take_while(is_plain);
+        found.extend(unnamed.zip(last).map(|(param, arg)| (param.name.as_str(), arg)));
+    }
+    found.extend(named.into_iter().filter(|(name, _)| kernel.param(name).is_some()));
+    found
+}
+
+/// What a launch passes by a dictionary that is unpacked there, `**config`; `None` where one of these is not written out in the function.
+pub(super) fn unpacked<'a>(module: &'a Module, launch: &'a Launch) -> Option<Vec<(&'a str, &'a Expr)>> {
+    let mut all = Vec::new();
+    for arg in &launch.args {
+        let ExprKind::Starred(inner) = &arg.value.kind else { continue };
+        // One star alone unpacks what has no names.
+        if inner.span.start <= arg.value.span.start + 1 {
+            continue;
+        }
+        let dictionary = match inner.as_name() {
+            Some(name) => only_value(&module.hosts[launch.host?].body, name)?,
+            None => inner,
+        };
+        all.extend(items(dictionary)?);
+    }
+    Some(all)
+}
+
+/// The entries of `{"BLOCK": 64}` and `dict(BLOCK=64)`.
+fn items(dictionary: &Expr) -> Option<Vec<(&str, &Expr)>> {
+    match &dictionary.kind {
+        ExprKind::Dict { items, open: false } => items
+            .iter()
+            .map(|(key, value)| match &key.kind {
+                ExprKind::Str(name) => Some((name.as_str(), value)),
+                _ => None,
+            })
+            .collect(),
+        ExprKind::Call(call) if call.func.as_name() == Some("dict") => {
+            call.args.iter().map(|arg| Some((arg.keyword.as_ref()?.0.as_str(), &arg.value))).collect()
+        }
+        _ => None,
+    }
+}
+
+/// How many programs a launch has along an axis, as its grid says it, and by what name that has the constants of the kernel.
+pub(super) fn programs_along<'a>(
+    subject: &'a Subject<'a>,
+    launch: &'a Launch,
+    axis: usize,
+) -> Option<(&'a Expr, Option<&'a str>)> {
+    let grid = grid_of(&subject.candidate.module, launch)?;
+    let (_, parts, meta) = tuple_of(grid)?;
+    Some((parts.get(axis)?, meta))
+}
+
+/// The parameters that have, for certain, the value of an expression in the grid: `n` or `meta["BLOCK"]`.
+pub(super) fn given<'a>(
+    subject: &'a Subject<'a>,
+    launch: &'a Launch,
+    meta: Option<&str>,
+    expr: &'a Expr,
+) -> Vec<&'a str> {
+    if let ExprKind::Subscript { value, index } = &expr.kind
+        && value.as_name().is_some_and(|name| Some(name) == meta)
+    {
+        let [Expr { kind: ExprKind::Str(name), .. }] = index.as_slice() else { return Vec::new() };
+        return subject.kernel.param(name).map(|param| param.name.as_str()).into_iter().collect();
+    }
+    let (module, text) = (&subject.candidate.module, subject.candidate.text.as_str());
+    let Some(host) = launch.host.map(|host| &module.hosts[host]) else { return Vec::new() };
+    let mut is_settled = is_steady(expr);
+    // What a name holds may be another thing by the time of the launch.
+    expr.walk(&mut |expr| is_settled &= expr.as_name().is_none_or(|name| bindings(&host.body, name).len() <= 1));
+    let slice = |expr: &Expr| &text[expr.span.start..expr.span.end];
+    let passed = passed(subject, launch).into_iter();
+    passed.filter(|(_, arg)| is_settled && slice(&arg.value) == slice(expr)).map(|(name, _)| name).collect()
+}
+
+/// The statement without statements in it that holds a part of the text.
+pub(super) fn innermost(host: &Host, span: Span) -> Option<&Stmt> {
+    let mut found = None;
+    walk_statements(&host.body, &mut |stmt| {
+        let holds = stmt.span.start <= span.start && span.end <= stmt.span.end;
+        if holds && stmt.bodies().is_empty() {
+            found = Some(stmt);
+        }
+    });
+    found
+}

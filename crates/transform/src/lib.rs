@@ -1,0 +1,347 @@
+//! Skills: what can be done with a kernel without a language model. Each is one file.
+//!
+//! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
+
+mod autotuned;
+pub mod by_size;
+pub mod candidate;
+mod configuration;
+mod descriptors;
+mod dot_inputs;
+mod dot_precision;
+mod even_sizes;
+mod eviction;
+mod exp2;
+mod fused_launches;
+mod grouped_order;
+mod guard;
+mod heuristic;
+mod hoisted_loads;
+pub mod knobs;
+mod launch_options;
+mod launched;
+mod lift;
+mod lines;
+mod loads;
+mod longest_first;
+mod loop_options;
+mod looped;
+mod masked;
+mod names;
+mod narrow_offsets;
+pub mod one_configuration;
+mod parameter;
+mod persistent;
+mod pointwise;
+mod product_tiles;
+mod reaching;
+mod recomputed;
+mod resident;
+mod rounds;
+mod rounds_at_once;
+mod rows_per_program;
+mod single_tile;
+mod split;
+mod step;
+mod summed_atomics;
+mod swapped_factors;
+mod tied;
+mod tile_sizes;
+#[cfg(test)]
+mod turned;
+mod two_dimensional;
+mod unmasked;
+mod untuned;
+mod whole_rounds;
+mod widened;
+mod written;
+
+use std::collections::BTreeSet;
+
+use base::rng::Chance;
+use candidate::{Candidate, Change, edits_between};
+use model::analysis::types::{Facts, infer};
+use model::api::Target;
+use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};
+use model::kernel::{Kernel, Module};
+use protocol::{LaunchRecord, Source, Workload};
+use rules::Edit;
+pub use step::Step;
+use workload::{launch_of_candidate, numbers_of_comment};
+
+use knobs::Knob;
+
+/// Something that can be done with a candidate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Turn {
+    /// What is learned about it: turns of one kind are alike. `num_warps up`
+    pub kind: String,
+    /// The edits of the candidate's source.
+    pub edits: Vec<Edit>,
+    /// The same, as reports describe them.
+    pub changes: Vec<Change>,
+}
+
+impl Turn {
+    /// One that builds something otherwise; `None` where nothing is changed.
+    fn of_structure(kind: &str, what: &str, edits: Vec<Edit>) -> Option<Self> {
+        let changes = vec![Change::Structure(what.to_owned())];
+        (!edits.is_empty()).then(|| Self { kind: kind.to_owned(), edits, changes })
+    }
+}
+
+/// A way to make other candidates of one.
+pub trait Skill: Sync {
+    /// What users know it by: the name of its file.
+    fn name(&self) -> &'static str;
+
+    /// What it does, and why that may be faster; Markdown.
+    fn about(&self) -> &'static str;
+
+    /// Whether it keeps the structure of what it begins with.
+    fn step(&self) -> Step;
+
+    /// Whether it turns numbers alone.
+    fn turns_numbers(&self) -> bool {
+        false
+    }
+
+    /// Whether the kernel does the same for whoever else launches or calls it.
+    fn keeps_contract(&self) -> bool {
+        false
+    }
+
+    /// Whether it pays only where calls differ in size: one call has numbers of its own that are best.
+    fn is_for_sizes(&self) -> bool {
+        false
+    }
+
+    /// Whether it brings a few percent at the most: all its turns together weigh less than one of another kind that nobody has tried.
+    fn is_fine(&self) -> bool {
+        false
+    }
+
+    /// Whether its turns exclude each other: from a candidate with one of them no small step leads to another one.
+    fn parts_ways(&self) -> bool {
+        false
+    }
+
+    /// What it can do with a candidate. It may draw from more than it says.
+    fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn>;
+}
+
+/// All skills.
+pub const SKILLS: &[&dyn Skill] = &[
+    &tile_sizes::TileSizes,
+    &launch_options::LaunchOptions,
+    &loop_options::LoopOptions,
+    &resident::Resident,
+    &eviction::Eviction,
+    &hoisted_loads::HoistedLoads,
+    &exp2::Exp2,
+    &dot_inputs::DotInputs,
+    &dot_precision::DotPrecision,
+    &widened::Widened,
+    &swapped_factors::SwappedFactors,
+    &even_sizes::EvenSizes,
+    &narrow_offsets::NarrowOffsets,
+    &configuration::Configuration,
+    &product_tiles::ProductTiles,
+    &rows_per_program::RowsPerProgram,
+    &two_dimensional::TwoDimensional,
+    &single_tile::SingleTile,
+    &looped::Looped,
+    &recomputed::Recomputed,
+    &one_configuration::OneConfiguration,
+    &autotuned::Autotuned,
+    &grouped_order::GroupedOrder,
+    &longest_first::LongestFirst,
+    &rounds_at_once::RoundsAtOnce,
+    &persistent::Persistent,
+    &summed_atomics::SummedAtomics,
+    &descriptors::Descriptors,
+    &whole_rounds::WholeRounds,
+    &split::SplitLoop,
+    &fused_launches::FusedLaunches,
+];
+
+/// What a skill sees.
+pub struct Subject<'a> {
+    /// The numbers of the launch that can be turned.
+    pub knobs: Vec<Knob>,
+    /// The candidate that proposals change.
+    pub candidate: &'a Candidate,
+    /// The kernel of the candidate.
+    pub kernel: &'a Kernel,
+    /// The recorded call that launches it.
+    pub workload: &'a Workload,
+    /// The release of Triton that candidates are compiled with.
+    pub target: Target,
+}
+
+impl<'a> Subject<'a> {
+    /// A candidate of `original`, one of whose kernels is called as the workload says; `None` where the kernel is no longer there,
+    /// or is called by nothing that can be changed.
+    pub fn new(candidate: &'a Candidate, original: &str, name: &str, workload: &'a Workload) -> Option<Self> {
+        let kernel = candidate.module.kernel(name)?;
+        let mut knobs = knobs_of(candidate, original, kernel, workload)?;
+        knobs.iter_mut().for_each(|knob| knob.began_with(&candidate.changes));
+        Some(Self { knobs, candidate, kernel, workload, target: Target::newest() })
+    }
+
+    /// Compiled with a certain release of Triton.
+    pub fn with_target(self, target: Target) -> Self {
+        Self { target, ..self }
+    }
+
+    /// The launches of the kernel inside the call, as they were recorded.
+    fn records(&self) -> impl Iterator<Item = &'a LaunchRecord> + use<'a> {
+        let (workload, kernel) = (self.workload, self.kernel);
+        workload.launches.iter().filter(|launch| launch.kernel == kernel.name)
+    }
+
+    /// Whether the kernel multiplies matrices, or a helper that it calls does.
+    fn has_product(&self) -> bool {
+        let module = &self.candidate.module;
+        let mut seen: Vec<&Kernel> = vec![self.kernel];
+        let mut at = 0;
+        while let Some(kernel) = seen.get(at).copied() {
+            let mut found = false;
+            walk_expressions(&kernel.body, &mut |expr| {
+                let Some(call) = expr.as_call() else { return };
+                found |= module.language_member(kernel, &call.func).as_deref() == Some("dot");
+                let helper = call.func.as_name().and_then(|name| module.kernel(name));
+                seen.extend(helper.filter(|helper| !seen.iter().any(|known| known.name == helper.name)));
+            });
+            if found {
+                return true;
+            }
+            at += 1;
+        }
+        false
+    }
+
+    /// What of `triton.language` is called, if it is.
+    fn member(&self, call: &Call) -> Option<String> {
+        self.candidate.module.language_member(self.kernel, &call.func)
+    }
+
+    /// `k` of `tl.trans(k)`, `k.T` and `k.trans()`.
+    fn untransposed<'e>(&self, expr: &'e Expr) -> Option<&'e Expr> {
+        match &expr.kind {
+            ExprKind::Attribute { value, name, .. } if name == "T" => Some(value),
+            ExprKind::Call(call) => match (&call.func.kind, call.args.as_slice()) {
+                (ExprKind::Attribute { value, name, .. }, []) if name == "trans" => Some(value),
+                (_, [one]) if self.member(call).as_deref() == Some("trans") => Some(&one.value),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    /// What the kernel computes whatever launches pass: those are numbers that may be turned later.
+    fn facts_of_any_launch(&self) -> Option<Facts> {
+        self.facts_of(self.candidate.module.clone())
+    }
+
+    /// The same of another form of the file.
+    fn facts_of(&self, mut alone: Module) -> Option<Facts> {
+        let at = alone.kernels.iter().position(|other| other.name == self.kernel.name)?;
+        alone.launches.iter_mut().for_each(|launch| launch.args.clear());
+        alone.kernels[at].params.iter_mut().for_each(|param| param.default = None);
+        alone.kernels[at].autotune = None;
+        Some(infer(&alone, &self.candidate.text, self.target, at, false))
+    }
+
+    /// The edits of what another text, of which this is one form, becomes.
+    fn edits_through(&self, text: &str, of: impl FnOnce(&Subject<'_>) -> Option<Vec<Edit>>) -> Option<Vec<Edit>> {
+        let candidate = Candidate::original(text);
+        let other = Subject::new(&candidate, text, &self.kernel.name, self.workload)?.with_target(self.target);
+        Some(edits_between(&self.candidate.text, &candidate.text_with(&of(&other)?)))
+    }
+
+    /// The turn that gives the knobs these values.
+    pub fn turn(&self, kind: impl Into<String>, setting: &knobs::Setting) -> Turn {
+        let (edits, changes) = (knobs::edits(&self.knobs, setting), knobs::changes(&self.knobs, setting));
+        Turn { kind: kind.into(), edits, changes }
+    }
+
+    /// The turns of single knobs, a step or two up and down.
+    fn single_turns(&self, is_meant: impl Fn(&Knob) -> bool) -> Vec<Turn> {
+        let mut turns = Vec::new();
+        for (at, knob) in self.knobs.iter().enumerate().filter(|(_, knob)| is_meant(knob)) {
+            for distance in [1, -1, 2, -2] {
+                let Some(value) = knob.step(distance) else { continue };
+                let mut setting = self.present();
+                setting[at] = value;
+                let direction = if distance > 0 { "up" } else { "down" };
+                turns.push(self.turn(format!("{} {direction}", knob.name), &setting));
+            }
+        }
+        turns
+    }
+
+    /// Whether a turn changes the kernel itself, not only its launch, or the decorators that choose its numbers.
+    pub fn is_changed_by(&self, turn: &Turn) -> bool {
+        let kernel = self.kernel;
+        // Whoever passes numbers to a kernel without a tuner cannot do so any more when it has one.
+        let start = if kernel.autotune.is_some() { kernel.name_span.start } else { kernel.span.start };
+        turn.edits.iter().any(|edit| edit.span.end > start && edit.span.start <= kernel.span.end)
+    }
+
+    /// The values of the knobs in the candidate's source.
+    pub fn present(&self) -> knobs::Setting {
+        self.knobs.iter().map(|knob| knob.current).collect()
+    }
+}
+
+/// A name that stands nowhere in a text.
+fn fresh(text: &str, base: &str) -> String {
+    let mut name = base.to_owned();
+    while has_word(text, &name) {
+        name.push('_');
+    }
+    name
+}
+
+fn is_of_word(letter: char) -> bool {
+    letter.is_alphanumeric() || letter == '_'
+}
+
+/// Whether a name stands in a text, as a whole word.
+pub fn has_word(text: &str, name: &str) -> bool {
+    text.split(|letter| !is_of_word(letter)).any(|word| word == name)
+}
+
+/// The names that a kernel's body assigns.
+fn assigned(kernel: &Kernel) -> BTreeSet<&str> {
+    let mut assigned = BTreeSet::new();
+    walk_statements(&kernel.body, &mut |stmt| {
+        for target in stmt.targets() {
+            target.walk(&mut |expr| assigned.extend(expr.as_name()));
+        }
+    });
+    assigned
+}
+
+/// The first of a kernel's statements that is no text.
+fn first_statement(kernel: &Kernel) -> Option<&Stmt> {
+    let is_text = |stmt: &&Stmt| matches!(&stmt.kind, StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)));
+    kernel.body.iter().find(|stmt| !is_text(stmt))
+}
+
+/// What stands before a statement on its line, where that is space alone.
+fn indent_of(text: &str, at: usize) -> Option<&str> {
+    let line = text[..at].rfind('\n')? + 1;
+    Some(&text[line..at]).filter(|before| before.trim().is_empty())
+}
+
+/// `None` where a launch that was recorded by itself is in no comment.
+fn knobs_of(candidate: &Candidate, original: &str, kernel: &Kernel, workload: &Workload) -> Option<Vec<Knob>> {
+    if workload.source != Source::Launch {
+        return Some(knobs::knobs(&candidate.module, &candidate.text, kernel, &workload.entry));
+    }
+    // Nothing that is launched elsewhere in the file is measured.
+    let own = launch_of_candidate(workload, original, &candidate.text);
+    Some(knobs::knobs_of_comment(kernel, &numbers_of_comment(&candidate.text, &own)?))
+}

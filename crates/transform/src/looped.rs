@@ -1,0 +1,115 @@
+//! Several passes over a row in tiles, where the whole row is in one.
+
+mod memory;
+mod parts;
+mod row;
+mod text;
+mod write;
+
+use base::rng::Chance;
+use model::kernel::Launch;
+use model::kernel::ast::{argument, has_star};
+use protocol::{Source, Value};
+use rules::Edit;
+
+use super::written::certain;
+use super::{Change, Skill, Subject, Turn};
+use crate::Step;
+
+use parts::Home;
+use row::Row;
+
+/// Tile sizes that are begun with; the launch has a number then, which can be turned.
+const TILES: [i64; 4] = [1024, 2048, 4096, 8192];
+
+/// Makes loops over the row of a kernel that has `BLOCK = next_power_of_2(n)` and `cols = tl.arange(0, BLOCK)`, the opposite of
+/// [`super::single_tile`]: one loop for each sum, maximum or minimum of the row that others wait for, which gathers a tile of partial
+/// results, and one for the stores. What a tile is computed from is loaded and computed again in each loop. Long rows do not spill then,
+/// short of a power of two no lanes are idle, and more programs fit on a multiprocessor; the second pass reads from the cache.
+///
+/// The kernel is read as a list of statements ([`parts`]), each of which either has nothing to do with the row, and stays where it is,
+/// or is about elements of the row ([`row`]), and goes to the loops that need it ([`write`]). Attempted are elementwise work and those
+/// reductions; all loads and stores along the row must be masked by `cols < n`, and nothing may be loaded through a parameter through
+/// which something is stored. Lanes behind the end of the row are left out of reductions: a kernel that counts them in is another
+/// kernel then, and the judge says so. So it is with one whose tile is shorter than its row.
+pub(super) struct Looped;
+
+impl Skill for Looped {
+    fn name(&self) -> &'static str {
+        "looped"
+    }
+
+    fn about(&self) -> &'static str {
+        "Loops over the row, where it is in one tile: long rows do not fit into the registers of a program."
+    }
+
+    fn step(&self) -> Step {
+        Step::Large
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        let Some((block, kernel)) = looped(subject) else { return Vec::new() };
+        let turn = |tile: i64| {
+            let (edits, change) = with_tile(subject, block, tile)?;
+            let structure = Change::Structure("loops over the row".to_owned());
+            let edits = kernel.iter().cloned().chain(edits).collect();
+            Some(Turn { kind: "looped".to_owned(), edits, changes: vec![structure, change] })
+        };
+        let most = most(subject, block);
+        TILES.into_iter().filter(|&tile| most.is_none_or(|most| tile < most)).filter_map(turn).collect()
+    }
+}
+
+/// The parameter that is the tile size, and the edits of the kernel.
+fn looped<'a>(subject: &Subject<'a>) -> Option<(&'a str, Vec<Edit>)> {
+    let (module, kernel) = (&subject.candidate.module, subject.kernel);
+    let is_plain = kernel.plain
+        && kernel.autotune.is_none()
+        && kernel.heuristics.as_ref().is_some_and(Vec::is_empty)
+        && !kernel.has_error
+        && !module.called_in_kernels().contains(&kernel.name);
+    let row = Row::of(subject).filter(|_| is_plain)?;
+    let home = Home::of(&row)?;
+    Some((row.block, write::edits(&row, &home)?))
+}
+
+/// How long the tile was when the call was recorded.
+fn most(subject: &Subject<'_>, block: &str) -> Option<i64> {
+    let of = subject.records();
+    let passed = of.flat_map(|launch| launch.keywords.iter().chain(&launch.arguments));
+    let numbers = passed.filter(|(name, _)| name == block).filter_map(|(_, value)| match value {
+        Value::Int(number) => Some(*number),
+        _ => None,
+    });
+    numbers.max()
+}
+
+/// Passes another tile size, in all launches.
+fn with_tile(subject: &Subject<'_>, block: &str, tile: i64) -> Option<(Vec<Edit>, Change)> {
+    if subject.workload.source == Source::Launch {
+        let at = subject.knobs.iter().position(|knob| knob.name == block && knob.current > tile)?;
+        let mut setting = subject.present();
+        setting[at] = tile;
+        let Turn { edits, mut changes, .. } = subject.turn("", &setting);
+        return Some((edits, changes.pop()?));
+    }
+    let module = &subject.candidate.module;
+    let at = subject.kernel.params.iter().position(|param| param.name == block)?;
+    let launches: Vec<&Launch> = module.launches_of(&subject.kernel.name).collect();
+    let (mut edits, mut from) = (Vec::new(), None);
+    for launch in &launches {
+        let is_open = launch.has_error || has_star(&launch.args);
+        let passed = argument(&launch.args, block, Some(at)).filter(|_| !is_open)?;
+        from = certain(module, launch, passed).or(from);
+        edits.push(Edit { span: passed.span, text: tile.to_string() });
+    }
+    let name = block.to_owned();
+    let change = match from {
+        Some(from) => Change::Number { name, from, to: tile },
+        None => Change::Chosen { name, to: tile },
+    };
+    (!edits.is_empty() && from.is_none_or(|from| from > tile)).then_some((edits, change))
+}
+
+#[cfg(test)]
+mod tests;

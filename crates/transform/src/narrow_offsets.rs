@@ -1,0 +1,88 @@
+//! Offsets in 32 bits where a call's tensors are small enough.
+
+mod flow;
+mod number;
+
+use base::rng::Chance;
+use model::syntax::Span;
+use rules::Edit;
+
+use super::{Change, Skill, Subject, Turn, fresh, heuristic};
+use crate::Step;
+
+use flow::{Cast, Demands, Flow};
+
+const NAME: &str = "NARROW";
+
+/// Leaves out `.to(tl.int64)` where `@triton.heuristics` finds that a call's offsets fit into 32 bits: `(row if NARROW else
+/// row.to(tl.int64))`. Of the two, Triton compiles the one that the constant chooses.
+///
+/// A number that is only added to pointers fits where it matters if all that is added to them is at least 0, and no tensor's memory has
+/// 2³¹ elements: then each part of an offset is at most the whole, which lies within the memory wherever something is accessed. Elsewhere
+/// (masked off) it may wrap around, and nobody sees it, for products and sums alone are made of it. What is compared or divided is seen
+/// by every program: it must be known what it is at most.
+pub(super) struct NarrowOffsets;
+
+impl Skill for NarrowOffsets {
+    fn name(&self) -> &'static str {
+        "narrow_offsets"
+    }
+
+    fn about(&self) -> &'static str {
+        "Offsets in 32 bits, where the kernel casts them to 64 and a call's tensors are small enough: `@triton.heuristics` decides that for each call. That saves the most where offsets are divided."
+    }
+
+    fn step(&self) -> Step {
+        Step::Small
+    }
+
+    fn is_fine(&self) -> bool {
+        true
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        let is_said = subject.kernel.params.iter().any(|param| param.name.starts_with(NAME));
+        let found = if is_said || !heuristic::is_open(subject) { None } else { Flow::of(subject) };
+        let turn = |(casts, demands): (Vec<Cast>, Demands<'_>)| {
+            let edits = edits(subject, &casts, &demands)?;
+            let changes = vec![Change::Structure("offsets in 32 bits where they fit".to_owned())];
+            Some(Turn { kind: "narrow_offsets".to_owned(), edits, changes })
+        };
+        found.and_then(turn).into_iter().collect()
+    }
+}
+
+fn edits(subject: &Subject<'_>, casts: &[Cast], demands: &Demands<'_>) -> Option<Vec<Edit>> {
+    let text = subject.candidate.text.as_str();
+    let name = fresh(text, NAME);
+    let mut edits = heuristic::decided(subject, &name, &test(demands)?)?;
+    edits.extend(casts.iter().map(|cast| {
+        let slice = |span: Span| &text[span.start..span.end];
+        let text = format!("({} if {name} else {})", slice(cast.operand), slice(cast.whole));
+        Edit { span: cast.whole, text }
+    }));
+    Some(edits)
+}
+
+/// The demands as the host tests them. A test never raises: what is no number or has no memory of torch's leaves the kernel as it was.
+fn test(demands: &Demands<'_>) -> Option<String> {
+    let list = |names: &mut dyn Iterator<Item = &str>| {
+        let quoted: Vec<String> = names.map(|name| format!("\"{name}\"")).collect();
+        (!quoted.is_empty()).then(|| quoted.join(", "))
+    };
+    let numbers = list(&mut demands.numbers.iter().copied())
+        .map(|names| format!("all(isinstance(args[name], int) and args[name] >= 0 for name in [{names}])"));
+    let tensors = list(&mut demands.tensors.iter().copied()).map(|names| {
+        format!(
+            "all(hasattr(args[name], \"untyped_storage\") and args[name].untyped_storage().nbytes() // \
+             args[name].element_size() < 2**31 for name in [{names}])"
+        )
+    });
+    let bounds = demands.bounds.iter().map(|most| format!("{most} < 2**31"));
+    let is_any = tensors.is_some() || !demands.bounds.is_empty();
+    let parts: Vec<String> = numbers.into_iter().chain(bounds).chain(tensors).collect();
+    is_any.then(|| parts.join("\n    and "))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,190 @@
+//! Another beginning for products of matrices: tiles under which tensor cores are known to be busy.
+
+use base::rng::Chance;
+use model::analysis::types::Tile;
+use model::analysis::types::access::Product;
+use model::analysis::types::shape::Dim;
+use protocol::Value;
+
+use super::one_configuration::of_one;
+use super::{Skill, Subject, Turn};
+use crate::Step;
+
+/// Tiles with at least so many rows and columns are for large matrices; whoever has written fewer has few.
+const FEW: i64 = 32;
+/// Shared memory is laid out, and fetched by descriptors, in lines of so many bytes.
+const LINE: i64 = 128;
+
+/// Numbers that go well together.
+struct Known {
+    /// Rows and columns of what a program computes.
+    tile: [i64; 2],
+    /// Lines of [`LINE`] bytes that a round takes of each row.
+    lines: i64,
+    warps: i64,
+    stages: i64,
+}
+
+const fn known(tile: [i64; 2], lines: i64, warps: i64, stages: i64) -> Known {
+    Known { tile, lines, warps, stages }
+}
+
+/// For large matrices: 64×64 of the results for each warp, and as many rounds on their way as shared memory holds.
+const LARGE: [Known; 9] = [
+    known([128, 256], 1, 8, 3),
+    known([128, 256], 1, 8, 4),
+    known([256, 128], 1, 8, 3),
+    known([256, 128], 1, 8, 4),
+    known([128, 128], 1, 4, 4),
+    known([128, 128], 1, 8, 3),
+    known([64, 256], 1, 4, 4),
+    known([64, 128], 1, 4, 4),
+    known([128, 64], 1, 4, 4),
+];
+/// Where one side is short, memory decides: many bytes on their way. The short side stays.
+const FLAT: [Known; 5] = [
+    known([64, 64], 2, 4, 4),
+    known([128, 128], 1, 4, 5),
+    known([128, 128], 2, 4, 4),
+    known([256, 256], 1, 8, 4),
+    known([32, 32], 4, 4, 4),
+];
+/// Where what is summed over is given, as in attention.
+const GIVEN: [Known; 7] = [
+    known([128, 64], 1, 4, 3),
+    known([128, 64], 1, 8, 3),
+    known([128, 128], 1, 8, 3),
+    known([128, 128], 1, 8, 2),
+    known([64, 64], 1, 4, 3),
+    known([64, 128], 1, 4, 3),
+    known([64, 32], 1, 4, 4),
+];
+
+/// Takes the tile sizes of a product, its warps and its stages all at once from a list of those that go well together: between the ones an
+/// author has written and these lie many that are slower.
+pub(super) struct ProductTiles;
+
+impl Skill for ProductTiles {
+    fn name(&self) -> &'static str {
+        "product_tiles"
+    }
+
+    fn about(&self) -> &'static str {
+        "Tile sizes, warps and stages of a product of matrices, all at once, from a list of those that go well together on tensor cores: 64×64 results for each warp, rounds of 128 bytes of each row, and as many of them on their way as fit."
+    }
+
+    fn step(&self) -> Step {
+        Step::Large
+    }
+
+    fn turns_numbers(&self) -> bool {
+        true
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        if !subject.has_product() {
+            return Vec::new();
+        }
+        let mut turns = turns_of(subject);
+        // Of several configurations one is as good as another to begin with.
+        turns.extend(of_one(subject, turns_of));
+        turns
+    }
+}
+
+fn turns_of(subject: &Subject<'_>) -> Vec<Turn> {
+    let Some(sides) = Sides::of(subject) else { return Vec::new() };
+    let present = subject.present();
+    let mut settings = Vec::new();
+    for known in sides.list(&present) {
+        let setting = sides.setting(subject, known);
+        settings.extend(setting.filter(|setting| *setting != present && !settings.contains(setting)));
+    }
+    settings.iter().map(|setting| subject.turn("product_tiles", setting)).collect()
+}
+
+/// Which knobs are the sizes of a product, by their places.
+#[derive(Debug, PartialEq)]
+struct Sides {
+    rows: usize,
+    columns: usize,
+    /// What is summed over in a round, if it can be turned.
+    depth: Option<usize>,
+}
+
+impl Sides {
+    /// Those of the first product whose results have two knobs for sizes.
+    fn of(subject: &Subject<'_>) -> Option<Self> {
+        let facts = subject.facts_of_any_launch()?;
+        let products = &facts.products;
+        let knob = |name: &str| subject.knobs.iter().position(|knob| knob.name == name);
+        products.iter().filter(|product| !product.is_uncertain).find_map(|product| {
+            let [rows, depth, columns] = names(product)?;
+            // What another product has for a side of its results is no number of rounds.
+            let is_side =
+                |other: &Product| names(other).is_some_and(|[rows, _, columns]| [rows, columns].contains(&depth));
+            let depth = knob(&depth).filter(|_| !products.iter().any(is_side));
+            Some(Self { rows: knob(&rows)?, columns: knob(&columns)?, depth })
+                .filter(|sides| sides.rows != sides.columns)
+        })
+    }
+
+    fn list(&self, present: &[i64]) -> &'static [Known] {
+        match self.depth {
+            None => &GIVEN,
+            Some(_) if present[self.rows].min(present[self.columns]) <= FEW => &FLAT,
+            Some(_) => &LARGE,
+        }
+    }
+
+    /// The numbers of the launch with these; `None` where one of them cannot be had.
+    fn setting(&self, subject: &Subject<'_>, known: &Known) -> Option<Vec<i64>> {
+        let mut setting = subject.present();
+        let is_flat = self.depth.is_some() && setting[self.rows].min(setting[self.columns]) <= FEW;
+        let mut put = |at: Option<usize>, value: i64| {
+            let Some(at) = at else { return Some(()) };
+            setting[at] = Some(value).filter(|value| subject.knobs[at].choices.contains(value))?;
+            Some(())
+        };
+        let option = |name: &str| subject.knobs.iter().position(|knob| knob.name == name);
+        let is_kept = |side: usize| is_flat && subject.knobs[side].current <= FEW;
+        for (side, size) in [(self.rows, known.tile[0]), (self.columns, known.tile[1])] {
+            put(Some(side).filter(|&side| !is_kept(side)), size)?;
+        }
+        put(self.depth, known.lines * LINE / bytes(subject))?;
+        put(option("num_warps"), known.warps)?;
+        put(option("num_stages"), known.stages)?;
+        Some(setting)
+    }
+}
+
+/// The names of rows, depth and columns, each the size of a parameter.
+fn names(product: &Product) -> Option<[String; 3]> {
+    let size = |tile: &Tile, axis: usize| match tile.shape.as_ref()?.get(axis)? {
+        Dim::Symbol(symbol) if symbol.factor == 1 && symbol.names.len() == 1 => Some(symbol.names[0].to_string()),
+        _ => None,
+    };
+    let [left, right] = &product.operands;
+    Some([size(left, 0)?, size(left, 1)?, size(right, 1)?])
+}
+
+/// What an element of the factors takes: the shortest float that the launch is given, else the shortest integer, else half precision.
+fn bytes(subject: &Subject<'_>) -> i64 {
+    let launches = subject.records();
+    let pointed = launches.flat_map(|launch| &launch.arguments).filter_map(|(_, value)| match value {
+        Value::Pointer(dtype) => Some(dtype.as_str()),
+        _ => None,
+    });
+    let (floats, others): (Vec<&str>, Vec<&str>) = pointed.partition(|dtype| dtype.contains("float"));
+    let shortest = |all: &[&str]| all.iter().filter_map(|dtype| bits(dtype)).min();
+    shortest(&floats).or_else(|| shortest(&others)).map_or(2, |bits| (bits / 8).clamp(1, 4))
+}
+
+/// `bfloat16` has 16, `float8_e4m3fn` has 8.
+fn bits(dtype: &str) -> Option<i64> {
+    let digits = dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit());
+    digits.split(|letter: char| !letter.is_ascii_digit()).next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests;

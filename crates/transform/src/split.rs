@@ -1,0 +1,225 @@
+//! More programs for a loop that only gathers: each takes a part of its range.
+
+mod after;
+mod first;
+mod gather;
+mod host;
+mod second;
+#[cfg(test)]
+mod tests;
+
+use base::rng::Chance;
+use model::kernel::Autotune;
+use model::kernel::ast::ExprKind;
+use model::syntax::Span;
+use protocol::Source;
+use rules::Edit;
+
+use super::{Change, Skill, Subject, Turn, fresh, indent_of};
+use crate::Step;
+
+use after::After;
+use first::put;
+use gather::{Gather, How};
+use host::Site;
+
+/// Into so many parts; small steps turn the number further.
+const SPLITS: &[i64] = &[4, 16];
+/// The same beside configurations, where it is not turned.
+const FIXED: &[i64] = &[2, 4, 8, 16];
+/// Devices are busy with so many programs.
+const PROGRAMS: i64 = 4096;
+
+/// Gives a kernel another axis of programs that share the range of its loop, where few programs have long loops (a product of few rows, a
+/// sum over rows). Each adds up its part; the parts are put together by a second kernel, which does what the kernel does behind its loop,
+/// or by atomic additions, where nothing is done but to store an fp32.
+pub(super) struct SplitLoop;
+
+impl Skill for SplitLoop {
+    fn name(&self) -> &'static str {
+        "split"
+    }
+
+    fn about(&self) -> &'static str {
+        "Parts of a loop that only gathers (a sum over rows, a product of few rows) in programs of their own: a second kernel puts the parts together and does what comes behind the loop, or, where an fp32 is stored as it is, the programs add to it atomically (then results of two runs may differ in their last bits)."
+    }
+
+    fn step(&self) -> Step {
+        Step::Large
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        let Some(split) = Split::of(subject) else { return Vec::new() };
+        let rounds = host::rounds(subject, &split.gather);
+        let programs = host::programs(subject);
+        let splits = if subject.kernel.autotune.is_none() { SPLITS } else { FIXED };
+        let is_meant = |by: &i64| {
+            rounds.is_none_or(|rounds| rounds >= 2 * by)
+                && programs.is_none_or(|programs| programs * by <= 4 * PROGRAMS)
+        };
+        let mut turns = Vec::new();
+        for by in
+            splits.iter().copied().filter(is_meant).filter(|_| programs.is_none_or(|programs| programs < PROGRAMS))
+        {
+            let ways = [
+                ("split_parts", "parts of the loop in programs of their own", split.in_two(by)),
+                (
+                    "split_atomic",
+                    "parts of the loop in programs of their own, added atomically (the last bits differ between runs)",
+                    split.atomic(by),
+                ),
+            ];
+            for (kind, words, edits) in ways {
+                let changes = vec![
+                    Change::Structure(words.to_owned()),
+                    Change::Number { name: split.names.size.clone(), from: 1, to: by },
+                ];
+                turns.extend(edits.map(|edits| Turn { kind: kind.to_owned(), edits, changes }));
+            }
+        }
+        turns
+    }
+}
+
+/// A kernel that can be split.
+struct Split<'a> {
+    subject: &'a Subject<'a>,
+    text: &'a str,
+    gather: Gather<'a>,
+    after: After<'a>,
+    site: Site<'a>,
+    names: Names,
+}
+
+/// Names that stand nowhere yet.
+struct Names {
+    /// The number of a program's part, and how many there are.
+    split: String,
+    size: String,
+    /// Which rounds are its own.
+    rounds: String,
+    first: String,
+    last: String,
+    /// Where parts are kept, and by how much they are apart.
+    parts: String,
+    stride: String,
+    at: String,
+    part: String,
+    /// In the function that launches.
+    count: String,
+    partial: String,
+}
+
+impl<'a> Split<'a> {
+    fn of(subject: &'a Subject<'a>) -> Option<Self> {
+        let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
+        let is_plain = kernel.plain
+            && kernel.heuristics.as_ref().is_some_and(Vec::is_empty)
+            && !kernel.has_error
+            && !kernel.nested
+            && !kernel.params.iter().any(|param| param.variadic || param.keyword_only)
+            && !subject.candidate.module.called_in_kernels().contains(&kernel.name);
+        if subject.workload.source == Source::Launch || !is_plain || text.contains('\r') {
+            return None;
+        }
+        let gather = Gather::of(subject)?;
+        let after = After::of(subject, &gather)?;
+        let site = Site::of(subject, after.root)?;
+        let within = |span: Span| text.get(span.start..span.end).unwrap_or_default();
+        let fresh_in_host = |base: &str| fresh(within(site.host.span), base);
+        let fresh = |base: &str| fresh(within(kernel.span), base);
+        let names = Names {
+            split: fresh("split"),
+            size: fresh("SPLIT"),
+            rounds: fresh("rounds"),
+            first: fresh("first"),
+            last: fresh("last"),
+            parts: fresh("parts_ptr"),
+            stride: fresh("stride_part"),
+            at: fresh("part_ptrs"),
+            part: fresh("part"),
+            count: fresh_in_host("splits"),
+            partial: fresh_in_host("parts"),
+        };
+        Some(Self { subject, text, gather, after, site, names })
+    }
+
+    fn language(&self, name: &str) -> Option<String> {
+        self.subject.candidate.module.language_name(self.subject.kernel, name)
+    }
+
+    /// Two kernels.
+    fn in_two(&self, by: i64) -> Option<Vec<Edit>> {
+        let (names, site, kernel) = (&self.names, &self.site, self.subject.kernel);
+        if kernel.autotune.as_ref().is_some_and(|autotune| !self.is_simple(autotune)) {
+            return None;
+        }
+        let second = self.second()?;
+        let (int64, out) = (self.language("int64")?, self.text_of(site.out));
+        let offset = format!("{} += {}.to({int64}) * {}", self.after.root, names.split, names.stride);
+        let mut edits = vec![self.parameters(&[&names.stride])?, self.head(&[offset])?];
+        edits.extend(self.range()?);
+        edits.extend(self.bare()?);
+        edits.push(put(kernel.span.end, format!("\n\n\n{}", second.definition)));
+
+        let (indent, torch) = (indent_of(self.text, site.stmt.span.start)?, site.torch);
+        let (count, partial, dtype) = (&names.count, &names.partial, self.gather.dtype);
+        let start = format!(
+            "{count} = {by}\n{indent}{partial} = {torch}.empty(({count}, {out}.numel()), device={out}.device, \
+             dtype={torch}.{dtype})\n{indent}"
+        );
+        edits.push(put(site.stmt.span.start, start));
+        edits.push(site.longer(self.text, count)?);
+        edits.push(Edit { span: site.out.span, text: partial.clone() });
+        edits.push(self.passed(&[format!("{}={partial}.stride(0)", names.stride)])?);
+        edits.push(put(site.lines.end, format!("\n{indent}{}", second.launch)));
+        Some(sorted(edits))
+    }
+
+    /// One kernel, whose programs add to one result.
+    fn atomic(&self, by: i64) -> Option<Vec<Edit>> {
+        let (names, site, store) = (&self.names, &self.site, self.after.store);
+        let is_meant = self.gather.how == How::Sum
+            && self.gather.dtype == "float32"
+            && self.after.is_plain
+            && self.subject.kernel.autotune.is_none()
+            && store.args.iter().all(|arg| arg.keyword.as_ref().is_none_or(|(name, _)| name == "mask"))
+            && site.is_float32(self.subject, self.after.root);
+        if !is_meant {
+            return None;
+        }
+        let mut edits = vec![self.parameters(&[])?, self.head(&[])?];
+        edits.extend(self.range()?);
+        edits.extend(self.bare()?);
+        edits.push(Edit { span: store.func.span, text: self.language("atomic_add")? });
+        let indent = indent_of(self.text, site.stmt.span.start)?;
+        edits.push(put(site.stmt.span.start, format!("{} = {by}\n{indent}", names.count)));
+        edits.push(site.zeroed()?);
+        edits.push(site.longer(self.text, &names.count)?);
+        edits.push(self.passed(&[])?);
+        Some(sorted(edits))
+    }
+
+    /// Whether configurations have names and numbers alone, and nothing is done around the runs of one.
+    fn is_simple(&self, autotune: &Autotune) -> bool {
+        let mut is_simple = autotune.configs.as_ref().is_some_and(|configs| !configs.is_empty());
+        for decorator in &self.subject.kernel.decorators {
+            if let ExprKind::Call(call) = &decorator.expr.kind
+                && decorator.expr.span == autotune.span
+            {
+                let known = ["configs", "key", "warmup", "rep", "use_cuda_graph", "cache_results"];
+                is_simple &= call.args.iter().enumerate().all(|(at, arg)| match &arg.keyword {
+                    Some((name, _)) => known.contains(&name.as_str()),
+                    None => at < 2,
+                });
+            }
+        }
+        is_simple
+    }
+}
+
+/// Edits in the order of the text; of those at one place, as they were made.
+fn sorted(mut edits: Vec<Edit>) -> Vec<Edit> {
+    edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+    edits
+}

@@ -1,0 +1,31 @@
+//! Other tile sizes, one at a time.
+
+use base::rng::Chance;
+
+use super::{Skill, Subject, Turn};
+use crate::Step;
+
+/// Turns one number that the kernel takes as a constant, where it stands as a power of two: a half, twice, a quarter, four times.
+pub(super) struct TileSizes;
+
+impl Skill for TileSizes {
+    fn name(&self) -> &'static str {
+        "tile_sizes"
+    }
+
+    fn about(&self) -> &'static str {
+        "A tile size twice or half as large, or four times: any number that the kernel takes as a constant and that stands as a power of two. Where no mask cuts a tile off, a greater one is taken for sizes that it divides: `128 if n % 128 == 0 else 64`."
+    }
+
+    fn step(&self) -> Step {
+        Step::Small
+    }
+
+    fn turns_numbers(&self) -> bool {
+        true
+    }
+
+    fn turns(&self, subject: &Subject<'_>, _: &mut Chance) -> Vec<Turn> {
+        subject.single_turns(|knob| !knob.is_option())
+    }
+}

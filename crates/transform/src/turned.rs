@@ -1,0 +1,46 @@
+//! For the tests of skills: what one makes of a text.
+
+use base::rng::Chance;
+use model::api::{Target, Version};
+use protocol::Workload;
+use rules::apply_edits;
+
+use super::{SKILLS, Skill, Subject};
+use crate::candidate::Candidate;
+
+/// The text after each of a skill's turns of the kernel `k`, which `run` launches.
+pub(super) fn turned_by(skill: &dyn Skill, text: &str) -> Vec<String> {
+    let candidate = Candidate::original(text);
+    let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
+    let subject = Subject::new(&candidate, text, "k", &workload).unwrap();
+    let turns = skill.turns(&subject, &mut Chance::new(1));
+    turns.iter().map(|turn| apply_edits(text, &turn.edits)).collect()
+}
+
+/// Kernels as users write them: what stands behind `# skills:` must be able to do something with one of the file's kernels.
+#[test]
+fn skills_know_ways_to_write_a_kernel() {
+    let target = Target::of(Version { major: 3, minor: 6, patch: 0 });
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/idioms");
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let after = |mark: &str| text.split(mark).nth(1).unwrap().lines().next().unwrap().to_owned();
+        let entry = after("entry=").split_whitespace().next().unwrap().to_owned();
+        let candidate = Candidate::original(&text);
+        let workload = Workload { entry, ..Workload::default() };
+        let can = |skill: &dyn Skill| {
+            candidate.module.kernels.iter().any(|kernel| {
+                let subject = Subject::new(&candidate, &text, &kernel.name, &workload).unwrap().with_target(target);
+                !skill.turns(&subject, &mut Chance::new(1)).is_empty()
+            })
+        };
+        for name in after("# skills:").split_whitespace() {
+            let skill = SKILLS.iter().find(|skill| skill.name() == name).unwrap();
+            assert!(can(*skill), "{name} can do nothing with {}", path.display());
+            count += 1;
+        }
+    }
+    assert!(count > 20, "{count}");
+}

@@ -1,0 +1,113 @@
+//! A kernel without its autotuner, for skills that build it otherwise: what it takes stands at its launch.
+
+use model::syntax::Span;
+use rules::{Edit, apply_edits};
+
+use super::Subject;
+use super::launched::only_launch;
+use super::lines::{line_end, line_start};
+use super::one_configuration::largest;
+
+/// Options of a configuration that a launch can pass as well.
+const OPTIONS: [&str; 4] = ["num_warps", "num_stages", "num_ctas", "maxnreg"];
+
+/// The file with the numbers of the largest configuration at the only launch, and without the tuner; `None` where the tuner does more
+/// than to choose numbers.
+fn untuned(subject: &Subject<'_>) -> Option<String> {
+    let (kernel, text) = (subject.kernel, subject.candidate.text.as_str());
+    let tuner = kernel.autotune.as_ref()?;
+    let decorator = kernel.decorators.iter().find(|decorator| decorator.expr.span == tuner.span)?;
+    let arguments = &decorator.expr.as_call()?.args;
+    let names: Vec<&str> = arguments.iter().filter_map(|arg| Some(arg.keyword.as_ref()?.0.as_str())).collect();
+    if names.iter().any(|name| !["configs", "key"].contains(name)) || arguments.len() > 2 {
+        return None;
+    }
+    let config = largest(tuner.configs.as_deref()?)?;
+    let launch = only_launch(subject)?;
+    let mut passed = String::new();
+    for (name, value) in config.meta.iter().chain(&config.options) {
+        let is_known = kernel.param(name).is_some() || OPTIONS.contains(&name.as_str());
+        let is_passed = launch.args.iter().any(|arg| arg.keyword.as_ref().is_some_and(|(given, _)| given == name));
+        let number = value.as_int().filter(|_| is_known && !is_passed)?;
+        passed += &format!(", {name}={number}");
+    }
+    let end = launch.args.last()?.span.end;
+    let lines = Span::new(line_start(text, tuner.span.start), line_end(text, tuner.span.end) + 1);
+    let is_alone = text[lines.start..tuner.span.start].trim() == "@";
+    let edits = [Edit { span: lines, text: String::new() }, Edit { span: Span::new(end, end), text: passed }];
+    is_alone.then(|| apply_edits(text, &edits))
+}
+
+/// The edits of a kernel, where it has a tuner through the form that has none.
+pub(super) fn without_tuner(
+    subject: &Subject<'_>,
+    of: impl FnOnce(&Subject<'_>) -> Option<Vec<Edit>>,
+) -> Option<Vec<Edit>> {
+    match untuned(subject) {
+        Some(text) => subject.edits_through(&text, of),
+        None => of(subject),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::candidate::Candidate;
+    use crate::single_tile::SingleTile;
+    use crate::turned::turned_by;
+    use protocol::Workload;
+
+    const TEXT: &str = "import triton
+import triton.language as tl
+
+@triton.autotune(
+    configs=[triton.Config({\"B\": 256}, num_warps=8), triton.Config({\"B\": 64}, num_warps=4)],
+    key=[\"n\"],
+)
+@triton.jit
+def k(x, n, B: tl.constexpr):
+    total = 0.0
+    for start in range(0, n, B):
+        at = start + tl.arange(0, B)
+        total += tl.sum(tl.load(x + at, mask=at < n, other=0.0))
+    tl.store(x, total)
+
+def run(x):
+    k[lambda meta: (1,)](
+        x,
+        x.numel(),
+    )
+";
+
+    fn without(text: &str) -> Option<String> {
+        let candidate = Candidate::original(text);
+        let workload = Workload { entry: "run".to_owned(), ..Workload::default() };
+        untuned(&Subject::new(&candidate, text, "k", &workload).unwrap())
+    }
+
+    #[test]
+    fn the_largest_configuration_stands_at_the_launch() {
+        let (head, tail) = (TEXT.split("@triton.autotune").next().unwrap(), TEXT.split("@triton.jit").nth(1).unwrap());
+        let tail = tail.replace("x.numel(),", "x.numel(), B=256, num_warps=8,");
+        assert_eq!(without(TEXT).unwrap(), format!("{head}@triton.jit{tail}"));
+    }
+
+    #[test]
+    fn a_tuner_that_does_more_stays() {
+        for (old, new) in [
+            ("key=[\"n\"],", "key=[\"n\"], reset_to_zero=[\"x\"],"),
+            ("num_warps=8)", "num_warps=8, pre_hook=hook)"),
+            ("x.numel(),", "x.numel(), num_warps=2,"),
+        ] {
+            assert_eq!(TEXT.matches(old).count(), 1, "{old}");
+            assert_eq!(without(&TEXT.replace(old, new)), None, "{new}");
+        }
+    }
+
+    #[test]
+    fn skills_build_it_otherwise() {
+        let all = turned_by(&SingleTile, TEXT);
+        assert!(all[0].contains("x.numel(), B=triton.next_power_of_2(max(x.numel(), 1)), num_warps=8"), "{}", all[0]);
+        assert!(!all[0].contains("autotune"));
+    }
+}

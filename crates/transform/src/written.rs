@@ -1,0 +1,193 @@
+//! Where in the source a number stands that a launch passes.
+
+use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
+use model::kernel::{Host, Launch, Module};
+use model::syntax::Span;
+
+use super::guard::greater;
+use super::is_of_word;
+
+/// How many names are followed.
+const DEPTH: usize = 3;
+
+/// A number, and where it stands.
+type Found = Option<(i64, Span)>;
+
+/// The number behind an argument and where it stands: itself, a bound of itself (`min(1024, …)`), the greater
+/// where it divides a size (`128 if n % 128 == 0 else 64`), or what its name is bound to once: in
+/// the function, as the default of its parameter, or else in the file.
+pub(super) fn literal(module: &Module, launch: &Launch, expr: &Expr) -> Found {
+    let host = launch.host.map(|host| &module.hosts[host]);
+    let bounded = |expr: &Expr| bound(expr, |part| followed(module, host, part, &number, DEPTH));
+    followed(module, host, expr, &|expr| number(expr).or_else(|| bounded(expr)).or_else(|| greater(expr)), DEPTH)
+}
+
+/// The number that an argument certainly is.
+pub(super) fn certain(module: &Module, launch: &Launch, expr: &Expr) -> Option<i64> {
+    let host = launch.host.map(|host| &module.hosts[host]);
+    followed(module, host, expr, &number, DEPTH).map(|(number, _)| number)
+}
+
+fn followed(module: &Module, host: Option<&Host>, expr: &Expr, of: &dyn Fn(&Expr) -> Found, depth: usize) -> Found {
+    if let Some(found) = of(expr) {
+        return Some(found);
+    }
+    let (name, depth) = (expr.as_name()?, depth.checked_sub(1)?);
+    if let Some(host) = host {
+        if is_assigned(host, name) {
+            return followed(module, Some(host), only_value(&host.body, name)?, of, depth);
+        }
+        if host.params.iter().any(|param| param == name) {
+            return number(&host.defaults.iter().find(|(param, _)| param == name)?.1);
+        }
+    }
+    let mut globals = module.globals.iter().filter(|global| global.name == name);
+    let global = globals.next().filter(|_| !module.uncertain.contains(name))?;
+    followed(module, None, &global.value, of, depth)
+}
+
+/// What the grid of a launch is: itself, or what its name is bound to once in the function.
+pub(super) fn grid_of<'a>(module: &'a Module, launch: &'a Launch) -> Option<&'a Expr> {
+    match (launch.grid.as_name(), launch.host) {
+        (None, _) => Some(&launch.grid),
+        (Some(name), Some(host)) => only_value(&module.hosts[host].body, name),
+        (Some(_), None) => None,
+    }
+}
+
+/// How often a name stands in a text as a word, comments aside that have a line of their own.
+pub(super) fn word_count(text: &str, name: &str) -> usize {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+    code.flat_map(|line| line.split(|letter| !is_of_word(letter))).filter(|word| *word == name).count()
+}
+
+/// Whether a name is bound in a function and read once.
+pub(super) fn is_used_once(host: &Host, name: &str) -> bool {
+    let mut count = 0;
+    walk_statements(&host.body, &mut |stmt| {
+        for expr in stmt.exprs() {
+            expr.walk(&mut |expr| count += usize::from(expr.as_name() == Some(name)));
+        }
+    });
+    // Where it is bound, and where it is launched with.
+    count == 2
+}
+
+/// A grid without its function: the tuple, its parts, and by what name they have the constants of the kernel.
+pub(super) fn tuple_of(grid: &Expr) -> Option<(&Expr, &[Expr], Option<&str>)> {
+    let (tuple, meta) = match &grid.kind {
+        ExprKind::Lambda { params, body } => (body.as_ref(), Some(params.first()?.as_str())),
+        _ => (grid, None),
+    };
+    let (ExprKind::Tuple(parts) | ExprKind::List(parts)) = &tuple.kind else { return None };
+    Some((tuple, parts, meta))
+}
+
+/// How many programs a grid says along each axis, also as a function of the constants, or without a tuple.
+pub(super) fn parts_of(grid: &Expr) -> &[Expr] {
+    let grid = if let ExprKind::Lambda { body, .. } = &grid.kind { body } else { grid };
+    match &grid.kind {
+        ExprKind::Tuple(parts) | ExprKind::List(parts) => parts.as_slice(),
+        _ => std::slice::from_ref(grid),
+    }
+}
+
+/// Whether an expression of the host can be evaluated twice: names, parts of shapes, numbers, and what is computed of them.
+pub(super) fn is_steady(expr: &Expr) -> bool {
+    match &expr.kind {
+        ExprKind::Name(_) | ExprKind::Int(_) => true,
+        ExprKind::Attribute { value, .. } => is_steady(value),
+        ExprKind::Subscript { value, index } => is_steady(value) && index.iter().all(is_steady),
+        ExprKind::Unary { operand, .. } => is_steady(operand),
+        ExprKind::Binary { left, right, .. } => is_steady(left) && is_steady(right),
+        ExprKind::Call(call) => {
+            let is_known = match &call.func.kind {
+                ExprKind::Name(name) => ["cdiv", "len", "max", "min"].contains(&name.as_str()),
+                ExprKind::Attribute { name, value, .. } => {
+                    ["cdiv", "numel", "size", "stride"].contains(&name.as_str()) && is_steady(value)
+                }
+                _ => false,
+            };
+            is_known && call.args.iter().all(|arg| is_steady(&arg.value))
+        }
+        _ => false,
+    }
+}
+
+/// Whether nothing that an expression mentions is bound anew by what stands behind a place in the function.
+pub(super) fn is_settled(host: &Host, expr: &Expr, since: usize) -> bool {
+    let mut is_settled = true;
+    walk_statements(&host.body, &mut |stmt| {
+        for target in stmt.targets().iter().filter(|_| stmt.span.start > since) {
+            target.walk(&mut |name| is_settled &= !name.as_name().is_some_and(|name| expr.mentions(name)));
+        }
+    });
+    is_settled
+}
+
+fn number(expr: &Expr) -> Found {
+    Some((folded(expr)?, expr.span))
+}
+
+/// The value of a number, also as `65536 // 2`.
+fn folded(expr: &Expr) -> Option<i64> {
+    let ExprKind::Binary { op, left, right } = &expr.kind else { return i64::try_from(expr.as_int()?).ok() };
+    let (left, right) = (folded(left)?, folded(right)?);
+    match op.as_str() {
+        "*" => left.checked_mul(right),
+        "+" => left.checked_add(right),
+        "-" => left.checked_sub(right),
+        "//" => (left >= 0 && right > 0).then(|| left / right),
+        "**" => left.checked_pow(u32::try_from(right).ok()?),
+        "<<" => left.checked_mul(1_i64.checked_shl(u32::try_from(right).ok()?)?),
+        _ => None,
+    }
+}
+
+/// `min(1024, triton.next_power_of_2(n))`
+fn bound(expr: &Expr, of: impl Fn(&Expr) -> Found) -> Found {
+    let Call { func, args, .. } = expr.as_call()?;
+    if !matches!(func.as_name(), Some("min" | "max")) || args.iter().any(|arg| arg.keyword.is_some()) {
+        return None;
+    }
+    let mut numbers = args.iter().filter_map(|arg| of(&arg.value));
+    let only = numbers.next()?;
+    numbers.next().is_none().then_some(only)
+}
+
+fn is_assigned(host: &Host, name: &str) -> bool {
+    !bindings(&host.body, name).is_empty()
+}
+
+/// The statements that give a name a value, or a part of what it holds.
+pub(super) fn bindings<'a>(body: &'a [Stmt], name: &str) -> Vec<&'a Stmt> {
+    let mut found = Vec::new();
+    walk_statements(body, &mut |stmt| {
+        if stmt.targets().iter().any(|target| target.mentions(name)) {
+            found.push(stmt);
+        }
+    });
+    found
+}
+
+/// The value of the only assignment to a name, also as `a, b = 1, 2`.
+pub(super) fn only_value<'a>(body: &'a [Stmt], name: &str) -> Option<&'a Expr> {
+    let found = bindings(body, name);
+    let [only] = found.as_slice() else { return None };
+    assigned(only, name)
+}
+
+/// What an assignment gives a name, also as `a, b = 1, 2`.
+pub(super) fn assigned<'a>(stmt: &'a Stmt, name: &str) -> Option<&'a Expr> {
+    let StmtKind::Assign { targets, value: Some(value), .. } = &stmt.kind else { return None };
+    let [target] = targets.as_slice() else { return None };
+    if target.as_name() == Some(name) {
+        return Some(value);
+    }
+    match (&target.kind, &value.kind) {
+        (ExprKind::Tuple(names), ExprKind::Tuple(values)) if names.len() == values.len() => {
+            values.get(names.iter().position(|one| one.as_name() == Some(name))?)
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,376 @@
+//! The calls that were seen: which of them are kept, and how often each came.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use protocol::{EntryPoint, Environment, FailedLaunch, LaunchRecord, RecordConfig, Source, Value, Workload};
+
+use super::kept::{For, Kept, Key, Seen};
+
+/// Calls that launch nothing are looked at so often; then the entry is one that launches nothing.
+const FRUITLESS: usize = 32;
+/// Calls that differ in numbers and strings alone; more count as the last of them.
+const ALIKE: usize = 4;
+/// Shapes that are counted without being kept.
+const TALLIED: usize = 4096;
+/// So many launches that have raised are kept.
+const FAILED: usize = 16;
+/// So many times as many calls as are kept of an entry take the place of a rarer one at once; later ones must be far more
+/// frequent. Shapes that come equally often would replace each other for ever.
+const REPLACED: usize = 4;
+
+/// What is known of a call.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Known {
+    /// It is to be recorded.
+    New,
+    /// It is counted.
+    Seen {
+        /// Its number, when its gradients are still to be seen.
+        tag: Option<(Key, u64)>,
+        /// Whether it can be run again.
+        covers: bool,
+    },
+    /// It counts unless a call around it can be run again.
+    Open(Key),
+    /// It launched nothing so far. If it does now, calls like it are to be recorded again.
+    Fruitless,
+}
+
+impl Known {
+    const UNCOVERED: Self = Self::Seen { tag: None, covers: false };
+}
+
+/// What became of a call.
+enum Mark {
+    Kept(Box<Seen>),
+    /// It launched nothing.
+    Fruitless,
+    /// It has no tensor and gives none.
+    Empty,
+}
+
+/// Everything that was seen.
+pub(super) struct Book {
+    config: RecordConfig,
+    numbers: HashMap<(PathBuf, String), usize>,
+    seen: HashMap<Key, Mark>,
+    /// By the shapes alone: the calls that were kept.
+    alike: HashMap<(usize, u64), Vec<Key>>,
+    /// By the shapes alone: how often calls came that were not.
+    tallies: HashMap<(usize, u64), u64>,
+    /// How many calls of an entry had to go for more frequent ones.
+    replaced: HashMap<usize, usize>,
+    /// How many calls of an entry have raised since the last that did not.
+    raised: HashMap<usize, usize>,
+    environment: Environment,
+    calls: u64,
+    files: usize,
+    /// Launches that have raised.
+    failed: Vec<FailedLaunch>,
+}
+
+impl Book {
+    pub(super) fn new(config: RecordConfig, environment: Environment) -> Self {
+        Self {
+            config,
+            numbers: HashMap::new(),
+            seen: HashMap::new(),
+            alike: HashMap::new(),
+            tallies: HashMap::new(),
+            replaced: HashMap::new(),
+            raised: HashMap::new(),
+            environment,
+            calls: 0,
+            files: 0,
+            failed: Vec::new(),
+        }
+    }
+
+    pub(super) fn workspace(&self) -> &Path {
+        &self.config.workspace
+    }
+
+    /// Whether a file is the user's own.
+    pub(super) fn is_own(&self, file: &Path) -> bool {
+        file.strip_prefix(&self.config.workspace).is_ok_and(|inside| {
+            inside.components().all(|part| {
+                let part = part.as_os_str().to_string_lossy();
+                part != "site-packages" && !part.starts_with('.')
+            })
+        })
+    }
+
+    /// The number of an entry that the configuration does not list.
+    pub(super) fn entry(&mut self, point: EntryPoint) -> usize {
+        let entries = &mut self.config.entries;
+        *self.numbers.entry((point.file.clone(), point.qualname.clone())).or_insert_with(|| {
+            entries.push(point);
+            entries.len() - 1
+        })
+    }
+
+    pub(super) fn next_call(&mut self) -> u64 {
+        self.calls += 1;
+        self.calls
+    }
+
+    /// Whether a call needs recording; counts it otherwise. `what` it would be kept for.
+    pub(super) fn know(&mut self, key: Key, shapes: u64, wants_gradient: bool, what: For) -> Known {
+        let key = if self.seen.contains_key(&key) {
+            key
+        } else {
+            match self.unseen(key, shapes, what) {
+                Ok(counts_as) => counts_as,
+                Err(known) => return known,
+            }
+        };
+        let number = self.next_call();
+        let seen = match self.seen.get_mut(&key) {
+            Some(Mark::Kept(seen)) => seen,
+            Some(Mark::Empty) => return Known::UNCOVERED,
+            Some(Mark::Fruitless) | None => return Known::Fruitless,
+        };
+        match (seen.what, what) {
+            // A launch of its own.
+            (For::Case, For::All | For::Itself) => seen.what = what,
+            (For::All | For::Itself, For::Case) => return Known::Open(key),
+            _ => {}
+        }
+        let tag = (wants_gradient && seen.gradient.is_none()).then_some((key, number));
+        let counted = match &mut seen.gradient {
+            Some((_, gradient)) if wants_gradient => gradient,
+            _ => &mut seen.plain,
+        };
+        counted.workload.count += 1;
+        // The last counts are written at the end; these are for a program that is killed.
+        if counted.workload.count.is_power_of_two() {
+            counted.save();
+        }
+        Known::Seen { tag, covers: seen.what == For::All }
+    }
+
+    /// What is done about a call that was not seen, or which one it counts as.
+    fn unseen(&mut self, key: Key, shapes: u64, what: For) -> Result<Key, Known> {
+        let (mut kept, mut fruitless, mut empty, mut covers) = (0, 0, 0, false);
+        for (_, mark) in self.seen.iter().filter(|(seen, _)| seen.entry == key.entry) {
+            match mark {
+                Mark::Kept(seen) => (kept, covers) = (kept + 1, covers || seen.what == For::All),
+                Mark::Fruitless => fruitless += 1,
+                Mark::Empty => empty += 1,
+            }
+        }
+        let alike = self.alike.get(&(key.entry, shapes)).map_or(&[][..], Vec::as_slice);
+        let is_full = kept >= self.config.distinct;
+        if let Some(&last) = alike.last().filter(|_| is_full || alike.len() >= ALIKE) {
+            return Ok(last);
+        }
+        if is_full && !self.is_frequent(key.entry, shapes, what) {
+            return Err(Known::Seen { tag: None, covers });
+        }
+        if fruitless >= FRUITLESS {
+            return Err(Known::Fruitless);
+        }
+        if empty >= FRUITLESS || self.is_failing(key.entry) {
+            return Err(Known::UNCOVERED);
+        }
+        Err(Known::New)
+    }
+
+    /// Counts a call for which there is no room. Whether it is more frequent by now than one that was kept.
+    fn is_frequent(&mut self, entry: usize, shapes: u64, what: For) -> bool {
+        let count = self.tally(entry, shapes, 1);
+        let Some((_, least)) = self.rarest(entry, what, None) else { return false };
+        let replaced = self.replaced.get(&entry).copied().unwrap_or(0);
+        count > if replaced < REPLACED * self.config.distinct { least } else { 2 * least }
+    }
+
+    fn tally(&mut self, entry: usize, shapes: u64, more: u64) -> u64 {
+        let count = self.tallies.entry((entry, shapes)).or_default();
+        *count += more;
+        let count = *count;
+        if self.tallies.len() > TALLIED {
+            // What came once is forgotten.
+            self.tallies.retain(|_, count| {
+                *count /= 2;
+                *count > 0
+            });
+        }
+        count
+    }
+
+    /// The call of an entry that has to go first, and how often it came.
+    fn rarest(&self, entry: usize, what: For, except: Option<Key>) -> Option<(Key, u64)> {
+        let of_entry = self.seen.iter().filter(|(key, _)| key.entry == entry && Some(**key) != except);
+        let candidates = of_entry.filter_map(|(key, mark)| match (mark, what) {
+            (Mark::Kept(seen), For::Case) if seen.what != For::Case => None,
+            (Mark::Kept(seen), For::Case) => Some((key, seen.count(), seen.number)),
+            (Mark::Kept(seen), _) if seen.what == For::Case => Some((key, 0, seen.number)),
+            (Mark::Kept(seen), _) => Some((key, seen.count(), seen.number)),
+            _ => None,
+        });
+        let rarest = candidates.min_by_key(|&(_, count, number)| (count, std::cmp::Reverse(number)));
+        rarest.map(|(key, count, _)| (*key, count))
+    }
+
+    /// Whether calls of an entry do nothing but raise; now and then one is looked at all the same.
+    fn is_failing(&mut self, entry: usize) -> bool {
+        let Some(raised) = self.raised.get_mut(&entry).filter(|raised| **raised >= FRUITLESS) else { return false };
+        *raised += 1;
+        !raised.is_power_of_two()
+    }
+
+    /// A call that is being recorded: of which function, with what.
+    pub(super) fn draft(&self, key: Key, source: Source, args: Vec<Value>, kwargs: Vec<(String, Value)>) -> Workload {
+        let point = self.config.entries[key.entry].clone();
+        let environment = self.environment.clone();
+        Workload { source, file: point.file, entry: point.qualname, args, kwargs, environment, ..Workload::default() }
+    }
+
+    /// Keeps a new call, unless it launched nothing.
+    pub(super) fn keep(&mut self, key: Key, shapes: u64, mut workload: Workload, what: For) {
+        self.raised.remove(&key.entry);
+        if workload.launches.is_empty() {
+            self.seen.entry(key).or_insert(Mark::Fruitless);
+            return;
+        }
+        workload.count = self.tallies.remove(&(key.entry, shapes)).unwrap_or(1);
+        let plain = Kept { path: self.next_file(&workload.entry), workload };
+        plain.save();
+        let number = self.files;
+        self.seen.insert(key, Mark::Kept(Box::new(Seen::new(plain, what, shapes, number))));
+        self.alike.entry((key.entry, shapes)).or_default().push(key);
+        self.make_room(key, what);
+    }
+
+    /// Removes what is rarer than a call that was just kept, where there are too many.
+    fn make_room(&mut self, new: Key, what: For) {
+        let is_kept = |(key, mark): (&Key, &Mark)| key.entry == new.entry && matches!(mark, Mark::Kept(_));
+        if self.seen.iter().filter(|&one| is_kept(one)).count() <= self.config.distinct {
+            return;
+        }
+        let Some((rarest, _)) = self.rarest(new.entry, what, Some(new)) else { return };
+        *self.replaced.entry(new.entry).or_default() += 1;
+        let Some(removed) = self.forget(rarest) else { return };
+        let alike = self.alike.get(&(rarest.entry, removed.shapes)).and_then(|alike| alike.last().copied());
+        if let Some(Mark::Kept(other)) = alike.and_then(|alike| self.seen.get_mut(&alike)) {
+            other.plain.workload.count += removed.count();
+        } else {
+            self.tally(rarest.entry, removed.shapes, removed.count());
+        }
+    }
+
+    fn forget(&mut self, key: Key) -> Option<Box<Seen>> {
+        let Some(Mark::Kept(seen)) = self.seen.remove(&key) else { return None };
+        seen.remove();
+        if let Some(alike) = self.alike.get_mut(&(key.entry, seen.shapes)) {
+            alike.retain(|one| *one != key);
+        }
+        Some(seen)
+    }
+
+    /// Whether an entry was asked for by its name.
+    pub(super) fn is_wanted(&self, entry: usize) -> bool {
+        self.config.wanted == Some(entry)
+    }
+
+    /// A call had no tensor and gave none: there is nothing to run again. Its launches are for themselves.
+    pub(super) fn note_empty(&mut self, key: Key) {
+        self.raised.remove(&key.entry);
+        self.seen.insert(key, Mark::Empty);
+    }
+
+    /// A call has raised.
+    pub(super) fn note_raised(&mut self, entry: usize) {
+        *self.raised.entry(entry).or_default() += 1;
+    }
+
+    /// The call around these launches has ended, and whether it can be run again in their stead. With each, how often it is
+    /// still to be counted.
+    pub(super) fn settle(&mut self, launches: HashMap<Key, u64>, covered: bool) {
+        for (key, more) in launches {
+            let Some(seen) = self.kept(key) else { continue };
+            if !covered {
+                seen.plain.workload.count += more;
+                seen.what = For::Itself;
+            } else if seen.what == For::Case {
+                self.forget(key);
+            }
+        }
+    }
+
+    /// An entry that launched nothing does: its calls are looked at again.
+    pub(super) fn look_again(&mut self, entry: usize) {
+        self.seen.retain(|key, mark| key.entry != entry || !matches!(mark, Mark::Fruitless));
+    }
+
+    fn kept(&mut self, key: Key) -> Option<&mut Seen> {
+        if let Some(Mark::Kept(seen)) = self.seen.get_mut(&key) { Some(seen) } else { None }
+    }
+
+    fn next_file(&mut self, entry: &str) -> PathBuf {
+        self.files += 1;
+        self.config.output.join(format!(
+            "{}-{}-{}.json",
+            entry.replace(['<', '>', '/'], ""),
+            std::process::id(),
+            self.files
+        ))
+    }
+
+    /// Keeps a launch of a kernel of the workspace that has raised, once.
+    pub(super) fn note_failed(&mut self, failed: FailedLaunch) {
+        if self.failed.len() >= FAILED || self.failed.contains(&failed) || !self.is_own(&failed.file) {
+            return;
+        }
+        let path = self.next_file(&failed.launch.kernel).with_extension(FailedLaunch::EXTENSION);
+        // Whoever reads it finds less to learn from, nothing else.
+        let _ = serde_json::to_vec(&failed).map(|text| fs::write(path, text));
+        self.failed.push(failed);
+    }
+
+    /// Whether the gradients of a call are to be noted; counts them otherwise.
+    pub(super) fn wants_gradient(&mut self, key: Key, call: u64) -> bool {
+        let Some(seen) = self.kept(key) else { return false };
+        match &mut seen.gradient {
+            Some((of, _)) if *of == call => true,
+            None => true,
+            Some((_, gradient)) => {
+                if seen.late.insert(call) && seen.plain.workload.count > 0 {
+                    seen.plain.workload.count -= 1;
+                    gradient.workload.count += 1;
+                }
+                false
+            }
+        }
+    }
+
+    /// Gradients went through a call, with these launches.
+    pub(super) fn gradient(&mut self, key: Key, call: u64, launches: &[LaunchRecord]) {
+        let Some(seen) = self.kept(key) else { return };
+        if seen.gradient.is_none() {
+            let workload = Workload { gradients: true, count: 1, ..seen.plain.workload.clone() };
+            seen.plain.workload.count = seen.plain.workload.count.saturating_sub(1);
+            seen.plain.save();
+            let path = self.next_file(&workload.entry);
+            if let Some(seen) = self.kept(key) {
+                seen.gradient = Some((call, Kept { path, workload }));
+            }
+        }
+        if let Some(Seen { gradient: Some((_, kept)), .. }) = self.kept(key) {
+            kept.workload.launches.extend_from_slice(launches);
+            kept.save();
+        }
+    }
+
+    pub(super) fn save_counts(&self) {
+        for mark in self.seen.values() {
+            let Mark::Kept(seen) = mark else { continue };
+            seen.plain.save();
+            if let Some((_, gradient)) = &seen.gradient {
+                gradient.save();
+            }
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Imports that are compiled once, not in each process anew.
+
+use pyo3::prelude::*;
+
+use protocol::BYTECODE_ENV;
+
+use super::helper;
+
+/// What children import of Triton when they launch or compile, where this release has it.
+const LATER: &[&str] = &[
+    "triton.runtime.interpreter",
+    "triton.compiler.code_generator",
+    "triton.tools.tensor_descriptor",
+    "triton.experimental.gluon.nvidia.hopper",
+    "triton.experimental.gluon.nvidia.blackwell",
+    "triton.experimental.gluon.amd.gfx1250",
+];
+
+/// Imports torch and Triton with what `others` imports, and keeps what Python compiles of them, where nobody else does (`bytecode.py`).
+pub(super) fn kept<T>(py: Python<'_>, others: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    let Some(folder) = std::env::var_os(BYTECODE_ENV) else { return others() };
+    let ours = helper(py, "_warpsmith_bytecode", include_str!("../../runtime/src/python/bytecode.py"))?;
+    let kept = ours.getattr("kept")?.call1((("torch", "triton"), folder))?;
+    kept.call_method0("__enter__")?;
+    let imported = others();
+    kept.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
+    imported
+}
+
+/// Imports what no child is to import for itself.
+pub(super) fn import_later(py: Python<'_>) {
+    for module in LATER {
+        let _ = py.import(*module);
+    }
+}

@@ -1,0 +1,233 @@
+//! Compiling a candidate before it gets the device, and watching its launches.
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+use protocol::runner::Inputs;
+use protocol::{LaunchRecord, Value};
+
+use super::launch::launch_record;
+use super::replay::Replay;
+use super::{draft, failed, raw, shim};
+
+/// What launches do at present.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Launch as usual.
+    Plain,
+    /// Launch and take a note of it.
+    Watch,
+    /// Compile for the arguments given and launch nothing.
+    CompileOnly,
+    /// Do nothing.
+    Ghost,
+}
+
+struct Watch {
+    mode: Mode,
+    launches: Vec<LaunchRecord>,
+    /// What the kernels that were launched are called on the device.
+    symbols: BTreeSet<String>,
+    simulated_ms: f64,
+    /// What a kernel needs that the device does not have, in words.
+    excess: Option<String>,
+}
+
+/// The child process judges one candidate on one thread: its state is global.
+static WATCH: Mutex<Watch> = Mutex::new(Watch {
+    mode: Mode::Plain,
+    launches: Vec::new(),
+    symbols: BTreeSet::new(),
+    simulated_ms: 0.0,
+    excess: None,
+});
+
+fn watch<T>(use_it: impl FnOnce(&mut Watch) -> T) -> T {
+    use_it(&mut WATCH.lock().unwrap_or_else(std::sync::PoisonError::into_inner))
+}
+
+/// The launches noted since this was asked last.
+pub(super) fn take_launches() -> Vec<LaunchRecord> {
+    watch(|watch| std::mem::take(&mut watch.launches))
+}
+
+/// What the kernels that were launched since this was asked last are called on the device.
+pub(super) fn take_symbols() -> Vec<String> {
+    watch(|watch| std::mem::take(&mut watch.symbols)).into_iter().collect()
+}
+
+/// The time that a simulated device says has passed, in milliseconds.
+pub(super) fn simulated_ms() -> f64 {
+    watch(|watch| watch.simulated_ms)
+}
+
+fn is_interpreted(function: &Bound<'_, PyAny>) -> PyResult<bool> {
+    // Which takes numpy. Who has none interprets nothing.
+    let Ok(interpreter) = function.py().import("triton.runtime.interpreter") else { return Ok(false) };
+    function.is_instance(&interpreter.getattr("InterpretedFunction")?)
+}
+
+/// Hooks under the launches, until dropped by [`Self::remove`].
+pub(super) struct Hooks<'py>(Vec<(Bound<'py, PyAny>, &'static str, Bound<'py, PyAny>)>);
+
+impl<'py> Hooks<'py> {
+    /// Puts hooks under every launch and sets what launches do.
+    pub(super) fn install(py: Python<'py>, mode: Mode) -> PyResult<Self> {
+        let patch = shim(py)?.getattr("patch")?;
+        let hook = PyCFunction::new_closure(py, None, None, on_launch)?;
+        let mut hooks = Self(Vec::new());
+        for (module, class) in
+            [("triton.runtime.jit", "JITFunction"), ("triton.runtime.interpreter", "InterpretedFunction")]
+        {
+            let class = match py.import(module) {
+                Ok(module) => module.getattr(class)?,
+                Err(_) if module.ends_with("interpreter") => continue,
+                Err(error) => return Err(error),
+            };
+            let original = patch.call1((&class, "run", &hook))?;
+            hooks.0.push((class, "run", original));
+        }
+        if mode == Mode::Ghost {
+            let nothing = PyCFunction::new_closure(py, None, None, |call: &Bound<'_, PyTuple>, _| call.py().None())?;
+            for class in shim(py)?.getattr("launchers")?.call0()?.try_iter()? {
+                let class = class?;
+                let original = patch.call1((&class, "__call__", &nothing))?;
+                hooks.0.push((class, "__call__", original));
+            }
+        }
+        take_launches();
+        watch(|watch| watch.mode = mode);
+        Ok(hooks)
+    }
+
+    /// Takes them away.
+    pub(super) fn remove(self) -> PyResult<()> {
+        watch(|watch| watch.mode = Mode::Plain);
+        self.0.into_iter().rev().try_for_each(|(class, name, original)| class.setattr(name, original))
+    }
+}
+
+/// `hook(original, self, args, kwargs)`; see the shim.
+fn on_launch(call: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>) -> PyResult<Py<PyAny>> {
+    let py = call.py();
+    let (original, function) = (call.get_item(0)?, call.get_item(1)?);
+    let (args, kwargs) = (call.get_item(2)?.cast_into::<PyTuple>()?, call.get_item(3)?.cast_into::<PyDict>()?);
+    let run = |args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>| -> PyResult<Py<PyAny>> {
+        let all: Vec<Bound<'_, PyAny>> = std::iter::once(function.clone()).chain(args.iter()).collect();
+        Ok(original.call(PyTuple::new(py, all)?, Some(kwargs))?.unbind())
+    };
+    match watch(|watch| watch.mode) {
+        Mode::Plain => run(&args, &kwargs),
+        Mode::Ghost if is_interpreted(&function)? => Ok(py.None()),
+        // What is compiled is not launched either: see `Hooks`.
+        Mode::Ghost => run(&args, &kwargs),
+        Mode::CompileOnly => {
+            let hollow = PyTuple::new(py, args.iter().map(|arg| stand_in(&arg)).collect::<PyResult<Vec<_>>>()?)?;
+            let quiet = PyDict::new(py);
+            for (name, value) in &kwargs {
+                quiet.set_item(name, stand_in(&value)?)?;
+            }
+            quiet.set_item("warmup", true)?;
+            let compiled = run(&hollow, &quiet)?;
+            draft::keep(&function, (&args, &kwargs), compiled.bind(py))?;
+            let excess = excess(compiled.bind(py)).ok().flatten();
+            watch(|watch| watch.excess = watch.excess.take().or(excess));
+            Ok(compiled)
+        }
+        Mode::Watch => {
+            let out = run(&args, &kwargs)?;
+            let record = launch_record(&function, &kwargs, &args)?;
+            // A kernel may have a name of its own there.
+            let symbol = out.bind(py).getattr("name").and_then(|name| name.extract::<String>()).ok();
+            watch(|watch| {
+                watch.symbols.extend(symbol);
+                watch.simulated_ms += simulated_cost(&record);
+                watch.launches.push(record);
+            });
+            Ok(out)
+        }
+    }
+}
+
+/// What is compiled meanwhile may ask for more than the device has.
+pub(super) fn forgiving<T>(compile: impl FnOnce() -> T) -> T {
+    let before = watch(|watch| watch.excess.take());
+    let out = compile();
+    watch(|watch| watch.excess = before);
+    out
+}
+
+/// By how much a compiled kernel takes more shared memory than a program can have. Triton says so when it launches it.
+fn excess(compiled: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let needs: i64 = compiled.getattr("metadata")?.getattr("shared")?.extract()?;
+    let driver = compiled.py().import("triton.runtime")?.getattr("driver")?.getattr("active")?;
+    let device = driver.call_method0("get_current_device")?;
+    let properties = driver.getattr("utils")?.call_method1("get_device_properties", (device,))?;
+    let most: i64 = properties.get_item("max_shared_mem")?.extract()?;
+    Ok((needs > most).then(|| format!("out of resource: {needs} bytes of shared memory, the device has {most}")))
+}
+
+/// A tensor becomes something with its dtype and an aligned address; everything else stays.
+fn stand_in<'py>(value: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    // Ours have an address without having memory.
+    if raw::is_raw(py) || !value.is_instance(&py.import("torch")?.getattr("Tensor")?)? {
+        return Ok(value.clone());
+    }
+    // Fake tensors have no address: what torch allocates is aligned, an offset into it may not be.
+    let offset: i64 = value.call_method0("storage_offset")?.extract()?;
+    let size: i64 = value.call_method0("element_size")?.extract()?;
+    shim(py)?.getattr("FakePointer")?.call1((value.getattr("dtype")?, offset * size))
+}
+
+/// Runs the entry on tensors without contents, so that its kernels are compiled and nothing is launched.
+///
+/// Kernels that cannot be reached so (values read back) are simply compiled later, under the device's lock.
+pub(super) fn compile_ahead(
+    py: Python<'_>,
+    replay: &Replay<'_, '_>,
+    inputs: &Inputs,
+    entry: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    if raw::is_raw(py) {
+        let run = || replay.arguments(inputs).and_then(|made| entry.call(made.args, Some(&made.kwargs)));
+        return raw::hollow(run).map(drop);
+    }
+    let mode = py.import("torch._subclasses.fake_tensor")?.getattr("FakeTensorMode")?;
+    let options = PyDict::new(py);
+    options.set_item("allow_non_fake_inputs", true)?;
+    let mode = mode.call((), Some(&options))?;
+    mode.call_method0("__enter__")?;
+    let ran = replay.arguments(inputs).and_then(|made| {
+        let out = entry.call(made.args, Some(&made.kwargs))?;
+        draft::ends(&made.tensors, &out)?;
+        if replay.workload.gradients {
+            let wants = |tensor: &Bound<'_, PyAny>| {
+                tensor.getattr("requires_grad").is_ok_and(|it| it.is_truthy().unwrap_or(false))
+            };
+            let inputs: Vec<_> = made.tensors.iter().filter(|tensor| wants(tensor)).collect();
+            shim(py)?.getattr("gradients_ahead")?.call1((out, inputs))?;
+        }
+        Ok(())
+    });
+    mode.call_method1("__exit__", (py.None(), py.None(), py.None()))?;
+    match (ran, watch(|watch| watch.excess.take())) {
+        (Ok(()), Some(excess)) => Err(failed(excess)),
+        (ran, _) => ran,
+    }
+}
+
+/// The simulated device's time for a launch, in milliseconds: a fixed cost for the launch and for each program, and a
+/// price for a number of warps other than 8. It has a known optimum, and no likeness to a real device.
+fn simulated_cost(launch: &LaunchRecord) -> f64 {
+    let programs = launch.grid.iter().product::<i64>().max(1) as f64;
+    let warps = launch.keywords.iter().find_map(|(name, value)| match value {
+        Value::Int(warps) if name == "num_warps" => Some(*warps as f64),
+        _ => None,
+    });
+    let off = (warps.unwrap_or(4.0) / 8.0).log2().abs();
+    0.01 + programs * 0.001 * (1.0 + 0.25 * off)
+}

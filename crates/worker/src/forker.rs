@@ -1,0 +1,209 @@
+//! The warm parent: torch and Triton imported, no CUDA context. It forks runners and comparers when the judge asks.
+#![expect(unsafe_code, reason = "processes and descriptors are handled by system calls")]
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use pyo3::prelude::*;
+
+use fence::{Kernel, proc};
+use protocol::passing::receive;
+use protocol::runner::{End, ForkerReply, ForkerRequest, Role};
+use protocol::{Environment, PROTOCOL, is_simulated, read_frame, write_frame};
+
+use super::bytecode::{import_later, kept};
+use super::keeper::{self, Ended};
+use super::sandbox::Readable;
+use super::{describe, helper, raw};
+
+/// How long keepers may take to end their children once the judge has gone.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// A child, seen from here.
+struct Child {
+    id: u64,
+    /// Its keeper.
+    keeper: i32,
+    /// To its keeper.
+    leash: UnixStream,
+}
+
+/// Forks children as the judge asks on the stream `fd`, until it closes it.
+#[pyfunction]
+pub(super) fn forker(py: Python<'_>, fd: i32) -> PyResult<()> {
+    // SAFETY: the server hands this descriptor to us alone.
+    let control = unsafe { UnixStream::from_raw_fd(fd) };
+    set_close_on_exec(fd);
+    let imported = kept(py, || environment(py));
+    let warm = imported.and_then(|environment| Ok((environment, Readable::of(py)?)));
+    let (environment, readable) = match warm {
+        Ok(warm) => warm,
+        Err(error) => {
+            let reason = format!("{error}; install what is missing in the interpreter {}", executable(py));
+            return Ok(write_frame(&mut &control, &ForkerReply::Unfit { reason })?);
+        }
+    };
+    // Objects that are there for good are not looked at again in each child: its memory stays shared.
+    py.import("gc")?.call_method0("freeze")?;
+    keeper::adopt_orphans();
+    let unfenced = Kernel::running().missing();
+    write_frame(&mut &control, &ForkerReply::Ready { protocol: PROTOCOL, environment, unfenced })?;
+    let mut forker = Forker { control, children: Vec::new(), readable, folders: Vec::new() };
+    let served = forker.serve(py);
+    forker.end();
+    served
+}
+
+struct Forker {
+    control: UnixStream,
+    children: Vec<Child>,
+    readable: Readable,
+    /// To be removed in the end.
+    folders: Vec<PathBuf>,
+}
+
+impl Forker {
+    fn serve(&mut self, py: Python<'_>) -> PyResult<()> {
+        loop {
+            let ready = py.detach(|| self.wait());
+            py.check_signals()?;
+            if ready[0] {
+                match receive::<ForkerRequest>(&self.control)? {
+                    None => return Ok(()),
+                    Some((ForkerRequest::Spawn { id, role }, Some(socket))) => self.spawn(py, id, &role, socket)?,
+                    Some((ForkerRequest::Spawn { id, .. }, None)) => self.unstarted(id, "no socket came along")?,
+                    Some((ForkerRequest::Kill { id }, _)) => self.kill(id),
+                    Some((ForkerRequest::Owns { folder }, _)) => self.folders.push(folder),
+                }
+            }
+            // Those that were spawned just now stand behind the others.
+            let ended: Vec<u64> =
+                ready[1..].iter().zip(&self.children).filter(|(ready, _)| **ready).map(|(_, child)| child.id).collect();
+            for id in ended {
+                self.take_leave(id)?;
+            }
+        }
+    }
+
+    /// Waits for the judge or the end of a child: which of them is heard.
+    fn wait(&self) -> Vec<bool> {
+        let all = std::iter::once(&self.control).chain(self.children.iter().map(|child| &child.leash));
+        let entry = |stream: &UnixStream| libc::pollfd { fd: stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let mut polled: Vec<libc::pollfd> = all.map(entry).collect();
+        // SAFETY: the pointer and the length are of one vector.
+        unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };
+        polled.into_iter().map(|entry| entry.revents != 0).collect()
+    }
+
+    fn spawn(&mut self, py: Python<'_>, id: u64, role: &Role, socket: OwnedFd) -> PyResult<()> {
+        match keeper::spawn(py, role, socket, &self.readable) {
+            Ok((keeper, leash)) => {
+                self.children.push(Child { id, keeper, leash });
+                Ok(())
+            }
+            Err(error) => self.unstarted(id, &describe(py, &error)),
+        }
+    }
+
+    fn unstarted(&self, id: u64, why: &str) -> PyResult<()> {
+        Ok(self.say(id, Ended { how: End::Unstarted(why.to_owned()), output: String::new() })?)
+    }
+
+    /// Lets go of the child: its keeper ends it and tells.
+    fn kill(&self, id: u64) {
+        for child in self.children.iter().filter(|child| child.id == id) {
+            let _ = child.leash.shutdown(std::net::Shutdown::Write);
+        }
+    }
+
+    fn take_leave(&mut self, id: u64) -> PyResult<()> {
+        let Some(at) = self.children.iter().position(|child| child.id == id) else { return Ok(()) };
+        let mut child = self.children.remove(at);
+        let told = read_frame::<Ended>(&mut child.leash);
+        let lost = || Ended { how: End::Killed, output: String::new() };
+        let ended = told.ok().flatten().unwrap_or_else(lost);
+        // Ended already, or about to; were it neither, it would be gone after this.
+        let mut status = 0;
+        // SAFETY: the keeper is our child and not yet taken leave of; the pointer is of a local.
+        unsafe { libc::waitpid(child.keeper, &raw mut status, 0) };
+        drop(child);
+        self.end_strays();
+        Ok(self.say(id, ended)?)
+    }
+
+    fn say(&self, id: u64, ended: Ended) -> io::Result<()> {
+        let Ended { how, output } = ended;
+        write_frame(&mut &self.control, &ForkerReply::Ended { id, how, output })
+    }
+
+    /// Ends what a keeper could not.
+    fn end_strays(&self) {
+        for pid in proc::children(std::process::id().cast_signed()) {
+            if self.children.iter().all(|child| child.keeper != pid) {
+                // SAFETY: the process is our child and nobody's keeper.
+                unsafe { libc::kill(pid, libc::SIGKILL) };
+                let mut status = 0;
+                // SAFETY: as above; the pointer is of a local.
+                unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) };
+            }
+        }
+    }
+
+    /// Lets go of all children, waits for their keepers, and removes what they wrote.
+    fn end(&mut self) {
+        for child in &self.children {
+            let _ = child.leash.shutdown(std::net::Shutdown::Write);
+        }
+        let deadline = Instant::now() + END_LIMIT;
+        while !self.children.is_empty() && Instant::now() < deadline {
+            while let Some((pid, _)) = keeper::next_dead() {
+                self.children.retain(|child| child.keeper != pid);
+            }
+            std::thread::park_timeout(Duration::from_millis(1));
+        }
+        self.end_strays();
+        for folder in &self.folders {
+            // The judge may have done it.
+            let _ = std::fs::remove_dir_all(folder);
+        }
+    }
+}
+
+fn set_close_on_exec(fd: i32) {
+    // SAFETY: no pointers.
+    unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+}
+
+fn environment(py: Python<'_>) -> PyResult<Environment> {
+    let version = |module: &str| -> PyResult<String> { py.import(module)?.getattr("__version__")?.extract() };
+    let python: String = py.import("platform")?.call_method0("python_version")?.extract()?;
+    let is_raw = raw::missing_torch(py)?.is_some();
+    let torch = if is_raw { String::new() } else { version("torch")? };
+    let triton = version("triton")?;
+    // Imported now, so that no child pays for them.
+    let of_torch: &[&str] = if is_raw { &[] } else { &["torch._subclasses.fake_tensor", "torch._dynamo"] };
+    for warm in ["triton.language", "triton.runtime", "triton.compiler"].iter().chain(of_torch) {
+        py.import(*warm)?;
+    }
+    import_later(py);
+    if is_simulated() {
+        // Where nothing is compiled.
+        helper(py, "_warpsmith_interpreter", include_str!("interpreter.py"))?.getattr("hasten")?.call0()?;
+        return Ok(Environment { python, torch, triton, ..Environment::default() });
+    }
+    // Triton's hash of its own files, 0.4 s for each process that compiles; it stands elsewhere in older versions.
+    for module in ["triton.runtime.cache", "triton.compiler.compiler"] {
+        if let Ok(key) = py.import(module).and_then(|module| module.getattr("triton_key")) {
+            key.call0()?;
+            break;
+        }
+    }
+    Ok(Environment { python, torch, triton, ..Environment::default() })
+}
+
+fn executable(py: Python<'_>) -> String {
+    py.import("sys").and_then(|sys| sys.getattr("executable")?.extract()).unwrap_or_else(|_| "python3".to_owned())
+}

@@ -1,0 +1,216 @@
+//! Launches of kernels: what is kept of one, and the hooks under all of them.
+
+use std::cell::Cell;
+
+use pyo3::prelude::*;
+use pyo3::types::{PyCFunction, PyDict, PyTuple};
+
+use protocol::{Grid, LaunchRecord, Source, Value, Workload};
+
+use super::models::{Entry, model};
+use super::values::{describe_plain, dtype_name};
+use super::{failed, shim};
+
+thread_local! {
+    /// Autotuners that are trying configurations on this thread: their launches are no work of the program's.
+    static TUNING: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Whether a launch on this thread is an autotuner's trial.
+pub(super) fn is_tuning() -> bool {
+    TUNING.get() > 0
+}
+
+/// What the hooks of [`patch_launches`] are given: `hook(original, self, args, kwargs)`.
+pub(super) struct LaunchCall<'py> {
+    original: Bound<'py, PyAny>,
+    /// The kernel, or the autotuner or heuristics around it.
+    pub(super) function: Bound<'py, PyAny>,
+    pub(super) args: Bound<'py, PyTuple>,
+    pub(super) kwargs: Bound<'py, PyDict>,
+}
+
+impl<'py> LaunchCall<'py> {
+    pub(super) fn of(call: &Bound<'py, PyTuple>) -> PyResult<Self> {
+        Ok(Self {
+            original: call.get_item(0)?,
+            function: call.get_item(1)?,
+            args: call.get_item(2)?.cast_into()?,
+            kwargs: call.get_item(3)?.cast_into()?,
+        })
+    }
+
+    /// Launches as if there were no hook.
+    pub(super) fn run(&self) -> PyResult<Py<PyAny>> {
+        let all: Vec<_> = std::iter::once(self.function.clone()).chain(self.args.iter()).collect();
+        Ok(self.original.call(PyTuple::new(self.args.py(), all)?, Some(&self.kwargs))?.unbind())
+    }
+
+    /// Whether it only compiles.
+    pub(super) fn is_warmup(&self) -> bool {
+        let warmup = self.kwargs.get_item("warmup").ok().flatten();
+        warmup.is_some_and(|warmup| warmup.is_truthy().unwrap_or(false))
+    }
+}
+
+/// Puts hooks under every launch of this process: `on_kernel` under kernels, `on_wrapper` under autotuners and heuristics
+/// around them. Both are called as [`LaunchCall`] says.
+pub(super) fn patch_launches(
+    py: Python<'_>,
+    on_kernel: &Bound<'_, PyAny>,
+    on_wrapper: &Bound<'_, PyAny>,
+) -> PyResult<()> {
+    let patch = shim(py)?.getattr("patch")?;
+    patch.call1((py.import("triton.runtime.jit")?.getattr("JITFunction")?, "run", on_kernel))?;
+    patch.call1((py.import("triton.runtime.interpreter")?.getattr("InterpretedFunction")?, "run", on_kernel))?;
+    let tuners = py.import("triton.runtime.autotuner")?;
+    patch.call1((tuners.getattr("Autotuner")?, "run", on_wrapper))?;
+    patch.call1((tuners.getattr("Heuristics")?, "run", on_wrapper))?;
+    let trial = PyCFunction::new_closure(py, None, None, |call: &Bound<'_, PyTuple>, _| {
+        let call = LaunchCall::of(call)?;
+        TUNING.set(TUNING.get() + 1);
+        let out = call.run();
+        TUNING.set(TUNING.get() - 1);
+        out
+    })?;
+    patch.call1((tuners.getattr("Autotuner")?, "_bench", trial))?;
+    Ok(())
+}
+
+/// What is to be called: the entry of `module`, which is the loaded file of the original or of a candidate.
+pub(super) fn callable<'py>(
+    py: Python<'py>,
+    module: &Bound<'py, PyAny>,
+    workload: &Workload,
+    device: &str,
+    is_candidate: bool,
+    seed: u64,
+) -> PyResult<Entry<'py>> {
+    if workload.source == Source::KernelBench {
+        return model(py, module, workload, device, is_candidate, seed);
+    }
+    Ok(Entry { call: function(module, workload)?, weights: None })
+}
+
+fn function<'py>(module: &Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
+    match workload.source {
+        Source::Launch => launcher(resolve(module, &workload.entry)?, workload),
+        Source::Recorded | Source::Comment | Source::KernelBench => {
+            let entry = resolve(module, &workload.entry)?;
+            if let Ok(getter) = entry.getattr("fget") {
+                return Ok(getter);
+            }
+            // A class method was recorded with its class among the arguments, an autograd function without.
+            let is_apply = workload.entry.ends_with(".apply") || workload.source == Source::Comment;
+            let class = entry.getattr("__self__").is_ok_and(|of| of.is_instance_of::<pyo3::types::PyType>());
+            if class && !is_apply { entry.getattr("__func__") } else { Ok(entry) }
+        }
+    }
+}
+
+/// What a module holds under a path.
+pub(super) fn resolve<'py>(module: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+    path.split('.').try_fold(module.clone(), |object, name| object.getattr(name))
+}
+
+/// What launches a kernel by itself, with the grid of the workload. Like any launch it returns nothing.
+pub(super) fn launcher<'py>(kernel: Bound<'py, PyAny>, workload: &Workload) -> PyResult<Bound<'py, PyAny>> {
+    let py = kernel.py();
+    let grid = workload.grid.iter().map(|one| Grid::parse(one)).collect::<Result<Vec<_>, _>>().map_err(failed)?;
+    let fixed = workload.launches.first().filter(|_| grid.is_empty()).map(|launch| PyTuple::new(py, &launch.grid));
+    let fixed = fixed.transpose()?.map(|numbers| kernel.get_item(numbers)).transpose()?.map(Bound::unbind);
+    let kernel = kernel.unbind();
+    let call = move |args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>| -> PyResult<()> {
+        let py = args.py();
+        let launch = match &fixed {
+            Some(launch) => launch.bind(py).clone(),
+            None => kernel.bind(py).get_item(grid_of(py, &grid, kwargs)?)?,
+        };
+        launch.call(args, kwargs).map(drop)
+    };
+    Ok(PyCFunction::new_closure(py, None, None, call)?.into_any())
+}
+
+/// A grid as Triton takes it: numbers, or a function of what a tuner chooses where that is among its names.
+fn grid_of<'py>(py: Python<'py>, grid: &[Grid], known: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    let known = known.map_or_else(|| Ok(PyDict::new(py)), |known| known.copy())?;
+    if let Some(numbers) = numbers(grid, &[known.as_any()]) {
+        return Ok(PyTuple::new(py, numbers)?.into_any());
+    }
+    let (grid, known) = (grid.to_vec(), known.unbind());
+    let call = move |args: &Bound<'_, PyTuple>, _: Option<&Bound<'_, PyDict>>| -> PyResult<Py<PyTuple>> {
+        let numbers = numbers(&grid, &[known.bind(args.py()).as_any(), &args.get_item(0)?]);
+        let numbers = numbers.ok_or_else(|| failed("the grid names what is no number among the arguments"))?;
+        Ok(PyTuple::new(args.py(), numbers)?.unbind())
+    };
+    Ok(PyCFunction::new_closure(py, None, None, call)?.into_any())
+}
+
+/// A grid whose names are looked up in these, one after the other.
+fn numbers(grid: &[Grid], known: &[&Bound<'_, PyAny>]) -> Option<Vec<i64>> {
+    let of = |name: &str| known.iter().find_map(|known| known.get_item(name).ok()?.extract().ok());
+    grid.iter().map(|one| one.value(&of)).collect()
+}
+
+/// What is kept of a launch.
+pub(super) fn launch_record(
+    function: &Bound<'_, PyAny>,
+    kwargs: &Bound<'_, PyDict>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<LaunchRecord> {
+    let name = function.getattr("__name__").and_then(|name| name.extract::<String>());
+    let kernel = name.or_else(|_| function.getattr("fn")?.getattr("__name__")?.extract())?;
+    let mut keywords = Vec::new();
+    for (name, value) in kwargs {
+        let name: String = name.extract()?;
+        if name != "grid"
+            && name != "warmup"
+            && let Some(value) = describe_plain(&value)?
+        {
+            keywords.push((name, value));
+        }
+    }
+    let arguments = launch_arguments(function, kwargs, args).unwrap_or_default();
+    Ok(LaunchRecord { kernel, grid: launch_grid(function, kwargs, args), keywords, arguments })
+}
+
+/// The grid of a launch as numbers; empty when it cannot be had.
+fn launch_grid(function: &Bound<'_, PyAny>, kwargs: &Bound<'_, PyDict>, args: &Bound<'_, PyTuple>) -> Vec<i64> {
+    let grid = || -> PyResult<Vec<i64>> {
+        let Some(mut grid) = kwargs.get_item("grid")? else { return Ok(Vec::new()) };
+        if grid.is_callable() {
+            let meta = PyDict::new(function.py());
+            for (name, value) in function.getattr("arg_names")?.try_iter()?.zip(args.iter()) {
+                meta.set_item(name?, value)?;
+            }
+            meta.update(kwargs.as_mapping())?;
+            grid = grid.call1((meta,))?;
+        }
+        if let Ok(single) = grid.extract::<i64>() { Ok(vec![single]) } else { grid.extract() }
+    };
+    grid().unwrap_or_default()
+}
+
+/// What a launch gives the parameters of its kernel, by name.
+fn launch_arguments(
+    function: &Bound<'_, PyAny>,
+    kwargs: &Bound<'_, PyDict>,
+    args: &Bound<'_, PyTuple>,
+) -> PyResult<Vec<(String, Value)>> {
+    let names: Vec<String> = function.getattr("arg_names")?.extract()?;
+    let mut all = Vec::with_capacity(names.len());
+    for (at, name) in names.into_iter().enumerate() {
+        let Some(value) = args.iter().nth(at).map_or_else(|| kwargs.get_item(&name), |value| Ok(Some(value)))? else {
+            continue;
+        };
+        let described = match describe_plain(&value)? {
+            Some(plain) => plain,
+            None if value.hasattr("data_ptr")? && value.hasattr("dtype")? => {
+                Value::Pointer(dtype_name(&value.getattr("dtype")?)?)
+            }
+            None => Value::Opaque(value.get_type().fully_qualified_name()?.to_string()),
+        };
+        all.push((name, described));
+    }
+    Ok(all)
+}

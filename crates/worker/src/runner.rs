@@ -1,0 +1,363 @@
+//! A runner: calls the entry of a file as the judge says. What it answers is not believed.
+
+use std::cell::Cell;
+use std::path::Path;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use protocol::runner::{Call, Fence, Inputs, Layout, Raised, Ran, Reuse, RunnerReply, Tail, Tuned, Weights};
+use protocol::{Played, Workload, is_simulated};
+
+use super::compile::{Hooks, Mode, compile_ahead, take_launches, take_symbols};
+use super::export::{Exporter, Outlet, Results};
+use super::guard::Guard;
+use super::launch::callable;
+use super::models::{Entry, load_as};
+use super::ready::{Held, free, give_back, is_scarce};
+use super::replay::{Arguments, Replay};
+use super::serve::Left;
+use super::timing::{Timer, synchronize};
+use super::tuning::{Tuners, Way, is_open, tuned};
+use super::{chance, describe, draft, failed, kernels, lacks_memory, mixed, poison, raw, shim, watch};
+
+pub(super) struct Runner<'py, 'a> {
+    pub(super) py: Python<'py>,
+    pub(super) replay: Replay<'py, 'a>,
+    entry: Bound<'py, PyAny>,
+    pub(super) weights: Option<Bound<'py, PyAny>>,
+    /// Whether they are moved, and the seed by which they were last.
+    moved: Option<Cell<Option<u64>>>,
+    pub(super) exporter: Exporter<'py>,
+    pub(super) timer: Option<Timer>,
+    pub(super) simulated: bool,
+    threads: Bound<'py, PyAny>,
+    threads_before: usize,
+    /// What the call before left: its memory is not used again meanwhile.
+    last: Option<Results<'py>>,
+    pub(super) kept: Vec<Vec<Arguments<'py>>>,
+    /// Whether arguments are being made at present.
+    pub(super) making: Cell<bool>,
+    /// Milliseconds that launching one call takes at the least, once it is known.
+    pub(super) launching: Cell<Option<f64>>,
+}
+
+impl<'py, 'a> Runner<'py, 'a> {
+    pub(super) fn load(
+        py: Python<'py>,
+        (file, folder): (&Path, &Path),
+        workload: &'a Workload,
+        (is_candidate, weights): (bool, Weights),
+        fence: &Fence,
+        left: Left,
+    ) -> PyResult<Self> {
+        let simulated = is_simulated();
+        // Tensors without contents on a device that is not there trip over it where they are indexed.
+        let device = if simulated || Played::here().is_some() { "cpu" } else { "cuda" };
+        let threads = py.import("_thread")?.getattr("_count")?;
+        let threads_before = threads.call0()?.extract()?;
+        let new =
+            || if simulated { Outlet::File(fence.scratch.clone()) } else { Outlet::Device { address: 0, size: 0 } };
+        let outlet = left.outlet.unwrap_or_else(new);
+        let exporter = Exporter::new(py, outlet, fence.results)?;
+        let (places, folder) = (py.import("sys")?.getattr("path")?, folder.to_string_lossy());
+        // The file before may have been loaded from there.
+        if !places.get_item(0).and_then(|first| first.eq(folder.as_ref()))? {
+            places.call_method1("insert", (0, folder.as_ref()))?;
+        }
+        let module = module(py, file)?;
+        let replay = Replay::new(py, &module, workload, device)?;
+        let Entry { call: entry, weights: set } = callable(py, &module, workload, device, is_candidate, weights.seed)?;
+        let moved = weights.are_moved.then(Cell::default);
+        let weights = set;
+        let (timer, last, kept, making, launching) = (left.timer, None, Vec::new(), Cell::default(), Cell::default());
+        Ok(Self {
+            py,
+            replay,
+            entry,
+            weights,
+            moved,
+            exporter,
+            timer,
+            simulated,
+            threads,
+            threads_before,
+            last,
+            kept,
+            making,
+            launching,
+        })
+    }
+
+    /// Makes room for another file; what can be used again is left.
+    pub(super) fn leave(self, file: &Path) -> Left {
+        let modules = self.py.import("sys").and_then(|sys| sys.getattr("modules"));
+        let _ = modules.and_then(|modules| modules.del_item(module_name(file)));
+        Left { outlet: Some(self.exporter.outlet), timer: self.timer }
+    }
+
+    pub(super) fn compile(&self, inputs: &Inputs, chosen: &[Tuned], drafts: bool) -> RunnerReply {
+        draft::want(drafts);
+        draft::take_code();
+        let ahead = || -> PyResult<()> {
+            let hooks = Hooks::install(self.py, Mode::CompileOnly)?;
+            let tuners = Tuners::install(self.py, Way::Compile, chosen)?;
+            let compiled = compile_ahead(self.py, &self.replay, inputs, &self.entry);
+            tuners.remove()?;
+            hooks.remove()?;
+            compiled
+        };
+        let notes = ahead().err().map(|error| describe(self.py, &error));
+        let code = draft::take_code().filter(|_| notes.is_none());
+        RunnerReply::Compiled { notes: notes.into_iter().collect(), tunes: is_open(), code, drafts: draft::take() }
+    }
+
+    /// Equal inputs come with equal weights.
+    pub(super) fn weigh(&self, inputs: &Inputs) -> PyResult<()> {
+        let (Some(weights), Some(last)) = (&self.weights, &self.moved) else { return Ok(()) };
+        if last.replace(Some(inputs.seed)) != Some(inputs.seed) {
+            weights.call_method1("set", (mixed(inputs.seed),))?;
+        }
+        Ok(())
+    }
+
+    /// Equal inputs come with equal random numbers, for whoever draws them from the generators that need no name.
+    pub(super) fn seed(&self, inputs: &Inputs) -> PyResult<()> {
+        chance(self.py)?.getattr("seed")?.call1((mixed(inputs.seed),)).map(drop)
+    }
+
+    pub(super) fn invoke(&self, arguments: &Arguments<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.entry.call(arguments.args.clone(), Some(&arguments.kwargs))
+    }
+
+    pub(super) fn synchronize(&self) -> PyResult<()> {
+        match &self.replay.torch {
+            _ if self.simulated => Ok(()),
+            Some(torch) => torch.getattr("cuda")?.call_method0("synchronize").map(drop),
+            None => synchronize(),
+        }
+    }
+
+    /// Arguments, those of the call before with new contents if so wanted.
+    fn arguments(&mut self, call: &Call) -> PyResult<Arguments<'py>> {
+        let fresh = self.replay.arguments(&call.inputs)?;
+        if let Some(Tail { alone: true, .. }) = call.tail {
+            let part = self.replay.arguments(&Inputs { resize: Vec::new(), ..call.inputs.clone() })?;
+            part.take_last(&fresh)?;
+            return Ok(part);
+        }
+        let Some(last) = self.last.take().filter(|_| call.reuse != Reuse::Nothing) else { return Ok(fresh) };
+        last.arguments.refill(&fresh, call.reuse, call.inputs.seed)?;
+        Ok(last.arguments)
+    }
+
+    pub(super) fn call(&mut self, call: &Call, guard: &Guard<'py>) -> PyResult<Ran> {
+        if let Some(tail) = &call.tail {
+            self.make_room(tail.room)?;
+        }
+        let before = if call.previous { self.last.take() } else { None };
+        self.making.set(true);
+        let arguments = self.arguments(call)?;
+        self.weigh(&call.inputs)?;
+        self.making.set(false);
+        let mode = match (call.ghost, call.watch || self.simulated) {
+            (true, _) => Some(Mode::Ghost),
+            (false, true) => Some(Mode::Watch),
+            (false, false) => None,
+        };
+        let hooks = mode.map(|mode| Hooks::install(self.py, mode)).transpose()?;
+        let is_tuned = call.watch || !call.chosen.is_empty();
+        let way = match (call.forced, call.settled) {
+            (_, true) => Way::Settled,
+            (true, false) => Way::Forced,
+            (false, false) => Way::Launch,
+        };
+        let tuners = is_tuned.then(|| Tuners::install(self.py, way, &call.chosen)).transpose()?;
+        let met = PyDict::new(self.py);
+        let has_torch = self.replay.torch.is_some();
+        let watching =
+            (call.watch && has_torch).then(|| shim(self.py)?.getattr("watch_mode")?.call1((&met,))).transpose()?;
+        let poisoning = (call.poison && has_torch).then(|| self.poisoning()).transpose()?;
+        let listing = (call.list && has_torch && !self.simulated).then(|| kernels(self.py)).transpose()?;
+        let modes: Vec<_> = listing.iter().chain(&watching).chain(&poisoning).collect();
+        self.seed(&call.inputs)?;
+        let states = chance(self.py)?.getattr("states")?.call0()?;
+        let mut seen = watch::Seen::default();
+        let outcome = within(&modes, || {
+            watch::begin();
+            let ran = self.invoke_with_gradients(&arguments, call);
+            seen = watch::end();
+            ran
+        });
+        let (launches, symbols) = (take_launches(), take_symbols());
+        if let Some(tuners) = tuners {
+            tuners.remove()?;
+        }
+        if let Some(hooks) = hooks {
+            hooks.remove()?;
+        }
+        let (out, gradients) = outcome?;
+        let drawn = chance(self.py)?.getattr("drawn")?.call1((states,))?.extract()?;
+        self.synchronize()?;
+        let overrun = arguments.overrun()?;
+        let results = Results { out, arguments, gradients };
+        let given = std::slice::from_ref(before.as_ref().unwrap_or(&results));
+        self.exporter.tail = call.tail.map(|tail| (tail.size, tail.last));
+        let exported = self.exporter.export(given, call.export);
+        self.exporter.tail = None;
+        let exported = exported?.pop().unwrap_or_default();
+        let ran = Ran {
+            results: exported,
+            launches,
+            symbols,
+            tuned: if is_tuned { tuned(self.py)? } else { Vec::new() },
+            operators: operators(&met)?,
+            kernels: listing.map(|listing| listing.getattr("names")?.extract()).transpose()?.flatten(),
+            drawn,
+            threads: self.threads.call0()?.extract::<usize>()?.saturating_sub(self.threads_before),
+            started: seen.started,
+            children: children(),
+            device_memory: self.device_memory()?,
+            overrun,
+            tampered: [guard.changed(), seen.evaded].concat(),
+        };
+        self.last = Some(results);
+        Ok(ran)
+    }
+
+    fn invoke_with_gradients(
+        &self,
+        arguments: &Arguments<'py>,
+        call: &Call,
+    ) -> PyResult<(Bound<'py, PyAny>, Gradients<'py>)> {
+        let out = self.invoke(arguments)?;
+        let gradients = if call.gradients { self.gradients(&out, arguments, &call.inputs)? } else { Vec::new() };
+        Ok((out, gradients))
+    }
+
+    /// Fills what torch allocates and leaves unwritten.
+    pub(super) fn poisoning(&self) -> PyResult<Bound<'py, PyAny>> {
+        let fill = poison(self.py)?.getattr("poison")?;
+        shim(self.py)?.getattr("poison_mode")?.call1((fill,))
+    }
+
+    /// Gradients of the tensor arguments that want one, for the same random gradients of the results everywhere.
+    pub(super) fn gradients(
+        &self,
+        out: &Bound<'py, PyAny>,
+        arguments: &Arguments<'py>,
+        given: &Inputs,
+    ) -> PyResult<Gradients<'py>> {
+        let layout = if given.layout == Layout::Transposed && !given.dense { "transposed" } else { "dense" };
+        let wants = |tensor: &Bound<'py, PyAny>| tensor.getattr("requires_grad")?.extract::<bool>();
+        let mut wanted = Vec::new();
+        for (id, tensor) in arguments.tensors.iter().enumerate() {
+            if wants(tensor)? {
+                wanted.push((id, tensor.clone()));
+            }
+        }
+        let inputs: Vec<_> = wanted.iter().map(|(_, tensor)| tensor).collect();
+        let found =
+            shim(self.py)?.getattr("gradients")?.call1((out, inputs, self.replay.device, given.seed, layout))?;
+        Ok(wanted.iter().map(|(id, _)| *id).zip(found.extract::<Vec<Bound<'py, PyAny>>>()?).collect())
+    }
+
+    /// Gives back all memory of the device that is not in use.
+    pub(super) fn release(&mut self) -> PyResult<()> {
+        (self.last, self.kept) = (None, Vec::new());
+        self.py.import("gc")?.call_method0("collect")?;
+        match &self.replay.torch {
+            Some(torch) if !self.simulated => give_back(torch),
+            _ => Ok(()),
+        }
+    }
+
+    /// What torch holds of the device, where there are both.
+    pub(super) fn held(&self) -> Held {
+        let torch = self.replay.torch.as_ref().filter(|_| !self.simulated);
+        torch.and_then(|torch| Held::by(torch).ok()).unwrap_or_default()
+    }
+
+    /// Gives back what torch holds ready, where it is much and little is left for others: nobody asks a process for it that is busy all
+    /// the time.
+    pub(super) fn trim(&self, held: Held) -> PyResult<()> {
+        let Some(torch) = self.replay.torch.as_ref().filter(|_| held.taken > 0) else { return Ok(()) };
+        if held.is_much(torch)? && is_scarce(torch)? { give_back(torch) } else { Ok(()) }
+    }
+
+    fn make_room(&mut self, room: u64) -> PyResult<()> {
+        self.release()?;
+        if self.simulated {
+            return Ok(());
+        }
+        // What takes torch is not asked of those that have none.
+        let Some(torch) = &self.replay.torch else { return Ok(()) };
+        let free = free(torch)?;
+        if free >= room {
+            Ok(())
+        } else {
+            Err(failed(format!("out of memory: {free} bytes are free, {room} are needed")))
+        }
+    }
+
+    fn device_memory(&self) -> PyResult<u64> {
+        match &self.replay.torch {
+            _ if self.simulated => Ok(0),
+            Some(torch) => torch.getattr("cuda")?.call_method0("max_memory_allocated")?.extract(),
+            None => Ok(raw::most_taken()),
+        }
+    }
+}
+
+/// By the number of the argument.
+pub(super) type Gradients<'py> = Vec<(usize, Bound<'py, PyAny>)>;
+
+/// Runs `work` inside context managers.
+pub(super) fn within<T>(modes: &[&Bound<'_, PyAny>], work: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    for mode in modes {
+        mode.call_method0("__enter__")?;
+    }
+    let outcome = work();
+    for mode in modes.iter().rev() {
+        mode.call_method1("__exit__", (mode.py().None(), mode.py().None(), mode.py().None()))?;
+    }
+    outcome
+}
+
+/// Loads a file under a name of its own.
+fn module<'py>(py: Python<'py>, path: &Path) -> PyResult<Bound<'py, PyAny>> {
+    load_as(py, &module_name(path), path)
+}
+
+fn module_name(path: &Path) -> String {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or("file");
+    format!("warpsmith_{}", stem.replace(|letter: char| !letter.is_alphanumeric(), "_"))
+}
+
+fn operators(seen: &Bound<'_, PyDict>) -> PyResult<Vec<(String, u64)>> {
+    seen.iter().map(|(name, most)| Ok((name.extract()?, most.extract()?))).collect()
+}
+
+/// Processes below this one.
+fn children() -> usize {
+    let Ok(tasks) = std::fs::read_dir("/proc/self/task") else { return 0 };
+    let of = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+    tasks.flatten().map(|task| of(task).split_whitespace().count()).sum()
+}
+
+/// An exception with the innermost line of the loaded file.
+pub(super) fn raised(py: Python<'_>, error: &PyErr, file: &Path) -> Raised {
+    let line = || -> PyResult<Option<usize>> {
+        let frames = py.import("traceback")?.call_method1("extract_tb", (error.traceback(py),))?;
+        let mut line = None;
+        for frame in frames.try_iter()? {
+            let frame = frame?;
+            if Path::new(&frame.getattr("filename")?.extract::<String>()?) == file {
+                line = frame.getattr("lineno")?.extract()?;
+            }
+        }
+        Ok(line)
+    };
+    let (text, line) = (describe(py, error), line().unwrap_or_default());
+    Raised { text, line, is_memory: lacks_memory(error), is_early: false }
+}

@@ -1,0 +1,104 @@
+//! Timed calls of a runner.
+
+use std::time::Instant;
+
+use pyo3::prelude::*;
+
+use protocol::runner::{RunnerReply, Timing};
+
+use super::compile::{Hooks, Mode};
+use super::export::Results;
+use super::failed;
+use super::guard::Guard;
+use super::replay::Arguments;
+use super::runner::{Gradients, Runner};
+use super::timing::{Span, Timer};
+
+/// Inputs of so many timed requests are kept, so that no request finds its inputs where the last one had them.
+const KEPT: usize = 3;
+/// The device is held up so many times as long as launching the timed calls takes.
+const HELD_UP: f64 = 2.0;
+
+impl<'py> Runner<'py, '_> {
+    pub(super) fn measure(&mut self, timing: &Timing, guard: &Guard<'py>) -> PyResult<RunnerReply> {
+        let sets = timing.inputs.iter().map(|one| self.replay.arguments(one)).collect::<PyResult<Vec<_>>>()?;
+        let Some(first) = timing.inputs.first() else { return Err(failed("nothing to measure")) };
+        // All calls of a request have the same: no time is spent on that between them.
+        self.weigh(first)?;
+        if self.timer.is_none() {
+            self.timer = Some(Timer::new(self.py, self.simulated)?);
+        }
+        let hooks = if self.simulated { Some(Hooks::install(self.py, Mode::Watch)?) } else { None };
+        let outcome = self.timed(timing, &sets);
+        if let Some(hooks) = hooks {
+            hooks.remove()?;
+        }
+        let Timed { milliseconds, walls, outran, outs } = outcome?;
+        let left = sets.into_iter().zip(outs);
+        let results: Vec<_> = left.map(|(arguments, (out, gradients))| Results { out, arguments, gradients }).collect();
+        let exported = if timing.export { self.exporter.export(&results, true)? } else { Vec::new() };
+        self.kept.insert(0, results.into_iter().map(|one| one.arguments).collect());
+        self.kept.truncate(KEPT);
+        let tampered = guard.changed();
+        Ok(RunnerReply::Measured { milliseconds, walls, outran, results: exported, tampered })
+    }
+
+    fn timed(&self, timing: &Timing, sets: &[Arguments<'py>]) -> PyResult<Timed<'py>> {
+        let timer = self.timer.as_ref().ok_or_else(|| failed("there is no timer"))?;
+        let calls = timing.calls.max(sets.len());
+        let (mut spans, mut walls) = (Vec::with_capacity(calls), Vec::new());
+        let mut outs = Vec::new();
+        outs.resize_with(sets.len(), || None);
+        timer.synchronize()?;
+        if !timing.synced {
+            timer.hold_up(HELD_UP * self.launching.get().unwrap_or(0.0) * calls as f64)?;
+        }
+        let begun = Instant::now();
+        for at in 0..calls {
+            let (set, inputs) = (&sets[at % sets.len()], &timing.inputs[at % sets.len()]);
+            self.seed(inputs)?;
+            if timing.cold {
+                timer.flush()?;
+            }
+            if timing.synced {
+                timer.synchronize()?;
+            }
+            let start = Instant::now();
+            let mut left = None;
+            let span: Span = timer.measure(|| {
+                let out = self.invoke(set)?;
+                let gradients = if timing.gradients { self.gradients(&out, set, inputs)? } else { Vec::new() };
+                left = Some((out, gradients));
+                Ok(())
+            })?;
+            if timing.synced {
+                timer.synchronize()?;
+                walls.push(start.elapsed().as_secs_f64() * 1000.0);
+            }
+            outs[at % sets.len()] = left;
+            spans.push(span);
+        }
+        let outran = !timing.synced && spans.first().is_some_and(Span::is_begun);
+        if !timing.synced {
+            // A call that waits for the device seems to take longer than it does; one that memory is taken for does.
+            let each = begun.elapsed().as_secs_f64() * 1000.0 / calls as f64;
+            let least = self.launching.get().unwrap_or(each).min(each);
+            self.launching.set(Some(if outran { each } else { least }));
+        }
+        timer.synchronize()?;
+        let milliseconds = spans.into_iter().map(Span::milliseconds).collect::<PyResult<Vec<f64>>>()?;
+        if self.simulated && timing.synced {
+            walls.clone_from(&milliseconds);
+        }
+        Ok(Timed { milliseconds, walls, outran, outs: outs.into_iter().flatten().collect() })
+    }
+}
+
+/// What timed calls gave: see [`RunnerReply::Measured`].
+struct Timed<'py> {
+    milliseconds: Vec<f64>,
+    walls: Vec<f64>,
+    outran: bool,
+    /// What the last call on each set returned, and its gradients.
+    outs: Vec<(Bound<'py, PyAny>, Gradients<'py>)>,
+}

@@ -1,0 +1,331 @@
+//! Python values → what is kept of them.
+
+use std::path::{Path, PathBuf};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyDict, PyFloat, PyInt, PyList, PySet, PyString, PyTuple, PyType};
+
+use protocol::runner::Inputs;
+use protocol::{Data, Reference, TensorSpec, Value};
+
+use super::objects::{self, class_reference, is_its_state, parts_of};
+use super::types::Types;
+use super::{failed, raw};
+
+/// The Python half, or what stands in for it without torch: what tensors hold.
+pub(super) fn contents(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    if raw::is_raw(py) {
+        return raw::module(py);
+    }
+    super::helper(py, "_warpsmith_contents", include_str!("contents.py"))
+}
+
+/// Bytes of a device between guards, for the tensor of this number.
+pub(super) fn guarded<'py>(
+    py: Python<'py>,
+    (size, device): (i64, &str),
+    name: &str,
+    index: usize,
+    inputs: &Inputs,
+) -> PyResult<Bound<'py, PyAny>> {
+    contents(py)?.getattr("guarded")?.call1((size, device, dtype(py, name)?, index, inputs.unmarked))
+}
+
+/// An element type as tensors are made with it.
+pub(super) fn dtype<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    if raw::is_raw(py) { Ok(PyString::new(py, name).into_any()) } else { py.import("torch")?.getattr(name) }
+}
+
+/// The least and the greatest element.
+pub(super) fn bounds(data: &Data) -> (f64, f64) {
+    match data {
+        Data::Normal { low, high, .. } => (*low, *high),
+        Data::Range { low, high, .. } => (*low as f64, *high as f64),
+        Data::Integers(_) => (0.0, 1.0),
+        Data::Floats(values) => {
+            let finite = || values.iter().copied().filter(|value| value.is_finite());
+            let low = finite().fold(f64::INFINITY, f64::min);
+            if low.is_finite() { (low, finite().fold(low, f64::max)) } else { (0.0, 1.0) }
+        }
+    }
+}
+
+/// The arguments of a call, described.
+pub(super) struct Described<'py> {
+    pub(super) args: Vec<Value>,
+    pub(super) kwargs: Vec<(String, Value)>,
+    /// The distinct tensors, by [`TensorSpec::id`].
+    pub(super) tensors: Vec<Bound<'py, PyAny>>,
+    storages: Vec<usize>,
+    /// Objects that are being described: one that holds itself has no end.
+    open: Vec<usize>,
+    /// Objects of classes below are made again from their attributes.
+    workspace: PathBuf,
+}
+
+impl<'py> Described<'py> {
+    pub(super) fn of(args: &Bound<'py, PyTuple>, kwargs: &Bound<'py, PyDict>, workspace: &Path) -> PyResult<Self> {
+        let mut this = Self {
+            args: Vec::new(),
+            kwargs: Vec::new(),
+            tensors: Vec::new(),
+            storages: Vec::new(),
+            open: Vec::new(),
+            workspace: workspace.to_owned(),
+        };
+        for value in args {
+            let value = this.value(&value)?;
+            this.args.push(value);
+        }
+        for (name, value) in kwargs {
+            let value = this.value(&value)?;
+            this.kwargs.push((name.extract()?, value));
+        }
+        Ok(this)
+    }
+
+    /// The distinct tensors among values, in the order of [`Self::of`].
+    pub(super) fn tensors_of(args: &Bound<'py, PyTuple>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+        let mut found: Vec<Bound<'py, PyAny>> = Vec::new();
+        fn walk<'py>(value: &Bound<'py, PyAny>, found: &mut Vec<Bound<'py, PyAny>>) -> PyResult<()> {
+            if Types::get(value.py())?.is_tensor(value) {
+                if !found.iter().any(|seen| seen.is(value)) {
+                    found.push(value.clone());
+                }
+            } else if value.is_instance_of::<PyTuple>() || value.is_instance_of::<PyList>() {
+                for item in value.try_iter()? {
+                    walk(&item?, found)?;
+                }
+            }
+            Ok(())
+        }
+        walk(args, &mut found)?;
+        Ok(found)
+    }
+
+    fn value(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
+        let py = value.py();
+        let types = Types::get(py)?;
+        if let Some(plain) = describe_plain(value)? {
+            return Ok(plain);
+        }
+        if types.is_tensor(value) {
+            return Ok(Value::Tensor(self.tensor(value)?));
+        }
+        if self.open.contains(&(value.as_ptr() as usize)) {
+            return opaque(value);
+        }
+        self.open.push(value.as_ptr() as usize);
+        let described = self.compound(value, types);
+        self.open.pop();
+        described
+    }
+
+    fn items(&mut self, items: &Bound<'py, PyAny>) -> PyResult<Vec<Value>> {
+        items.try_iter()?.map(|item| self.value(&item?)).collect()
+    }
+
+    fn compound(&mut self, value: &Bound<'py, PyAny>, types: &Types) -> PyResult<Value> {
+        if value.is_exact_instance_of::<PyList>() {
+            return Ok(Value::List(self.items(value)?));
+        }
+        if value.is_exact_instance_of::<PyTuple>() {
+            return Ok(Value::Tuple(self.items(value)?));
+        }
+        if value.is_instance_of::<PyTuple>() && value.hasattr("_fields")? {
+            let items = self.items(value)?;
+            return class_reference(&value.get_type())?
+                .map_or_else(|| opaque(value), |class| Ok(Value::NamedTuple { class, items }));
+        }
+        if value.is_exact_instance_of::<PySet>() {
+            return Ok(Value::Set(self.items(value)?));
+        }
+        if let Ok(dict) = value.cast_exact::<PyDict>() {
+            let pairs = dict.iter().map(|(key, item)| Ok((self.value(&key)?, self.value(&item)?)));
+            return Ok(Value::Dict(pairs.collect::<PyResult<_>>()?));
+        }
+        if value.get_type().is(&types.slice) {
+            let parts = ["start", "stop", "step"].into_iter().map(|name| self.value(&value.getattr(name)?));
+            return Ok(Value::Slice(parts.collect::<PyResult<_>>()?));
+        }
+        if let Some(global) = global(value, types)? {
+            return Ok(Value::Global(global));
+        }
+        if let Some((class, parts)) = parts_of(value, types)? {
+            let parts = parts.iter().map(|part| self.value(part)).collect::<PyResult<_>>()?;
+            return Ok(Value::Made { class, parts });
+        }
+        if value.is_instance_of::<PyType>() || !is_its_state(value, types, &self.workspace)? {
+            return opaque(value);
+        }
+        self.object(value)
+    }
+
+    fn object(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Value> {
+        let (Some(class), Some(held)) = (class_reference(&value.get_type())?, objects::state(value)?) else {
+            return opaque(value);
+        };
+        let state = held.into_iter().map(|(name, item)| Ok((name, self.value(&item)?)));
+        Ok(Value::Object { class, state: state.collect::<PyResult<_>>()? })
+    }
+
+    fn tensor(&mut self, tensor: &Bound<'py, PyAny>) -> PyResult<TensorSpec> {
+        let py = tensor.py();
+        let id = self.tensors.iter().position(|seen| seen.is(tensor)).unwrap_or_else(|| {
+            self.tensors.push(tensor.clone());
+            self.tensors.len() - 1
+        });
+        let address: usize = tensor.call_method0("untyped_storage")?.call_method0("data_ptr")?.extract()?;
+        // Empty storages share address 0 without being one.
+        let key = if address == 0 { usize::MAX - id } else { address };
+        let storage = self.storages.iter().position(|&seen| seen == key).unwrap_or_else(|| {
+            self.storages.push(key);
+            self.storages.len() - 1
+        });
+        let device = tensor.getattr("device")?;
+        let data: String = contents(py)?.getattr("describe")?.call1((tensor,))?.extract()?;
+        Ok(TensorSpec {
+            id,
+            storage,
+            shape: tensor.getattr("shape")?.extract()?,
+            stride: tensor.call_method0("stride")?.extract()?,
+            offset: tensor.call_method0("storage_offset")?.extract()?,
+            dtype: dtype_name(&tensor.getattr("dtype")?)?,
+            device: device.getattr("type")?.extract()?,
+            device_index: device.getattr("index")?.extract::<Option<u32>>()?.unwrap_or(0),
+            requires_grad: tensor.getattr("requires_grad")?.extract()?,
+            is_parameter: tensor.get_type().is(&Types::get(py)?.parameter),
+            data: serde_json::from_str::<Data>(&data).map_err(failed)?,
+        })
+    }
+
+    /// Copies of the storages, to compare with after the call; `None` when there is no room for them.
+    pub(super) fn copies(&self) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+        let Some(first) = self.tensors.first() else { return Ok(Some(Vec::new())) };
+        let contents = contents(first.py())?;
+        let mut known: Vec<(usize, Bound<'py, PyAny>)> = Vec::new();
+        let mut copies = Vec::new();
+        let mut size = 0;
+        let mut storages = Vec::new();
+        for tensor in &self.tensors {
+            let whole = contents.getattr("storage_bytes")?.call1((tensor,))?;
+            let address: usize = whole.call_method0("data_ptr")?.extract()?;
+            if storages.iter().all(|(seen, _)| *seen != address) {
+                size += whole.call_method0("numel")?.extract::<u64>()?;
+            }
+            storages.push((address, whole));
+        }
+        if !contents.getattr("is_room_for")?.call1((size, first.getattr("device")?))?.extract::<bool>()? {
+            return Ok(None);
+        }
+        for (address, whole) in storages {
+            let copy = match known.iter().find(|(seen, _)| *seen == address) {
+                Some((_, copy)) => copy.clone(),
+                None => whole.call_method0("clone")?,
+            };
+            known.push((address, copy.clone()));
+            copies.push(copy);
+        }
+        Ok(Some(copies))
+    }
+
+    /// The tensors that differ from the copies.
+    pub(super) fn changed(&self, copies: &[Bound<'py, PyAny>]) -> PyResult<Vec<usize>> {
+        let mut changed = Vec::new();
+        for (id, (tensor, copy)) in self.tensors.iter().zip(copies).enumerate() {
+            if contents(tensor.py())?.getattr("has_changed")?.call1((tensor, copy))?.extract()? {
+                changed.push(id);
+            }
+        }
+        Ok(changed)
+    }
+}
+
+fn opaque(value: &Bound<'_, PyAny>) -> PyResult<Value> {
+    Ok(Value::Opaque(value.get_type().fully_qualified_name()?.to_string()))
+}
+
+pub(super) fn dtype_name(dtype: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(dtype.str()?.to_string().trim_start_matches("torch.").to_owned())
+}
+
+/// The file of the module that a function or class belongs to.
+pub(super) fn module_file(value: &Bound<'_, PyAny>) -> PyResult<Option<PathBuf>> {
+    let modules = value.py().import("sys")?.getattr("modules")?;
+    let module = value.getattr("__module__").and_then(|name| modules.get_item(name));
+    let file = module.and_then(|module| module.getattr("__file__")).and_then(|file| file.extract::<String>());
+    Ok(file.ok().map(|file| std::fs::canonicalize(&file).unwrap_or_else(|_| file.into())))
+}
+
+/// What a module holds under a name, and nothing else can be: functions, classes, members of enumerations, the
+/// constants of torch and Triton.
+fn global(value: &Bound<'_, PyAny>, types: &Types) -> PyResult<Option<Reference>> {
+    let py = value.py();
+    let class = value.get_type();
+    if value.is_instance(types.enumeration.bind(py))? {
+        let name = value.getattr("name")?.extract::<String>();
+        let name = name.ok().filter(|name| class.getattr(name.as_str()).is_ok_and(|found| found.is(value)));
+        let (Some(mut reference), Some(name)) = (class_reference(&class)?, name) else { return Ok(None) };
+        reference.path = format!("{}.{name}", reference.path);
+        return Ok(Some(reference));
+    }
+    let of_class: String = class.getattr("__module__")?.extract().unwrap_or_default();
+    if of_class == "torch" {
+        // `torch.channels_last`, `torch.strided`
+        let text = value.str()?.to_string();
+        let found =
+            text.strip_prefix("torch.").and_then(|name| Some((name, py.import("torch").ok()?.getattr(name).ok()?)));
+        return Ok(found.filter(|(_, found)| found.is(value)).map(|(name, _)| Reference {
+            module: "torch".to_owned(),
+            file: None,
+            path: name.to_owned(),
+        }));
+    }
+    if of_class.starts_with("triton.language") {
+        let language = py.import("triton.language")?;
+        for (name, held) in language.dict() {
+            if held.is(value) {
+                let module = "triton.language".to_owned();
+                return Ok(Some(Reference { module, file: None, path: name.extract()? }));
+            }
+        }
+        return Ok(None);
+    }
+    let named = value.getattr("__module__").and_then(|name| name.extract::<String>());
+    let path = value.getattr("__qualname__").or_else(|_| value.getattr("__name__")).and_then(|path| path.extract());
+    let (Ok(module), Ok(path)) = (named, path) else { return Ok(None) };
+    let path: String = path;
+    let holder = py.import("sys")?.getattr("modules")?.get_item(&module);
+    let found = holder.and_then(|holder| path.split('.').try_fold(holder, |object, name| object.getattr(name)));
+    Ok(match found {
+        Ok(found) if found.is(value) => Some(Reference { module, file: module_file(value)?, path }),
+        _ => None,
+    })
+}
+
+/// Scalars, strings, dtypes, devices; `None` for what holds other values or cannot be kept.
+pub(super) fn describe_plain(value: &Bound<'_, PyAny>) -> PyResult<Option<Value>> {
+    // Without torch there are none of its types.
+    let is_of = |of: fn(&Types) -> &Py<PyType>| -> PyResult<bool> {
+        Ok(!raw::is_raw(value.py()) && value.get_type().is(of(Types::get(value.py())?)))
+    };
+    Ok(if value.is_none() {
+        Some(Value::None)
+    } else if let Ok(value) = value.cast_exact::<PyBool>() {
+        Some(Value::Bool(value.is_true()))
+    } else if value.is_exact_instance_of::<PyInt>() {
+        value.extract().ok().map(Value::Int)
+    } else if value.is_exact_instance_of::<PyFloat>() {
+        Some(Value::Float(value.extract()?))
+    } else if let Ok(value) = value.cast_exact::<PyComplex>() {
+        Some(Value::Complex(vec![value.getattr("real")?.extract()?, value.getattr("imag")?.extract()?]))
+    } else if value.is_exact_instance_of::<PyString>() {
+        Some(Value::Str(value.extract()?))
+    } else if is_of(|types| &types.dtype)? {
+        Some(Value::Dtype(dtype_name(value)?))
+    } else if is_of(|types| &types.device)? {
+        Some(Value::Device(value.str()?.to_string()))
+    } else {
+        None
+    })
+}

@@ -1,0 +1,90 @@
+//! Recorded launches, as rules take them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use model::analysis::types::dtype::Number;
+use model::kernel::{Passed, RecordedLaunch};
+use protocol::{LaunchRecord, Value};
+use store::Run;
+
+use super::existing;
+
+/// The recordings that there are, as far as it takes to see whether there are new ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Seen(Option<(PathBuf, Stamp)>);
+
+/// Which version of the file it is that changes with the recordings: when, and its number.
+type Stamp = (Option<SystemTime>, u64);
+
+impl Seen {
+    /// Those of the workspace around `file`: the nearest folder with recordings.
+    #[must_use]
+    pub fn around(file: &Path) -> Self {
+        let stamp = |folder: &Path| {
+            let meta = std::fs::metadata(folder.join(".warpsmith/recorded"));
+            let left = || std::fs::metadata(folder.join(".warpsmith/workloads"));
+            let meta = meta.or_else(|_| left()).ok()?;
+            Some((folder.to_owned(), (meta.modified().ok(), number(&meta))))
+        };
+        Self(file.ancestors().skip(1).find_map(stamp))
+    }
+}
+
+#[cfg(unix)]
+fn number(meta: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(meta)
+}
+
+#[cfg(not(unix))]
+fn number(_: &std::fs::Metadata) -> u64 {
+    0
+}
+
+/// The launches inside recorded calls of functions of `file`, each once: those of the newest recording that has any.
+#[must_use]
+pub fn of_file(seen: &Seen, file: &Path) -> Arc<[RecordedLaunch]> {
+    let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let Some(store) = seen.0.as_ref().and_then(|(workspace, _)| existing(workspace)) else { return Arc::default() };
+    let launches = store.launches(&file).unwrap_or_default();
+    let mut found: Vec<RecordedLaunch> = Vec::new();
+    for launch in launches.into_iter().map(recorded_launch).filter(|launch| !launch.arguments.is_empty()) {
+        if !found.contains(&launch) {
+            found.push(launch);
+        }
+    }
+    found.into()
+}
+
+/// The newest command that made calls of `file` and can be run again.
+#[must_use]
+pub fn run_of(seen: &Seen, file: &Path) -> Option<Run> {
+    let file = std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    let store = seen.0.as_ref().and_then(|(workspace, _)| existing(workspace))?;
+    store.run_of(&file).inspect_err(|error| tracing::warn!(%error, "recordings cannot be read")).ok()?
+}
+
+/// A launch as rules take it.
+#[must_use]
+pub fn recorded_launch(record: LaunchRecord) -> RecordedLaunch {
+    let arguments: Vec<_> = record.arguments.into_iter().map(|(name, value)| (name, passed(value))).collect();
+    let option = |(name, value): (String, Value)| match value {
+        Value::Int(value) if arguments.iter().all(|(param, _)| *param != name) => Some((name, value)),
+        _ => None,
+    };
+    let options = record.keywords.into_iter().filter_map(option).collect();
+    let grid = record.grid.into_iter().map(i128::from).collect();
+    RecordedLaunch { kernel: record.kernel, arguments, grid, options }
+}
+
+fn passed(value: Value) -> Passed {
+    match value {
+        Value::Int(value) => Passed::Integer(i128::from(value)),
+        Value::Bool(value) => Passed::Bool(value),
+        Value::Float(value) => Passed::Float(value),
+        Value::None => Passed::None,
+        Value::Pointer(dtype) => Passed::Pointer(Number::of_torch(&dtype).map(Number::signature)),
+        _ => Passed::Other,
+    }
+}

@@ -1,0 +1,195 @@
+use std::fs;
+use std::path::PathBuf;
+
+use protocol::Workload;
+use protocol::{Environment, LaunchRecord, Source, Value};
+use store::{Limits, Recording};
+
+use super::*;
+
+const LIMITS: Limits = Limits { size: 1 << 20, shapes: 16 };
+
+struct Project {
+    folder: tempfile::TempDir,
+    file: PathBuf,
+}
+
+impl Project {
+    fn new(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = fs::canonicalize(folder.path()).unwrap().join("f.py");
+        fs::write(&file, text).unwrap();
+        Self { folder, file }
+    }
+
+    fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn call(&self, entry: &str, count: u64, argument: Value) -> Workload {
+        let launch = LaunchRecord {
+            kernel: "k".to_owned(),
+            grid: vec![count.cast_signed()],
+            arguments: vec![("n".to_owned(), Value::Int(count.cast_signed()))],
+            ..LaunchRecord::default()
+        };
+        Workload {
+            file: self.file.clone(),
+            entry: entry.to_owned(),
+            args: vec![argument],
+            launches: vec![launch],
+            count,
+            environment: Environment { device: "H200".to_owned(), ..Environment::default() },
+            ..Workload::default()
+        }
+    }
+
+    fn keep(&self, workloads: &[Workload]) {
+        store(self.root()).unwrap().keep_recording(&Recording::now("python f.py"), workloads, LIMITS).unwrap();
+        touch(self.root()).unwrap();
+    }
+
+    fn of(&self, of: Of<'_>) -> Result<Vec<Workload>, Unusable> {
+        Sought { workspace: self.root(), file: &self.file, text: None, of }.find()
+    }
+
+    fn for_file(&self, entry: Option<&str>) -> Result<Vec<(String, u64)>, Unusable> {
+        let found = self.of(entry.map_or(Of::File, Of::Entry))?;
+        Ok(found.into_iter().map(|workload| (workload.entry, workload.count)).collect())
+    }
+}
+
+#[test]
+fn recorded_calls_come_before_comments_and_those_before_the_files_own_inputs() {
+    let bench = "class Model:\n    pass\ndef get_inputs(): ...\ndef get_init_inputs(): ...\n";
+    let project =
+        Project::new(&format!("# warpsmith: workload entry=f n=1\n# warpsmith: workload entry=g count=5\n{bench}"));
+    assert_eq!(project.for_file(None).unwrap(), [("g".to_owned(), 5), ("f".to_owned(), 1)]);
+    assert_eq!(project.for_file(Some("f")).unwrap(), [("f".to_owned(), 1)]);
+    for name in ["Model", "Model.forward"] {
+        assert_eq!(project.for_file(Some(name)).unwrap(), [("Model.forward".to_owned(), 1)]);
+    }
+    assert_eq!(project.for_file(Some("h")), Err(Unusable::NotRecorded));
+    project.keep(&[project.call("f", 2, Value::Int(1)), project.call("f", 3, Value::Int(2))]);
+    assert_eq!(project.for_file(None).unwrap(), [("f".to_owned(), 3), ("f".to_owned(), 2)]);
+    // What cannot be run again does not hide what can.
+    let project = Project::new("# warpsmith: workload entry=f n=1\n");
+    project.keep(&[project.call("f", 9, Value::Opaque("io.File".to_owned()))]);
+    assert_eq!(project.for_file(Some("f")).unwrap(), [("f".to_owned(), 1)]);
+    fs::write(&project.file, "").unwrap();
+    let why = "`f` cannot be run again: an argument of type `io.File`";
+    assert_eq!(project.for_file(None), Err(Unusable::Obstacle(why.to_owned())));
+}
+
+/// What makes its own tensors, or leaves nothing that could be compared, is the last that is wanted.
+#[test]
+fn functions_of_tensors_come_first() {
+    let project = Project::new("");
+    let tensor = || Value::Tensor(protocol::TensorSpec::default());
+    let check = Workload { traceless: true, ..project.call("check", 8, tensor()) };
+    project.keep(&[project.call("main", 9, Value::Int(1)), check, project.call("f", 2, tensor())]);
+    let expected = [("f", 2), ("main", 9), ("check", 8)].map(|(name, count)| (name.to_owned(), count));
+    assert_eq!(project.for_file(None).unwrap(), expected);
+}
+
+#[test]
+fn a_comment_that_cannot_be_read_is_an_obstacle() {
+    let project = Project::new("\n# warpsmith: workload entry=f x=g16[1]\n");
+    let Err(Unusable::Obstacle(why)) = project.for_file(None) else { panic!("it was read") };
+    assert!(why.contains("f.py:2: `x=g16[1]`: neither a value"), "{why}");
+}
+
+#[test]
+fn a_call_is_found_by_the_kernel_that_it_launches() {
+    let text = "# warpsmith: workload entry=f n=1\n# warpsmith: workload entry=h n=1 count=9\n
+@triton.jit\ndef k(n): pass\n\ndef f(n):\n    k[(1,)](n)\n\ndef h(n): pass\n";
+    let project = Project::new("");
+    let of = |kernel: &str| project.of(Of::Kernel(kernel));
+    assert_eq!(of("k"), Err(Unusable::NotRecorded));
+    // Comments count as the editor has them, and only those of functions that come to launch the kernel.
+    let sought = Sought { workspace: project.root(), file: &project.file, text: Some(text), of: Of::Kernel("k") };
+    let entries = |found: Vec<Workload>| found.into_iter().map(|workload| workload.entry).collect::<Vec<_>>();
+    assert_eq!(entries(sought.find().unwrap()), ["f"]);
+    assert!(!project.root().join(".warpsmith").exists(), "looking writes nothing");
+    project.keep(&[project.call("f", 2, Value::Int(1)), project.call("g", 3, Value::Opaque("io.File".to_owned()))]);
+    assert_eq!(of("k"), Ok(vec![project.call("f", 2, Value::Int(1))]));
+    assert_eq!(of("other"), Err(Unusable::NotRecorded));
+    // On whatever device it was recorded: the shapes are what counts.
+    let mut elsewhere = project.call("f", 7, Value::Int(1));
+    elsewhere.environment.device = "A100".to_owned();
+    project.keep(std::slice::from_ref(&elsewhere));
+    assert_eq!(of("k").unwrap()[0], elsewhere);
+}
+
+#[test]
+fn new_recordings_are_noticed_and_verdicts_are_none() {
+    let project = Project::new("");
+    let none = Seen::around(&project.file);
+    project.keep(&[project.call("f", 2, Value::Int(1))]);
+    let first = Seen::around(&project.file);
+    assert_ne!(none, first);
+    assert_eq!(of_file(&none, &project.file).len(), 0);
+    assert_eq!(of_file(&first, &project.file).len(), 1);
+    store(project.root()).unwrap().keep_evaluation(b"key", "{}").unwrap();
+    assert_eq!(Seen::around(&project.file), first);
+    project.keep(&[project.call("f", 7, Value::Int(2)), project.call("g", 7, Value::Int(3))]);
+    let second = Seen::around(&project.file);
+    assert_ne!(first, second);
+    let launches = of_file(&second, &project.file);
+    assert_eq!(
+        launches.iter().map(|launch| launch.grid.clone()).collect::<Vec<_>>(),
+        [[7]],
+        "each once, of the newest"
+    );
+}
+
+/// A recorder that was killed left its files, and one that is at work has a lock.
+#[test]
+fn what_a_killed_recorder_left_is_taken_over() {
+    let project = Project::new("");
+    let state = state_folder(project.root()).unwrap();
+    let left = state.join("workloads/00000000000001");
+    fs::create_dir_all(&left).unwrap();
+    let mut call = project.call("f", 2, Value::Int(1));
+    call.source = Source::Recorded;
+    fs::write(left.join("f-0.json"), serde_json::to_vec(&call).unwrap()).unwrap();
+    fs::write(left.join("g-1.partial"), "{").unwrap();
+    let active = spool::Spool::new(&state).unwrap();
+    fs::write(active.folder.join("f-0.json"), serde_json::to_vec(&project.call("g", 1, Value::None)).unwrap()).unwrap();
+    assert_eq!(project.for_file(None).unwrap(), [("f".to_owned(), 2)]);
+    assert!(!left.exists() && active.folder.exists());
+    let imported = active.import(&mut store(project.root()).unwrap(), &Recording::now(""), LIMITS).unwrap();
+    assert_eq!(imported.len(), 1);
+    assert_eq!(project.for_file(Some("g")).unwrap(), [("g".to_owned(), 1)]);
+    assert!(!state.join("workloads").exists());
+}
+
+/// Nothing of the user's runs where it may not, or where there is nothing to record it on.
+#[test]
+fn a_file_is_run_only_when_there_is_no_call_and_it_may() {
+    let project = Project::new("# warpsmith: workload entry=f n=1\n");
+    let asked = std::cell::RefCell::new(Vec::new());
+    let device = std::cell::Cell::new(Ok("H200"));
+    let get = |of: Of<'_>, goes: bool| {
+        let running = Running {
+            python: Path::new("/nowhere/python"),
+            limits: LIMITS,
+            device: &|| device.get().map(str::to_owned).map_err(str::to_owned),
+            may_run: &|question| {
+                asked.borrow_mut().push(question.to_owned());
+                false
+            },
+            going: &|| goes,
+        };
+        Sought { workspace: project.root(), file: &project.file, text: None, of }.find_or_record(&running)
+    };
+    assert_eq!(get(Of::Entry("f"), true).unwrap().len(), 1);
+    assert_eq!(asked.borrow().len(), 0);
+    assert!(matches!(get(Of::Entry("g"), true), Err(NoCall::Declined)));
+    assert!(matches!(get(Of::Kernel("k"), false), Err(NoCall::Cancelled)));
+    device.set(Err("no driver"));
+    let error = get(Of::Entry("g"), true).unwrap_err().to_string();
+    assert!(error.starts_with("no call of it is recorded, and there is no GPU here to record one on (no driver); "));
+    let question = |name: &str| format!("No call of `{name}` is recorded yet. Run `python f.py` once to record one?");
+    assert_eq!(*asked.borrow(), [question("g"), question("k")]);
+}

@@ -1,0 +1,156 @@
+//! Launches that comments describe: what a candidate's own comment says of them, and where their numbers stand.
+
+use std::path::Path;
+
+use model::syntax::Span;
+use protocol::{Source, Value, Workload};
+
+use super::comment::comments;
+
+/// The launch that a candidate is given where the original is given `workload`. What is compiled in, the options of the launch
+/// and the grid belong to a kernel as it is written: they are what the candidate's own comment says, if it says the same otherwise.
+#[must_use]
+pub fn launch_of_candidate(workload: &Workload, original: &str, candidate: &str) -> Workload {
+    let at = launches(original, workload).iter().position(|(_, one)| is_same(one, workload));
+    let own = at.and_then(|at| launches(candidate, workload).into_iter().nth(at));
+    let Some((_, own)) = own else { return workload.clone() };
+    let grid = match (own.grid.is_empty(), workload.grid.is_empty()) {
+        (false, true) => Vec::new(),
+        // Other sizes are tried, whatever it says.
+        (true, false) => own.launches.iter().flat_map(|launch| &launch.grid).map(i64::to_string).collect(),
+        _ => own.grid,
+    };
+    let mut constants = own.constants;
+    constants.retain(|name| passed(workload).all(|(passed, _)| passed != name));
+    Workload { kwargs: own.kwargs, constants, launches: own.launches, grid, ..workload.clone() }
+}
+
+fn is_same(one: &Workload, other: &Workload) -> bool {
+    let grid = |workload: &Workload| workload.launches.first().map(|launch| launch.grid.clone());
+    one.kwargs == other.kwargs && one.grid == other.grid && grid(one) == grid(other)
+}
+
+/// The launches in the comments of a file that pass what this one passes, but for constants.
+fn launches(text: &str, like: &Workload) -> Vec<(Span, Workload)> {
+    let mut all =
+        if like.source == Source::Launch { comments(Path::new(""), text) } else { Ok(Vec::new()) }.unwrap_or_default();
+    all.retain(|(_, one)| {
+        let is_given = |argument: &(String, Value)| one.kwargs.contains(argument);
+        let is_known = |argument: &(String, Value)| like.kwargs.contains(argument);
+        let is_plain =
+            |(_, value): &(String, Value)| !matches!(value, Value::Tensor(_) | Value::List(_) | Value::Tuple(_));
+        one.source == Source::Launch
+            && one.entry == like.entry
+            && passed(like).all(is_given)
+            && one
+                .kwargs
+                .iter()
+                .all(|argument| is_known(argument) || one.constants.contains(&argument.0) && is_plain(argument))
+    });
+    all
+}
+
+/// What is no constant.
+fn passed(workload: &Workload) -> impl Iterator<Item = &(String, Value)> {
+    workload.kwargs.iter().filter(|(name, _)| !workload.constants.contains(name))
+}
+
+/// The numbers that are compiled in or are options of a launch, as a comment gives them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    /// Names, values and places.
+    pub given: Vec<(String, i64, Span)>,
+    /// Where more can be added.
+    pub end: usize,
+}
+
+/// Those of the comment that describes this launch; `None` where none of the file does.
+#[must_use]
+pub fn numbers_of_comment(text: &str, workload: &Workload) -> Option<Numbers> {
+    let (line, found) = launches(text, workload).into_iter().find(|(_, one)| is_same(one, workload))?;
+    let comment = text.get(line.start..line.end)?;
+    let number = |(name, value): &(String, Value)| match value {
+        Value::Int(value) if found.constants.contains(name) => {
+            let (start, length) = number_behind(comment, name)?;
+            Some((name.clone(), *value, Span::new(line.start + start, line.start + start + length)))
+        }
+        _ => None,
+    };
+    Some(Numbers { given: found.kwargs.iter().filter_map(number).collect(), end: line.end })
+}
+
+/// Where the digits of ` NAME=DIGITS` are, if they are there once.
+fn number_behind(comment: &str, name: &str) -> Option<(usize, usize)> {
+    let sought = format!("{name}=");
+    let mut found = comment.match_indices(&sought).filter_map(|(at, _)| {
+        let start = at + sought.len();
+        let rest = &comment[start..];
+        let length = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let is_apart = comment[..at].ends_with(char::is_whitespace)
+            && rest[length..].chars().next().is_none_or(char::is_whitespace);
+        (is_apart && length > 0).then_some((start, length))
+    });
+    found.next().filter(|_| found.next().is_none())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workloads_of_comments;
+
+    const COMMENT: &str = "# warpsmith: workload entry=k[cdiv(n,BLOCK)] x=f16[64] n=64 BLOCK=16 num_warps=8";
+    const KERNEL: &str = "def k(x, n, BLOCK: tl.constexpr): ...\n";
+
+    fn text(comment: &str, kernel: &str) -> String {
+        format!("import triton\n\n  {comment}  \n{kernel}")
+    }
+
+    fn first(text: &str) -> Workload {
+        workloads_of_comments(Path::new("/f.py"), text).unwrap().remove(0)
+    }
+
+    #[test]
+    fn a_candidate_says_its_constants_options_and_grid() {
+        let original = text(COMMENT, KERNEL);
+        let workload = first(&original);
+        let of = |comment: &str, kernel: &str| launch_of_candidate(&workload, &original, &text(comment, kernel));
+        let own = of(
+            &COMMENT.replace("BLOCK=16", "BLOCK=32 G=2").replace("=8", "=4"),
+            &KERNEL.replace("n, ", "n, G: tl.constexpr, "),
+        );
+        let ints = |names: &[&str]| -> Vec<Value> {
+            names.iter().map(|name| own.kwargs.iter().find(|(known, _)| known == name).unwrap().1.clone()).collect()
+        };
+        assert_eq!(ints(&["BLOCK", "G", "num_warps"]), [Value::Int(32), Value::Int(2), Value::Int(4)]);
+        assert_eq!((own.launches[0].grid.as_slice(), own.file.clone()), (&[2][..], workload.file.clone()));
+        // What the original is passed still follows the sizes that are tried.
+        let specialized = of(&COMMENT.replace("BLOCK=16", "BLOCK=32"), &KERNEL.replace("n, ", "n: tl.constexpr, "));
+        assert_eq!(specialized.constants, ["BLOCK", "num_warps"]);
+        assert_eq!(of(&COMMENT.replace("cdiv(n,BLOCK)", "4"), KERNEL).grid, ["4"]);
+        for other in ["x=f16[32]", "x=f16[64] y=f16[64]"] {
+            assert_eq!(
+                of(&COMMENT.replace("x=f16[64]", other).replace("BLOCK=16", "BLOCK=32"), KERNEL),
+                workload,
+                "{other}"
+            );
+        }
+        assert_eq!(of("", KERNEL), workload);
+        assert_eq!(of("# warpsmith: workload entry=", KERNEL), workload);
+        // A candidate cannot make an argument smaller.
+        assert_eq!(of(&COMMENT.replace("n=64", "n=32"), &KERNEL.replace("n, ", "n: tl.constexpr, ")), workload);
+    }
+
+    #[test]
+    fn numbers_stand_in_the_comment() {
+        let original = text(&COMMENT.replace("n=64", "n=64 B=1"), &KERNEL.replace("n, ", "n, B: tl.constexpr, "));
+        let numbers = numbers_of_comment(&original, &first(&original)).unwrap();
+        let shown: Vec<(&str, i64, &str)> = numbers
+            .given
+            .iter()
+            .map(|(name, value, span)| (name.as_str(), *value, &original[span.start..span.end]))
+            .collect();
+        assert_eq!(shown, [("B", 1, "1"), ("BLOCK", 16, "16"), ("num_warps", 8, "8")]);
+        assert!(original[..numbers.end].ends_with("num_warps=8"));
+        assert_eq!(numbers_of_comment(&text("", KERNEL), &first(&original)), None);
+    }
+}
