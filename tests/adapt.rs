@@ -201,7 +201,7 @@ fn what_a_search_saw_refused_is_kept_with_its_parent() {
     assert!(kept[0].relative.as_ref().is_some_and(|text| text.contains("tl.load(x + n)")), "{:?}", kept[0]);
 }
 
-/// `WARPSMITH_FAILURES` says how many there are, `WARPSMITH_BINARY` names a release build: `docs/results/adapt.md` has what came of it.
+/// `WARPSMITH_FAILURES` says how many there are, `WARPSMITH_BINARY` names a release build: figures are in `docs/results/learning.md`.
 #[test]
 fn many_stored_failures_are_distilled() {
     let python = python();
