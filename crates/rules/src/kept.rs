@@ -141,6 +141,33 @@ mod tests {
         }
     }
 
+    /// `x = yy` is as long as the definition that the finding points to, and takes its number.
+    #[test]
+    fn a_finding_points_to_the_same_global_when_others_come_before_it() {
+        let text = TEXT.replace("A = 1\n", "@ x.y = 1\nA = 1\n");
+        let global = |context: &Context<'_>| context.module.globals.iter().find(|it| it.name == "A").unwrap().span;
+        let rule = crate::all()[0];
+        let check = |source: &Source, module: &Module| {
+            let context = Context::new(source, module, Target::newest());
+            context.in_kernels(rule, |kernel| {
+                let message = String::new();
+                vec![Diagnostic::new(&rule.declaration, kernel.name_span, message).with_related(global(&context), "it")]
+            })
+        };
+        let mut document = Document::new(&text);
+        let mut source = document.source();
+        let mut module = Module::rebuild(&source, Module::build(&source), &source);
+        check(&source, &module);
+        for text in ["B = 3\n", "C = 2\n"] {
+            let at = Position { line: 2, column: 0 };
+            document.edit(at, at, text, Encoding::Utf8).unwrap();
+            let edited = document.source();
+            module = Module::rebuild(&edited, module, &source);
+            source = edited;
+            assert_eq!(check(&source, &module), check(&source, &Module::build(&source)), "after {text:?}");
+        }
+    }
+
     #[test]
     fn findings_that_tell_of_more_are_found_anew() {
         let line = |context: &Context<'_>, kernel: &Kernel| (kernel.span, context.line_of(kernel.span).to_string());

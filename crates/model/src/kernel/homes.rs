@@ -17,8 +17,8 @@ enum Home {
     Own,
     /// The only kernel of this name.
     Kernel(String),
-    /// A global by its number: facts are forgotten when there are others.
-    Global(usize),
+    /// The only global of this name. Its number would not do: a global that the kernel does not name may come before it.
+    Global(String),
 }
 
 /// How far what stood in some spans has moved.
@@ -90,20 +90,23 @@ impl Home {
             let home = Self::Kernel(other.name.clone());
             return (home.span(module, kernel)? == other.span).then_some((home, other.span));
         }
-        let at = module.globals.iter().position(|global| global.span.contains(place))?;
-        Some((Self::Global(at), module.globals[at].span))
+        let global = module.globals.iter().find(|global| global.span.contains(place))?;
+        let home = Self::Global(global.name.clone());
+        (home.span(module, kernel)? == global.span).then_some((home, global.span))
     }
 
     fn span(&self, module: &Module, kernel: &Kernel) -> Option<Span> {
         match self {
             Self::Own => Some(kernel.span),
-            Self::Kernel(name) => {
-                let mut of_name = module.kernels.iter().filter(|other| other.name == *name);
-                of_name.next().filter(|_| of_name.next().is_none()).map(|found| found.span)
-            }
-            Self::Global(at) => module.globals.get(*at).map(|global| global.span),
+            Self::Kernel(name) => only(module.kernels.iter().filter(|other| other.name == *name)).map(|it| it.span),
+            Self::Global(name) => only(module.globals.iter().filter(|other| other.name == *name)).map(|it| it.span),
         }
     }
+}
+
+/// The item of an iterator that has one only.
+fn only<T>(mut all: impl Iterator<Item = T>) -> Option<T> {
+    all.next().filter(|_| all.next().is_none())
 }
 
 impl Moves {
