@@ -1,11 +1,62 @@
-//! What is logged, for whoever looks for what takes long or went wrong.
+//! The log: what takes long and what goes wrong, for those who look for the cause.
 
 use tracing_subscriber::EnvFilter;
 
-/// Logs to standard error (standard output is the protocol, or the answer), at the level that `WARPSMITH_LOG` says.
+/// The crates of the program. In `WARPSMITH_LOG`, `warpsmith` means all of them.
+const CRATES: [&str; 17] = [
+    "warpsmith",
+    "base",
+    "compiler",
+    "config",
+    "fence",
+    "ide",
+    "judge",
+    "learn",
+    "llm",
+    "model",
+    "protocol",
+    "rules",
+    "runtime",
+    "search",
+    "store",
+    "transform",
+    "workload",
+];
+
+/// Logs to standard error (standard output carries the protocol or the answer), as `WARPSMITH_LOG` says; warnings when it says nothing.
 pub(crate) fn start() {
-    let filter = EnvFilter::try_from_env("WARPSMITH_LOG").unwrap_or_else(|_| EnvFilter::new("warn"));
+    let directives = std::env::var("WARPSMITH_LOG").map(|directives| of_all_crates(&directives));
+    let filter = directives.ok().and_then(|directives| EnvFilter::try_new(directives).ok());
+    let filter = filter.unwrap_or_else(|| EnvFilter::new("warn"));
     let subscriber = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    // Already started by an embedding program: its choice stands.
+    // It fails when a program that embeds this one has started a log: that one is used.
     let _ = subscriber.try_init();
+}
+
+/// The directives with a directive for each crate in place of one for `warpsmith`: `warpsmith=debug,h2=info`.
+fn of_all_crates(directives: &str) -> String {
+    let of_each = |directive: &str| match directive.trim().strip_prefix("warpsmith") {
+        Some(level) if level.is_empty() || level.starts_with('=') => {
+            CRATES.map(|name| format!("{name}{level}")).join(",")
+        }
+        _ => directive.to_owned(),
+    };
+    directives.split(',').map(of_each).collect::<Vec<_>>().join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_the_program_stands_for_its_crates() {
+        let all = of_all_crates("warpsmith=debug,h2=info");
+        assert!(all.contains("judge=debug,") && all.ends_with(",workload=debug,h2=info"), "{all}");
+        assert_eq!(of_all_crates("warpsmith::server=debug,warn"), "warpsmith::server=debug,warn");
+        assert!(of_all_crates("warpsmith").contains("judge,"));
+        let folders = std::fs::read_dir("crates").unwrap().map(|entry| entry.unwrap().file_name());
+        for folder in folders.filter(|folder| folder != "worker") {
+            assert!(CRATES.iter().any(|name| folder == *name), "{folder:?} is missing");
+        }
+    }
 }

@@ -9,7 +9,7 @@ import types
 import unittest
 from collections import deque
 
-SOURCES = pathlib.Path(__file__).parents[2] / "src" / "pool"
+SOURCES = pathlib.Path(__file__).parents[2] / "crates/runtime/src/pool"
 
 
 def module(name):

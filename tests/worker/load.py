@@ -4,7 +4,7 @@ import importlib.util
 import pathlib
 import sys
 
-FOLDER = pathlib.Path(__file__).parents[2] / "src" / "worker"
+FOLDER = pathlib.Path(__file__).parents[2] / "crates/worker/src"
 
 
 def load(name):
