@@ -1,44 +1,44 @@
-//! What places stand in, so that they are found again when something else moves or grows.
+//! The items that contain the spans of a fact, so that the spans can be moved when other items move or grow.
 
 use super::{Kernel, Module, Shift};
 use crate::syntax::Span;
 
-/// The kernels and globals in which the places of a [`Fact`](super::Fact) stand, each with its span when the fact was
-/// found.
+/// The kernels and globals that contain the spans of a [`Fact`](super::Fact), each with the span that it had when the
+/// fact was found.
 #[derive(Debug)]
 pub struct Homes {
-    /// `None` when a place stands in nothing that can be found again.
+    /// `None` when a span lies in no item that can be found again.
     known: Option<Vec<(Home, Span)>>,
 }
 
 #[derive(Debug, PartialEq)]
 enum Home {
-    /// The kernel that the fact is of.
+    /// The kernel to which the fact belongs.
     Own,
     /// The only kernel of this name.
     Kernel(String),
-    /// A global by its number: facts are forgotten when there are others.
+    /// A global by its index: facts are dropped when the set of globals changes.
     Global(usize),
 }
 
-/// How far what stood in some spans has moved.
+/// For each old span of an item, the distance in bytes that the item has moved.
 #[derive(Debug)]
 pub struct Moves(Vec<(Span, isize)>);
 
 impl Homes {
-    /// Of no place yet.
+    /// The homes of a fact without spans.
     #[must_use]
     pub fn new() -> Self {
         Self { known: Some(Vec::new()) }
     }
 
-    /// Of a fact that cannot be kept.
+    /// The homes of a fact that cannot be kept through an edit.
     #[must_use]
     pub fn lost() -> Self {
         Self { known: None }
     }
 
-    /// Adds that of a place in a fact of `kernel`.
+    /// Adds the item that contains `place`, a span in a fact of `kernel`.
     pub fn add(&mut self, module: &Module, kernel: &Kernel, place: Span) {
         let Some(known) = &mut self.known else { return };
         if known.iter().any(|(_, home)| home.contains(place)) {
@@ -50,19 +50,19 @@ impl Homes {
         }
     }
 
-    /// Whether all places are found again.
+    /// Whether the items of all spans can be found again.
     #[must_use]
     pub fn are_known(&self) -> bool {
         self.known.is_some()
     }
 
-    /// Whether all places stand in the kernel that the fact is of.
+    /// Whether all spans lie in the kernel to which the fact belongs.
     #[must_use]
     pub fn are_own(&self) -> bool {
         self.known.as_ref().is_some_and(|known| known.iter().all(|(home, _)| *home == Home::Own))
     }
 
-    /// Where everything went. `None` when that is not known.
+    /// The distance that each item has moved. `None` when an item is gone, has another length or was not known.
     #[must_use]
     pub fn moves(&self, module: &Module, kernel: &Kernel) -> Option<Moves> {
         let known = self.known.as_ref()?;
@@ -107,20 +107,20 @@ impl Home {
 }
 
 impl Moves {
-    /// Whether everything is where it was.
+    /// Whether no item has moved.
     #[must_use]
     pub fn are_none(&self) -> bool {
         self.0.iter().all(|(_, by)| *by == 0)
     }
 
-    /// Moves one place.
+    /// Moves one span with the item that contains it.
     pub fn apply(&self, place: &mut Span) {
         let by = self.0.iter().find(|(then, _)| then.contains(*place)).map_or(0, |(_, by)| *by);
         place.shift(by);
     }
 }
 
-/// All by the same, as [`Fact`](super::Fact)s are moved with their kernel.
+/// Moves the spans of all items by the same distance, as [`Fact`](super::Fact)s move with their kernel.
 impl Shift for Homes {
     fn shift(&mut self, by: isize) {
         self.known.iter_mut().flatten().for_each(|(_, span)| span.shift(by));
