@@ -1,23 +1,23 @@
-//! An error of Triton's, as failures and learned rules name it.
+//! Errors of Triton, as failures and learned rules refer to them.
 
 use serde::Serialize;
 
-/// An error of Triton: one that it raised, or one that a learned rule predicts.
+/// An error that Triton raised, or that a learned rule predicts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TritonError {
-    /// The exception behind it: `TypeError`
+    /// The type of the exception, for example `TypeError`.
     pub kind: String,
-    /// Its text; in a rule `…` for what differs, `{name}` for what the pattern's capture `@name` has caught.
+    /// The message. In a rule, `…` replaces parts that vary, and `{name}` the text of the pattern's capture `@name`.
     pub message: String,
 }
 
 impl TritonError {
-    /// What errors of one kind have in common: `TypeError: load() got an unexpected keyword argument …`. The first line, without what is
-    /// quoted and without numbers.
+    /// The part that errors of one kind share, for example `TypeError: load() got an unexpected keyword argument …`:
+    /// the first line of the message without quoted text and numbers.
     #[must_use]
     pub fn signature(&self) -> String {
         let line = self.message.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
-        // Triton does not quote this name.
+        // Triton does not quote the name in this message.
         let undefined = line.strip_suffix(" is not defined").filter(|name| !name.contains(' '));
         let line = if undefined.is_some() { "… is not defined" } else { line };
         let mut out = String::new();

@@ -1,4 +1,4 @@
-//! One version's table.
+//! The table of one release: the modules of `triton.language` with their members, and the launch options.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,28 +7,28 @@ use serde::{Deserialize, Serialize};
 
 use super::Version;
 
-/// What one Triton version offers.
+/// The public interface of one release of Triton.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Table {
-    /// The release it was read from.
+    /// The release from which the table was generated.
     pub version: Version,
     /// Described modules by full name (`triton.language`, `triton.language.math`, …) with their members by name.
     pub modules: BTreeMap<String, BTreeMap<String, Member>>,
-    /// Keywords that a launch accepts beside the kernel's parameters (`num_warps`, …), over all its back ends.
+    /// Keywords that a launch accepts besides the kernel's parameters (`num_warps`, …), over all back ends.
     pub launch_options: Vec<String>,
 }
 
 /// A member of a module.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Member {
-    /// What it is.
+    /// The kind of the member.
     pub kind: MemberKind,
-    /// Its parameters, for something that can be called; compiler-internal ones (`_semantic`) are left out.
+    /// The parameters of a callable member, without those that are internal to the compiler (`_semantic`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub params: Vec<Parameter>,
 }
 
-/// What a member is.
+/// The kind of a member.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MemberKind {
@@ -52,9 +52,9 @@ pub enum MemberKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Parameter {
-    /// Its name, with `*` or `**` for variadic ones; `*` alone begins the keyword-only ones.
+    /// The name, with `*` or `**` for a variadic parameter. A `*` alone precedes the keyword-only parameters.
     pub name: String,
-    /// Its default as source text, if it has one.
+    /// The source text of its default; `None` without a default.
     pub default: Option<String>,
 }
 
@@ -73,14 +73,14 @@ impl From<Parameter> for String {
     }
 }
 
-/// What a table says about a path.
+/// The result of looking up a path in a table.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup {
-    /// The version has it.
+    /// The release has this member.
     Found(&'static Member),
     /// The module is described and does not have it.
     Absent,
-    /// The table does not describe the place (`triton.language.extra`, members of classes and values).
+    /// The table does not cover the path (`triton.language.extra`, members of classes and values).
     Undescribed,
 }
 
@@ -89,7 +89,7 @@ macro_rules! tables {
         /// The releases that have a table, oldest first.
         const VERSIONS: &[Version] = &[$(Version { major: $major, minor: $minor, patch: $patch },)*];
 
-        /// Each is parsed when first asked for.
+        /// Each table is parsed on first use.
         static TABLES: [LazyLock<Table>; VERSIONS.len()] = [$(LazyLock::new(|| {
             let text = include_str!(concat!("../../../../config/api/triton-", $major, ".", $minor, ".json"));
             serde_json::from_str(text).expect("the tables are generated and tested")
@@ -136,14 +136,14 @@ impl Table {
         &TABLES[VERSIONS.iter().rposition(|known| known.series() <= version.series()).unwrap_or(0)]
     }
 
-    /// What this version says about a dotted path.
+    /// Looks up a dotted path.
     #[must_use]
     pub fn lookup(&'static self, path: &str) -> Lookup {
         let Some((module, name)) = path.rsplit_once('.') else { return Lookup::Undescribed };
         match self.modules.get(module) {
             Some(members) => match members.get(name) {
                 Some(member) => Lookup::Found(member),
-                // Every module has `__name__`, `__doc__` and their like.
+                // Every module has `__name__`, `__doc__` and similar attributes, which the tables do not list.
                 None if name.starts_with("__") => Lookup::Undescribed,
                 None => Lookup::Absent,
             },
@@ -151,7 +151,7 @@ impl Table {
         }
     }
 
-    /// Whether a launch accepts this keyword beside the kernel's parameters, on some back end.
+    /// Whether some back end accepts this keyword of a launch besides the kernel's parameters.
     #[must_use]
     pub fn has_launch_option(&self, name: &str) -> bool {
         self.launch_options.iter().any(|option| option == name)

@@ -4,7 +4,7 @@ use super::*;
 fn what_may_be_claimed_depends_on_what_is_known() {
     let lookup = |target: Target, path: &str| target.lookup(&format!("triton.language.{path}"));
     let of = |text: &str| Target::of(text.parse().unwrap());
-    // Came with 3.4; gone with 3.9; never there.
+    // Added in 3.4; removed in 3.9; never existed.
     let (new, old, none) = ("make_tensor_descriptor", "advance", "cidv");
     assert_eq!(lookup(of("3.3.0"), new), Lookup::Absent);
     assert!(matches!(lookup(of("3.4.0"), new), Lookup::Found(_)));

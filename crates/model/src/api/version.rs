@@ -1,4 +1,4 @@
-//! Triton's version numbers.
+//! Version numbers of Triton.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,13 +17,13 @@ pub struct Version {
     pub patch: u32,
 }
 
-/// A text that is no version of Triton.
+/// The error for a text that is not a version of Triton; it holds the text.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("`{0}` is not a version of Triton; write it like `3.6.0` or `3.6`")]
 pub struct VersionError(pub String);
 
 impl Version {
-    /// Major and minor number: releases that share them offer the same.
+    /// Major and minor number. Releases that share them have the same table.
     #[must_use]
     pub fn series(self) -> (u32, u32) {
         (self.major, self.minor)
@@ -33,7 +33,7 @@ impl Version {
 impl FromStr for Version {
     type Err = VersionError;
 
-    /// Reads `3.6`, `3.6.0`, and what follows in a build's name: `3.6.0+git1a2b`, `3.6.0rc1`, `3.2.0.post1`.
+    /// Parses `3.6`, `3.6.0`, and the names of builds: `3.6.0+git1a2b`, `3.6.0rc1`, `3.2.0.post1`.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let error = || VersionError(text.to_owned());
         let mut numbers = text.trim().splitn(3, '.').map(|part| {

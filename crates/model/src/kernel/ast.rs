@@ -1,25 +1,25 @@
-//! The statements and expressions of kernels and host code, owned and with byte spans.
+//! A small syntax tree of kernels and host code: statements and expressions that own their data and have byte spans.
 //!
-//! A lowering of the concrete tree to what rules and the analysis need: parentheses and comments are gone, everything
-//! the model does not know is [`ExprKind::Other`] or [`StmtKind::Other`], which means "unknown", never "absent".
+//! It keeps what rules and analyses need. Parentheses and comments are dropped, and syntax that the model does not know
+//! becomes [`ExprKind::Other`] or [`StmtKind::Other`], which means "unknown", never "absent".
 
 use crate::syntax::Span;
 
 /// An expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Expr {
-    /// Where it stands (without surrounding parentheses).
+    /// Span of the expression, without surrounding parentheses.
     pub span: Span,
-    /// What it is.
+    /// The form of the expression with its parts.
     pub kind: ExprKind,
 }
 
-/// What an expression is.
+/// The forms of expressions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
     /// A name.
     Name(String),
-    /// An integer literal that fits.
+    /// An integer literal that fits in an `i128`.
     Int(i128),
     /// A float literal.
     Float(f64),
@@ -35,23 +35,23 @@ pub enum ExprKind {
         value: Box<Expr>,
         /// Right of the dot.
         name: String,
-        /// Where the name stands.
+        /// Span of the name.
         name_span: Span,
     },
     /// A call.
     Call(Box<Call>),
-    /// `value[index]`; several indices stand for a tuple index.
+    /// `value[index]`; several indices mean an index with a tuple.
     Subscript {
-        /// What is indexed.
+        /// The expression that is indexed.
         value: Box<Expr>,
         /// The indices, in order.
         index: Vec<Expr>,
     },
-    /// `lower:upper:step` inside a subscript.
+    /// `lower:upper:step` inside a subscript, with the parts that are written.
     Slice(Vec<Expr>),
     /// `left op right`; `op` is Python's text (`+`, `//`, …).
     Binary {
-        /// The operator.
+        /// The operator, as in Python.
         op: String,
         /// Left operand.
         left: Box<Expr>,
@@ -60,7 +60,7 @@ pub enum ExprKind {
     },
     /// `-x`, `+x`, `~x`, `not x`.
     Unary {
-        /// The operator.
+        /// The operator, as in Python.
         op: String,
         /// The operand.
         operand: Box<Expr>,
@@ -69,7 +69,7 @@ pub enum ExprKind {
     Compare {
         /// The first operand.
         left: Box<Expr>,
-        /// Operators with the operand on their right.
+        /// Each further operator with the operand on its right.
         rest: Vec<(String, Expr)>,
     },
     /// `a and b`, `a or b`.
@@ -112,11 +112,11 @@ pub enum ExprKind {
     FString(Vec<Expr>),
     /// `[element for target in iter if condition …]`
     Comprehension {
-        /// What each item is.
+        /// The expression of one item.
         element: Box<Expr>,
-        /// Targets with what they run over, outermost first.
+        /// Targets with their iterables, outermost first.
         clauses: Vec<(Expr, Expr)>,
-        /// Whether conditions leave items out.
+        /// Whether conditions filter the items.
         filtered: bool,
     },
     /// `*x` or `**x`
@@ -128,14 +128,14 @@ pub enum ExprKind {
         /// The value.
         value: Box<Expr>,
     },
-    /// Anything else; the text is the grammar's node kind.
+    /// Any other expression; the text is the node kind of the grammar.
     Other(String),
 }
 
 /// A call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// What is called.
+    /// The expression that is called.
     pub func: Expr,
     /// The arguments, in order.
     pub args: Vec<Arg>,
@@ -146,7 +146,7 @@ pub struct Call {
 /// An argument of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Arg {
-    /// Keyword and where it stands, if any.
+    /// Keyword and its span; `None` for a positional argument.
     pub keyword: Option<(String, Span)>,
     /// The value; [`ExprKind::Starred`] for `*a` and `**a`.
     pub value: Expr,
@@ -157,13 +157,13 @@ pub struct Arg {
 /// A statement.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stmt {
-    /// Where it stands.
+    /// Span of the statement.
     pub span: Span,
-    /// What it is.
+    /// The form of the statement with its parts.
     pub kind: StmtKind,
 }
 
-/// What a statement is.
+/// The forms of statements.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StmtKind {
     /// `a = b = value` or `a: T = value`
@@ -172,7 +172,7 @@ pub enum StmtKind {
         targets: Vec<Expr>,
         /// The annotation, if any.
         annotation: Option<Expr>,
-        /// The value; absent in a bare annotation.
+        /// The value; `None` for an annotation without a value.
         value: Option<Expr>,
     },
     /// `target op= value`; `op` without the `=`.
@@ -184,7 +184,7 @@ pub enum StmtKind {
         /// The value.
         value: Expr,
     },
-    /// An expression for its effect.
+    /// An expression that is evaluated for its effect.
     Expr(Expr),
     /// `if`/`elif` branches and `else`.
     If {
@@ -197,7 +197,7 @@ pub enum StmtKind {
     For {
         /// The loop variable.
         target: Expr,
-        /// What is iterated.
+        /// The iterable.
         iter: Expr,
         /// The body.
         body: Vec<Stmt>,
@@ -225,18 +225,18 @@ pub enum StmtKind {
     Assert(Vec<Expr>),
     /// `raise`
     Raise,
-    /// An import.
+    /// An import statement.
     Import,
     /// A nested function or class, by name.
     Definition(String),
-    /// `with`, `try`, `match` and the like: their bodies in order, none of which may be assumed to run.
+    /// `with`, `try`, `match` and similar statements: their bodies in order. None of them can be assumed to run.
     Block(Vec<Vec<Stmt>>),
-    /// Anything else; the text is the grammar's node kind.
+    /// Any other statement; the text is the node kind of the grammar.
     Other(String),
 }
 
 impl Expr {
-    /// The name, when this is one.
+    /// The name, when the expression is one.
     #[must_use]
     pub fn as_name(&self) -> Option<&str> {
         match &self.kind {
@@ -245,7 +245,7 @@ impl Expr {
         }
     }
 
-    /// The integer, when this is a literal (or a negated one).
+    /// The integer, when the expression is an integer literal or a negated one.
     #[must_use]
     pub fn as_int(&self) -> Option<i128> {
         match &self.kind {
@@ -255,7 +255,7 @@ impl Expr {
         }
     }
 
-    /// The call, when this is one.
+    /// The call, when the expression is one.
     #[must_use]
     pub fn as_call(&self) -> Option<&Call> {
         match &self.kind {
@@ -264,7 +264,7 @@ impl Expr {
         }
     }
 
-    /// `a.b.c` as its parts; `None` when it does not start at a name.
+    /// The parts of `a.b.c`; `None` when the expression is not a dotted name.
     #[must_use]
     pub fn dotted(&self) -> Option<Vec<&str>> {
         match &self.kind {
@@ -278,7 +278,7 @@ impl Expr {
         }
     }
 
-    /// The name that a dotted name begins with.
+    /// The first name of a dotted name.
     #[must_use]
     pub fn first_name(&self) -> Option<&str> {
         let mut at = self;
@@ -352,7 +352,7 @@ impl Expr {
         }
     }
 
-    /// Whether the name stands anywhere in it.
+    /// Whether the name occurs in the expression.
     #[must_use]
     pub fn mentions(&self, name: &str) -> bool {
         let mut found = false;
@@ -360,14 +360,14 @@ impl Expr {
         found
     }
 
-    /// Calls `visit` on this expression and everything inside it, outermost first.
+    /// Calls `visit` on this expression and all expressions inside it, outermost first.
     pub fn walk<'a>(&'a self, visit: &mut dyn FnMut(&'a Expr)) {
         visit(self);
         self.each_child(&mut |child| child.walk(visit));
     }
 }
 
-/// The value passed for a parameter: by keyword, else by position when no `*args` comes before.
+/// The value passed for a parameter: by keyword, else by position when no `*args` precedes it.
 #[must_use]
 pub fn argument<'a>(args: &'a [Arg], name: &str, position: Option<usize>) -> Option<&'a Expr> {
     let by_name = args.iter().find(|arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name));
@@ -393,7 +393,7 @@ impl Call {
     }
 }
 
-/// Whether arguments hold `*args` or `**kwargs`, so that not all are known.
+/// Whether `args` contain `*args` or `**kwargs`, so that not all arguments are known.
 #[must_use]
 pub fn has_star(args: &[Arg]) -> bool {
     args.iter().any(|arg| matches!(arg.value.kind, ExprKind::Starred(_)))
@@ -423,7 +423,7 @@ impl Stmt {
         }
     }
 
-    /// What this statement gives a value: names, and what holds names.
+    /// The targets that this statement assigns to: names, and tuples, subscripts or attributes.
     #[must_use]
     pub fn targets(&self) -> &[Expr] {
         match &self.kind {

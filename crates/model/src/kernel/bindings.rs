@@ -1,4 +1,4 @@
-//! What the top level of a file binds each name to.
+//! The bindings of the names at the top level of a file.
 
 use tree_sitter::Node;
 
@@ -6,29 +6,30 @@ use super::ast::{Expr, StmtKind};
 use super::lower::Lower;
 use crate::syntax::field;
 
-/// How the top level binds a name.
+/// The way in which the top level binds a name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Binding {
-    /// By one assignment; see [`Module::globals`](super::Module::globals).
+    /// By a single assignment; see [`Module::globals`](super::Module::globals).
     Assigned,
     /// By a plain function, without decorators.
     Function,
     /// By a class.
     Class,
-    /// By one import, of the module or member with this path; a relative one begins with a dot.
+    /// By a single import of the module or member with this path. A relative path begins with a dot.
     Import(String),
-    /// In another way, or in several.
+    /// In another way, or several times.
     Other,
 }
 
-/// The names below `root`, in order, a name perhaps several times; and whether `from … import *` may bind more.
+/// The names that statements below `root` bind, in order and possibly repeated, and whether `from … import *` may bind
+/// more.
 pub(super) fn read(root: Node<'_>, lower: Lower<'_>) -> (Vec<(String, Binding)>, bool) {
     let mut reader = Reader { lower, names: Vec::new(), star: false };
     reader.block(root, false);
     (reader.names, reader.star)
 }
 
-/// The names that one statement of the top level binds.
+/// The names that a single top-level statement binds.
 pub(super) fn of_statement(node: Node<'_>, lower: Lower<'_>) -> Vec<String> {
     let mut reader = Reader { lower, names: Vec::new(), star: false };
     reader.statement(node, false);

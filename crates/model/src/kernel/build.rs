@@ -1,4 +1,4 @@
-//! Source → [`Module`].
+//! Builds the [`Module`] of a source.
 
 use std::collections::hash_map::Entry;
 
@@ -13,10 +13,11 @@ use super::lower::Lower;
 use super::{Autotune, Binding, Config, Decorator, Host, Imports, Kernel, Launch, Module, Param};
 use crate::syntax::{Segment, Source, Span, field, node_span};
 
-/// Longer texts have no model: they take longer than anybody waits, and nobody writes kernels in them.
+/// The length in bytes above which a text gets no model: it would take too long, and kernels are not written in such
+/// files.
 pub const MAX_TEXT: usize = 2 << 20;
 
-/// A segment that is read, step by step, no further than it must be.
+/// A segment that is parsed and searched lazily, only as far as the model needs.
 pub(super) struct Reading<'a> {
     source: &'a Source,
     segment: &'a Segment,
@@ -36,7 +37,7 @@ impl<'a> Reading<'a> {
         self.found.get_or_insert_with(|| find::find(source.text(), source.root(segment)))
     }
 
-    /// The import statements.
+    /// The import statements of the segment.
     pub(super) fn imports(&mut self) -> &[Node<'a>] {
         if self.hints.imports { &self.found().imports } else { &[] }
     }
@@ -54,7 +55,7 @@ impl<'a> Reading<'a> {
         self.text
     }
 
-    /// Where it begins in the file.
+    /// Byte offset of the segment in the file.
     pub(super) fn start(&self) -> usize {
         self.segment.start()
     }
@@ -63,20 +64,21 @@ impl<'a> Reading<'a> {
         self.source.root(self.segment)
     }
 
-    /// Whether it is one function or class without decorators, and nothing else.
+    /// Whether the segment is a single function or class without decorators.
     pub(super) fn is_plain_definition(&self) -> bool {
         self.segment.is_plain_definition()
     }
 }
 
 impl Module {
-    /// Reads the kernel model off a file.
+    /// Builds the kernel model of a file. A file without imports of Triton and without launches gets an empty model.
     #[must_use]
     pub fn build(source: &Source) -> Self {
         Self::read(source, false)
     }
 
-    /// The same for a file that others import from, which may hand on what it imports without a word of Triton.
+    /// The same for a file that others import from: it gets a full model in any case, because it may re-export what it
+    /// imports without a reference to Triton.
     #[must_use]
     pub fn build_whole(source: &Source) -> Self {
         Self::read(source, true)
@@ -114,7 +116,7 @@ impl Module {
         Some(host(scope.function()?, Lower::new(source.text())))
     }
 
-    /// Adds the kernels and launches of a segment, whose top level is known, and which comes after those that were added.
+    /// Adds the kernels and launches of the next segment, whose top level was added already.
     pub(super) fn add(&mut self, at: usize, reading: &mut Reading<'_>, lower: Lower<'_>) {
         let (kernels, launches, first_host) = (self.kernels.len(), self.launches.len(), self.hosts.len());
         let decorated = reading.decorated(&self.imports);
@@ -136,7 +138,7 @@ impl Module {
         part.hosts = self.hosts.len() - first_host;
     }
 
-    /// Puts together what the segments say about names.
+    /// Combines the name bindings of all segments.
     pub(super) fn conclude(&mut self) {
         let (mut bound, mut uncertain) = (HashSet::default(), HashSet::default());
         for (name, conditional) in self.parts.iter().flat_map(|part| &part.bound) {
@@ -157,12 +159,12 @@ impl Module {
     }
 }
 
-/// Names that kernels call, and those that they use and do not bind.
+/// Names that the kernels call, and names that they use without binding them.
 fn names(kernels: &[Kernel], text: &str) -> (HashSet<String>, HashSet<String>) {
     let (mut calls, mut free) = (HashSet::default(), HashSet::default());
     for kernel in kernels {
         if kernel.has_error {
-            // The model leaves out what the parser did not understand.
+            // The model omits text that the parser did not understand.
             let words = text[kernel.span.start..kernel.span.end].split(|c: char| !c.is_alphanumeric() && c != '_');
             free.extend(words.filter(|word| !word.is_empty()).map(str::to_owned));
         }
@@ -186,7 +188,7 @@ fn names(kernels: &[Kernel], text: &str) -> (HashSet<String>, HashSet<String>) {
     (calls, free)
 }
 
-/// Whether a definition stands in a branch of the top level.
+/// Whether a definition is in a branch of the top level, and in no other definition.
 fn is_conditional(node: Node<'_>) -> bool {
     let above = std::iter::successors(node.parent(), Node::parent).take_while(|above| above.kind() != "module");
     let mut kinds = above.map(|above| above.kind()).peekable();
@@ -291,7 +293,7 @@ fn param(node: Node<'_>, lower: Lower<'_>, imports: &Imports) -> Option<Param> {
     })
 }
 
-/// Triton itself looks for the text `constexpr` in the annotation.
+/// Triton itself searches the text of the annotation for `constexpr`.
 fn is_constexpr(annotation: &Expr, imports: &Imports) -> bool {
     match &annotation.kind {
         ExprKind::Str(text) => text.contains("constexpr"),
@@ -315,7 +317,8 @@ pub(super) fn collect_locals(body: &[super::ast::Stmt], locals: &mut HashSet<Str
         ExprKind::Named { name, .. } => {
             locals.insert(name.clone());
         }
-        // Bound for the comprehension alone; that it hides the name everywhere errs towards silence.
+        // The name is bound in the comprehension only. Treating it as local everywhere errs on the side of fewer
+        // warnings.
         ExprKind::Comprehension { clauses, .. } => {
             clauses.iter().for_each(|(target, _)| target_names(target, locals));
         }

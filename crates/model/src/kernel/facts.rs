@@ -1,4 +1,4 @@
-//! What analyses found out about a kernel, kept through the edits that do not concern it.
+//! Cached results of analyses of a kernel, which survive edits that do not affect them.
 
 use std::any::{Any, TypeId};
 use std::fmt;
@@ -6,22 +6,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::shift::Shift;
 
-/// Something found out about a kernel.
+/// A result of an analysis of one kernel.
 ///
-/// Its spans lie in the kernel, with which they move. What stands elsewhere (a launch, a helper, a global) is named
-/// rather than given a place: it moves by itself.
+/// Its spans lie in the kernel and move with it. It refers to other items (a launch, a helper, a global) by name rather
+/// than by span, because those move independently.
 pub trait Fact: Any + Shift + Send + Sync {}
 
 impl<T: Any + Shift + Send + Sync> Fact for T {}
 
-/// What is known about one kernel: one entry for each type of fact and each key.
+/// The cache of one kernel: one entry for each type of fact and each key.
 ///
-/// An entry stays as long as nothing changes that may matter to it: the kernel, the kernels that it names and that name
-/// it (and so on), the host code that names one of those, what the names in all these are bound to (with the statements
-/// of the top level that bind them, and the names in those), and what the file imports.
+/// An entry is valid as long as nothing changes that may affect it: the kernel; the kernels that it names and that name
+/// it, transitively; the host code that names one of those; the bindings of the names in all of these (with the
+/// top-level statements that bind them, and the names in those); and the imports of the file.
 #[derive(Default)]
 pub struct Facts {
-    /// What the entries depend on, as a number.
+    /// Hash of everything that the entries depend on.
     surroundings: Option<u64>,
     entries: Mutex<Vec<Entry>>,
 }
@@ -34,12 +34,13 @@ struct Entry {
 }
 
 impl Facts {
-    /// The fact of this type and `key` (a Triton version, for example); `find` finds it when it is not known.
+    /// The fact of this type and `key` (for example a Triton version); computed by `find` when it is not cached.
     pub fn get<T: Fact>(&self, key: u64, find: impl FnOnce() -> T) -> Arc<T> {
         self.get_while(key, |_| true, find)
     }
 
-    /// The same, where what is known also `holds`; else it is found anew.
+    /// The same as [`Self::get`], but a cached fact is used only if `holds` returns true for it; otherwise it is
+    /// computed anew.
     pub fn get_while<T: Fact>(&self, key: u64, holds: impl FnOnce(&T) -> bool, find: impl FnOnce() -> T) -> Arc<T> {
         let known = |entry: &Entry| entry.fact == TypeId::of::<T>() && entry.key == key;
         let entries = || self.entries.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,7 +48,7 @@ impl Facts {
         if let Some(value) = value.and_then(|value| value.downcast().ok()).filter(|value| holds(value)) {
             return value;
         }
-        // Not under the lock: finding it may ask for other facts of the same kernel.
+        // Computed without the lock, because `find` may ask for other facts of the same kernel.
         let value = Arc::new(find());
         let mut entries = entries();
         entries.retain(|entry| !known(entry));
@@ -55,21 +56,21 @@ impl Facts {
         value
     }
 
-    /// The fact of this type and `key`, if it is known.
+    /// The fact of this type and `key`, if it is cached.
     pub fn peek<T: Fact>(&self, key: u64) -> Option<Arc<T>> {
         let entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let known = entries.iter().find(|entry| entry.fact == TypeId::of::<T>() && entry.key == key)?;
         Arc::clone(&known.value).downcast().ok()
     }
 
-    /// Takes in a fact that was found elsewhere, in place of what was known.
+    /// Stores a fact that was computed elsewhere; replaces a cached one.
     pub fn put<T: Fact>(&self, key: u64, value: T) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         entries.retain(|entry| entry.fact != TypeId::of::<T>() || entry.key != key);
         entries.push(Entry { fact: TypeId::of::<T>(), key, value: Arc::new(value), shift: shift::<T> });
     }
 
-    /// Forgets the fact of this type and `key`. Returns whether it was known.
+    /// Drops the fact of this type and `key`. Returns whether it was cached.
     pub fn forget<T: Fact>(&self, key: u64) -> bool {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         let before = entries.len();
@@ -77,7 +78,7 @@ impl Facts {
         entries.len() < before
     }
 
-    /// Forgets everything when it was found in other surroundings.
+    /// Drops all entries when they were computed under another hash of the surroundings.
     pub(super) fn keep_in(&mut self, surroundings: u64) {
         if self.surroundings.replace(surroundings).is_some_and(|before| before != surroundings) {
             self.entries.get_mut().unwrap_or_else(PoisonError::into_inner).clear();
@@ -85,7 +86,7 @@ impl Facts {
     }
 }
 
-/// Moves a fact. Returns whether that could be done: not when somebody else still holds it.
+/// Moves the spans of a fact by `by` bytes. Returns false when that is impossible, because the fact is still shared.
 fn shift<T: Fact>(value: &mut Arc<dyn Any + Send + Sync>, by: isize) -> bool {
     let value = Arc::get_mut(value).and_then(|value| value.downcast_mut::<T>());
     value.map(|value| value.shift(by)).is_some()
@@ -98,14 +99,14 @@ impl Shift for Facts {
     }
 }
 
-/// A copy knows nothing yet.
+/// A copy starts with an empty cache.
 impl Clone for Facts {
     fn clone(&self) -> Self {
         Self::default()
     }
 }
 
-/// Kernels are compared by what they say, not by what is known about them.
+/// Kernels are compared by their content, so their caches count as equal.
 impl PartialEq for Facts {
     fn eq(&self, _: &Self) -> bool {
         true

@@ -1,4 +1,4 @@
-//! Finds in a tree what the model is made of: functions with decorators, launches, imports.
+//! Finds the nodes of a syntax tree from which the model is built: decorated functions, launches and imports.
 
 use std::rc::Rc;
 use std::sync::LazyLock;
@@ -7,46 +7,46 @@ use tree_sitter::Node;
 
 use crate::syntax::{field, node_span};
 
-/// What one pass over a segment found, in source order.
+/// The nodes that one pass over a segment found, in source order.
 #[derive(Default)]
 pub(super) struct Found<'tree> {
-    /// Functions that may be kernels: whether a decorator is Triton's is decided on the aliases of the file.
+    /// Functions with decorators. Which decorators are Triton's is decided later, with the aliases of the file.
     pub(super) decorated: Vec<Node<'tree>>,
     /// `kernel[grid](arguments)`: calls of a subscript.
     pub(super) launches: Vec<Launch<'tree>>,
-    /// Everything that may bind a name to Triton.
+    /// Statements that may bind a name to Triton.
     pub(super) imports: Vec<Node<'tree>>,
 }
 
-/// A launch and the functions and classes around it.
+/// A launch with the functions and classes around it.
 pub(super) struct Launch<'tree> {
     pub(super) node: Node<'tree>,
     scope: Option<Rc<Scope<'tree>>>,
 }
 
-/// A function or class.
+/// A function or class that contains other nodes.
 pub(super) struct Scope<'tree> {
     pub(super) node: Node<'tree>,
     pub(super) is_function: bool,
-    /// What it stands in.
+    /// The function or class around this one.
     pub(super) outer: Option<Rc<Scope<'tree>>>,
 }
 
 impl<'tree> Launch<'tree> {
-    /// The innermost function around it.
+    /// The innermost function that contains the launch.
     pub(super) fn function(&self) -> Option<&Scope<'tree>> {
         self.scope.as_deref()?.function()
     }
 }
 
 impl<'tree> Scope<'tree> {
-    /// The innermost function of it and what it stands in.
+    /// The innermost function among this scope and the scopes around it.
     pub(super) fn function(&self) -> Option<&Self> {
         std::iter::successors(Some(self), |scope| scope.outer.as_deref()).find(|scope| scope.is_function)
     }
 }
 
-/// The innermost function or class around byte `offset`, which is below `root`.
+/// The innermost function or class below `root` that contains byte `offset`.
 pub(super) fn scope_at(root: Node<'_>, offset: usize) -> Option<Rc<Scope<'_>>> {
     let mut scope = None;
     let mut cursor = root.walk();
@@ -65,7 +65,7 @@ pub(super) fn scope_at(root: Node<'_>, offset: usize) -> Option<Rc<Scope<'_>>> {
     }
 }
 
-/// What the words of a text say may be found in it.
+/// Which kinds of nodes a text may contain, guessed from its words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Hints {
     pub(super) imports: bool,
@@ -84,7 +84,7 @@ impl Hints {
     }
 }
 
-/// Whether somewhere a `]` is followed by a `(`, with nothing but spaces and comments between.
+/// Whether a `]` is followed by a `(` somewhere, with only spaces and comments between them.
 fn may_launch(text: &[u8]) -> bool {
     memchr::memchr_iter(b']', text).any(|at| {
         let mut rest = text[at + 1..].trim_ascii_start();
@@ -96,8 +96,8 @@ fn may_launch(text: &[u8]) -> bool {
     })
 }
 
-/// Whether the word `import` stands somewhere where a statement may: first in its line, behind `from`, `:` or `;`, or in a
-/// line that goes on from the one before.
+/// Whether the word `import` occurs where a statement can be: first in its line, after `from`, `:` or `;`, or in a line
+/// that continues the one before.
 fn may_import(text: &[u8]) -> bool {
     memchr::memmem::find_iter(text, b"import").any(|at| {
         let start = memchr::memrchr(b'\n', &text[..at]).map_or(0, |end| end + 1);
@@ -117,7 +117,7 @@ struct Kinds {
     arguments: u16,
     import: u16,
     import_from: u16,
-    /// What statements stand in.
+    /// The kinds of nodes that contain statements.
     containers: Vec<u16>,
 }
 
@@ -158,10 +158,11 @@ static KINDS: LazyLock<Kinds> = LazyLock::new(|| {
     }
 });
 
-/// Nodes deeper than this are left alone: those of real code are not below 150.
+/// Nodes deeper than this are skipped. Real code nests at most 150 deep.
 const MAX_DEPTH: usize = 1000;
 
-/// Walks `root`, a node of `text`, once. Not recursive: trees of hostile files are deeper than the stack.
+/// Walks `root`, a node of `text`, once. The walk is iterative, because the trees of hostile files are deeper than the
+/// stack.
 pub(super) fn find<'tree>(text: &str, root: Node<'tree>) -> Found<'tree> {
     let mut walk = Walk { text, found: Found::default(), scope: None, open_end: 0 };
     let (mut cursor, mut depth) = (root.walk(), 0);
@@ -182,14 +183,14 @@ pub(super) fn find<'tree>(text: &str, root: Node<'tree>) -> Found<'tree> {
 struct Walk<'a, 'tree> {
     text: &'a str,
     found: Found<'tree>,
-    /// The innermost function or class, perhaps already left.
+    /// The innermost function or class that was entered; the walk may have left it already.
     scope: Option<Rc<Scope<'tree>>>,
-    /// Below this byte a launch may be anywhere.
+    /// Nodes that end at or before this byte may contain a launch.
     open_end: usize,
 }
 
 impl<'tree> Walk<'_, 'tree> {
-    /// Takes what `node` is. Returns whether there may be more below it.
+    /// Records `node` if it is of interest. Returns whether nodes of interest may be below it.
     fn enters(&mut self, node: Node<'tree>) -> bool {
         let (kinds, kind) = (&*KINDS, node.kind_id());
         if kind == kinds.import || kind == kinds.import_from {
@@ -225,7 +226,7 @@ impl<'tree> Walk<'_, 'tree> {
         span.end <= self.open_end && node.child_count() > 0
     }
 
-    /// The innermost function or class that `node` stands in.
+    /// The innermost function or class that contains `node`.
     fn scope_of(&mut self, node: Node<'_>) -> Option<Rc<Scope<'tree>>> {
         while let Some(scope) = self.scope.take_if(|scope| scope.node.end_byte() <= node.start_byte()) {
             self.scope.clone_from(&scope.outer);
@@ -249,7 +250,7 @@ mod tests {
         assert!(single.iter().chain([&kinds.import_from]).chain(&kinds.containers).all(|&kind| kind != 0));
     }
 
-    /// What the walk looks for, said in the language of queries.
+    /// The same definitions as tree-sitter queries.
     const QUERIES: [&str; 3] = [
         include_str!("../../../../queries/kernels.scm"),
         include_str!("../../../../queries/launches.scm"),
@@ -308,7 +309,7 @@ mod tests {
             let mut text = TEXT.to_owned();
             text.replace_range(from..(from + length).min(TEXT.len()), "");
             let source = Source::parse(text);
-            // What stands where the parser found no statement may be passed over.
+            // Where the parser found no statement, the walk may skip nodes that the queries find.
             for (walked, queried) in of_walk(&source).iter().zip(of_queries(&source)) {
                 prop_assert!(walked.iter().all(|span| queried.contains(span)));
                 prop_assert!(source.has_error() || walked.len() == queried.len());

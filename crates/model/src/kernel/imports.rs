@@ -1,4 +1,4 @@
-//! Under which names a file knows Triton.
+//! The names that a file binds to Triton's modules and their members.
 
 use std::hash::{Hash, Hasher};
 
@@ -10,13 +10,13 @@ use super::ast::Expr;
 use super::lower::Lower;
 use crate::syntax::field;
 
-/// The full name of something of Triton's that a file refers to.
+/// The full name of a member of Triton that a file refers to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Resolved {
-    /// For example `triton.language.arange`.
+    /// The dotted path, for example `triton.language.arange`.
     pub path: String,
-    /// Whether the file imports it from Triton itself. Through another module (`from mine import tl`) it may be a
-    /// dialect with names of its own, about which nothing is certain.
+    /// Whether the file imports it from Triton itself. A name imported through another module (`from mine import tl`)
+    /// may belong to a dialect with its own names, so nothing about it is certain.
     pub direct: bool,
 }
 
@@ -41,7 +41,7 @@ impl Imports {
         imports
     }
 
-    /// `import triton`, `import triton.language`, `import triton.language as tl`
+    /// Adds `import triton`, `import triton.language` and `import triton.language as tl`.
     fn add_plain(&mut self, node: Node<'_>, lower: Lower<'_>) {
         let mut cursor = node.walk();
         for item in node.children_by_field_name("name", &mut cursor) {
@@ -58,7 +58,7 @@ impl Imports {
         }
     }
 
-    /// `from triton import language as tl`, `from triton.language import math`, `from other import tl, triton`
+    /// Adds `from triton import language as tl`, `from triton.language import math` and `from other import tl, triton`.
     fn add_from(&mut self, node: Node<'_>, lower: Lower<'_>) {
         let module = field(node, "module_name").map_or("", |module| lower.str(module));
         let mut cursor = node.walk();
@@ -78,13 +78,13 @@ impl Imports {
         }
     }
 
-    /// Adds what a later part of the file imports.
+    /// Adds the imports of a later part of the file, which override earlier ones.
     pub(super) fn merge(&mut self, later: &Self) {
         self.bindings.extend(later.bindings.iter().map(|(name, to)| (name.clone(), to.clone())));
         self.others.extend(later.others.iter().cloned());
     }
 
-    /// Whether there is no import at all.
+    /// Whether there are no imports at all.
     pub(super) fn says_nothing(&self) -> bool {
         self.bindings.is_empty() && self.others.is_empty()
     }
@@ -93,12 +93,12 @@ impl Imports {
         self.bindings.insert(name, Resolved { path, direct });
     }
 
-    /// Whether `name = value` at module level has to do with any of these names.
+    /// Whether `name = value` at the top level affects any of these names.
     pub(super) fn concern(&self, name: &str, value: &Expr) -> bool {
         self.bindings.contains_key(name) || self.resolve(value).is_some()
     }
 
-    /// `name = value` at module level: a further alias, or a name that is no longer Triton's.
+    /// Applies `name = value` at the top level, which adds an alias or makes a name no longer mean Triton.
     pub(super) fn assign(&mut self, name: &str, value: &Expr) {
         if matches!(value.kind, super::ast::ExprKind::None) {
             return; // the usual `except ImportError: tl = None`
@@ -113,7 +113,7 @@ impl Imports {
         }
     }
 
-    /// The full name of `expr`, when it is a dotted name that starts at something of Triton's.
+    /// The full name of `expr`, when it is a dotted name whose first name is bound to Triton.
     #[must_use]
     pub fn resolve(&self, expr: &Expr) -> Option<Resolved> {
         let base = self.bindings.get(expr.first_name()?)?;
@@ -123,7 +123,7 @@ impl Imports {
         Some(Resolved { path, direct: base.direct })
     }
 
-    /// The names bound to `path`, for example `tl` for `triton.language`; sorted.
+    /// The names that are bound to `path`, for example `tl` for `triton.language`; sorted.
     #[must_use]
     pub fn aliases_of(&self, path: &str) -> Vec<&str> {
         let mut names: Vec<&str> =
@@ -138,12 +138,12 @@ impl Imports {
         self.others.contains(name)
     }
 
-    /// The names by which the file knows Triton's modules and their members.
+    /// The names that the file binds to Triton's modules and their members.
     pub(super) fn names(&self) -> impl Iterator<Item = &str> {
         self.bindings.keys().map(String::as_str)
     }
 
-    /// Whether the file refers to Triton at all.
+    /// Whether the file binds no name to Triton.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.bindings.is_empty()

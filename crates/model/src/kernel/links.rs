@@ -1,4 +1,4 @@
-//! What the names mean that a file imports from other files, as far as its kernels use them.
+//! The definitions of imported names in other files, as far as the kernels of a file use them.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use rustc_hash::FxHashMap as HashMap;
 use super::{Binding, Kernel, Module};
 use crate::syntax::Span;
 
-/// More files than this are not followed from one.
+/// The largest number of files that are followed from one file.
 const MAX_FILES: usize = 64;
 
 /// A file that another one imports from.
 #[derive(Debug)]
 pub struct File {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
     /// Its text.
     pub text: Arc<str>,
@@ -23,7 +23,7 @@ pub struct File {
     pub module: Module,
 }
 
-/// What an import names.
+/// The target of an import: a file, or a member of it.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The file.
@@ -32,16 +32,16 @@ pub struct Target {
     pub member: Option<String>,
 }
 
-/// What a name stands for that a file imports.
+/// The meaning of a name that a file imports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Link {
-    /// A file, by its number.
+    /// A file, by its index in [`Links::files`].
     File(usize),
-    /// What a file, by its number, binds to `name`.
+    /// The name `name` of another file.
     Member {
-        /// The file.
+        /// Index of the file.
         file: usize,
-        /// The name there.
+        /// The name as that file defines it.
         name: String,
     },
 }
@@ -50,13 +50,13 @@ pub enum Link {
 #[derive(Clone, Debug, Default)]
 pub struct Links {
     files: Vec<Arc<File>>,
-    /// By the file that imports (`None` for the one that all starts from) and the name that it binds.
+    /// By importing file (`None` for the root file) and the name that it binds.
     names: HashMap<Option<usize>, HashMap<String, Link>>,
-    /// The names that were asked for.
+    /// The names of the root file that were followed.
     wanted: BTreeSet<String>,
 }
 
-/// The same names mean the same in the same versions of files.
+/// Links are equal when the same names have the same meaning in the same versions of files.
 impl PartialEq for Links {
     fn eq(&self, other: &Self) -> bool {
         self.files.len() == other.files.len()
@@ -66,7 +66,8 @@ impl PartialEq for Links {
 }
 
 impl Links {
-    /// Follows the imports that the kernels of `module` use. `resolve` says what a file's import of a dotted path names.
+    /// Follows the imports that the kernels of `module` use. `resolve` maps the path of a file and the dotted path of
+    /// an import in it to the target of that import.
     #[must_use]
     pub fn follow(module: &Module, path: &Path, resolve: &mut dyn FnMut(&Path, &str) -> Option<Target>) -> Self {
         let wanted = module.imported_in_kernels();
@@ -88,7 +89,8 @@ impl Links {
             }
             let link = match member {
                 None => {
-                    // Which of its names are used cannot be seen from here: all may be handed on.
+                    // The uses of the file's names are not visible here, so all its imports are followed as possible
+                    // re-exports.
                     waiting.extend(file.module.imports_of_others().map(|name| (Some(number), name.to_owned())));
                     Link::File(number)
                 }
@@ -102,7 +104,7 @@ impl Links {
         links
     }
 
-    /// The number of a file, and whether it is a new one.
+    /// The index of a file, and whether it was added now. `None` when there would be too many files.
     fn number(&mut self, file: &Arc<File>) -> Option<(usize, bool)> {
         if let Some(known) = self.files.iter().position(|known| known.path == file.path) {
             return Some((known, false));
@@ -114,14 +116,14 @@ impl Links {
         Some((self.files.len() - 1, true))
     }
 
-    /// What file `at` (`None` for the one that all starts from) means by `name`.
+    /// The meaning of `name` in file `at` (`None` for the root file).
     #[must_use]
     pub fn get(&self, at: Option<usize>, name: &str) -> Option<&Link> {
         self.names.get(&at)?.get(name)
     }
 
-    /// The file that gives the dotted name `parts` its value, and the name there. `None` for what is no import, and for
-    /// a file as such.
+    /// The file that defines the dotted name `parts`, and its name there. `None` for a name that is not imported, and
+    /// for a name that means a file.
     #[must_use]
     pub fn definition(&self, parts: &[&str]) -> Option<(&Arc<File>, &str)> {
         let (first, mut rest) = parts.split_first()?;
@@ -132,7 +134,7 @@ impl Links {
                 Link::File(file) => {
                     let (name, after) = rest.split_first()?;
                     rest = after;
-                    // The name as the file has it, which lives as long as this.
+                    // The same name borrowed from the file, because it must live as long as `self`.
                     (*file, self.files.get(*file)?.module.bindings.get_key_value(*name)?.0.as_str())
                 }
             };
@@ -144,13 +146,13 @@ impl Links {
         None
     }
 
-    /// The files, by number.
+    /// The files, by index.
     #[must_use]
     pub fn files(&self) -> &[Arc<File>] {
         &self.files
     }
 
-    /// The names that were followed from the file that all starts from.
+    /// The names of the root file that were followed.
     #[must_use]
     pub fn wanted(&self) -> &BTreeSet<String> {
         &self.wanted
@@ -165,7 +167,7 @@ impl File {
         Some(&self.module.kernels[only])
     }
 
-    /// Where the top level binds `name`: kernels, functions, variables.
+    /// Spans of the definitions that bind `name` at the top level: kernels, functions and assignments.
     #[must_use]
     pub fn bindings_of(&self, name: &str) -> Vec<Span> {
         let module = &self.module;

@@ -1,14 +1,15 @@
-//! Concrete tree → [`ast`](super::ast).
+//! Lowers nodes of the tree-sitter tree to the types of [`ast`](super::ast).
 
 use tree_sitter::Node;
 
 use super::ast::{Arg, Call, Expr, ExprKind, Stmt, StmtKind};
 use crate::syntax::{Span, field, node_span};
 
-/// Nesting deeper than this is not analysed: real code stays under 30, hostile code must not exhaust the stack.
+/// Code nested deeper than this is not analysed: real code nests less than 30 deep, and hostile code must not exhaust
+/// the stack.
 const MAX_DEPTH: usize = 120;
 
-/// Lowers nodes of one text.
+/// Lowers the nodes of one text.
 #[derive(Clone, Copy)]
 pub(crate) struct Lower<'a> {
     pub(crate) text: &'a str,
@@ -113,7 +114,7 @@ impl<'a> Lower<'a> {
     }
 
     fn if_statement(self, node: Node<'_>) -> StmtKind {
-        // To the front end each `elif` is an `if` inside the one before.
+        // Triton's front end reads each `elif` as an `if` inside the one before.
         if node.named_child_count() > 2 * MAX_DEPTH {
             return StmtKind::Other("too deep".to_owned());
         }
@@ -186,7 +187,7 @@ impl<'a> Lower<'a> {
         }
         let this = self.deeper();
         let kind = match node.kind() {
-            // `(a) = b` has parentheses around a name, and no tuple.
+            // `(a) = b` has parentheses around a name; it is not a tuple.
             "tuple_pattern" if node.named_child_count() == 1 && !this.str(node).contains(',') => {
                 match first_expression(node) {
                     Some(inner) => return this.expr(inner),
@@ -197,7 +198,7 @@ impl<'a> Lower<'a> {
                 Some(inner) => return this.expr(inner),
                 None => ExprKind::Other("empty".to_owned()),
             },
-            // The parser makes one up where it expects one.
+            // The parser inserts an empty name where it expects one.
             "identifier" if node.is_missing() => ExprKind::Other("missing".to_owned()),
             "identifier" => ExprKind::Name(this.str(node).to_owned()),
             "integer" => parse_int(this.str(node)).map_or_else(|| ExprKind::Other("integer".to_owned()), ExprKind::Int),
@@ -284,7 +285,7 @@ impl<'a> Lower<'a> {
             let mut cursor = list.walk();
             list.named_children(&mut cursor).filter(|child| !is_extra(child.kind())).map(|arg| self.arg(arg)).collect()
         } else {
-            // A call with a bare generator expression.
+            // A call with a generator expression as its only argument.
             vec![Arg { keyword: None, value: self.expr(list), span: node_span(list) }]
         };
         ExprKind::Call(Box::new(Call { func, args, args_span: node_span(list) }))
@@ -362,7 +363,7 @@ impl<'a> Lower<'a> {
     }
 }
 
-/// What may stand between any two parts.
+/// Whether a node of this kind can occur between any two other nodes.
 fn is_extra(kind: &str) -> bool {
     matches!(kind, "comment" | "line_continuation")
 }

@@ -1,6 +1,6 @@
-//! The kernel model: what a file says about kernels, their parameters, launches and configurations.
+//! The kernel model: the kernels, parameters, launches and autotune configurations of one file.
 //!
-//! Pure: built from a [`Source`](crate::syntax::Source) alone, owned, comparable.
+//! The model is pure: it is built from a [`Source`](crate::syntax::Source) alone, owns its data and can be compared.
 
 pub mod ast;
 mod bindings;
@@ -40,10 +40,10 @@ pub use top_level::{is_main_guard, main_guard};
 use crate::syntax::Span;
 use ast::{Arg, Expr, Stmt};
 
-/// What one file says.
+/// The model of one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
-    /// The names under which Triton is known.
+    /// The names that the file binds to Triton's modules and their members.
     pub imports: Imports,
     /// Functions under `@triton.jit`, in source order.
     pub kernels: Vec<Kernel>,
@@ -61,17 +61,17 @@ pub struct Module {
     pub bindings: HashMap<String, Binding>,
     /// Whether names may come from `from … import *`, or from a part that the parser could not read.
     pub has_star_import: bool,
-    /// See [`Module::links`].
+    /// The result of [`Module::links`].
     links: Arc<Links>,
-    /// See [`Module::recorded`].
+    /// The result of [`Module::recorded`].
     recorded: Arc<[RecordedLaunch]>,
-    /// See [`Module::called_in_kernels`].
+    /// The result of [`Module::called_in_kernels`].
     called: HashSet<String>,
-    /// What comes from which segment of the source, in order.
+    /// The contribution of each segment of the source, in order.
     parts: Vec<Part>,
 }
 
-/// What one segment of the source adds to the model.
+/// The contribution of one segment of the source to the model: numbers of items, and names.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Part {
     kernels: usize,
@@ -79,14 +79,14 @@ struct Part {
     hosts: usize,
     globals: usize,
     functions: usize,
-    /// What its import statements bind.
+    /// The names that its import statements bind.
     imports: Imports,
     words: surroundings::Cached,
-    /// Names that its top level binds, and whether that is under a condition.
+    /// Names that its top level binds, each with whether that is under a condition.
     bound: Vec<(String, bool)>,
     /// How its top level binds names, in order.
     bindings: Vec<(String, Binding)>,
-    /// See [`Module::has_star_import`].
+    /// Whether names may come from `from … import *`; see [`Module::has_star_import`].
     has_star_import: bool,
     /// Names that its kernels call.
     calls: HashSet<String>,
@@ -94,16 +94,16 @@ struct Part {
     free: HashSet<String>,
 }
 
-/// A function that Triton compiles.
+/// A function that Triton compiles: one under `@triton.jit`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Kernel {
-    /// Its name.
+    /// The name; several kernels of a file may share it.
     pub name: String,
-    /// Where the name stands.
+    /// Span of the name in the `def`.
     pub name_span: Span,
-    /// The definition with its decorators.
+    /// Span of the definition with its decorators.
     pub span: Span,
-    /// The definition from `def`.
+    /// Span of the definition without its decorators, from `def` on.
     pub def_span: Span,
     /// The parameters, in order.
     pub params: Vec<Param>,
@@ -119,24 +119,24 @@ pub struct Kernel {
     pub body: Vec<Stmt>,
     /// Names bound inside: parameters, assignments, loop variables. They hide imports and globals.
     pub locals: HashSet<String>,
-    /// Whether the definition stands under a condition or inside another definition.
+    /// Whether the definition is under a condition or inside another definition.
     pub nested: bool,
-    /// Whether the definition stands under a condition, and inside no other definition.
+    /// Whether the definition is under a condition, but inside no other definition.
     pub conditional: bool,
     /// Whether the parser found an error inside.
     pub has_error: bool,
-    /// What analyses found out about it.
+    /// Cached results of analyses of this kernel.
     pub facts: Facts,
 }
 
 /// A parameter of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Param {
-    /// Its name.
+    /// The name, without the `*` of a variadic parameter.
     pub name: String,
-    /// Where the name stands.
+    /// Span of the name.
     pub name_span: Span,
-    /// The whole parameter.
+    /// Span of the whole parameter, with annotation and default.
     pub span: Span,
     /// The annotation, if any.
     pub annotation: Option<Expr>,
@@ -150,7 +150,7 @@ pub struct Param {
     pub keyword_only: bool,
 }
 
-/// A decorator.
+/// A decorator of a kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Decorator {
     /// The decorator's expression, for example the call of `triton.autotune`.
@@ -159,7 +159,7 @@ pub struct Decorator {
     pub path: Option<String>,
 }
 
-/// `@triton.autotune(configs=…, key=…)`
+/// The decorator `@triton.autotune(configs=…, key=…)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Autotune {
     /// The whole decorator call.
@@ -170,33 +170,33 @@ pub struct Autotune {
     pub key: Option<Vec<String>>,
 }
 
-/// `triton.Config({…}, num_warps=…)`
+/// `triton.Config({…}, num_warps=…)`: one candidate configuration of an autotuned kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The whole call.
     pub span: Span,
-    /// The meta-parameters: name and value.
+    /// The meta-parameters: name and value, in order.
     pub meta: Vec<(String, Expr)>,
-    /// The launch options: name and value.
+    /// The launch options (`num_warps`, …): name and value, in order.
     pub options: Vec<(String, Expr)>,
 }
 
-/// `kernel[grid](arguments)`
+/// A launch: `kernel[grid](arguments)`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Launch {
-    /// What is launched, when it is a plain name.
+    /// Name of the launched kernel, when it is a plain name.
     pub kernel: Option<String>,
-    /// What is launched.
+    /// The expression that is subscripted with the grid.
     pub target: Expr,
-    /// The grid.
+    /// The expression of the grid.
     pub grid: Expr,
-    /// The arguments.
+    /// The arguments, in order.
     pub args: Vec<Arg>,
-    /// The arguments with their parentheses.
+    /// Span of the arguments with their parentheses.
     pub args_span: Span,
     /// The whole call.
     pub span: Span,
-    /// Index into [`Module::hosts`] of the function it stands in; `None` at the top level.
+    /// Index into [`Module::hosts`] of the function that contains the launch; `None` at the top level.
     pub host: Option<usize>,
     /// Whether the parser found an error inside.
     pub has_error: bool,
@@ -205,25 +205,25 @@ pub struct Launch {
 /// A host function (or method) that launches kernels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Host {
-    /// Name, with the classes and functions around it: `Class.method`, `outer.<locals>.inner`.
+    /// The qualified name, as Python's `__qualname__`: `Class.method`, `outer.<locals>.inner`.
     pub qualname: String,
-    /// The bare name.
+    /// The name without classes and functions around it.
     pub name: String,
-    /// Where the name stands.
+    /// Span of the name.
     pub name_span: Span,
-    /// The definition.
+    /// Span of the definition.
     pub span: Span,
-    /// Zero-based line of `def` (what Python's `ast` calls `lineno`, less one).
+    /// Zero-based line of `def`: Python's `ast` reports `lineno` one higher.
     pub line: usize,
     /// Parameter names, in order.
     pub params: Vec<String>,
-    /// The defaults of those that have one: name and value.
+    /// Name and default of each parameter that has a default.
     pub defaults: Vec<(String, Expr)>,
     /// The body.
     pub body: Vec<Stmt>,
 }
 
-/// `name = value` at the top level.
+/// An assignment `name = value` at the top level.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Global {
     /// The name.
@@ -236,16 +236,16 @@ pub struct Global {
     pub span: Span,
 }
 
-/// A function of the top level without decorators.
+/// A function at the top level without decorators.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     /// Its name.
     pub name: String,
-    /// Where the name stands.
+    /// Span of the name.
     pub name_span: Span,
-    /// The definition.
+    /// Span of the definition.
     pub span: Span,
-    /// What it returns, when that is all its body does.
+    /// The expression that it returns, when the `return` is all that its body does.
     pub result: Option<Expr>,
 }
 
@@ -258,7 +258,7 @@ impl Module {
         (of_name.next().is_none() && !self.uncertain.contains(name)).then_some(kernel)
     }
 
-    /// The function of the top level of this name, when it has no decorators and the name is not bound otherwise.
+    /// The top-level function of this name, when it has no decorators and the name is not bound otherwise.
     #[must_use]
     pub fn function(&self, name: &str) -> Option<&Function> {
         let mut of_name = self.functions.iter().filter(|function| function.name == name);
@@ -277,22 +277,23 @@ impl Module {
         self.launches.iter().filter(move |launch| launch.kernel.as_deref() == Some(name))
     }
 
-    /// The full name of `expr` as written in `kernel`'s body, whose own names hide the file's.
+    /// The full name of `expr` as written in the body of `kernel`, whose local names hide those of the file.
     #[must_use]
     pub fn resolve_in(&self, kernel: &Kernel, expr: &Expr) -> Option<Resolved> {
         let is_local = kernel.locals.contains(expr.first_name()?);
         if is_local { None } else { self.imports.resolve(expr) }
     }
 
-    /// `path` without its `triton.language.` prefix when `expr` resolves to a member of it.
+    /// The path of `expr` below `triton.language.`; `None` when `expr` does not resolve to a member of
+    /// `triton.language`.
     #[must_use]
     pub fn language_member(&self, kernel: &Kernel, expr: &Expr) -> Option<String> {
         let resolved = self.resolve_in(kernel, expr)?;
         resolved.path.strip_prefix("triton.language.").map(str::to_owned)
     }
 
-    /// How `kernel`'s body can write `triton.language.name`: `tl.name` under the file's alias, or `name` where it is
-    /// imported by itself. `None` when neither is in reach.
+    /// The text by which the body of `kernel` can refer to `triton.language.name`: `tl.name` under the file's alias, or
+    /// `name` where the file imports it by itself. `None` when the file imports neither or local names hide both.
     #[must_use]
     pub fn language_name(&self, kernel: &Kernel, name: &str) -> Option<String> {
         let visible = |alias: &&str| !kernel.locals.contains(*alias);
@@ -307,13 +308,14 @@ impl Module {
         })
     }
 
-    /// Names of functions that the kernels of this file call: helpers, as opposed to what the host launches.
+    /// Names of functions that the kernels of this file call. Those are helpers, which the host does not need to
+    /// launch.
     #[must_use]
     pub fn called_in_kernels(&self) -> &HashSet<String> {
         &self.called
     }
 
-    /// The names that kernels of this file use and that one import binds, which is none of Triton's.
+    /// The names that kernels of this file use and that exactly one import binds, unless it imports from Triton.
     #[must_use]
     pub fn imported_in_kernels(&self) -> BTreeSet<String> {
         let is_imported =
@@ -321,20 +323,21 @@ impl Module {
         self.parts.iter().flat_map(|part| &part.free).filter(is_imported).cloned().collect()
     }
 
-    /// The names that one import binds, which is none of Triton's.
+    /// The names that exactly one import binds, unless it imports from Triton.
     pub(crate) fn imports_of_others(&self) -> impl Iterator<Item = &str> {
         let imports = self.bindings.iter();
         let others = imports.filter(|(_, binding)| matches!(binding, Binding::Import(path) if !is_triton(path)));
         others.map(|(name, _)| name.as_str())
     }
 
-    /// The files that kernels of this file reach through imports; nothing before [`Self::link`].
+    /// The files that kernels of this file reach through imports; empty before [`Self::link`].
     #[must_use]
     pub fn links(&self) -> &Links {
         &self.links
     }
 
-    /// The file and the name there that give `expr`, as `kernel` (if any) uses it, its value: for names that are imported.
+    /// The file that defines `expr`, and the name it has there, for names that are imported. Names are resolved as in
+    /// `kernel`, if one is given.
     #[must_use]
     pub fn imported(&self, kernel: Option<&Kernel>, expr: &Expr) -> Option<(&Arc<File>, &str)> {
         let first = expr.first_name()?;
@@ -344,15 +347,15 @@ impl Module {
         self.links.definition(&expr.dotted()?)
     }
 
-    /// The same model, with imports that mean what they mean in `other`, another version of the file.
+    /// The same model with the links of `other`, which is another version of the same file.
     #[must_use]
     pub fn linked_as(mut self, other: &Self) -> Self {
         self.links = Arc::clone(&other.links);
         self
     }
 
-    /// Says what the names are that [`Self::imported_in_kernels`] names. What was found out about kernels when that was
-    /// something else is forgotten.
+    /// Sets what the names of [`Self::imported_in_kernels`] refer to. Drops the cached facts of all kernels when that
+    /// changed.
     pub fn link(&mut self, links: Arc<Links>) {
         if !Arc::ptr_eq(&self.links, &links) && *self.links != *links {
             self.kernels.iter_mut().for_each(|kernel| kernel.facts = Facts::default());
@@ -360,13 +363,13 @@ impl Module {
         self.links = links;
     }
 
-    /// Launches of kernels that were seen when the user's program ran; none before [`Self::observe`].
+    /// Launches of kernels that were observed when the user's program ran; empty before [`Self::observe`].
     #[must_use]
     pub fn recorded(&self) -> &Arc<[RecordedLaunch]> {
         &self.recorded
     }
 
-    /// Says what launches were seen. What was found out about kernels when those were others is forgotten.
+    /// Sets the observed launches. Drops the cached facts of all kernels when they changed.
     pub fn observe(&mut self, recorded: Arc<[RecordedLaunch]>) {
         if !Arc::ptr_eq(&self.recorded, &recorded) && self.recorded != recorded {
             self.kernels.iter_mut().for_each(|kernel| kernel.facts = Facts::default());
@@ -374,7 +377,8 @@ impl Module {
         self.recorded = recorded;
     }
 
-    /// The kernels, by index, one of which the top level certainly binds to `name`; under conditions there may be several.
+    /// Indices of the kernels of which the top level certainly binds one to `name`. There are several when it depends
+    /// on conditions.
     #[must_use]
     pub fn kernels_named(&self, name: &str) -> Vec<usize> {
         let is_global = |kernel: &Kernel| kernel.name == name && (!kernel.nested || kernel.conditional);

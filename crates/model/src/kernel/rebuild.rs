@@ -1,4 +1,4 @@
-//! Reads the model off a text that differs little from one whose model is known.
+//! Updates a model after an edit: segments that did not change are reused.
 
 use super::ast::ExprKind;
 use super::build::Reading;
@@ -7,17 +7,17 @@ use super::shift::Shift;
 use super::{Global, Imports, Module, Part};
 use crate::syntax::{Source, unchanged};
 
-/// What segments say about names of what is imported.
+/// The parts of a model that decide which names of the file mean Triton.
 #[derive(PartialEq)]
 struct Aliasing<'a> {
     imported: Vec<&'a Imports>,
-    /// Names with the dotted name that they are assigned, and whether that is `None`.
+    /// Assigned names, each with the dotted name of its value and whether the value is `None`.
     assigned: Vec<(&'a str, Option<String>, bool)>,
 }
 
 impl Module {
-    /// The same as [`Module::build`] of `source`, in less time: takes over what stands unchanged in segments from
-    /// `before`, the model of `before_source`.
+    /// The same as [`Module::build`] of `source`, in less time: reuses what comes from unchanged segments of `before`,
+    /// the model of `before_source`.
     #[must_use]
     pub fn rebuild(source: &Source, mut before: Self, before_source: &Source) -> Self {
         if before.imports.is_empty() {
@@ -34,7 +34,8 @@ impl Module {
         }
         pieces.reverse();
         let lower = Lower::new(source.text());
-        // What was before the first, then what was behind each. What is not of single segments stays.
+        // Removed first: the part before the first reused run, then the part behind each run. Fields that do not belong
+        // to single segments stay.
         let mut gone = before.split_off(0);
         let mut module = before;
         for (run, mut kept, next) in pieces {
@@ -55,7 +56,8 @@ impl Module {
         module
     }
 
-    /// Reads the segments that come next, up to `end`, where `gone` was before. Returns whether nothing changes elsewhere.
+    /// Reads the next segments, up to `end`, in place of `gone`. Returns false when the change affects names of Triton
+    /// elsewhere, so that the whole model must be built anew.
     fn replace(&mut self, source: &Source, end: usize, gone: &Self, lower: Lower<'_>) -> bool {
         let first = self.parts.len();
         let mut readings: Vec<_> =
@@ -72,7 +74,7 @@ impl Module {
         true
     }
 
-    /// Takes off what comes from the segments from `at` on.
+    /// Removes and returns what comes from the segments from index `at` on.
     fn split_off(&mut self, at: usize) -> Self {
         let parts = self.parts.split_off(at);
         let count = |count: fn(&Part) -> usize| parts.iter().map(count).sum::<usize>();
@@ -93,7 +95,7 @@ impl Module {
         }
     }
 
-    /// Adds what [`Self::split_off`] took off.
+    /// Appends what [`Self::split_off`] removed.
     fn append(&mut self, mut rest: Self) {
         let hosts = self.hosts.len();
         rest.launches.iter_mut().for_each(|launch| launch.host = launch.host.map(|host| host + hosts));
@@ -115,7 +117,8 @@ impl Module {
         }
     }
 
-    /// What the segments say about names of what is imported. Where that does not change, nothing changes elsewhere.
+    /// The parts of this model that decide which names mean Triton. While they stay the same, other segments are not
+    /// affected.
     fn aliasing(&self, imports: &Imports) -> Aliasing<'_> {
         let concerns = |global: &&Global| imports.concern(&global.name, &global.value);
         let alias = |global: &Global| {
@@ -139,7 +142,7 @@ mod tests {
     use crate::kernel::{Kernel, RecordedLaunch};
     use crate::syntax::{Document, Encoding, Position};
 
-    /// For each kernel, whether a fact of it is known; from now on it is.
+    /// For each kernel, whether a fact of it was cached. Caches one if not.
     fn known(module: &Module) -> Vec<bool> {
         let of = |kernel: &Kernel| {
             let mut is_known = true;
@@ -152,7 +155,7 @@ mod tests {
         module.kernels.iter().map(of).collect()
     }
 
-    /// Puts `text` at the start of lines.
+    /// Inserts `text` at the start of each of the `lines`.
     fn edited(
         document: &mut Document,
         (source, module): (Source, Module),
@@ -186,7 +189,7 @@ mod tests {
         let (mut document, mut state) = opened(&text);
         state = edited(&mut document, state, &[16, 5], "    x += 1\n");
         assert_eq!(known(&state.1), [false, true, false]);
-        // Comments and blank lines around a kernel are no part of it.
+        // Comments and blank lines around a kernel do not affect it.
         for (lines, text) in [([13, 8], "# c\n"), ([15, 1], "# d\n"), ([15, 8], "    \n")] {
             state = edited(&mut document, state, &lines, text);
             assert_eq!(known(&state.1), [true, true, true], "{lines:?}");
@@ -212,7 +215,7 @@ mod tests {
         let (mut document, state) = opened(text);
         let state = edited(&mut document, state, &[19], "    x += 1\n");
         assert_eq!(known(&state.1), [false, false, true]);
-        // While it is typed, a name may stand right behind a number.
+        // While code is typed, a name may follow a number without a space.
         let (mut document, state) = opened(&text.replace("    b[(1,)](x)\n", "    pass\n"));
         let state = edited(&mut document, state, &[19], "    f(0b[(1,)](x))\n");
         assert_eq!(state.1.launches_of("b").count(), 1);
@@ -227,17 +230,17 @@ mod tests {
             let (mut document, state) = opened(text);
             known(&edited(&mut document, state, lines, typed).1)
         };
-        // What neither names, as a statement, a function and a kernel.
+        // Definitions of names that neither kernel uses: a statement, a function and a kernel.
         for typed in ["other = 1\n", "def other():\n    pass\n", "@triton.jit\ndef c(x):\n    return x\n"] {
             let expected = if typed.starts_with('@') { vec![true, true, false] } else { vec![true, true] };
             assert_eq!(after(&[22], typed), expected, "{typed}");
         }
-        // The value of what is named, in another statement; what a launch names; a name that was bound nowhere.
+        // The value of a used name, in another statement; a name that a launch uses; a name that was not bound before.
         assert_eq!(after(&[22], "B = 1\n"), [false, true]);
         assert_eq!(after(&[22], "C = 1\n"), [true, false]);
         assert_eq!(after(&[22], "def new():\n    pass\n"), [true, false]);
         assert_eq!(after(&[3], "A = 2\n"), [false, true]);
-        // What is imported concerns all.
+        // Imports affect all kernels.
         assert_eq!(after(&[22], "from torch import *\n"), [false, false]);
     }
 }

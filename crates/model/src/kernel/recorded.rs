@@ -1,22 +1,22 @@
-//! Launches that were seen when the user's program ran.
+//! Launches that were observed when the user's program ran.
 
-/// A launch of a kernel, with what it passed.
+/// An observed launch of a kernel with its arguments.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedLaunch {
     /// The kernel's name.
     pub kernel: String,
-    /// What its parameters were given, by name.
+    /// The arguments by parameter name.
     pub arguments: Vec<(String, Passed)>,
-    /// How many programs there were along each axis.
+    /// The number of programs along each axis of the grid.
     pub grid: Vec<i128>,
     /// Launch options that were passed, such as `num_warps`.
     pub options: Vec<(String, i64)>,
 }
 
-/// What a parameter was given.
+/// The value that was passed for a parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Passed {
-    /// A tensor of these elements: `fp16`, `i64`; `None` for elements that kernels do not know.
+    /// A tensor with elements of this type (`fp16`, `i64`); `None` for element types that kernels do not have.
     Pointer(Option<&'static str>),
     /// An integer.
     Integer(i128),
@@ -26,12 +26,12 @@ pub enum Passed {
     Float(f64),
     /// `None`.
     None,
-    /// Something else.
+    /// A value of another type.
     Other,
 }
 
 impl RecordedLaunch {
-    /// The integer that a parameter was given.
+    /// The integer that was passed for the parameter `name`; `None` for values of other types.
     #[must_use]
     pub fn integer(&self, name: &str) -> Option<i128> {
         match self.passed(name)? {
@@ -40,14 +40,14 @@ impl RecordedLaunch {
         }
     }
 
-    /// What a parameter was given.
+    /// The value that was passed for the parameter `name`.
     #[must_use]
     pub fn passed(&self, name: &str) -> Option<&Passed> {
         self.arguments.iter().find(|(known, _)| known == name).map(|(_, passed)| passed)
     }
 
-    /// What a signature (`# warpsmith: signature …`) says of a parameter that was given this; `None` where it has no word
-    /// for that.
+    /// The text that a signature comment (`# warpsmith: signature …`) has for a parameter with this value; `None` where
+    /// it cannot express the value.
     #[must_use]
     pub fn text(&self, name: &str, is_constexpr: bool) -> Option<String> {
         Some(match self.passed(name)? {

@@ -1,12 +1,12 @@
-//! Moves what was read off a text to another place in it.
+//! Moves the spans of a model when its text moves within the file.
 
 use super::ast::{Arg, Expr, ExprKind, Stmt, StmtKind};
 use super::{Autotune, Config, Decorator, Function, Global, Host, Kernel, Launch, Param};
 use crate::syntax::Span;
 
-/// Something with spans.
+/// A value that contains spans.
 pub trait Shift {
-    /// Moves all spans by so many bytes.
+    /// Moves all spans by `by` bytes.
     fn shift(&mut self, by: isize);
 }
 
@@ -160,7 +160,7 @@ macro_rules! shift_fields {
     )*};
 }
 
-// Fields without spans are left out. `Host::line` is moved by whoever knows the lines.
+// Fields without spans are left out. `Host::line` is updated separately, where line numbers are known.
 shift_fields! {
     Kernel { name_span, span, def_span, params, decorators, autotune, body, facts }
     Param { name_span, span, annotation, default }

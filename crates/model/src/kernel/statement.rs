@@ -1,4 +1,4 @@
-//! What single statements of the top level bind and use: for cutting a file down to what a kernel needs.
+//! The names that single top-level statements bind and use. They serve to reduce a file to what a kernel needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,30 +12,30 @@ use super::lower::Lower;
 use super::{Imports, bindings};
 use crate::syntax::{Source, Span, each_node, field, node_span};
 
-/// A statement of the top level, or of a branch there (`if …:`, `try:`).
+/// A statement at the top level, or in a branch there (`if …:`, `try:`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Statement {
-    /// Where it stands.
+    /// Span of the statement.
     pub span: Span,
     /// The names that it binds, perhaps under a condition.
     pub binds: Vec<String>,
-    /// The names that it uses and does not bind inside; some more where that is hard to tell.
+    /// The names that it uses and does not bind inside. It may list too many where scopes are hard to follow.
     pub uses: BTreeSet<String>,
-    /// Those of [`Self::uses`] that are asked for nothing but their truth, by `if`; and whether they are called for it.
+    /// The names of [`Self::uses`] that occur only as the condition of an `if`, each with whether it is called there.
     pub conditions: BTreeMap<String, bool>,
-    /// The modules that it, or a statement in it, imports from.
+    /// The modules from which it, or a statement inside it, imports.
     pub modules: Vec<String>,
     /// Whether it is a single import.
     pub is_import: bool,
-    /// Decorators around the one that makes it a kernel: what they do, they do outside of it.
+    /// Spans of the decorators besides the one that makes it a kernel: they do not act inside the kernel.
     pub wrappers: Vec<Span>,
-    /// The statement whose branch it stands in, by its index in [`Self::all`]. What that one says of itself leaves out the
-    /// statements of its branches, but for the names that they bind.
+    /// Index in [`Self::all`] of the statement whose branch contains this one. The fields of that statement leave out
+    /// the statements of its branches, except for the names that these bind.
     pub parent: Option<usize>,
 }
 
 impl Statement {
-    /// The statements of a file, in order; those of branches behind the one that branches.
+    /// The statements of a file, in order. The statements of branches follow the statement that contains them.
     #[must_use]
     pub fn all(source: &Source) -> Vec<Self> {
         let mut all = Vec::new();
@@ -55,7 +55,7 @@ impl Statement {
         all
     }
 
-    /// What a statement says, but for the parts of it that stand in `without`.
+    /// Describes a statement, without the parts of it that lie in `without`.
     fn of(source: &Source, node: Node<'_>, without: &[Span]) -> Self {
         let lower = Lower::new(source.text());
         let (wrappers, function) = wrappers(source, node);
@@ -80,12 +80,12 @@ impl Statement {
     }
 }
 
-/// Whether a statement has branches that are looked into.
+/// Whether a statement has branches whose statements are listed separately.
 fn branches(node: Node<'_>) -> bool {
     matches!(node.kind(), "if_statement" | "try_statement")
 }
 
-/// The statements in the branches of a statement.
+/// Adds the statements in the branches of `node` to `found`.
 fn in_branches<'t>(node: Node<'t>, found: &mut Vec<Node<'t>>) {
     let mut cursor = node.walk();
     for child in node.named_children(&mut cursor) {
@@ -104,8 +104,8 @@ fn in_branches<'t>(node: Node<'t>, found: &mut Vec<Node<'t>>) {
     }
 }
 
-/// The decorators around the one that hands the function to Triton, and the function; without such a decorator only the
-/// function, if it is one without decorators.
+/// The decorators besides the one that hands the function to Triton, and the function. Without such a decorator there
+/// is a function only if it has no decorators at all.
 fn wrappers<'t>(source: &Source, node: Node<'t>) -> (Vec<Span>, Option<Node<'t>>) {
     if node.kind() == "function_definition" {
         return (Vec::new(), Some(node));
@@ -126,7 +126,7 @@ fn wrappers<'t>(source: &Source, node: Node<'t>) -> (Vec<Span>, Option<Node<'t>>
     (spans.collect(), function)
 }
 
-/// The names that a function takes from outside.
+/// The names that a function uses from enclosing scopes.
 fn of_function(function: Node<'_>, lower: Lower<'_>) -> BTreeSet<String> {
     let params = params(function, lower, &Imports::default());
     let body = field(function, "body").map_or_else(Vec::new, |body| lower.block(body));
@@ -142,7 +142,7 @@ fn of_function(function: Node<'_>, lower: Lower<'_>) -> BTreeSet<String> {
     uses
 }
 
-/// The names that a condition asks for their truth.
+/// Adds the names that a condition tests for their truth value.
 fn truths(source: &Source, test: Node<'_>, found: &mut HashMap<usize, (String, bool)>) {
     let name = |node: Node<'_>| source.slice(node_span(node)).to_owned();
     match test.kind() {
@@ -159,7 +159,7 @@ fn truths(source: &Source, test: Node<'_>, found: &mut HashMap<usize, (String, b
     }
 }
 
-/// Something in a file, but for the parts of it that stand in `without`.
+/// A part of a syntax tree, without the spans in `without`.
 #[derive(Clone, Copy)]
 struct Part<'s, 't> {
     source: &'s Source,
@@ -168,7 +168,8 @@ struct Part<'s, 't> {
 }
 
 impl<'t> Part<'_, 't> {
-    /// The names outside of functions that `if` asks for their truth alone, by node; and whether they are called for it.
+    /// By node, the names outside of functions that occur only as the condition of an `if`, each with whether it is
+    /// called.
     fn tested(&self) -> HashMap<usize, (String, bool)> {
         let mut found = HashMap::default();
         self.each(&mut |node| {
@@ -188,7 +189,7 @@ impl<'t> Part<'_, 't> {
         found
     }
 
-    /// All names, but those of attributes and keywords and the `tested` ones.
+    /// All names, except those of attributes and keywords and the `tested` ones.
     fn identifiers(&self, tested: &HashMap<usize, (String, bool)>) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         self.each(&mut |node| {
@@ -207,7 +208,7 @@ impl<'t> Part<'_, 't> {
         found
     }
 
-    /// The modules that imports name.
+    /// The modules that import statements name.
     fn modules(&self) -> Vec<String> {
         let text = |node| self.source.slice(node_span(node)).to_owned();
         let mut found = Vec::new();

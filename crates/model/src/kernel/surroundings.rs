@@ -1,4 +1,4 @@
-//! What an analysis of a kernel may depend on, as a number: where it stays the same, so does what was found out.
+//! A hash of everything that an analysis of a kernel depends on. While it stays the same, cached facts remain valid.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,10 +8,11 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use super::{Module, Part};
 use crate::syntax::{Source, Span, from_first_statement};
 
-/// Words of comments and strings that say something about kernels, wherever they stand.
+/// Words in comments and strings that affect kernels wherever they occur.
 const MARKS: [&str; 2] = ["warpsmith:", "TRITON_ALLOW"];
 
-/// [`Words`], once they are needed: an edit needs them. They are of the text, so two models do not differ in them.
+/// The [`Words`] of a segment, computed at its first edit. They follow from the text, so they do not matter when models
+/// are compared.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Cached(Option<Words>);
 
@@ -27,20 +28,20 @@ impl Cached {
     }
 }
 
-/// The text of a segment, as far as others need to know it.
+/// A summary of the text of a segment, for the analysis of other segments.
 #[derive(Clone, Debug)]
 struct Words {
-    /// Whether it is one function or class, or nothing at all.
+    /// Whether the segment is one function or class, or empty.
     is_definition: bool,
-    /// Of the text without blank lines at its end, and without those and comments at its beginning.
+    /// Hash of the text, without the comments and blank lines at its beginning and the white space at its end.
     hash: u64,
-    /// Of what [`marks`] looks at.
+    /// The hash that [`marks`] computes.
     marks: u64,
-    /// Hashes of the names in it, sorted.
+    /// Hashes of the names in the text, sorted.
     names: Vec<u64>,
     /// Hashes of the names that its top level binds.
     bound: Vec<u64>,
-    /// Of how it binds them.
+    /// Hash of the ways in which its top level binds them.
     bindings: u64,
 }
 
@@ -48,7 +49,7 @@ impl Words {
     fn of(text: &str, is_definition: bool, part: &Part) -> Self {
         let is_part = |c: char| c.is_alphanumeric() || c == '_';
         let code = from_first_statement(text).trim_ascii_end();
-        // A definition with an error may have statements beside it.
+        // Next to a definition with a syntax error there may be statements.
         let is_definition = (is_definition || code.is_empty() || text.starts_with('@')) && part.globals == 0;
         let words = code.split(|c| !is_part(c)).filter(|word| !word.is_empty());
         let mut names: Vec<u64> = words.flat_map(readings).map(hash).collect();
@@ -61,15 +62,16 @@ impl Words {
     }
 }
 
-/// A word, and what else may be a name in it: `0k`, which nobody writes for long, is a number and a name.
+/// A word and the names that it may contain: a word such as `0k`, which occurs while code is typed, is a number and a
+/// name.
 fn readings(word: &str) -> impl Iterator<Item = &str> {
     let is_number = word.starts_with(|c: char| c.is_ascii_digit());
     let starts = word.char_indices().skip(1).filter(move |(_, c)| is_number && !c.is_numeric());
     [word].into_iter().chain(starts.map(|(at, _)| &word[at..]))
 }
 
-/// What a text says about kernels besides what it does: marked lines, and the heads of classes, of which kernels may use
-/// those for tuples.
+/// Hash of text that affects kernels without being code they refer to: marked lines, and the heads of classes, because
+/// kernels may use named tuples.
 fn marks(text: &str) -> u64 {
     let mut all = 0;
     for mark in MARKS {
@@ -83,7 +85,7 @@ fn marks(text: &str) -> u64 {
     all
 }
 
-/// `text` without the blank lines and comments at its end, where they stand at the beginning of a line.
+/// `text` without the white space at its end and the comments there that begin in the first column.
 pub(super) fn statements(text: &str) -> &str {
     let mut rest = text.trim_ascii_end();
     while let Some(line) = rest.rsplit('\n').next().filter(|line| line.starts_with('#')) {
@@ -98,19 +100,19 @@ fn hash(value: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Which segments name what, and where that is defined.
+/// An index of the names that segments use and define. Names and segments are numbered.
 #[derive(Default)]
 struct Names<'a> {
     words: Vec<Option<&'a Words>>,
-    /// For each name that is bound, or that a kernel has, the segments that bind it.
+    /// For each name that is bound, or that a kernel has: the segments that bind it.
     binders: Vec<Vec<usize>>,
-    /// For each name the segments with kernels of that name.
+    /// For each name: the segments that define kernels of that name.
     kernels: Vec<Vec<usize>>,
-    /// For each name of a kernel the segments that name it.
+    /// For each name of a kernel: the segments that use the name.
     users: Vec<Vec<usize>>,
-    /// For each segment the names in it.
+    /// For each segment: the names in it.
     named: Vec<Vec<usize>>,
-    /// For each segment the names of its kernels.
+    /// For each segment: the names of its kernels.
     defined: Vec<Vec<usize>>,
 }
 
@@ -146,8 +148,9 @@ impl<'a> Names<'a> {
         all
     }
 
-    /// The segments that name a kernel of segment `at`, or one of a segment that does, and so on; they decide what it is
-    /// given. Between segments stands the name: one that many kernels have makes no edge from each to each.
+    /// The segments that use a kernel of segment `at`, directly or through other segments: they decide what arguments
+    /// it gets. The search goes from segments to names to segments, so a name that many kernels share does not cost an
+    /// edge for each pair of segments.
     fn callers(&self, at: usize) -> HashSet<usize> {
         let (mut seen, mut seen_names, mut waiting) = (HashSet::from_iter([at]), HashSet::default(), vec![at]);
         while let Some(at) = waiting.pop() {
@@ -158,8 +161,9 @@ impl<'a> Names<'a> {
         seen
     }
 
-    /// `from`, and the segments with kernels that those with kernels name, and so on: host code that names two kernels
-    /// does not make one depend on the other. Then what launches those.
+    /// The segments in `from`, the segments of the kernels that they use (directly or through other kernels), and the
+    /// segments that launch any of these. Host code is not followed: when it uses two kernels, one does not depend on
+    /// the other.
     fn used(&self, from: HashSet<usize>, parts: &[Part]) -> HashSet<usize> {
         let (mut seen, mut seen_names) = (from, HashSet::default());
         let mut waiting: Vec<usize> = seen.iter().copied().collect();
@@ -177,12 +181,12 @@ impl<'a> Names<'a> {
         seen
     }
 
-    /// A number for `texts` and for what the names in them are bound to. Statements that bind such a name matter as a
-    /// whole, and so do the names in them.
+    /// Hash of the segments in `texts` and of the bindings of the names in them. A statement that binds such a name
+    /// counts with its whole text, and so do the names in it.
     fn sum(&self, texts: HashSet<usize>, everywhere: u64) -> u64 {
         let mut seen_names = HashSet::default();
         let mut waiting: Vec<usize> = texts.iter().copied().collect();
-        // For each segment, in order, whether its text matters.
+        // For each segment, in order: whether its text counts, or only its bindings.
         let mut matter: BTreeMap<usize, bool> = texts.into_iter().map(|at| (at, true)).collect();
         while let Some(at) = waiting.pop() {
             for &name in self.named[at].iter().filter(|name| seen_names.insert(**name)) {
@@ -207,7 +211,8 @@ impl<'a> Names<'a> {
 }
 
 impl Module {
-    /// Tells each kernel of `source` what it depends on; facts found under other circumstances are forgotten.
+    /// Computes for each kernel of `source` the hash of what it depends on. Facts cached under another hash are
+    /// dropped.
     pub(super) fn set_surroundings(&mut self, source: &Source) {
         for at in 0..self.parts.len().min(source.segments().len()) {
             if !self.parts[at].words.is_known() {
@@ -226,7 +231,7 @@ impl Module {
         self.kernels.iter_mut().zip(sums).for_each(|(kernel, sum)| kernel.facts.keep_in(sum));
     }
 
-    /// What matters to all kernels: what is imported, whether names may come from elsewhere, and what comments say.
+    /// Hash of what affects all kernels: imports, star imports and marked comments.
     fn everywhere(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for part in &self.parts {

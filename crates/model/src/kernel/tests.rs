@@ -113,7 +113,7 @@ fn deep_nesting_and_broken_code_are_survived() {
     let _ = module(broken);
 }
 
-/// What the parser makes up to go on has no name that anything could be called by.
+/// Where the parser inserts a missing name, the name is empty, so nothing can refer to it.
 #[test]
 fn a_name_that_is_missing_is_no_global() {
     let module = module("import triton\n:\n    i = 1\nN = 2\n");

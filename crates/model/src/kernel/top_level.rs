@@ -1,4 +1,4 @@
-//! What the top level of a file binds: assignments, functions, names.
+//! Reads what the top level of a file binds: assignments, functions and other names.
 
 use tree_sitter::Node;
 
@@ -9,11 +9,11 @@ use super::surroundings::statements;
 use super::{Binding, Function, Global, Imports, Module, Part, bindings};
 use crate::syntax::{Source, Span, field, from_first_statement, node_span};
 
-/// What a longer function returns is not looked for.
+/// The length in bytes above which the returned expression of a function is not read.
 const SHORT: usize = 1500;
 
 impl Module {
-    /// Adds what one segment, which comes after those that were added, has at its top level.
+    /// Adds the top level of the next segment.
     pub(super) fn add_top_level(&mut self, reading: &mut Reading<'_>, lower: Lower<'_>) {
         let (globals, functions) = (self.globals.len(), self.functions.len());
         let mut part = Part::default();
@@ -34,8 +34,8 @@ impl Module {
         self.parts.push(part);
     }
 
-    /// Adds the assignments and functions of a segment's top level. Returns the names that it binds, and whether that is
-    /// under a condition.
+    /// Adds the assignments and functions of a segment's top level. Returns the names that it binds, each with whether
+    /// that is under a condition.
     fn read_top_level(&mut self, root: Node<'_>, lower: Lower<'_>) -> Vec<(String, bool)> {
         let mut bound = Vec::new();
         let mut cursor = root.walk();
@@ -50,7 +50,7 @@ impl Module {
             if node.kind() == "function_definition" {
                 self.functions.extend(function(node, lower));
             }
-            // Functions and classes are not entered: their bodies bind nothing here.
+            // Bodies of functions and classes are skipped: they bind nothing at the top level.
             let stmt = lower.stmt(node);
             walk_statements(std::slice::from_ref(&stmt), &mut |stmt| {
                 bound.extend(bound_names(&stmt.kind).into_iter().map(|name| (name, conditional)));
@@ -69,11 +69,11 @@ impl Module {
     }
 }
 
-/// A segment that is one function or class without decorators, which need not be parsed to know what it binds.
+/// A segment that is a single function or class without decorators. What it binds is known without parsing it.
 struct Plain<'a> {
     is_class: bool,
     name: &'a str,
-    /// Where the name begins in the segment.
+    /// Byte offset of the name in the segment.
     at: usize,
 }
 
@@ -107,14 +107,14 @@ impl<'a> Plain<'a> {
     }
 }
 
-/// Whether `text`, that of a function, may be one that does nothing but return a value: a look at how its lines begin.
+/// Whether the function in `text` may consist of a `return` only, judged by how its lines begin.
 fn may_only_return(text: &str) -> bool {
     let bytes = text.as_bytes();
     let has = |word: &[u8]| memchr::memmem::find(bytes, word).is_some();
     if text.len() > SHORT || !has(b"return") {
         return false;
     }
-    // What stands in a string that goes over several lines is no statement, nor is what follows a backslash.
+    // A line in a multi-line string is not a statement, and neither is a line after a backslash.
     if has(b"\"\"\"") || has(b"'''") || has(b"\\") {
         return true;
     }
@@ -135,7 +135,7 @@ fn may_only_return(text: &str) -> bool {
             }
         }
     }
-    // The head, a string that documents it, and what it returns.
+    // The head, a docstring, and the `return`.
     statements <= 3
 }
 
@@ -149,7 +149,7 @@ fn function(node: Node<'_>, lower: Lower<'_>) -> Option<Function> {
     })
 }
 
-/// What a function returns, when that is all its body does.
+/// The expression that a function returns, when the `return` is all that its body does.
 fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
     let body = field(function, "body")?;
     let mut cursor = body.walk();
@@ -165,7 +165,7 @@ fn result(function: Node<'_>, lower: Lower<'_>) -> Option<Expr> {
     only.named_child(0).map(|value| lower.expr(value))
 }
 
-/// Where `if __name__ == "__main__":` stands in a file, with what is below it.
+/// Span of the statement `if __name__ == "__main__":` of a file, with its body.
 #[must_use]
 pub fn main_guard(source: &Source) -> Option<Span> {
     let text = source.text();

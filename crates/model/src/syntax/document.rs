@@ -1,11 +1,11 @@
-//! An open document: a rope, and the trees of its last parse.
+//! An open document: the rope that edits change, and the source of its last parse.
 
 use std::sync::Arc;
 
 use super::{Encoding, Position, Source};
 use ropey::Rope;
 
-/// Why an edit could not be applied as it was sent. The document stays as it was.
+/// The reason why an edit was rejected. The document keeps the text that it had.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum EditError {
     /// The range ends before it starts.
@@ -18,9 +18,9 @@ pub enum EditError {
     },
 }
 
-/// A text that is edited, with the trees of its last parse.
+/// The text of a file that is being edited, with the syntax trees of its last parse.
 ///
-/// Edits only change the text; [`Document::source`] parses once, when somebody asks. So a burst of edits costs one
+/// Edits only change the rope; [`Document::source`] parses it when the trees are needed. So a burst of edits costs one
 /// parse.
 pub struct Document {
     rope: Rope,
@@ -42,11 +42,11 @@ impl Document {
 
     /// Replaces `start..end` by `text`.
     ///
-    /// Positions past a line's end mean the line's end, past the last line the end of the text (what clients expect).
-    /// Returns whether a position had to be clamped.
+    /// A position past the end of a line means the end of that line, and a position past the last line means the end of
+    /// the text, as clients expect. Returns whether a position had to be clamped.
     ///
     /// # Errors
-    /// [`EditError::Inverted`] when the range ends before it starts.
+    /// Returns [`EditError::Inverted`] when the range ends before it starts.
     pub fn edit(&mut self, start: Position, end: Position, text: &str, encoding: Encoding) -> Result<bool, EditError> {
         if end < start {
             return Err(EditError::Inverted { start, end });
@@ -64,7 +64,7 @@ impl Document {
         self.is_current = false;
     }
 
-    /// Text, trees and lines of the present state; parses what changed since the last call.
+    /// The current text with its trees and lines. Parses only what changed since the last call.
     pub fn source(&mut self) -> Source {
         let parsed = match self.parsed.take() {
             Some(parsed) if self.is_current => parsed,
@@ -78,7 +78,7 @@ impl Document {
         self.parsed.insert(parsed).clone()
     }
 
-    /// The present text.
+    /// The current text, copied out of the rope.
     #[must_use]
     pub fn text(&self) -> String {
         String::from(&self.rope)

@@ -1,6 +1,6 @@
-//! Text and trees: spans, positions in the encodings that editors use, incremental parsing.
+//! Source text and its syntax trees: spans, positions in the encodings that editors use, and incremental parsing.
 //!
-//! Pure: no I/O, no LSP types, no async.
+//! This layer is pure: it does no input or output, knows no LSP types and is not asynchronous.
 
 mod document;
 mod normal;

@@ -1,10 +1,10 @@
-//! A text without what means nothing to Python: comments, blank lines, spaces between tokens.
+//! The normal form of a text: its tokens without comments, blank lines and the spaces between them.
 
 use tree_sitter::Node;
 
 use super::Source;
 
-/// A form of `text` that two texts share when Python reads them alike; a text that cannot be parsed is its own.
+/// A form of `text` that two texts share when Python parses them alike. A text with syntax errors is its own normal form.
 #[must_use]
 pub fn normal_form(text: &str) -> String {
     let source = Source::parse(text);
@@ -20,9 +20,10 @@ pub fn normal_form(text: &str) -> String {
     out
 }
 
-/// Writes the tokens of a node by `word`, with marks where their parents begin and end, but for what is nothing.
+/// Writes the tokens below `root` with `word`, and marks where their parents begin and end. Skips the nodes for which
+/// `is_nothing` holds.
 ///
-/// Not recursive: trees of hostile files are deeper than the stack.
+/// The walk is iterative, because the trees of hostile files are deeper than the stack.
 pub fn write_form<'t>(
     root: Node<'t>,
     out: &mut String,
@@ -34,9 +35,9 @@ pub fn write_form<'t>(
     loop {
         let node = cursor.node();
         if !is_nothing(node) {
-            // What is in a string stands between its tokens as well.
+            // The text of a string lies between its tokens, so a string is written as one token.
             if node.kind() != "string" && cursor.goto_first_child() {
-                // How segments are cut depends on comments; what is in them does not.
+                // Where the segments begin depends on comments, so the roots of their trees get no marks.
                 out.push_str(if depth > 0 { "\u{1}" } else { "" });
                 depth += 1;
                 continue;
@@ -54,7 +55,7 @@ pub fn write_form<'t>(
     }
 }
 
-/// Whether a node means nothing to Python.
+/// Whether Python ignores a node: a comment, a line continuation, or a node without text.
 pub fn is_nothing(node: Node<'_>) -> bool {
     matches!(node.kind(), "comment" | "line_continuation") || node.start_byte() == node.end_byte()
 }
@@ -91,7 +92,7 @@ mod tests {
             TEXT.replace("f(x)", "g(x)"),
             TEXT.replace("'# three'", "\"# three\""),
             format!("{TEXT}f(1)\n"),
-            // An error: nothing is known of what Python makes of it.
+            // A syntax error: the text is its own normal form, whatever Python would make of it.
             format!("{TEXT}f((\n"),
             format!("{TEXT}f((  \n"),
         ];

@@ -1,6 +1,6 @@
-//! Lines and columns, and what a column counts.
+//! Lines and columns of a text, with columns in the units that clients use.
 
-/// What a column counts: bytes, UTF-16 code units or code points.
+/// The unit in which columns are counted: bytes, UTF-16 code units or code points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     /// Bytes of UTF-8.

@@ -1,23 +1,25 @@
-//! Where the top-level statements of a text begin: a text is parsed in segments, each a run of whole statements.
+//! The boundaries of segments. A text is parsed in segments, each a run of whole top-level statements.
 //!
-//! In valid Python a segment by itself parses to what it is in the whole file, and a mistake in one segment does not
-//! reach the next: a bracket that is never closed ends where a definition begins, which no bracket can hold.
+//! In valid Python a segment parses by itself to the same statements as within the whole file, and a mistake in one
+//! segment does not reach the next: a bracket that is never closed ends where a definition begins, because no bracket
+//! can contain one.
 
-/// Runs of short statements are cut when they get longer than this.
+/// A run of short statements is cut once it is longer than this, in bytes.
 const LONG_RUN: usize = 4 << 10;
 
-/// One segment, as found.
+/// The end of one segment, as the scan found it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// One past its last byte.
+    /// One past the last byte of the segment.
     pub(super) end: usize,
-    /// One past the last byte that had to be seen to know that; past the end of the text when its end was seen.
+    /// One past the last byte that the scan had to read to find the end; past the end of the text when the scan reached
+    /// it.
     pub(super) seen: usize,
-    /// Whether it is a function or class without decorators, and nothing else.
+    /// Whether the segment is a single function or class without decorators.
     pub(super) is_plain: bool,
 }
 
-/// What the scan is inside of.
+/// An open construct around the position of the scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Frame {
     Bracket,
@@ -29,11 +31,12 @@ enum Frame {
     },
     /// `{…}` of an f-string.
     Field,
-    /// What follows the `:` in there.
+    /// The format specification of a field: the part after its `:`.
     Spec,
 }
 
-/// The segment that begins at `start`, the beginning of a line. What comes before does not matter.
+/// Finds the segment that begins at `start`, which must be the beginning of a line. The text before it has no
+/// influence.
 pub(super) fn find(text: &[u8], start: usize) -> Found {
     let mut scan = Scan { text, at: start, start, frames: Vec::new(), pending: None };
     scan.run()
@@ -44,7 +47,7 @@ struct Scan<'a> {
     at: usize,
     start: usize,
     frames: Vec<Frame>,
-    /// Inside brackets: where decorators begin that a definition may follow, and how many frames there were.
+    /// Inside brackets: the offset of decorators that a definition may follow, and the number of frames at that offset.
     pending: Option<(usize, usize)>,
 }
 
@@ -67,7 +70,8 @@ impl Scan<'_> {
             if let Some(end) = self.recover(now) {
                 return Found { end, seen: self.at + SEEN, is_plain: false };
             }
-            // What says nothing is no part of what stands before it, so that it may change.
+            // Blank lines and comments do not belong to the statement before them, so that edits of them leave it
+            // unchanged.
             if self.frames.is_empty() && now == Line::Other && looked <= self.at {
                 looked = quiet_until(self.text, self.at);
                 if looked > self.at && self.ends_before(line, looked) {
@@ -94,7 +98,8 @@ impl Scan<'_> {
         ends && matches!(last, Line::Definition | Line::Statement)
     }
 
-    /// Inside brackets: where a definition begins all the same, with its decorators.
+    /// Inside brackets: the offset at which a definition (with its decorators) begins nevertheless, so that the segment
+    /// ends.
     fn recover(&mut self, now: Line) -> Option<usize> {
         if self.frames.is_empty() {
             self.pending = None;
@@ -102,7 +107,7 @@ impl Scan<'_> {
         }
         match now {
             Line::Definition => return Some(self.pending.map_or(self.at, |(at, _)| at)),
-            // A decorator with an open bracket of its own is left to the error.
+            // A decorator with an open bracket of its own is left to the parser's error recovery.
             Line::Decorator if self.pending.is_none_or(|(_, depth)| depth < self.frames.len()) => {
                 self.pending = Some((self.at, self.frames.len()));
             }
@@ -112,7 +117,7 @@ impl Scan<'_> {
         None
     }
 
-    /// Steps over one thing in code. Returns whether that ended a line.
+    /// Steps over one token or character of code. Returns whether it ended a line.
     fn code(&mut self) -> bool {
         let plain = |&byte: &u8| {
             !matches!(byte, b'\n' | b'\\' | b'#' | b'\'' | b'"' | b'(' | b'[' | b'{' | b')' | b']' | b'}' | b':')
@@ -159,7 +164,8 @@ impl Scan<'_> {
         self.frames.push(Frame::String { quote, triple, format: has(b"fFtT"), raw: has(b"rR") });
     }
 
-    /// Steps over one thing in a string. Returns whether that ended a line of code: a string that is not closed.
+    /// Steps over one part of a string. Returns whether it ended a line of code, which happens when the string is not
+    /// closed.
     fn string(&mut self, quote: u8, triple: bool, format: bool, raw: bool) -> bool {
         let rest = &self.text[self.at..];
         let is_special = |byte: u8| {
@@ -196,7 +202,7 @@ impl Scan<'_> {
         false
     }
 
-    /// Steps over one thing in a format specification.
+    /// Steps over one part of a format specification. Returns whether it ended a line.
     fn spec(&mut self) -> bool {
         let quote = self.frames.iter().rev().find_map(|frame| match frame {
             Frame::String { quote, triple: false, .. } => Some(*quote),
@@ -206,7 +212,7 @@ impl Scan<'_> {
         match byte {
             b'{' => self.frames.push(Frame::Field),
             b'}' => drop(self.frames.pop()),
-            // The string ends, or its line does: its own turn.
+            // The string or its line ends here; the next step handles that.
             b'\n' if quote.is_some() => {
                 self.frames.pop();
                 return false;
@@ -222,12 +228,12 @@ impl Scan<'_> {
     }
 }
 
-/// How many bytes a `\` in a string takes with it.
+/// The number of bytes that an escape sequence takes, including its `\`.
 fn escape_length(rest: &[u8], format: bool, raw: bool) -> usize {
     match rest.get(1) {
         Some(b'\r') if rest.get(2) == Some(&b'\n') => 3,
         Some(b'{' | b'}') if format => 1,
-        // `\N{DASH}` is no field.
+        // `\N{DASH}` is not a field.
         Some(b'N') if format && !raw && rest.get(2) == Some(&b'{') => {
             rest.iter().take(100).position(|&byte| byte == b'}').map_or(2, |at| at + 1)
         }
@@ -236,12 +242,13 @@ fn escape_length(rest: &[u8], format: bool, raw: bool) -> usize {
     }
 }
 
-/// Where the blank lines and comments end that begin at `at`, the beginning of a line; comments stand at that of theirs.
+/// The end of the blank lines and comments that begin at `at`, the beginning of a line. Only comments that begin in the
+/// first column count.
 pub(super) fn quiet_until(text: &[u8], mut at: usize) -> usize {
     while at < text.len() {
         let end = memchr::memchr(b'\n', &text[at..]).map_or(text.len(), |length| at + length + 1);
         let line = text[at..end].trim_ascii_end();
-        // To some, a carriage return ends a line.
+        // Some readers take a lone carriage return as the end of a line.
         if !line.is_empty() && (line[0] != b'#' || line.contains(&b'\r')) {
             break;
         }
@@ -250,21 +257,21 @@ pub(super) fn quiet_until(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// How many bytes of a line [`Line::of`] looks at.
+/// The number of bytes of a line that [`Line::of`] reads.
 const SEEN: usize = 16;
 
-/// What a line begins with.
+/// The class of a line, by what it begins with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Line {
     /// `@`
     Decorator,
     /// `def`, `class`, `async def`
     Definition,
-    /// `else` and the like, which go on with the statement before.
+    /// `else` and similar clauses, which continue the statement before them.
     Clause,
     /// Anything else that may begin a statement.
     Statement,
-    /// A blank, a comment, a bracket or something else that may go on with what came before.
+    /// A blank line, a comment, a bracket, or anything else that may continue the line before.
     Other,
 }
 

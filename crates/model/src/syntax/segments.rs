@@ -1,4 +1,4 @@
-//! The segments of a text with their trees, and what of them stays through an edit.
+//! The segments of a text with their syntax trees, and how they are reused after an edit.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use tree_sitter::{InputEdit, Node, Parser, Point, Tree};
 use super::segment;
 
 thread_local! {
-    /// A parser keeps what it has allocated from one text to the next.
+    /// One parser for each thread: a parser keeps its allocations from one text to the next.
     static PARSER: RefCell<Parser> = RefCell::new({
         let mut parser = Parser::new();
         parser.set_language(&tree_sitter_python::LANGUAGE.into()).expect("the grammar is of a supported ABI");
@@ -22,50 +22,50 @@ thread_local! {
 pub(crate) struct Segment {
     start: usize,
     row: usize,
-    /// How much of the text had to be seen to know where it ends.
+    /// One past the last byte that had to be read to find the end of this segment.
     seen: usize,
     is_plain: bool,
     parsed: Arc<Parsed>,
-    /// The tree, moved to where the segment stands; made when first asked for.
+    /// The tree with offsets of the whole text; made on first use.
     moved: OnceLock<Tree>,
 }
 
-/// What holds wherever the segment stands.
+/// The part of a segment that does not depend on its position in the text.
 #[derive(Debug)]
 struct Parsed {
-    /// As if the segment were the whole text; made when first asked for.
+    /// The tree with offsets as if the segment were the whole text; made on first use.
     tree: OnceLock<Tree>,
     length: usize,
     /// Line breaks, as the parser counts them.
     rows: usize,
-    /// Whether there is nothing in it but comments.
+    /// Whether the segment holds nothing but comments and blank lines.
     is_quiet: bool,
-    /// Whether there is nothing in it.
+    /// Whether the segment holds nothing but white space.
     is_blank: bool,
 }
 
 impl Segment {
-    /// Its first byte.
+    /// Byte offset of the segment's first byte in the text.
     pub(crate) fn start(&self) -> usize {
         self.start
     }
 
-    /// One past its last byte.
+    /// Byte offset one past the segment's last byte.
     pub(crate) fn end(&self) -> usize {
         self.start + self.parsed.length
     }
 
-    /// The number of line feeds before it.
+    /// The number of line feeds in the text before the segment.
     pub(crate) fn row(&self) -> usize {
         self.row
     }
 
-    /// Whether it is one function or class without decorators, and nothing else.
+    /// Whether the segment is a single function or class without decorators.
     pub(crate) fn is_plain_definition(&self) -> bool {
         self.is_plain
     }
 
-    /// The root of its tree; `text` is the text that it is of.
+    /// The root of the segment's tree; `text` is the whole text that the segment belongs to.
     pub(super) fn root(&self, text: &str) -> Node<'_> {
         let tree = self.parsed.tree.get_or_init(|| {
             let text = text.as_bytes().get(self.start..self.end()).unwrap_or_default();
@@ -90,7 +90,7 @@ impl Segment {
         moved.root_node()
     }
 
-    /// Whether nothing that is read off the one tells it from the other, but for where it stands.
+    /// Whether two segments are the same except for their positions.
     fn is_same(&self, other: &Self) -> bool {
         let (own, other) = (&self.parsed, &other.parsed);
         let are_blank = own.is_blank && other.is_blank && (own.length, own.rows) == (other.length, other.rows);
@@ -114,37 +114,37 @@ impl Parsed {
     }
 }
 
-/// `text`, the text of a segment, from its first statement on.
+/// The text of a segment without the blank lines and comments before its first statement.
 pub(crate) fn from_first_statement(text: &str) -> &str {
     &text[segment::quiet_until(text.as_bytes(), 0)..]
 }
 
-/// Segments that follow each other in two texts, where they are the same.
+/// Consecutive segments that are the same in two texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Run {
-    /// The first of them in the old text.
+    /// Index of the first of them in the old text.
     pub(crate) old: usize,
-    /// The first of them in the new text.
+    /// Index of the first of them in the new text.
     pub(crate) new: usize,
-    /// How many they are.
+    /// The number of segments.
     pub(crate) count: usize,
 }
 
-/// What two texts have in common, in order.
+/// The runs of segments that two texts have in common, in order.
 pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> Vec<Run> {
     let is_same = |(old, new): &(&Segment, &Segment)| old.is_same(new);
     let before = old.iter().zip(new).take_while(is_same).count();
     let after = old[before..].iter().rev().zip(new[before..].iter().rev()).take_while(is_same).count();
     let (old_end, new_end) = (old.len() - after, new.len() - after);
     let mut runs = vec![Run { old: 0, new: 0, count: before }];
-    // Where both ends of a text are edited, the middle stays.
+    // When both ends of a text are edited, the middle is still reused.
     let mut places = HashMap::new();
     for (at, segment) in old.iter().enumerate().take(old_end).skip(before) {
         places.entry(Arc::as_ptr(&segment.parsed)).or_insert(at);
     }
     let (mut next, mut at) = (before, before);
     while at < new_end {
-        // One comment is like the other: it does not tell what follows.
+        // Comments are often identical, so a segment of comments cannot anchor a run.
         let place = places.get(&Arc::as_ptr(&new[at].parsed)).filter(|place| **place >= next);
         let place = place.filter(|_| !new[at].parsed.is_quiet);
         let count =
@@ -160,17 +160,17 @@ pub(crate) fn unchanged(old: &[Segment], new: &[Segment]) -> Vec<Run> {
     runs
 }
 
-/// The segments of a text. Each is parsed when its tree is first asked for.
+/// Cuts a text into segments. Each is parsed when its tree is first needed.
 pub(super) fn parse(text: &str) -> Vec<Segment> {
     let mut segments = Vec::new();
     read(&mut segments, text, |_| false, |text| Arc::new(Parsed::new(text)));
     segments
 }
 
-/// The segments of a text of which an older version is known: the same as [`parse`] of it.
+/// Cuts a text into segments, given those of an older version. The result equals that of [`parse`].
 pub(super) fn parse_next(old: &[Segment], old_text: &str, text: &str) -> Vec<Segment> {
     let change = Change::between(old_text, text);
-    // What was seen to find their ends has not changed.
+    // The edit lies behind everything that was read to find the ends of these segments.
     let kept = old.iter().take_while(|segment| segment.seen <= change.start).count();
     let mut segments = old[..kept].to_vec();
     let mut known: HashMap<&str, &Segment> = HashMap::new();
@@ -206,7 +206,7 @@ fn end_of(segments: &[Segment]) -> (usize, usize) {
     segments.last().map_or((0, 0), |last| (last.row + last.parsed.rows, last.end()))
 }
 
-/// Reads on after the last segment, until the text ends or `is_known` says that the rest is.
+/// Adds segments after the last one, until the text ends or `is_known` returns true for the offset that was reached.
 fn read(
     segments: &mut Vec<Segment>,
     text: &str,
@@ -233,19 +233,19 @@ fn read(
     }
 }
 
-/// The one stretch in which two texts differ.
+/// The range in which two texts differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Change {
-    /// Where it begins in both.
+    /// Its first byte, in both texts.
     start: usize,
-    /// Where it ends in the old text.
+    /// One past its last byte in the old text.
     old_end: usize,
-    /// How much longer the new text is.
+    /// The length of the new text minus that of the old text, in bytes.
     by: isize,
 }
 
 impl Change {
-    /// The shortest such stretch.
+    /// The shortest such range.
     fn between(old: &str, new: &str) -> Self {
         let (old, new) = (old.as_bytes(), new.as_bytes());
         let start = common(old.chunks(BLOCK), new.chunks(BLOCK), old.iter(), new.iter());
@@ -256,10 +256,10 @@ impl Change {
     }
 }
 
-/// Whole blocks are compared at the speed of memory.
+/// Texts are first compared in blocks of this many bytes, which is as fast as memory can be read.
 const BLOCK: usize = 256;
 
-/// How many bytes two texts have in common, seen from one end.
+/// The length in bytes of the common prefix of two texts, or of the common suffix when the iterators run backwards.
 fn common<'a>(
     old_blocks: impl Iterator<Item = &'a [u8]>,
     new_blocks: impl Iterator<Item = &'a [u8]>,

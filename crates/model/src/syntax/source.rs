@@ -1,4 +1,4 @@
-//! One immutable version of a file: its text, its tree, its lines.
+//! One immutable version of a file: its text, its syntax trees and its lines.
 
 use std::sync::{Arc, LazyLock};
 
@@ -50,7 +50,8 @@ pub fn node_span(node: Node<'_>) -> Span {
     Span::new(node.start_byte(), node.end_byte())
 }
 
-/// The child of a node in a field of the grammar: what `child_by_field_name` gives, which goes through all names each time.
+/// The child of a node in a field of the grammar, as `child_by_field_name` finds it. That function compares all names
+/// of fields at each call; this one looks the name up in a table.
 #[must_use]
 pub fn field<'t>(node: Node<'t>, name: &str) -> Option<Node<'t>> {
     static LANGUAGE: LazyLock<Language> = LazyLock::new(|| tree_sitter_python::LANGUAGE.into());
@@ -61,7 +62,8 @@ pub fn field<'t>(node: Node<'t>, name: &str) -> Option<Node<'t>> {
     node.child_by_field_id(*FIELDS.get(name)?)
 }
 
-/// Calls `visit` on a node and all below it, in source order. Not recursive: trees of hostile files are deeper than the stack.
+/// Calls `visit` on a node and all nodes below it, in source order. The walk is iterative, because the trees of hostile
+/// files are deeper than the stack.
 pub fn each_node<'t>(node: Node<'t>, visit: &mut dyn FnMut(Node<'t>)) {
     let mut cursor = node.walk();
     loop {
@@ -78,10 +80,11 @@ pub fn each_node<'t>(node: Node<'t>, visit: &mut dyn FnMut(Node<'t>)) {
     }
 }
 
-/// One version of a file: text, trees and lines that belong together.
+/// One version of a file: its text, trees and lines.
 ///
-/// The text is parsed in segments, runs of whole top-level statements, so that an edit costs what it touches and a
-/// mistake stays where it is; a segment that nobody asks about is not parsed. Nodes have their places in the whole text.
+/// The text is parsed in segments, runs of whole top-level statements, so that the cost of an edit depends on what it
+/// touches and a mistake affects its own segment only. A segment is parsed when its tree is first needed. Nodes have
+/// the offsets that they have in the whole text.
 #[derive(Clone, Debug)]
 pub struct Source {
     text: Arc<str>,
@@ -90,7 +93,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// Parses `text` from scratch. Parsing never fails: what is not Python becomes error nodes.
+    /// Parses `text` from scratch. Parsing never fails: text that is not Python becomes error nodes.
     #[must_use]
     pub fn parse(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
@@ -98,7 +101,7 @@ impl Source {
         Self::from_parts(text, segments)
     }
 
-    /// The same as [`Self::parse`] of `text`, in less time the less it differs from this text.
+    /// The same as [`Self::parse`] of `text`, in a time that depends on how much it differs from this text.
     pub(super) fn parse_next(&self, text: Arc<str>) -> Self {
         let segments = segments::parse_next(&self.segments, &self.text, &text);
         Self::from_parts(text, segments)
@@ -115,7 +118,7 @@ impl Source {
         &self.text
     }
 
-    /// The roots of the syntax trees, in source order: each has some of the top-level statements below it.
+    /// The roots of the syntax trees, in source order. Each root has some of the top-level statements as its children.
     pub fn roots(&self) -> impl DoubleEndedIterator<Item = Node<'_>> + ExactSizeIterator {
         self.segments.iter().map(|segment| segment.root(&self.text))
     }
@@ -133,18 +136,18 @@ impl Source {
         self.root_at(span.start)?.descendant_for_byte_range(span.start, span.end)
     }
 
-    /// Whether the parser found an error.
+    /// Whether a syntax tree contains an error. Parses all segments.
     #[must_use]
     pub fn has_error(&self) -> bool {
         self.roots().any(|root| root.has_error())
     }
 
-    /// The segments.
+    /// The segments of the text, in order.
     pub(crate) fn segments(&self) -> &[Segment] {
         &self.segments
     }
 
-    /// The root of the tree of one of the segments.
+    /// The root of the syntax tree of `segment`.
     pub(crate) fn root<'a>(&self, segment: &'a Segment) -> Node<'a> {
         segment.root(&self.text)
     }
@@ -155,19 +158,19 @@ impl Source {
         &self.lines
     }
 
-    /// The text of `span`; empty when the span is not of this text.
+    /// The text of `span`; empty when the span does not lie in this text.
     #[must_use]
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start..span.end).unwrap_or("")
     }
 
-    /// Position of byte `offset`.
+    /// Position of byte `offset`, with columns in units of `encoding`.
     #[must_use]
     pub fn position(&self, offset: usize, encoding: Encoding) -> Position {
         self.lines.position(&self.text, offset, encoding)
     }
 
-    /// Byte offset of `position`, clamped.
+    /// Byte offset of `position`, clamped to its line and to the text.
     #[must_use]
     pub fn offset(&self, position: Position, encoding: Encoding) -> usize {
         self.lines.offset(&self.text, position, encoding)
