@@ -339,7 +339,7 @@ impl Knob {
         Self { name: name.to_owned(), current, choices, place, guard: None }
     }
 
-    /// Lowers the guard to the number in the user's file, which is correct for all sizes.
+    /// Raises the guard's fallback to the number in the user's file, which is correct for all sizes.
     pub(super) fn began_with(&mut self, changes: &[Change]) {
         let of_it = changes.iter().find_map(|change| match change {
             Change::Number { name, from, to } if *name == self.name && *to == self.current => Some(*from),
@@ -375,8 +375,8 @@ impl Knob {
         }
     }
 
-    /// The text of the number in the source: a literal, or the expression that computes it. `None` where the text differs
-    /// from place to place.
+    /// The text of the number in the source: a literal, or the expression that computes it. `None` where the text
+    /// differs from place to place.
     pub(super) fn written<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
         match &self.place {
             Place::Computed(spans) => {
