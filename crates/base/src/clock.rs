@@ -1,18 +1,18 @@
-//! What time it is, and on which day that lies.
+//! The Unix time, and the calendar date of a Unix time.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The time since 1970, or none of it where the clock stands before that.
+/// The time since the Unix epoch; zero where the system clock is set before it.
 pub fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// Milliseconds since 1970.
+/// Milliseconds since the Unix epoch.
 pub fn now_milliseconds() -> i64 {
     i64::try_from(now().as_millis()).unwrap_or(i64::MAX)
 }
 
-/// The day of a time in seconds since 1970: `2026-11-22`.
+/// The UTC date of a Unix time in seconds, in ISO 8601: `2026-11-22`.
 pub fn day(seconds: u64) -> String {
     let is_leap = |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let (mut year, mut days) = (1970, seconds / 86_400);

@@ -1,4 +1,4 @@
-//! What every layer may use: random numbers and the calendar.
+//! Utilities that every layer may use: a random number generator and the clock.
 
 pub mod clock;
 pub mod rng;

@@ -1,17 +1,17 @@
-//! Numbers that look like chance.
+//! A seeded pseudorandom number generator.
 
-/// Numbers that look like chance (splitmix64); equal seeds give equal ones.
+/// A pseudorandom number generator (SplitMix64): equal seeds give equal sequences. It is not for cryptography.
 #[derive(Debug)]
 pub struct Chance(u64);
 
 impl Chance {
-    /// From a seed.
+    /// A generator that starts from this seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Any bits.
+    /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,14 +19,15 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below 1.
+    /// A uniform random number in `[0, 1)`, with 53 random bits.
     pub fn share(&mut self) -> f64 {
         (self.bits() >> 11) as f64 * 2.0_f64.powi(-53)
     }
 
-    /// One of the indices of `weights`, as likely as its weight says; there is one, and none is below 0.
+    /// A random index into `weights`, drawn with probability proportional to its weight. `weights` must not be empty,
+    /// and no weight may be negative.
     pub fn weighted(&mut self, weights: &[f64]) -> usize {
-        // The sum is a number, too.
+        // Weights are capped so that their sum stays finite.
         let bounded = |weight: &f64| weight.min(1e300);
         let mut left = self.share() * weights.iter().map(bounded).sum::<f64>();
         for (at, weight) in weights.iter().enumerate() {
@@ -38,7 +39,7 @@ impl Chance {
         weights.len().saturating_sub(1)
     }
 
-    /// Of whole numbers below `count`.
+    /// A random integer in `0..count`.
     pub fn below(&mut self, count: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(count)) >> 64) as u64
     }

@@ -1,4 +1,4 @@
-//! What kind of thing the names in a kernel stand for: constexpr, pointer, tile.
+//! Classifies the names in a kernel: constexpr, pointer, tile.
 
 use std::collections::HashMap;
 
@@ -9,14 +9,14 @@ use model::kernel::ast::{ExprKind, walk_expressions};
 use model::kernel::{Kernel, Module};
 use model::syntax::Span;
 
-/// What is known about a name.
+/// The properties of a value that are certain; all false where nothing is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Class {
-    /// It is known when the kernel is compiled.
+    /// The value is known at compile time.
     pub constexpr: bool,
-    /// It is a pointer, or a tile of pointers.
+    /// The value is a pointer, a tile of pointers, a block pointer or a tensor descriptor.
     pub pointer: bool,
-    /// It is a tile.
+    /// The value is a tile, not a scalar.
     pub tile: bool,
 }
 
@@ -34,7 +34,7 @@ impl Class {
         }
     }
 
-    /// What both are.
+    /// The properties that both have.
     fn and(self, other: Self) -> Self {
         Self {
             constexpr: self.constexpr && other.constexpr,
@@ -44,7 +44,7 @@ impl Class {
     }
 }
 
-/// What is known about the names of a kernel.
+/// The classes of all names in a kernel.
 #[derive(Debug)]
 pub struct Classes<'a> {
     kernel: &'a Kernel,
@@ -53,7 +53,7 @@ pub struct Classes<'a> {
 }
 
 impl<'a> Classes<'a> {
-    /// Those of `kernel`, which is `module.kernels[index]`.
+    /// Classifies the names of `kernel`, which is `module.kernels[index]`.
     #[must_use]
     pub fn new(module: &'a Module, text: &str, target: Target, index: usize, kernel: &'a Kernel) -> Self {
         let mut places: HashMap<Span, Class> = HashMap::new();
@@ -61,7 +61,7 @@ impl<'a> Classes<'a> {
             let class = Class::of(value);
             places.entry(*span).and_modify(|known| *known = known.and(class)).or_insert(class);
         }
-        // Of what it points to nothing may be known.
+        // A parameter may be known to be a pointer although its element type is not.
         let pointers = pointers(module, kernel);
         let pointer = Class { pointer: true, ..Class::default() };
         let mut params: HashMap<&str, Class> = pointers.iter().map(|name| (*name, pointer)).collect();
@@ -79,20 +79,20 @@ impl<'a> Classes<'a> {
         Self { kernel, places, params }
     }
 
-    /// The kernel.
+    /// The kernel whose names these are.
     #[must_use]
     pub fn kernel(&self) -> &'a Kernel {
         self.kernel
     }
 
-    /// What `name` is at a place.
+    /// The class of `name` where it occurs at `span`.
     #[must_use]
     pub fn at(&self, name: &str, span: Span) -> Class {
         let param = self.kernel.param(name);
         if param.is_some_and(|param| param.constexpr) {
             return Class { constexpr: true, ..Class::default() };
         }
-        // A parameter is in its head what it is where it is read first.
+        // In the signature, a parameter has the class of its first use in the body.
         let in_head = param.and_then(|param| self.params.get(param.name.as_str()));
         self.places.get(&span).or(in_head).copied().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! What may be typed at a place: members of Triton's modules, keywords of calls and launches, names inside a kernel.
+//! Completion: members of Triton's modules, keyword arguments of calls and launches, names that a kernel can use.
 
 use std::collections::HashSet;
 
@@ -11,24 +11,24 @@ use super::cursor::{Bracket, Inside};
 use super::describe;
 use super::place::{Callee, Place, is_callable};
 
-/// What can be typed.
+/// A completion item.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Item {
-    /// The name.
+    /// The name that is shown.
     pub name: String,
-    /// What is typed when that is more than the name: `other=`.
+    /// The text to insert where it is not just the name: `other=`.
     pub insert: Option<String>,
-    /// What it is.
+    /// The kind of thing that the name stands for.
     pub kind: Kind,
-    /// The parameters, or what follows the name otherwise: `(pointer, mask=None)`, `=None`.
+    /// The parameters of a function, or the default of a keyword: `(pointer, mask=None)`, `=None`.
     pub signature: Option<String>,
-    /// What is known about it.
+    /// A short description, such as the kind of the name and the Triton version.
     pub about: String,
     /// Items with a lower rank come first.
     pub rank: u8,
 }
 
-/// What an item is.
+/// The kind of a completion item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A function.
@@ -39,9 +39,9 @@ pub enum Kind {
     Dtype,
     /// A module.
     Module,
-    /// A value of a module.
+    /// A value of a module that is none of the above.
     Value,
-    /// The keyword of an argument.
+    /// The keyword of a keyword argument.
     Keyword,
     /// A compile-time constant.
     Constexpr,
@@ -49,16 +49,16 @@ pub enum Kind {
     Variable,
 }
 
-/// What can be typed, and what it takes the place of.
+/// The completion items at a cursor, and the span that they replace.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
-    /// The word at the place, from its start to its end.
+    /// The span of the word around the cursor, which an item replaces.
     pub word: Span,
-    /// The items.
+    /// The items; at least one.
     pub items: Vec<Item>,
 }
 
-/// What can be typed at `place`.
+/// The completions at `place`; `None` where there are none, as in strings, comments and numbers.
 #[must_use]
 pub fn at(place: &Place<'_>) -> Option<Offer> {
     let cursor = &place.cursor;
@@ -82,7 +82,7 @@ pub fn at(place: &Place<'_>) -> Option<Offer> {
     (!items.is_empty()).then_some(Offer { word: cursor.word, items })
 }
 
-/// Whether a new name follows this keyword, or one that is not an expression's.
+/// Whether a new name follows this keyword, or a name that is not part of an expression.
 fn binds(keyword: &str) -> bool {
     matches!(keyword, "def" | "class" | "as" | "for" | "import" | "from" | "global" | "nonlocal" | "lambda" | "del")
 }
@@ -99,7 +99,7 @@ fn imported_from(place: &Place<'_>) -> Option<String> {
 fn members(place: &Place<'_>, module: &str) -> Vec<Item> {
     let Some(members) = place.target.table.modules.get(module) else { return Vec::new() };
     let is_public = |name: &str, member: &Member| {
-        // What Triton's own modules import for themselves is in the tables too.
+        // The tables also hold what Triton's modules import for their own use.
         let is_own = !matches!(member.kind, MemberKind::Value | MemberKind::Module)
             || matches!(module, "triton" | "triton.language");
         !name.starts_with('_') && is_own
@@ -166,7 +166,7 @@ fn keywords_of(member: &Member, positional: usize, place: &Place<'_>) -> Vec<Ite
 fn params_of(kernel: &Kernel, positional: usize, is_launch: bool, text: &str) -> Vec<Item> {
     let free = kernel.params.iter().enumerate().filter(|(at, param)| *at >= positional || param.keyword_only);
     let params = free.map(|(_, param)| param).filter(|param| {
-        // Passing what `@triton.autotune` or `@triton.heuristics` sets is an error.
+        // It is an error to pass a parameter that `@triton.autotune` or `@triton.heuristics` sets.
         let is_set = is_launch && set_by(kernel, &param.name).is_some();
         !param.variadic && !is_set
     });
@@ -180,7 +180,7 @@ fn params_of(kernel: &Kernel, positional: usize, is_launch: bool, text: &str) ->
         .collect()
 }
 
-/// What sets a parameter of a launched kernel in the place of the caller: `autotune` or `heuristics`.
+/// The decorator that sets a parameter of a launched kernel instead of the caller: `autotune` or `heuristics`.
 pub(super) fn set_by(kernel: &Kernel, name: &str) -> Option<&'static str> {
     let configs = kernel.autotune.as_ref().and_then(|autotune| autotune.configs.as_ref());
     if configs.is_some_and(|configs| configs.iter().any(|config| config.meta.iter().any(|(meta, _)| meta == name))) {
@@ -234,7 +234,7 @@ fn names(place: &Place<'_>, kernel: &Kernel) -> Vec<Item> {
     for name in constexpr_globals(module).filter(|name| is_visible(name)) {
         items.push(item(name, Kind::Constexpr, "constexpr of this file".to_owned(), 5));
     }
-    // A kernel that the host launches and nobody calls is no helper; one that nobody launches may be.
+    // A kernel that is launched and never called by a kernel is not a helper; a kernel that is never launched may be.
     let is_helper =
         |other: &&Kernel| other.name != kernel.name && is_visible(&other.name) && module.kernel(&other.name).is_some();
     for helper in module.kernels.iter().filter(is_helper) {
@@ -266,7 +266,7 @@ pub(super) fn constexpr_locals(kernel: &Kernel) -> HashSet<&str> {
     names
 }
 
-/// Names of the top level that are assigned a constexpr, once: kernels may read them.
+/// Global names that are assigned exactly once, to a constexpr: kernels may read them.
 pub(super) fn constexpr_globals(module: &Module) -> impl Iterator<Item = &str> {
     let is_called = |value: &Expr| {
         let path = value.as_call().and_then(|call| module.imports.resolve(&call.func));

@@ -1,20 +1,20 @@
-//! What stands around the cursor, read off the text alone: it need not parse.
+//! The context of the cursor (word, open brackets, statement), read from the characters alone: the text need not parse.
 
 use model::syntax::Span;
 
-/// Words that no expression goes on with, so that a line that begins with one ends every bracket left open.
+/// Keywords that cannot continue an expression: a line that begins with one closes every bracket that is still open.
 const STATEMENTS: &[&str] = &[
     "assert", "break", "class", "continue", "def", "del", "global", "import", "pass", "raise", "return", "try",
     "while", "with",
 ];
 
-/// Python's other keywords: no names.
+/// Python's other keywords, which are not names either.
 const KEYWORDS: &[&str] = &[
     "and", "as", "async", "await", "elif", "else", "except", "finally", "for", "from", "if", "in", "is", "lambda",
     "nonlocal", "not", "or", "yield",
 ];
 
-/// What kind of text a place is in.
+/// The kind of text that a position is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inside {
     /// Code.
@@ -32,7 +32,7 @@ pub struct Bracket {
     pub kind: u8,
     /// What is called or indexed; absent for a bracket that groups, and for the parameters of a definition.
     pub callee: Option<Span>,
-    /// How many arguments stand before the one at the cursor.
+    /// The number of arguments before the one at the cursor.
     pub commas: usize,
     /// The keyword of the argument at the cursor.
     pub keyword: Option<Span>,
@@ -46,22 +46,22 @@ pub struct Bracket {
     in_lambda: bool,
 }
 
-/// A place in a text.
+/// A position in a text, and its context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cursor {
-    /// The place itself.
+    /// The position, as a byte offset.
     pub offset: usize,
-    /// What it is in.
+    /// The kind of text that the position is in.
     pub inside: Inside,
-    /// The name around the place, from its start to its end; empty when there is none.
+    /// The span of the name around the position; empty where there is none.
     pub word: Span,
-    /// What stands before the dot before the word.
+    /// The expression before the dot that precedes the word.
     pub receiver: Option<Span>,
     /// Whether the word follows a dot.
     pub after_dot: bool,
     /// The keyword right before the word.
     pub keyword: Option<Span>,
-    /// Where the statement begins.
+    /// The byte offset where the statement begins.
     pub statement: usize,
     /// The open brackets, outermost first.
     pub brackets: Vec<Bracket>,
@@ -97,7 +97,7 @@ impl Cursor {
         self.brackets.iter().rev().find(is_call)
     }
 
-    /// The call of which the word is the first of an argument: where a keyword may stand.
+    /// The call in whose argument the word is the first token, so that a keyword may be typed there.
     #[must_use]
     pub fn fresh_argument(&self) -> Option<&Bracket> {
         self.brackets.last().filter(|last| {
@@ -106,7 +106,7 @@ impl Cursor {
     }
 }
 
-/// Where the statement around `cursor` ends, brackets that it opens included.
+/// The byte offset where the statement around `cursor` ends, including the brackets that it opens.
 #[must_use]
 pub fn statement_end(text: &str, cursor: &Cursor) -> usize {
     let mut scan = Scan::new(text, cursor.statement);
@@ -128,7 +128,7 @@ fn floor(text: &str, mut offset: usize) -> usize {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// Nothing of the statement.
+    /// No token of the statement yet.
     Start,
     /// A name, a closing bracket or a string: something that a dot or a call may follow.
     Value,
@@ -137,13 +137,13 @@ enum Last {
     Other,
 }
 
-/// Goes through a text from token to token.
+/// A scanner that goes through a text token by token.
 struct Scan<'a> {
     text: &'a str,
     at: usize,
     brackets: Vec<Bracket>,
     statement: Option<usize>,
-    /// Where the expression that the last token may end begins: `a.b[c]` as a whole.
+    /// The start of the expression that ends with the last token, if any: that of the whole of `a.b[c]`.
     primary: Option<usize>,
     last: Last,
     dot: usize,
@@ -170,7 +170,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads up to byte `end`; says what that is in.
+    /// Scans up to byte `end`, and returns the kind of text that `end` is in.
     fn run(&mut self, end: usize) -> Inside {
         let bytes = self.text.as_bytes();
         while self.at < end {
@@ -227,7 +227,7 @@ impl<'a> Scan<'a> {
         self.statement.get_or_insert(self.at);
     }
 
-    /// Whether the line at `start` can be no continuation of an expression.
+    /// Whether the line at `start` cannot continue an expression.
     fn line_begins_statement(&self, start: usize) -> bool {
         let rest = self.text.get(start..).unwrap_or("").trim_start_matches([' ', '\t']);
         let word = &rest[..rest.find(|c| !is_word(c)).unwrap_or(rest.len())];
@@ -235,7 +235,7 @@ impl<'a> Scan<'a> {
         STATEMENTS.contains(&word) || decorator()
     }
 
-    /// Skips a string and says whether it is finished; one in simple quotes ends with its line in any case.
+    /// Skips a string, and returns whether it is terminated. A string in single quotes ends with its line in any case.
     fn string(&mut self, quote: u8) -> bool {
         self.note_token();
         let bytes = self.text.as_bytes();

@@ -1,4 +1,4 @@
-//! Signatures and kinds in words.
+//! Text for signatures and kinds of members.
 
 use model::api::{Certainty, Member, MemberKind, Parameter, Target};
 use model::kernel::{Kernel, Param};
@@ -12,13 +12,13 @@ pub fn parameter(param: &Parameter) -> String {
     }
 }
 
-/// `(pointer, mask=None)`
+/// The parameters of a member in parentheses: `(pointer, mask=None)`.
 #[must_use]
 pub fn parameters(member: &Member) -> String {
     format!("({})", member.params.iter().map(parameter).collect::<Vec<_>>().join(", "))
 }
 
-/// How a member at `path` is written, as Python.
+/// The declaration of the member at `path`, as Python.
 #[must_use]
 pub fn signature(path: &str, member: &Member) -> String {
     match member.kind {
@@ -28,7 +28,7 @@ pub fn signature(path: &str, member: &Member) -> String {
     }
 }
 
-/// What a member is.
+/// The kind of a member in words.
 #[must_use]
 pub fn kind(member: &Member) -> &'static str {
     match member.kind {
@@ -42,7 +42,7 @@ pub fn kind(member: &Member) -> &'static str {
     }
 }
 
-/// The version that something was looked up in.
+/// The Triton version of the API table, with a note where the installed version is not known.
 #[must_use]
 pub fn version(target: Target) -> String {
     let version = target.table.version;

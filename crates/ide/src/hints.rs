@@ -1,6 +1,6 @@
-//! What is known and not written, to be shown between the text.
+//! Inlay hints: facts that the text does not contain, shown between its characters.
 //!
-//! Each source of hints is a function of the file that is named in [`hints`].
+//! [`hints`] calls one function for each source of hints.
 
 use std::collections::BTreeSet;
 
@@ -9,23 +9,23 @@ use model::api::Target;
 use model::kernel::{Kernel, Module, Param};
 use model::syntax::Span;
 
-/// More values than this are not all shown.
+/// The number of values that a hint lists at most.
 const SHOWN: usize = 4;
 
-/// A hint.
+/// An inlay hint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
-    /// The byte before which it is shown.
+    /// The byte offset before which the hint is shown.
     pub offset: usize,
-    /// Its text.
+    /// The text of the hint.
     pub label: String,
-    /// What is to be known about it.
+    /// The explanation that is shown on hover.
     pub tooltip: String,
-    /// What it says.
+    /// The kind of fact that the hint shows.
     pub kind: HintKind,
 }
 
-/// What a hint says.
+/// The kind of fact that a hint shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HintKind {
     /// The values that a compile-time parameter gets.
@@ -34,7 +34,7 @@ pub enum HintKind {
     Type,
 }
 
-/// The hints of a file that stand in `within` and are of a kind that is `wanted`, in the order of the text.
+/// The hints in the span `within` whose kind is `wanted`, in the order of the text.
 #[must_use]
 pub fn hints(
     module: &Module,

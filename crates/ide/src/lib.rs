@@ -1,10 +1,11 @@
-//! What an editor shows of a file beside findings: what may be typed at a place, signatures, definitions and uses, an
-//! outline, what kind of thing each name is, hints.
+//! The editor features besides diagnostics: completion, signature help, definitions and references, the outline,
+//! semantic tokens, inlay hints, types on hover, and the resources that a kernel uses.
 //!
-//! Pure, like the rules: functions of the text, its model and the Triton version. Places are byte offsets.
+//! All of them are pure functions of the text, its model and the Triton version, as the rules are. Positions are byte
+//! offsets.
 //!
-//! Texts are mostly broken while these questions are asked. What stands around the cursor is therefore read off the text
-//! ([`cursor`]), and where the parser found an error the model is built without the statement that is being typed
+//! The text often does not parse while a user types. The context of the cursor is therefore read from the characters
+//! ([`cursor`]), and where the parser found an error, the model is built without the statement that is being typed
 //! ([`place`]).
 
 pub mod classify;

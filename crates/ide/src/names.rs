@@ -1,5 +1,5 @@
-//! What a name means: where it is bound, and where else it stands. Read off the tree, so that nothing is missed that the
-//! model leaves out.
+//! Name resolution for definitions, references and renames. It reads the syntax tree, so that it also finds names in
+//! parts that the model leaves out.
 
 use tree_sitter::Node;
 
@@ -7,23 +7,23 @@ use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 use model::kernel::{File, Kernel, Module};
 use model::syntax::{Source, Span, each_node, field, node_span};
 
-/// What a name stands for.
+/// The entity that a name refers to.
 #[derive(Clone, Copy, Debug)]
 pub enum Symbol<'a> {
     /// A parameter or a variable of a kernel.
     Local {
-        /// The kernel.
+        /// The kernel that binds the name.
         kernel: &'a Kernel,
         /// The name.
         name: &'a str,
     },
     /// A kernel or helper of the file.
     Kernel(&'a str),
-    /// A variable of the top level.
+    /// A global variable of the file.
     Global(&'a str),
 }
 
-/// A place where a name stands.
+/// One occurrence of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Occurrence {
     /// The name.
@@ -32,7 +32,7 @@ pub struct Occurrence {
     pub is_binding: bool,
 }
 
-/// The name at byte `offset` and what it stands for.
+/// The symbol that the name at byte `offset` refers to, and the span of the name.
 #[must_use]
 pub fn at<'a>(source: &'a Source, module: &'a Module, offset: usize) -> Option<(Symbol<'a>, Span)> {
     let is_name = |node: &Node<'_>| matches!(node.kind(), "identifier" | "string_content");
@@ -41,7 +41,7 @@ pub fn at<'a>(source: &'a Source, module: &'a Module, offset: usize) -> Option<(
     Some((symbol(source, module, node)?, node_span(node)))
 }
 
-/// What the identifier `node`, or the text of a string, stands for.
+/// The symbol that `node`, an identifier or the content of a string, refers to.
 fn symbol<'a>(source: &'a Source, module: &'a Module, node: Node<'_>) -> Option<Symbol<'a>> {
     let (name, span) = (source.slice(node_span(node)), node_span(node));
     let parent = node.parent()?;
@@ -77,19 +77,19 @@ fn symbol<'a>(source: &'a Source, module: &'a Module, node: Node<'_>) -> Option<
     module.globals.iter().find(|global| global.name == name).map(|global| Symbol::Global(&global.name))
 }
 
-/// Whether a span stands in an annotation or a default of `kernel`, where its own names are not yet there.
+/// Whether a span is in an annotation or a default of `kernel`, where its own names are not bound yet.
 fn is_in_head(kernel: &Kernel, span: Span) -> bool {
     kernel.params.iter().any(|param| param.span.contains(span) && param.name_span != span)
 }
 
-/// The kernel that a call or launch is of.
+/// The kernel that a call calls or launches.
 fn called<'a>(source: &Source, module: &'a Module, call: Node<'_>) -> Option<&'a Kernel> {
     let function = field(call, "function")?;
     let name = if function.kind() == "subscript" { field(function, "value")? } else { function };
     (name.kind() == "identifier").then(|| module.kernel(source.slice(node_span(name))))?
 }
 
-/// Whether one of the functions around `node` binds its name for itself, to something else than a kernel.
+/// Whether a function around `node` binds its name locally, to something other than a kernel.
 fn is_bound_around(source: &Source, module: &Module, node: Node<'_>) -> bool {
     let name = source.slice(node_span(node));
     let is_kernel = |span: Span| module.kernels.iter().any(|kernel| kernel.name_span == span);
@@ -120,7 +120,7 @@ pub(super) fn identifiers<'t>(node: Node<'t>, visit: &mut dyn FnMut(Node<'t>)) {
     });
 }
 
-/// Whether the identifier `node` is bound where it stands.
+/// Whether the identifier `node` is a binding occurrence.
 pub(super) fn binds(node: Node<'_>) -> bool {
     let Some(mut parent) = node.parent() else { return false };
     let mut child = node;
@@ -146,7 +146,7 @@ pub(super) fn binds(node: Node<'_>) -> bool {
     }
 }
 
-/// Every place of the file where `wanted` stands, in order.
+/// All occurrences of `wanted` in the file, in order.
 #[must_use]
 pub fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<Occurrence> {
     let name = match wanted {
@@ -154,7 +154,7 @@ pub fn occurrences(source: &Source, module: &Module, wanted: Symbol<'_>) -> Vec<
     };
     let text = source.text();
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    // In broken text a name may begin in the middle of a word: a parser that recovers has skipped the rest.
+    // In text with errors a name may begin in the middle of a word: the parser's recovery has skipped the rest.
     let has_words = !source.has_error();
     let mut found = Vec::new();
     for at in memchr::memmem::find_iter(text.as_bytes(), name) {
@@ -184,7 +184,7 @@ fn is_same(left: Symbol<'_>, right: Symbol<'_>) -> bool {
     }
 }
 
-/// Where the name at byte `offset` gets its value: for a variable of a kernel the assignments that may have been the last.
+/// The definitions of the name at byte `offset`: for a variable of a kernel, the assignments that reach it.
 #[must_use]
 pub fn definitions(source: &Source, module: &Module, offset: usize) -> Vec<Span> {
     let Some((symbol, span)) = at(source, module, offset) else { return Vec::new() };
@@ -209,7 +209,7 @@ pub fn definitions(source: &Source, module: &Module, offset: usize) -> Vec<Span>
             match flow.answer {
                 Some(found) if !found.is_empty() => found,
                 _ if param == Some(span) => vec![span],
-                // Not reached by any assignment, or in what the model does not know: all of them.
+                // Where no assignment reaches the name, or the model does not cover the place: all of them.
                 _ => {
                     let all = occurrences(source, module, symbol).into_iter();
                     all.filter(|place| place.is_binding && kernel.def_span.contains(place.span))
@@ -221,7 +221,7 @@ pub fn definitions(source: &Source, module: &Module, offset: usize) -> Vec<Span>
     }
 }
 
-/// The file, and the name there, that gives the imported name at byte `offset` its value, where kernels use that.
+/// The file that defines the imported name at byte `offset`, and the name in that file, where kernels use it.
 #[must_use]
 pub fn imported<'a>(source: &Source, module: &'a Module, offset: usize) -> Option<(&'a File, &'a str)> {
     let is_name = |node: &Node<'_>| node.kind() == "identifier";
@@ -242,7 +242,7 @@ pub fn imported<'a>(source: &Source, module: &'a Module, offset: usize) -> Optio
     module.links().definition(&parts).map(|(file, name)| (&**file, name))
 }
 
-/// Follows the assignments of one name through a body.
+/// Reaching definitions of one name.
 struct Flow<'a> {
     name: &'a str,
     wanted: Span,
@@ -250,7 +250,7 @@ struct Flow<'a> {
 }
 
 impl Flow<'_> {
-    /// Runs `body`; `last` has the assignments that may have been the last.
+    /// Follows `body`; `last` holds the definitions that reach the current point.
     fn body(&mut self, body: &[Stmt], last: &mut Vec<Span>) {
         for stmt in body {
             self.stmt(stmt, last);
@@ -288,7 +288,7 @@ impl Flow<'_> {
             }
             StmtKind::AugAssign { target, value, .. } => {
                 self.uses(value, last);
-                // What is changed is where its value came from.
+                // An augmented assignment reads its target before it binds it.
                 self.uses(target, last);
                 self.bind(target, last);
             }
@@ -303,9 +303,9 @@ impl Flow<'_> {
         }
     }
 
-    /// A loop: what its body assigns may be the last assignment when it starts again.
+    /// Follows a loop: assignments of its body reach the start of the next iteration.
     fn repeat(&mut self, target: Option<&Expr>, test: Option<&Expr>, body: &[Stmt], last: &mut Vec<Span>) {
-        // Only the second round has the whole answer.
+        // Only the second iteration has the complete answer.
         let before = self.answer.take();
         for _ in 0..2 {
             let mut own = last.clone();

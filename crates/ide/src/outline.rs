@@ -1,28 +1,28 @@
-//! The kernels of a file and what launches them, as a tree.
+//! The outline of a file: its kernels and the functions that launch them, as a tree.
 
 use model::kernel::{Config, Kernel, Module};
 use model::syntax::{Source, Span};
 
 use super::describe;
 
-/// Something in the outline.
+/// An entry of the outline.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its name.
+    /// The name that is shown; never empty.
     pub name: String,
-    /// More about it.
+    /// The text that is shown beside the name.
     pub detail: String,
-    /// What it is.
+    /// The kind of the entry.
     pub kind: EntryKind,
-    /// All of it.
+    /// The span of the whole entry.
     pub span: Span,
-    /// Its name's place.
+    /// The span of the name.
     pub name_span: Span,
-    /// What it holds.
+    /// The entries inside this one.
     pub children: Vec<Entry>,
 }
 
-/// What an entry is.
+/// The kind of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EntryKind {
     /// A kernel, or a function that kernels call.
@@ -125,7 +125,7 @@ fn of_launch(source: &Source, launch: &model::kernel::Launch) -> Entry {
 }
 
 impl Entry {
-    /// Editors refuse an entry without a name.
+    /// Gives an entry without a name another one, since editors refuse empty names.
     fn named(mut self, stand_in: &str) -> Self {
         if self.name.trim().is_empty() {
             stand_in.clone_into(&mut self.name);

@@ -1,4 +1,4 @@
-//! The cursor together with the model of the file, also where the text does not parse.
+//! The context of the cursor together with the model of the file, also where the text does not parse.
 
 use std::borrow::Cow;
 
@@ -11,33 +11,33 @@ use model::syntax::{Source, Span};
 
 use super::cursor::{Bracket, Cursor, statement_end};
 
-/// A place in a file, and what is known about the file while the statement there is being typed.
+/// A position in a file, with a model that holds while the statement there is being typed.
 #[derive(Debug)]
 pub struct Place<'a> {
-    /// The text.
+    /// The source of the file.
     pub source: &'a Source,
-    /// What stands around the place.
+    /// The context of the position in the text.
     pub cursor: Cursor,
     /// The Triton version.
     pub target: Target,
     module: Cow<'a, Module>,
 }
 
-/// What is called at a place.
+/// The function that a call calls or launches.
 #[derive(Clone, Copy, Debug)]
 pub enum Callee<'a> {
     /// A member of one of Triton's modules.
     Member(&'static Member),
-    /// A kernel of the file, called by another.
+    /// A kernel of the file that another kernel calls.
     Kernel(&'a Kernel),
-    /// A kernel of another file, called by one of this.
+    /// A kernel of another file that a kernel of this file calls.
     Imported(&'a File, &'a Kernel),
-    /// A kernel that is launched; absent when it is not one of the file's.
+    /// A kernel that is launched; `None` when it is not a kernel of the file.
     Launch(Option<&'a Kernel>),
 }
 
 impl<'a> Place<'a> {
-    /// The place at byte `offset` of `source`; what comes before `start` does not matter to it (another cell of a notebook).
+    /// The place at byte `offset` of `source`. The text before `start` is ignored (another cell of a notebook).
     #[must_use]
     pub fn new(source: &'a Source, module: &'a Module, target: Target, start: usize, offset: usize) -> Self {
         let cursor = Cursor::at(source.text(), start, offset);
@@ -48,13 +48,13 @@ impl<'a> Place<'a> {
         Self { source, cursor, target, module }
     }
 
-    /// The model: without the statement at the place when that is an error.
+    /// The model of the file, without the statement at the place where that statement has errors.
     #[must_use]
     pub fn module(&self) -> &Module {
         &self.module
     }
 
-    /// The kernel in whose body the place is, to judge by the indentation when nothing else is there yet.
+    /// The kernel whose body contains the place; the indentation decides where the statement is still empty.
     #[must_use]
     pub fn kernel(&self) -> Option<&Kernel> {
         let kernels = self.module.kernels.iter().rev();
@@ -76,7 +76,7 @@ impl<'a> Place<'a> {
         })
     }
 
-    /// The full name of the dotted expression `span` when it is Triton's, as seen from the place.
+    /// The full path of the dotted expression `span` where it refers to a member of Triton, as seen from the place.
     #[must_use]
     pub fn resolve(&self, span: Span) -> Option<String> {
         let expr = dotted(self.source.slice(span), span)?;
@@ -87,13 +87,13 @@ impl<'a> Place<'a> {
         resolved.map(|resolved| resolved.path)
     }
 
-    /// What `call` calls, when it is known.
+    /// The callee of `call`, where it is known.
     #[must_use]
     pub fn callee(&self, call: &Bracket) -> Option<Callee<'_>> {
         let span = call.callee?;
         let text = self.source.slice(span);
         if let Some(name) = text.strip_suffix(']').and_then(|text| text.split('[').next()).map(str::trim) {
-            // A launch names what it launches; an index of an index or a call launches something else.
+            // A launch is a subscript of a plain name; subscripts of subscripts or calls launch something else.
             let is_name = !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_.".contains(c));
             return is_name.then(|| Callee::Launch(self.module.kernel(name)));
         }
@@ -121,18 +121,18 @@ impl<'a> Place<'a> {
     }
 }
 
-/// Whether a member has a signature that the table knows.
+/// Whether the API table holds a signature of a member.
 #[must_use]
 pub fn is_callable(member: &Member) -> bool {
     match member.kind {
         MemberKind::Builtin | MemberKind::Jit | MemberKind::Function => true,
-        // A class without parameters in the table has ones that are not known.
+        // The parameters of a class that has none in the table are not known.
         MemberKind::Class => !member.params.is_empty(),
         MemberKind::Dtype | MemberKind::Module | MemberKind::Value => false,
     }
 }
 
-/// `a.b.c` as an expression.
+/// Parses `a.b.c` as an expression.
 fn dotted(text: &str, span: Span) -> Option<Expr> {
     let is_name = |part: &str| {
         part.starts_with(|c: char| c.is_alphabetic() || c == '_')
@@ -149,16 +149,17 @@ fn dotted(text: &str, span: Span) -> Option<Expr> {
     Some(expr)
 }
 
-/// The text with the statement at the cursor blank, when it has errors that may come from there. Nothing else moves.
+/// The source with the statement at the cursor replaced by a placeholder of the same length, where that statement
+/// may cause errors.
 fn without_statement(source: &Source, cursor: &Cursor) -> Option<Source> {
     let text = source.text();
     let line_end = text[cursor.offset..].find(['\n', '\r']).map_or(text.len(), |length| cursor.offset + length);
-    // Behind a dot or an operator the parser takes the next line for what is missing, and finds no error.
+    // After a dot or an operator, the parser takes the next line as the operand, and finds no error.
     let is_cut_off = cursor.word.start == cursor.word.end && text[cursor.offset..line_end].trim().is_empty();
     if !is_cut_off && !source.has_error() {
         return None;
     }
-    // A call may be closed on a later line. Or it is not closed at all, and takes other statements for arguments.
+    // A call may be closed on a later line, or not at all: then the parser takes further statements as its arguments.
     let long = blanked(text, Span::new(cursor.statement, statement_end(text, cursor).max(line_end)));
     let short = blanked(text, Span::new(cursor.statement, line_end));
     let short = Source::parse(short?);
@@ -167,11 +168,11 @@ fn without_statement(source: &Source, cursor: &Cursor) -> Option<Source> {
     }
     let long = Source::parse(long?);
     let best = if errors(&long) < errors(&short) { long } else { short };
-    // Without its head a definition is no better.
+    // A definition without its first line may have more errors than before: then the text stays as it is.
     (errors(&best) <= errors(source)).then_some(best)
 }
 
-/// How much of a text the parser did not understand.
+/// The extent of a source's syntax errors: their bytes, plus one for each error.
 fn errors(source: &Source) -> usize {
     source.roots().map(errors_in).sum()
 }
@@ -194,7 +195,7 @@ fn errors_in(root: Node<'_>) -> usize {
     }
 }
 
-/// `text` with something harmless of the same length for the statement in `span`.
+/// `text` with the statement in `span` replaced by a harmless one of the same length.
 fn blanked(text: &str, span: Span) -> Option<String> {
     let statement = text.get(span.start..span.end)?;
     let first = statement.split_whitespace().next()?;

@@ -1,14 +1,14 @@
-//! What kernels take of a device, in words.
+//! Text for the resources of a kernel: registers, spills, shared memory, occupancy.
 
 use std::fmt::Write as _;
 
 use model::analysis::resources::{Outcome, Resources, Row};
 use model::kernel::{Kernel, Module};
 
-/// So many rows are shown at once.
+/// The number of rows that are shown at most.
 const ROWS: usize = 12;
 
-/// Whether resources are told of a kernel: not of what only other kernels call.
+/// Whether resources are shown for a kernel: not where it has errors, or where other kernels call it.
 #[must_use]
 pub fn is_told(module: &Module, kernel: &Kernel) -> bool {
     !kernel.has_error
@@ -16,7 +16,7 @@ pub fn is_told(module: &Module, kernel: &Kernel) -> bool {
         && !module.called_in_kernels().contains(kernel.name.as_str())
 }
 
-/// All of it in one line: `sm_90: 190 registers, no spills, 48 KiB shared, occupancy 12.5 % (registers)`.
+/// A summary in one line: `sm_90: 190 registers, no spills, 48 KiB shared, occupancy 12.5 % (registers)`.
 #[must_use]
 pub fn headline(resources: &Resources) -> String {
     let caveat = resources.caveat().map_or_else(String::new, |caveat| format!(" ({caveat})"));
@@ -28,7 +28,7 @@ pub fn headline(resources: &Resources) -> String {
     }
 }
 
-/// `12 configs: occupancy 12.5–50 %, 1 spills, 2 out of resources`
+/// A summary of several rows: `12 configs: occupancy 12.5–50 %, 1 with spills, 2 out of resources`.
 fn several(resources: &Resources, rows: &[Row]) -> String {
     let is_tuned = rows.iter().any(|row| row.config.is_some());
     let more = if resources.left_out > 0 { "+" } else { "" };
@@ -65,13 +65,13 @@ fn several(resources: &Resources, rows: &[Row]) -> String {
     out
 }
 
-/// Each row: what tells it from the others, and what came of it.
+/// The rows as pairs of text: the setting that distinguishes a row, and its outcome.
 #[must_use]
 pub fn rows(resources: &Resources) -> Vec<(String, String)> {
     resources.rows.iter().map(|row| (row.setting.clone(), resources.words(row))).collect()
 }
 
-/// All of it in a few lines, for a message.
+/// A summary in a few lines, for a message.
 #[must_use]
 pub fn message(kernel: &str, resources: &Resources) -> String {
     let mut out = format!("`{kernel}` on {}", headline(resources));

@@ -1,4 +1,4 @@
-//! The signature of the call around a place, and which parameter the place is for.
+//! Signature help: the signature of the call around the cursor, and the parameter that is being typed.
 
 use model::kernel::{Kernel, Param};
 use model::syntax::Span;
@@ -6,31 +6,31 @@ use model::syntax::Span;
 use super::describe;
 use super::place::{Callee, Place};
 
-/// A signature.
+/// The signature of a function.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
-    /// As it is shown: `load(pointer, mask=None)`.
+    /// The text that is shown: `load(pointer, mask=None)`.
     pub label: String,
-    /// What is known about the function.
+    /// A short description of the function.
     pub about: String,
     /// The parameters, in order.
     pub params: Vec<SignatureParam>,
-    /// The one that is being typed.
+    /// The index in `params` of the parameter that is being typed.
     pub active: Option<usize>,
 }
 
 /// A parameter of a signature.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SignatureParam {
-    /// Its name, with its stars.
+    /// The name, with the stars of `*args` and `**kwargs`.
     pub name: String,
-    /// Where it stands in the label.
+    /// The byte range of the parameter in the label.
     pub span: Span,
-    /// What is to be known about it.
+    /// A note about the parameter.
     pub about: Option<String>,
 }
 
-/// The signature at `place`.
+/// The signature of the call around `place`.
 #[must_use]
 pub fn at(place: &Place<'_>) -> Option<Signature> {
     if place.cursor.inside == super::cursor::Inside::Comment {
@@ -59,7 +59,7 @@ pub fn at(place: &Place<'_>) -> Option<Signature> {
     let keyword = call.keyword.map(|span| place.source.slice(span));
     signature.active = match keyword {
         Some(keyword) => signature.params.iter().position(|param| param.name == keyword),
-        // What a star passes is not known, and nothing positional comes after a keyword.
+        // The number of arguments that a star passes is not known, and no positional argument follows a keyword.
         None if call.has_star || !call.keywords.is_empty() => None,
         None => signature.positional(call.commas),
     };
@@ -82,7 +82,7 @@ fn of_kernel(kernel: &Kernel, name: &str, text: &str, is_launch: bool) -> Signat
     Signature::new(name, params.into_iter(), about.to_owned())
 }
 
-/// What a caller must know about a parameter of a kernel.
+/// The note for callers about a parameter of a kernel.
 fn about(kernel: &Kernel, param: &Param, is_launch: bool) -> Option<String> {
     let tuned = is_launch.then(|| super::complete::set_by(kernel, &param.name)).flatten();
     match (param.constexpr, tuned) {
@@ -115,7 +115,7 @@ impl Signature {
         if position < before_star.len() {
             return Some(position);
         }
-        // `*args` takes what is left; a bare `*` and `**kwargs` take nothing.
+        // `*args` takes the remaining positional arguments; a bare `*` and `**kwargs` take none.
         star.filter(|&at| self.params[at].name.len() > 1 && !self.params[at].name.starts_with("**"))
     }
 }

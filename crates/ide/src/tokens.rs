@@ -1,4 +1,4 @@
-//! What each name in a kernel is, for colours.
+//! Semantic tokens: the kind of each name in a kernel, for syntax highlighting.
 
 use std::collections::HashSet;
 
@@ -10,32 +10,32 @@ use super::classify::{Class, Classes};
 use super::complete::constexpr_globals;
 use super::names::{binds, identifiers};
 
-/// A name and what it is.
+/// A semantic token: a name and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token {
-    /// The name.
+    /// The span of the name.
     pub span: Span,
-    /// What it is.
+    /// The kind of the name.
     pub kind: TokenKind,
-    /// What is known about its value.
+    /// The class of the name's value at this occurrence.
     pub class: Class,
-    /// Whether it is bound here.
+    /// Whether the name is bound here.
     pub is_binding: bool,
 }
 
-/// What a name is.
+/// The kind of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
-    /// A parameter.
+    /// A parameter of the kernel.
     Parameter,
-    /// A variable.
+    /// A variable of the kernel, or a global constexpr.
     Variable,
     /// A kernel, or a function that kernels call.
     Function,
 }
 
-/// The names in kernels about which something is known and the names of kernels, in the order of the text, as far as they
-/// stand in `within`.
+/// The tokens in the span `within`, in the order of the text: names in kernels about which something is known, and the
+/// names of kernels.
 #[must_use]
 pub fn tokens(source: &Source, module: &Module, target: Target, within: Span) -> Vec<Token> {
     let constants: HashSet<&str> = constexpr_globals(module).collect();

@@ -1,4 +1,4 @@
-//! Types as they are shown: behind assignments, and for the expression under the cursor.
+//! Types of kernel expressions as text: inlay hints after assignments, and the expression under the cursor on hover.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -15,8 +15,8 @@ use model::syntax::Span;
 
 use super::hints::{Hint, HintKind};
 
-/// The types of what the kernel `module.kernels[index]` assigns, as hints behind the names: `: fp16[BLOCK_M, BLOCK_K]`.
-/// Scalars have none: they are many, and mostly `int32`.
+/// Type hints after the assigned names of the kernel `module.kernels[index]`: `: fp16[BLOCK_M, BLOCK_K]`. Scalars get
+/// none: there are many of them, and most are `int32`.
 #[must_use]
 pub fn hints(module: &Module, text: &str, target: Target, index: usize) -> Vec<Hint> {
     let Some(kernel) = module.kernels.get(index) else { return Vec::new() };
@@ -26,7 +26,7 @@ pub fn hints(module: &Module, text: &str, target: Target, index: usize) -> Vec<H
     let mut hints = Vec::new();
     walk_statements(&kernel.body, &mut |stmt| {
         let StmtKind::Assign { targets, value, .. } = &stmt.kind else { return };
-        // What Triton itself made of the value.
+        // The type that Triton's own front end gave the value.
         let measured = value.as_ref().and_then(|value| verdict.as_deref()?.type_of(value.span));
         let names = targets.iter().flat_map(|target| match &target.kind {
             ExprKind::Tuple(parts) => parts.iter().collect(),
@@ -47,7 +47,7 @@ pub fn hints(module: &Module, text: &str, target: Target, index: usize) -> Vec<H
     hints
 }
 
-/// What each place stands for, over all rounds of loops.
+/// The value at each span, joined over all iterations of loops.
 fn joined(facts: &Facts) -> HashMap<Span, Value<'static>> {
     let mut values: HashMap<Span, Value<'static>> = HashMap::new();
     for (span, value) in &facts.types {
@@ -56,7 +56,7 @@ fn joined(facts: &Facts) -> HashMap<Span, Value<'static>> {
     values
 }
 
-/// A tile, a block pointer or a descriptor as a hint.
+/// The text of a tile, a block pointer or a descriptor; `None` for other values.
 fn tile(value: &Value<'_>) -> Option<String> {
     match value {
         Value::Tile(tile) if tile.is_block() => Some(tile.to_string()),
@@ -65,7 +65,7 @@ fn tile(value: &Value<'_>) -> Option<String> {
     }
 }
 
-/// What the innermost expression at byte `offset` of a kernel stands for, in Markdown, and its span.
+/// The type and the analysis of the innermost expression at byte `offset` of a kernel in Markdown, and its span.
 #[must_use]
 pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -> Option<(String, Span)> {
     let index = module.kernels.iter().rposition(|kernel| kernel.span.touches(offset))?;
@@ -78,7 +78,7 @@ pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -
         }
     });
     let mut expr = found?;
-    // On the name of a function its result is meant.
+    // On the name of a called function, the result of the call is described.
     if let Some(call) =
         calls.iter().rev().find(|call| call.as_call().is_some_and(|call| call.func.span.touches(offset)))
     {
@@ -119,7 +119,7 @@ pub fn describe_at(module: &Module, text: &str, target: Target, offset: usize) -
     Some((out, expr.span))
 }
 
-/// A range in words; nothing for what may wrap around in 32 bits.
+/// A range in words; empty where it is not known or exceeds 32 bits.
 fn between(Range { least, greatest }: Range) -> String {
     let is_small = |number: i128| i32::try_from(number).is_ok();
     match (least, greatest) {
@@ -130,7 +130,7 @@ fn between(Range { least, greatest }: Range) -> String {
     }
 }
 
-/// What a mask does to an access.
+/// The condition under which an access takes place, in Markdown; empty without a mask.
 fn guarded(access: &Access, lanes: &[Lane]) -> String {
     let valid = match &access.mask {
         Mask::None => return String::new(),
@@ -157,7 +157,7 @@ fn conditions(conditions: &[Condition], lanes: &[Lane]) -> String {
     conditions.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
-/// A polynomial with `arange(0, BLOCK)` for its lanes.
+/// The text of a polynomial, with `arange(0, BLOCK)` for its lanes.
 fn number(poly: &Poly, lanes: &[Lane]) -> String {
     let atom = |atom: &Atom| match atom {
         Atom::Lane(at) => match usize::try_from(*at).ok().and_then(|at| lanes.get(at)) {

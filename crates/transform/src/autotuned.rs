@@ -1,4 +1,4 @@
-//! An autotuner for a kernel that has none.
+//! Adds an autotuner to a kernel that has none.
 
 mod grid;
 mod kind;

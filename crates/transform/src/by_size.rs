@@ -1,4 +1,4 @@
-//! Two versions of a file made one that chooses between them by a size.
+//! Merges two candidates into one file that chooses between them by a size.
 
 mod configurations;
 mod numbers;

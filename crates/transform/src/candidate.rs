@@ -1,4 +1,4 @@
-//! A version of the file, and how it came about.
+//! Candidates: versions of the user's file, with the changes that led to them.
 
 use std::collections::BTreeSet;
 
@@ -9,11 +9,11 @@ use model::kernel::Module;
 use model::syntax::{Source, Span};
 use rules::{Edit, apply_edits};
 
-/// One thing that was changed.
+/// One change from the user's file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// A number that has a name.
+    /// A named number, such as a tile size or a launch option.
     Number {
         /// The name.
         name: String,
@@ -22,20 +22,20 @@ pub enum Change {
         /// The number after.
         to: i64,
     },
-    /// The same where what it was is computed.
+    /// The same, where an expression computed the number before.
     Chosen {
         /// The name.
         name: String,
         /// The number after.
         to: i64,
     },
-    /// How the kernel is built, in words.
+    /// A change of the kernel's structure, in words.
     Structure(String),
-    /// One version where a size is at most so great, and another where it is greater.
+    /// One version for calls whose size is at most `at`, and another for larger ones.
     Choice {
-        /// The size, as the source spells it.
+        /// The expression of the size, as in the source.
         by: String,
-        /// The greatest value for which the small version runs.
+        /// The greatest size for which the small version runs.
         at: i64,
         /// The changes of the small version.
         small: Vec<Change>,
@@ -44,34 +44,34 @@ pub enum Change {
     },
 }
 
-/// A version of the file, with everything that was changed on the way to it from the user's.
+/// A version of the file, with all changes since the user's version.
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The source of the file.
     pub text: String,
     /// The model of that source.
     pub module: Module,
-    /// What was changed since the user's file, oldest first.
+    /// The changes since the user's file, oldest first.
     pub changes: Vec<Change>,
 }
 
 impl Candidate {
-    /// The file as the user has it.
+    /// The candidate without changes: the user's own file.
     pub fn original(text: &str) -> Self {
         Self::changed(text, Vec::new())
     }
 
-    /// A version of it, and what was changed on the way.
+    /// The candidate with this text, which these changes led to.
     pub fn changed(text: &str, changes: Vec<Change>) -> Self {
         Self { text: text.to_owned(), module: Module::build(&Source::parse(text)), changes }
     }
 
-    /// The text of this one with some edits.
+    /// The candidate's text with these edits applied.
     pub fn text_with(&self, edits: &[Edit]) -> String {
         apply_edits(&self.text, edits)
     }
 
-    /// This one with some edits.
+    /// A new candidate: this one with these edits applied and these changes recorded.
     pub fn with(&self, edits: &[Edit], changes: &[Change]) -> Self {
         let text = self.text_with(edits);
         let module = Module::build(&Source::parse(text.as_str()));
@@ -80,25 +80,26 @@ impl Candidate {
         Self { text, module, changes: all }
     }
 
-    /// How far it is from the user's file: a number counts by its halves and doubles, another structure more than most of these.
+    /// The distance from the user's file: |log₂| of each number's ratio, 1 for a number that was computed before, 4 for
+    /// a change of structure, and 4 plus the distances of both versions for a choice by size.
     pub fn distance(&self) -> f64 {
         self.changes.iter().map(Change::distance).sum()
     }
 
-    /// What differs from the user's file, whatever the numbers are.
+    /// The names of the changed numbers and the descriptions of all other changes, without the numbers' values.
     pub fn turned(&self) -> BTreeSet<String> {
         let name =
             |change: &Change| change.number().map_or_else(|| describe(std::slice::from_ref(change)), str::to_owned);
         self.changes.iter().map(name).collect()
     }
 
-    /// What differs from the user's file, in words: `BLOCK_M 64 → 128, num_warps 4 → 8`
+    /// The changes in words: `BLOCK_M 64 → 128, num_warps 4 → 8`.
     pub fn describe(&self) -> String {
         describe(&self.changes)
     }
 }
 
-/// Changes in words.
+/// These changes in words, separated by commas.
 pub fn describe(changes: &[Change]) -> String {
     let said = changes.iter().map(|change| match change {
         Change::Number { name, from, to } => format!("{name} {from} → {to}"),
@@ -111,7 +112,7 @@ pub fn describe(changes: &[Change]) -> String {
     said.collect::<Vec<_>>().join(", ")
 }
 
-/// One of several versions in words: `BLOCK 64, num_warps 1`
+/// One version of a choice in words: `BLOCK 64, num_warps 1`.
 fn version(changes: &[Change]) -> String {
     let said = changes.iter().map(|change| match change {
         Change::Number { name, to, .. } | Change::Chosen { name, to } => format!("{name} {to}"),
@@ -122,7 +123,7 @@ fn version(changes: &[Change]) -> String {
 }
 
 impl Change {
-    /// The name of a number.
+    /// The name of the number that was changed; `None` for other changes.
     pub fn number(&self) -> Option<&str> {
         match self {
             Self::Number { name, .. } | Self::Chosen { name, .. } => Some(name),
@@ -145,7 +146,7 @@ impl Change {
     }
 }
 
-/// Turns of one number count as one, and none where it is what it was.
+/// Adds a change. Successive changes of one number are merged, and dropped where the number is back at its first value.
 fn add(all: &mut Vec<Change>, change: &Change) {
     let is_same = |other: &&mut Change| other.number().is_some() && other.number() == change.number();
     match (all.iter_mut().find(is_same), change) {
@@ -158,7 +159,7 @@ fn add(all: &mut Vec<Change>, change: &Change) {
     all.retain(|change| !matches!(change, Change::Number { from, to, .. } if from == to));
 }
 
-/// The edits that make `new` of `old`, as small as words are.
+/// The edits that turn `old` into `new`, from a diff by words.
 pub fn edits_between(old: &str, new: &str) -> Vec<Edit> {
     let diff = TextDiff::from_words(old, new);
     let ends = |words: &mut dyn Iterator<Item = &str>| -> Vec<usize> {

@@ -1,4 +1,4 @@
-//! Another beginning: all tile sizes and launch options at once.
+//! Draws all tile sizes and launch options anew at once.
 
 use base::rng::Chance;
 

@@ -1,4 +1,4 @@
-//! Tiles by their place in a matrix instead of by the address of each element.
+//! Replaces pointers and masks of a product's tiles by tensor descriptors.
 
 mod bounded;
 mod host;

@@ -1,4 +1,4 @@
-//! Products of half-precision tiles that authors cast to fp32 first.
+//! Removes casts to fp32 from half-precision inputs of `tl.dot`.
 
 use std::collections::BTreeMap;
 

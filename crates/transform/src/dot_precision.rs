@@ -1,4 +1,4 @@
-//! Products of fp32 tiles on tensor cores, three times for nearly the same precision.
+//! Computes fp32 products on tensor cores: `tf32x3`, three TF32 products with nearly the precision of fp32.
 
 use base::rng::Chance;
 use model::kernel::ast::{Arg, Call, Expr, ExprKind, walk_expressions};

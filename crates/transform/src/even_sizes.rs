@@ -1,4 +1,4 @@
-//! No masks where sizes are multiples of tiles.
+//! Omits masks in calls whose sizes are multiples of the tiles.
 
 mod proof;
 

@@ -1,4 +1,4 @@
-//! What caches keep of what a load brings or a store leaves.
+//! Cache hints (`eviction_policy`, `cache_modifier`) of single loads and stores.
 
 use base::rng::Chance;
 use model::kernel::ast::{Arg, Call, walk_expressions};

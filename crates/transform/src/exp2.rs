@@ -1,4 +1,4 @@
-//! Exponentials and logarithms to the base 2, which is what a device computes.
+//! Exponentials and logarithms to base 2, which are what the device computes.
 
 mod fold;
 

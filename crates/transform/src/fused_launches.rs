@@ -1,4 +1,5 @@
-//! One kernel for two that a function launches one right after the other, so that what the first gives the second stays in registers.
+//! Fuses two kernels that a function launches one right after the other, so that the intermediate values stay in
+//! registers.
 
 mod flat;
 mod form;

@@ -1,4 +1,4 @@
-//! Programs in groups, so that those that run together share what they load.
+//! Orders the programs of a product in groups, so that programs that run together share loads.
 
 use base::rng::Chance;
 use model::kernel::Kernel;

@@ -1,4 +1,4 @@
-//! Greater tiles where no mask cuts them off: `128 if n % 128 == 0 else 64`.
+//! Guards for greater tiles in kernels without masks: `128 if n % 128 == 0 else 64`.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, walk_statements};
 use model::kernel::{Host, Kernel, Launch, Module, Param};

@@ -1,4 +1,4 @@
-//! A new constant of a kernel that `@triton.heuristics` decides for each call.
+//! Adds a constexpr parameter whose value `@triton.heuristics` computes for each call.
 
 use model::syntax::Span;
 use protocol::Source;

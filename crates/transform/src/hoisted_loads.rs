@@ -1,4 +1,4 @@
-//! Loads that every round of a loop repeats.
+//! Hoists loads of loop-invariant addresses out of a loop.
 
 use base::rng::Chance;
 use model::kernel::ast::{Expr, Stmt, StmtKind, walk_statements};

@@ -1,4 +1,4 @@
-//! What of a kernel's launch can be turned without changing what it computes: tile sizes and launch options.
+//! Knobs: the numbers of a kernel's launch (tile sizes and launch options) that can change without changing results.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,15 +17,16 @@ use super::tied::{Tied, is_free, tied};
 use super::written::literal;
 use crate::candidate::Change;
 
-/// Launch options that are tried, with their default on NVIDIA devices.
+/// Launch options to try: the name, the default on NVIDIA devices, and the choices.
 const OPTIONS: [(&str, i64, &[i64]); 2] = [("num_warps", 4, &[1, 2, 4, 8, 16, 32]), (STAGES, 3, &[1, 2, 3, 4, 5, 6])];
 const STAGES: &str = "num_stages";
-/// Functions of Python that kernels call.
+/// Built-in functions of Python that kernels call.
 pub(super) const BUILTINS: [&str; 7] = ["range", "len", "min", "max", "abs", "float", "int"];
-/// Tile sizes that are tried: so many bits below each. A one is rarely a tile size, and could not be told from what is none.
+/// The base-2 logarithms of the tile sizes to try. A size of 1 is left out: it is rarely a tile size, and could not be
+/// distinguished from constants that are not.
 const TILES: std::ops::RangeInclusive<u32> = 1..=14;
 
-/// A number in the source that can be turned.
+/// A number in the source that can be changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Knob {
     /// The name of the parameter or constant.
@@ -34,31 +35,31 @@ pub struct Knob {
     pub current: i64,
     pub(super) choices: Vec<i64>,
     place: Place,
-    /// Where a greater number is right for some sizes alone.
+    /// The condition on sizes under which a greater number is correct, where there is one.
     guard: Option<Guard>,
 }
 
-/// Where a knob's number stands, or would stand.
+/// Where a knob's number is in the source, or where it would be inserted.
 #[derive(Clone, Debug, PartialEq)]
 enum Place {
     Literals(Vec<Span>),
-    /// The same, and numbers that are one less.
+    /// The same, and the places of numbers that are one less.
     Tied(Vec<Span>, Vec<Span>),
-    /// A keyword to be added at these places.
+    /// A keyword argument to be inserted at these offsets.
     Keyword(Vec<usize>),
-    /// ` NAME=NUMBER` to be added there.
+    /// ` NAME=NUMBER` to be inserted at this offset.
     Word(usize),
-    /// What stands there is computed, and any number will do.
+    /// Expressions that compute the number; any number may replace them.
     Computed(Vec<Span>),
 }
 
 /// One value per knob.
 pub(super) type Setting = Vec<i64>;
 
-/// The knobs of `kernel` as launched from the function `entry`, or from anywhere when it launches nothing itself.
+/// The knobs of `kernel` as launched by the function `entry`, or by any function where `entry` does not launch it.
 pub fn knobs(module: &Module, text: &str, kernel: &Kernel, entry: &str) -> Vec<Knob> {
     let mut knobs = all_knobs(module, text, kernel, entry);
-    // Stages are those of a loop.
+    // Pipeline stages matter only in a loop.
     knobs.retain(|knob| knob.name != STAGES || may_loop(module, kernel));
     knobs
 }
@@ -93,12 +94,13 @@ fn is_option(name: &str) -> bool {
     OPTIONS.iter().any(|(option, ..)| *option == name)
 }
 
-/// Where a kernel takes a number of that name itself, it stands where the parameter's does; adding it would pass it twice.
+/// The index of the kernel's own parameter of this name, if it has one: a keyword would pass it twice.
 fn takes(kernel: &Kernel, option: &str) -> Option<usize> {
     kernel.params.iter().position(|param| param.name == option)
 }
 
-/// What launches pass for an option. `None` where the kernel takes a number of that name and not all of them pass it.
+/// The argument of each launch for an option. `None` where the kernel has a parameter of that name and not all launches
+/// pass it.
 fn given_option<'a>(
     module: &'a Module,
     kernel: &Kernel,
@@ -111,7 +113,7 @@ fn given_option<'a>(
     (at.is_none() || given.iter().all(Option::is_some)).then_some(given)
 }
 
-/// The configuration of an autotuner that has no choice.
+/// The configuration of an autotuner that has only one.
 pub(super) fn only_config(autotune: &Autotune) -> Option<&Config> {
     match autotune.configs.as_deref() {
         Some([only]) => Some(only),
@@ -119,14 +121,14 @@ pub(super) fn only_config(autotune: &Autotune) -> Option<&Config> {
     }
 }
 
-/// The numbers that stand in a configuration, and the options that could.
+/// The knobs of an autotuner's configuration: the numbers in it, and the options that could be added.
 pub(super) fn knobs_of_config(kernel: &Kernel, config: &Config) -> Vec<Knob> {
     let number = |value: &Expr| Some((i64::try_from(value.as_int()?).ok()?, value.span));
     let tiles = config.meta.iter().filter(|(name, _)| !is_option(name)).filter_map(|(name, value)| {
         let (current, span) = number(value)?;
         Some(Knob::new(name, current, tiles(current)?, Place::Literals(vec![span])))
     });
-    // Behind the last option, or before the closing parenthesis.
+    // After the last option, or before the closing parenthesis.
     let end = config.options.iter().map(|(_, value)| value.span.end).max().unwrap_or(config.span.end - 1);
     let options = OPTIONS.iter().filter_map(|&(name, default, choices)| {
         let (current, place) = match config.options.iter().find(|(given, _)| given == name) {
@@ -142,7 +144,7 @@ pub(super) fn knobs_of_config(kernel: &Kernel, config: &Config) -> Vec<Knob> {
     tiles.chain(options).collect()
 }
 
-/// The knobs of a launch that a comment describes: they stand in the comment.
+/// The knobs of a launch that a comment describes; their numbers are in the comment.
 pub fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -> Vec<Knob> {
     if kernel.autotune.is_some() {
         return Vec::new();
@@ -164,13 +166,14 @@ pub fn knobs_of_comment(kernel: &Kernel, numbers: &Numbers) -> Vec<Knob> {
     tiles.chain(options).collect()
 }
 
-/// Powers of two only: other constants are rarely tile sizes, and `arange` takes no others.
+/// The tile sizes to try in place of `current`. `None` unless it is a power of two: other constants are rarely tile
+/// sizes, and `tl.arange` takes no others.
 fn tiles(current: i64) -> Option<Vec<i64>> {
     let is_tile = current >= 2 && current.count_ones() == 1;
     is_tile.then(|| TILES.map(|bits| 1_i64 << bits).collect())
 }
 
-/// A tile size: what all launches pass, or the parameter's default where none passes anything.
+/// The knob of a tile size: the number that all launches pass, or the parameter's default where no launch passes any.
 fn tile_knob(module: &Module, text: &str, kernel: &Kernel, launches: &[&Launch], at: usize) -> Option<Knob> {
     let param = &kernel.params[at];
     let mut passed: Vec<Option<&Expr>> = Vec::new();
@@ -220,8 +223,9 @@ fn tile_knob(module: &Module, text: &str, kernel: &Kernel, launches: &[&Launch],
     Some(knob)
 }
 
-/// Whether a tile is turned where it is passed, as what is passed is another's as well: `BLOCK_M=BLOCK, BLOCK_N=BLOCK`. That stays with the
-/// one that the grid goes by, or else with the first.
+/// Whether a tile size is changed where it is passed, because another parameter gets the same variable:
+/// `BLOCK_M=BLOCK, BLOCK_N=BLOCK`. The variable stays with the parameter that the grid depends on, or else with the
+/// first.
 fn is_apart(module: &Module, kernel: &Kernel, launch: &Launch, at: usize) -> bool {
     let name = |at: usize| passed_for(kernel, launch, &kernel.params[at].name).and_then(Expr::as_name);
     let is_free = |at: usize| is_free(module, kernel, &kernel.params[at].name);
@@ -229,7 +233,7 @@ fn is_apart(module: &Module, kernel: &Kernel, launch: &Launch, at: usize) -> boo
     name(at).is_some() && is_free(at) && others.any(|other| name(other) == name(at) && (other < at || !is_free(other)))
 }
 
-/// What a launch passes for a name by a dictionary.
+/// The value that a launch passes for a name by unpacking a dictionary.
 fn unpacked_for<'a>(module: &'a Module, launch: &'a Launch, name: &str) -> Option<&'a Expr> {
     unpacked(module, launch)?.into_iter().find(|(given, _)| *given == name).map(|(_, value)| value)
 }
@@ -271,14 +275,14 @@ fn place(literals: Vec<(i64, Span)>) -> Place {
     Place::Literals(spans)
 }
 
-/// The edits that bring the source from its present numbers to `setting`.
+/// The edits that change the source from its current numbers to `setting`.
 pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
     let changed = knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value);
     let mut before: BTreeMap<Span, String> = BTreeMap::new();
     let texts = changed.map(|(knob, value)| {
         let Some(guard) = &knob.guard else { return (knob, value.to_string()) };
         let (text, named) = guard.written(*value);
-        // Several tiles may get their names at one place.
+        // Several tiles may be named at the same place.
         named.into_iter().for_each(|edit| before.entry(edit.span).or_default().push_str(&edit.text));
         (knob, text)
     });
@@ -288,7 +292,7 @@ pub(super) fn edits(knobs: &[Knob], setting: &Setting) -> Vec<Edit> {
     edits
 }
 
-/// The edits that put texts where the numbers of knobs stand, or would stand.
+/// The edits that write texts in place of the knobs' numbers, or insert them where a knob has none yet.
 pub(super) fn write<'a>(texts: impl Iterator<Item = (&'a Knob, String)>) -> Vec<Edit> {
     let mut edits: BTreeMap<Span, String> = BTreeMap::new();
     for (knob, written) in texts {
@@ -311,7 +315,7 @@ pub(super) fn write<'a>(texts: impl Iterator<Item = (&'a Knob, String)>) -> Vec<
             }
             Place::Keyword(ends) => {
                 for &end in ends {
-                    // Several keywords may go to one place.
+                    // Several keywords may be inserted at the same place.
                     edits.entry(Span::new(end, end)).or_default().push_str(&format!(", {}={written}", knob.name));
                 }
             }
@@ -320,7 +324,7 @@ pub(super) fn write<'a>(texts: impl Iterator<Item = (&'a Knob, String)>) -> Vec<
     edits.into_iter().map(|(span, text)| Edit { span, text }).collect()
 }
 
-/// What a setting changes.
+/// The changes that a setting makes, without the knobs that keep their values.
 pub(super) fn changes(knobs: &[Knob], setting: &Setting) -> Vec<Change> {
     let changed = knobs.iter().zip(setting).filter(|(knob, value)| knob.current != **value);
     let change = |(knob, &to): (&Knob, &i64)| match knob.place {
@@ -335,7 +339,7 @@ impl Knob {
         Self { name: name.to_owned(), current, choices, place, guard: None }
     }
 
-    /// What it was in the user's file is right for all sizes.
+    /// Raises the guard's fallback to the number in the user's file, which is correct for all sizes.
     pub(super) fn began_with(&mut self, changes: &[Change]) {
         let of_it = changes.iter().find_map(|change| match change {
             Change::Number { name, from, to } if *name == self.name && *to == self.current => Some(*from),
@@ -346,12 +350,12 @@ impl Knob {
         }
     }
 
-    /// Whether it is an option of the launch, not a number that the kernel takes.
+    /// Whether the knob is a launch option rather than a parameter of the kernel.
     pub(super) fn is_option(&self) -> bool {
         is_option(&self.name)
     }
 
-    /// Where its number stands; empty spans where it would stand as a keyword.
+    /// The spans of the number in the source; empty spans where it would be inserted.
     pub(super) fn spans(&self) -> Vec<Span> {
         match &self.place {
             Place::Literals(spans) | Place::Computed(spans) => spans.clone(),
@@ -361,7 +365,8 @@ impl Knob {
         }
     }
 
-    /// What the kernel has in place of a number of the host's at a place, where that is this one: `BLOCK`, or `BLOCK - 1`.
+    /// The kernel's expression for the host's number at a place, where that number is this knob's: `BLOCK`, or
+    /// `BLOCK - 1`.
     pub(super) fn in_kernel(&self, at: Span) -> Option<String> {
         match &self.place {
             Place::Tied(_, less) if less.contains(&at) => Some(format!("{} - 1", self.name)),
@@ -370,7 +375,8 @@ impl Knob {
         }
     }
 
-    /// What stands for it in the text: a number, or what computes one. `None` where that differs from place to place.
+    /// The text of the number in the source: a literal, or the expression that computes it. `None` where the text
+    /// differs from place to place.
     pub(super) fn written<'a>(&self, text: &'a str) -> Option<Cow<'a, str>> {
         match &self.place {
             Place::Computed(spans) => {
@@ -378,18 +384,18 @@ impl Knob {
                 let first = texts.next()??;
                 texts.all(|other| other == Some(first)).then_some(Cow::Borrowed(first))
             }
-            // A choice would be one within another.
+            // The result would be a choice within another choice.
             _ if self.guard.as_ref().is_some_and(|guard| guard.is_chosen(self.current)) => None,
             _ => Some(Cow::Owned(self.current.to_string())),
         }
     }
 
-    /// Whether it can be turned to this.
+    /// Whether this number is among the knob's choices.
     pub fn takes(&self, number: i64) -> bool {
         self.choices.contains(&number)
     }
 
-    /// The choice so many steps away from the present one.
+    /// The choice `distance` steps away from the current number; `None` outside of the choices.
     pub(super) fn step(&self, distance: isize) -> Option<i64> {
         let at = self.choices.iter().position(|&choice| choice >= self.current).unwrap_or(self.choices.len());
         self.choices.get(at.checked_add_signed(distance)?).copied()

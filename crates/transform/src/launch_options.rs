@@ -1,4 +1,4 @@
-//! Other launch options, one at a time.
+//! Changes one launch option at a time (`num_warps` or `num_stages`).
 
 use base::rng::Chance;
 

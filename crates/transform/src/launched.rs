@@ -1,4 +1,4 @@
-//! What a launch passes for the parameters of a kernel.
+//! The arguments that a launch passes for a kernel's parameters.
 
 use model::kernel::ast::{Arg, Expr, ExprKind, Stmt, has_star, walk_statements};
 use model::kernel::{Host, Kernel, Launch, Module};

@@ -1,6 +1,7 @@
-//! Skills: what can be done with a kernel without a language model. Each is one file.
+//! Skills: the built-in rewrites of a kernel, which need no language model. Each skill is one file.
 //!
-//! A skill reads a candidate and says which turns it can make there. It never says that one of them is right or faster: the judge does.
+//! A skill reads a candidate and proposes changes of it. It does not decide whether a change is correct or faster: the
+//! judge does.
 
 mod autotuned;
 pub mod by_size;
@@ -71,66 +72,68 @@ use workload::{launch_of_candidate, numbers_of_comment};
 
 use knobs::Knob;
 
-/// Something that can be done with a candidate.
+/// A proposal: one change of a candidate's source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Turn {
-    /// What is learned about it: turns of one kind are alike. `num_warps up`
+    /// The kind under which experience with such proposals is collected, such as `num_warps up`.
     pub kind: String,
     /// The edits of the candidate's source.
     pub edits: Vec<Edit>,
-    /// The same, as reports describe them.
+    /// The same change in the form that reports describe.
     pub changes: Vec<Change>,
 }
 
 impl Turn {
-    /// One that builds something otherwise; `None` where nothing is changed.
+    /// A proposal that changes the structure of the kernel; `None` where there are no edits.
     fn of_structure(kind: &str, what: &str, edits: Vec<Edit>) -> Option<Self> {
         let changes = vec![Change::Structure(what.to_owned())];
         (!edits.is_empty()).then(|| Self { kind: kind.to_owned(), edits, changes })
     }
 }
 
-/// A way to make other candidates of one.
+/// A built-in rewrite: proposes changes of a candidate.
 pub trait Skill: Sync {
-    /// What users know it by: the name of its file.
+    /// The name under which users see the skill, which is the name of its file.
     fn name(&self) -> &'static str;
 
-    /// What it does, and why that may be faster; Markdown.
+    /// What the skill does, and why that may be faster; in Markdown.
     fn about(&self) -> &'static str;
 
-    /// Whether it keeps the structure of what it begins with.
+    /// Whether the skill makes small steps, which keep the structure of the candidate, or large ones.
     fn step(&self) -> Step;
 
-    /// Whether it turns numbers alone.
+    /// Whether the skill changes nothing but numbers (tile sizes and launch options).
     fn turns_numbers(&self) -> bool {
         false
     }
 
-    /// Whether the kernel does the same for whoever else launches or calls it.
+    /// Whether the rewritten kernel still works for all its other launches and callers.
     fn keeps_contract(&self) -> bool {
         false
     }
 
-    /// Whether it pays only where calls differ in size: one call has numbers of its own that are best.
+    /// Whether the skill helps only where calls differ in size: a single call has its own best numbers.
     fn is_for_sizes(&self) -> bool {
         false
     }
 
-    /// Whether it brings a few percent at the most: all its turns together weigh less than one of another kind that nobody has tried.
+    /// Whether the skill gains a few percent at most: all its proposals together weigh less than one untried proposal
+    /// of another kind.
     fn is_fine(&self) -> bool {
         false
     }
 
-    /// Whether its turns exclude each other: from a candidate with one of them no small step leads to another one.
+    /// Whether the skill's proposals exclude each other: no small step leads from a candidate with one of them to
+    /// another.
     fn parts_ways(&self) -> bool {
         false
     }
 
-    /// What it can do with a candidate. It may draw from more than it says.
+    /// The skill's proposals for a candidate. They may be a random sample of all that are possible.
     fn turns(&self, subject: &Subject<'_>, chance: &mut Chance) -> Vec<Turn>;
 }
 
-/// All skills.
+/// All built-in skills.
 pub const SKILLS: &[&dyn Skill] = &[
     &tile_sizes::TileSizes,
     &launch_options::LaunchOptions,
@@ -165,11 +168,11 @@ pub const SKILLS: &[&dyn Skill] = &[
     &fused_launches::FusedLaunches,
 ];
 
-/// What a skill sees.
+/// The input of a skill: a candidate, its kernel, and the recorded call that runs it.
 pub struct Subject<'a> {
-    /// The numbers of the launch that can be turned.
+    /// The numbers of the launch that can be changed.
     pub knobs: Vec<Knob>,
-    /// The candidate that proposals change.
+    /// The candidate to change.
     pub candidate: &'a Candidate,
     /// The kernel of the candidate.
     pub kernel: &'a Kernel,
@@ -180,8 +183,8 @@ pub struct Subject<'a> {
 }
 
 impl<'a> Subject<'a> {
-    /// A candidate of `original`, one of whose kernels is called as the workload says; `None` where the kernel is no longer there,
-    /// or is called by nothing that can be changed.
+    /// The subject for the kernel `name` of a candidate made from `original` and run as in the workload. `None` where
+    /// the candidate no longer has that kernel, or where nothing that can be changed calls it.
     pub fn new(candidate: &'a Candidate, original: &str, name: &str, workload: &'a Workload) -> Option<Self> {
         let kernel = candidate.module.kernel(name)?;
         let mut knobs = knobs_of(candidate, original, kernel, workload)?;
@@ -189,7 +192,7 @@ impl<'a> Subject<'a> {
         Some(Self { knobs, candidate, kernel, workload, target: Target::newest() })
     }
 
-    /// Compiled with a certain release of Triton.
+    /// The same subject, compiled with another release of Triton.
     pub fn with_target(self, target: Target) -> Self {
         Self { target, ..self }
     }
@@ -200,7 +203,7 @@ impl<'a> Subject<'a> {
         workload.launches.iter().filter(|launch| launch.kernel == kernel.name)
     }
 
-    /// Whether the kernel multiplies matrices, or a helper that it calls does.
+    /// Whether the kernel or a helper that it calls uses `tl.dot`.
     fn has_product(&self) -> bool {
         let module = &self.candidate.module;
         let mut seen: Vec<&Kernel> = vec![self.kernel];
@@ -221,12 +224,12 @@ impl<'a> Subject<'a> {
         false
     }
 
-    /// What of `triton.language` is called, if it is.
+    /// The member of `triton.language` that is called, if it is one.
     fn member(&self, call: &Call) -> Option<String> {
         self.candidate.module.language_member(self.kernel, &call.func)
     }
 
-    /// `k` of `tl.trans(k)`, `k.T` and `k.trans()`.
+    /// The operand of a transposition: `k` of `tl.trans(k)`, `k.T` and `k.trans()`.
     fn untransposed<'e>(&self, expr: &'e Expr) -> Option<&'e Expr> {
         match &expr.kind {
             ExprKind::Attribute { value, name, .. } if name == "T" => Some(value),
@@ -239,12 +242,12 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// What the kernel computes whatever launches pass: those are numbers that may be turned later.
+    /// The analysis of the kernel without the numbers that launches pass, as these may change later.
     fn facts_of_any_launch(&self) -> Option<Facts> {
         self.facts_of(self.candidate.module.clone())
     }
 
-    /// The same of another form of the file.
+    /// The same analysis of another version of the file.
     fn facts_of(&self, mut alone: Module) -> Option<Facts> {
         let at = alone.kernels.iter().position(|other| other.name == self.kernel.name)?;
         alone.launches.iter_mut().for_each(|launch| launch.args.clear());
@@ -253,20 +256,20 @@ impl<'a> Subject<'a> {
         Some(infer(&alone, &self.candidate.text, self.target, at, false))
     }
 
-    /// The edits of what another text, of which this is one form, becomes.
+    /// The edits that bring this candidate to the text that `of` makes of another version of it, `text`.
     fn edits_through(&self, text: &str, of: impl FnOnce(&Subject<'_>) -> Option<Vec<Edit>>) -> Option<Vec<Edit>> {
         let candidate = Candidate::original(text);
         let other = Subject::new(&candidate, text, &self.kernel.name, self.workload)?.with_target(self.target);
         Some(edits_between(&self.candidate.text, &candidate.text_with(&of(&other)?)))
     }
 
-    /// The turn that gives the knobs these values.
+    /// The proposal that gives the knobs these values.
     pub fn turn(&self, kind: impl Into<String>, setting: &knobs::Setting) -> Turn {
         let (edits, changes) = (knobs::edits(&self.knobs, setting), knobs::changes(&self.knobs, setting));
         Turn { kind: kind.into(), edits, changes }
     }
 
-    /// The turns of single knobs, a step or two up and down.
+    /// Proposals that move one knob one or two choices up or down.
     fn single_turns(&self, is_meant: impl Fn(&Knob) -> bool) -> Vec<Turn> {
         let mut turns = Vec::new();
         for (at, knob) in self.knobs.iter().enumerate().filter(|(_, knob)| is_meant(knob)) {
@@ -281,10 +284,10 @@ impl<'a> Subject<'a> {
         turns
     }
 
-    /// Whether a turn changes the kernel itself, not only its launch, or the decorators that choose its numbers.
+    /// Whether a proposal changes the kernel itself, and not only its launch or the decorators that choose its numbers.
     pub fn is_changed_by(&self, turn: &Turn) -> bool {
         let kernel = self.kernel;
-        // Whoever passes numbers to a kernel without a tuner cannot do so any more when it has one.
+        // Callers that pass numbers to a kernel without an autotuner can no longer do so when it gets one.
         let start = if kernel.autotune.is_some() { kernel.name_span.start } else { kernel.span.start };
         turn.edits.iter().any(|edit| edit.span.end > start && edit.span.start <= kernel.span.end)
     }
@@ -295,7 +298,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// A name that stands nowhere in a text.
+/// A name that does not occur in a text: `base`, followed by underscores as needed.
 fn fresh(text: &str, base: &str) -> String {
     let mut name = base.to_owned();
     while has_word(text, &name) {
@@ -308,7 +311,7 @@ fn is_of_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Whether a name stands in a text, as a whole word.
+/// Whether a name occurs in a text as a whole word.
 pub fn has_word(text: &str, name: &str) -> bool {
     text.split(|letter| !is_of_word(letter)).any(|word| word == name)
 }
@@ -324,24 +327,24 @@ fn assigned(kernel: &Kernel) -> BTreeSet<&str> {
     assigned
 }
 
-/// The first of a kernel's statements that is no text.
+/// The first statement of a kernel that is not a string, such as a docstring.
 fn first_statement(kernel: &Kernel) -> Option<&Stmt> {
     let is_text = |stmt: &&Stmt| matches!(&stmt.kind, StmtKind::Expr(value) if matches!(value.kind, ExprKind::Str(_)));
     kernel.body.iter().find(|stmt| !is_text(stmt))
 }
 
-/// What stands before a statement on its line, where that is space alone.
+/// The indentation of the statement at `at`; `None` where something else precedes it on its line.
 fn indent_of(text: &str, at: usize) -> Option<&str> {
     let line = text[..at].rfind('\n')? + 1;
     Some(&text[line..at]).filter(|before| before.trim().is_empty())
 }
 
-/// `None` where a launch that was recorded by itself is in no comment.
+/// The knobs of the kernel. `None` where the launch was recorded by itself and no comment describes it.
 fn knobs_of(candidate: &Candidate, original: &str, kernel: &Kernel, workload: &Workload) -> Option<Vec<Knob>> {
     if workload.source != Source::Launch {
         return Some(knobs::knobs(&candidate.module, &candidate.text, kernel, &workload.entry));
     }
-    // Nothing that is launched elsewhere in the file is measured.
+    // Launches elsewhere in the file are not measured.
     let own = launch_of_candidate(workload, original, &candidate.text);
     Some(knobs::knobs_of_comment(kernel, &numbers_of_comment(&candidate.text, &own)?))
 }

@@ -1,7 +1,7 @@
-//! A kernel whose programs take one row each, rewritten for tiles of rows.
+//! Rewrites a kernel whose programs process one row each so that they process tiles of rows.
 //!
-//! The kernel is read once, in order, to know of each name whether it differs from row to row and whether it lies along the row. What
-//! is met that is not known to keep its meaning ends the attempt: nothing is guessed.
+//! One pass over the kernel, in order, determines for each name whether its value differs from row to row and whether
+//! it extends along the row. The rewrite gives up at the first construct that is not known to keep its meaning.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Loads of values, and what is written meanwhile.
+//! Which values statements load, and which parameters they write to.
 
 use model::analysis::types::access::leftmost;
 use model::kernel::Kernel;

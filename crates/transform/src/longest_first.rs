@@ -1,4 +1,4 @@
-//! The programs in the other order, where they take longer and longer.
+//! Reverses the order of the programs where later ones have longer loops, so that the longest start first.
 
 use std::collections::BTreeSet;
 

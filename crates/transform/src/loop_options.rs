@@ -1,4 +1,4 @@
-//! What Triton is told about a loop: how many rounds are under way at once, whether it is unrolled.
+//! Options of `tl.range` for a loop: pipeline stages, unrolling, flattening, warp specialization.
 
 use base::rng::Chance;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};

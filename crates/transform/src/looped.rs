@@ -1,4 +1,4 @@
-//! Several passes over a row in tiles, where the whole row is in one.
+//! Splits a row that is in one tile into several, which loops go over.
 
 mod memory;
 mod parts;

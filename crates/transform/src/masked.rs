@@ -1,4 +1,4 @@
-//! Masks of loads and stores.
+//! Adds a condition to the mask of a load or a store.
 
 use model::kernel::ast::{Call, ExprKind};
 use model::syntax::Span;

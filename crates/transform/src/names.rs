@@ -1,4 +1,4 @@
-//! Names that statements read and bind.
+//! The names that statements read and bind.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Offsets in 32 bits where a call's tensors are small enough.
+//! Computes offsets in 32 bits in calls whose tensors are small enough.
 
 mod flow;
 mod number;

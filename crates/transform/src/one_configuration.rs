@@ -1,4 +1,4 @@
-//! One configuration of an autotuner instead of several.
+//! Replaces an autotuner's configurations by one of them.
 
 use base::rng::Chance;
 use model::kernel::{Config, Kernel, Module};

@@ -1,4 +1,4 @@
-//! A new number that a kernel takes as a constant.
+//! Adds a constexpr parameter to a kernel, and passes it in all launches.
 
 use model::kernel::Launch;
 use model::kernel::ast::has_star;

@@ -1,4 +1,5 @@
-//! As many programs as the device runs at a time, each of which goes through several of those that were launched.
+//! Persistent kernels: launches only as many programs as the device runs at a time, each of which loops over several of
+//! the original programs.
 
 mod body;
 mod grid;

@@ -1,4 +1,4 @@
-//! What works on each element alone, whatever the shape.
+//! Operations that work on each element alone, whatever the shape.
 
 use model::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 use model::kernel::{Kernel, Module};

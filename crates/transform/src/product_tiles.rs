@@ -1,4 +1,4 @@
-//! Another beginning for products of matrices: tiles under which tensor cores are known to be busy.
+//! Sets the tile sizes, warps and stages of a matrix product from a list that is known to keep tensor cores busy.
 
 use base::rng::Chance;
 use model::analysis::types::Tile;

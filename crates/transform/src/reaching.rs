@@ -1,4 +1,4 @@
-//! Which assignments of a kernel's names may have given them what they hold where they are read.
+//! Reaching definitions: the assignments that may have given a name its value at each place that reads it.
 
 use std::collections::{BTreeSet, HashMap};
 

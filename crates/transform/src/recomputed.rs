@@ -1,4 +1,4 @@
-//! What one loop stores for the next one to load.
+//! Recomputes values in a loop instead of loading what the loop before has stored.
 
 use base::rng::Chance;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_statements};

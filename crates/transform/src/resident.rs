@@ -1,4 +1,4 @@
-//! Other numbers of programs where these deal out the work among themselves, one at a time.
+//! Changes the number of programs of a kernel whose programs loop over the work.
 
 use std::ops::RangeInclusive;
 

@@ -1,4 +1,4 @@
-//! Whether a kernel does something in rounds.
+//! Whether a kernel may run a loop.
 
 use model::kernel::ast::{ExprKind, StmtKind, walk_expressions, walk_statements};
 use model::kernel::{Kernel, Module};

@@ -1,4 +1,4 @@
-//! Several rounds of a loop at once, where each adds one row to a sum.
+//! Processes several iterations at once of a loop that adds one row per iteration to a sum.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Several rows for each program, where each has one.
+//! Gives each program several rows where it processes one.
 
 use base::rng::Chance;
 

@@ -1,4 +1,4 @@
-//! The whole row in one tile, where several passes go over it.
+//! Loads a whole row into one tile where several passes go over it in parts.
 
 use base::rng::Chance;
 use model::kernel::ast::{Arg, Expr, Stmt, StmtKind, walk_statements};

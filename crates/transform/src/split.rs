@@ -1,4 +1,4 @@
-//! More programs for a loop that only gathers: each takes a part of its range.
+//! Splits a reduction loop over more programs, each of which takes a part of its range.
 
 mod after;
 mod first;

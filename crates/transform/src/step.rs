@@ -1,13 +1,13 @@
-//! How far a candidate is from what it was made of.
+//! The size of the step from a candidate to the next one.
 
 use serde::{Deserialize, Serialize};
 
-/// How a candidate was made.
+/// How a candidate was made from another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
-    /// By a change of one that keeps its structure.
+    /// A change that keeps the structure of the candidate.
     Small,
-    /// Anew, from the best of several structures.
+    /// A new structure, from the best of several structures.
     Large,
 }

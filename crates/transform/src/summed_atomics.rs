@@ -1,4 +1,4 @@
-//! What the rounds of a loop add to one place, added up before.
+//! Sums in registers what the iterations of a loop add atomically to one address.
 
 use base::rng::Chance;
 use model::analysis::types::access::Access;

@@ -1,4 +1,4 @@
-//! Products the other way round: Bᵀ·Aᵀ is (A·B)ᵀ.
+//! Swaps the factors of a product: Bᵀ·Aᵀ = (A·B)ᵀ.
 
 use base::rng::Chance;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};

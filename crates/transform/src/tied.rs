@@ -1,5 +1,5 @@
-//! Where a grid has the number of a tile as a number of its own: `(triton.cdiv(n, 64),)` beside `BLOCK=64`. Who turns the one must turn
-//! the other.
+//! Tile sizes that a grid repeats as a number of its own: `(triton.cdiv(n, 64),)` with `BLOCK=64`. A change of one must
+//! change the other.
 
 use model::kernel::ast::{Call, Expr, ExprKind, argument, walk_expressions};
 use model::kernel::{Kernel, Launch, Module};

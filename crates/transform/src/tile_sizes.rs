@@ -1,4 +1,4 @@
-//! Other tile sizes, one at a time.
+//! Changes one tile size at a time.
 
 use base::rng::Chance;
 

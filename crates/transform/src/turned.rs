@@ -1,4 +1,4 @@
-//! For the tests of skills: what one makes of a text.
+//! Helpers for the tests of skills: the texts that a skill proposes.
 
 use base::rng::Chance;
 use model::api::{Target, Version};

@@ -1,4 +1,4 @@
-//! Tiles of two axes for kernels that take a matrix apart element by element.
+//! Two-dimensional tiles for kernels that process a matrix as a flat range of elements.
 
 mod body;
 mod flat;

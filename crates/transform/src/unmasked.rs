@@ -1,4 +1,4 @@
-//! Tiles that no mask cuts off, and what they divide.
+//! Tiles of launches whose accesses have no mask, and the sizes that they must divide.
 
 use std::collections::BTreeSet;
 

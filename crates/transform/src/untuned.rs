@@ -1,4 +1,4 @@
-//! A kernel without its autotuner, for skills that build it otherwise: what it takes stands at its launch.
+//! Removes a kernel's autotuner, for skills that restructure it: the launch then passes the numbers.
 
 use model::syntax::Span;
 use rules::{Edit, apply_edits};

@@ -1,4 +1,4 @@
-//! Rounds of a loop that need no masks, in a loop of their own.
+//! Splits off the iterations of a loop that need no masks into a loop of their own.
 
 mod masks;
 mod proof;

@@ -1,4 +1,4 @@
-//! Weights of one byte, made floats by cheaper instructions.
+//! Converts 8-bit integers, such as quantized weights, to floats by cheaper instructions.
 
 use base::rng::Chance;
 use model::analysis::types::access::leftmost;

@@ -1,4 +1,4 @@
-//! Where in the source a number stands that a launch passes.
+//! Finds the place in the source of a number that a launch passes.
 
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use model::kernel::{Host, Launch, Module};

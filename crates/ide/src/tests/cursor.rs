@@ -1,4 +1,4 @@
-//! What is read off the characters.
+//! Tests of the context of the cursor.
 
 use model::syntax::Span;
 

@@ -1,4 +1,4 @@
-//! Any text, and any place in it: nothing panics, and every place that is told is one of the text.
+//! Property tests over arbitrary texts and positions: nothing panics, and every returned position is inside the text.
 
 use proptest::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Questions about texts with a cursor: `|` marks it and is no part of the text.
+//! Tests of completion and signatures. `|` marks the cursor and is not part of the text.
 
 mod cursor;
 mod hostile;

@@ -1,4 +1,4 @@
-//! Where names lead, what they are, and what is shown between them.
+//! Tests of definitions, references, semantic tokens, the outline and hints.
 
 use model::api::Target;
 use model::kernel::Module;
