@@ -1,4 +1,5 @@
-//! What is around a place: whether it is needed for the failure, and the expression that holds it.
+//! The surroundings of a failing place: the place isolated from the code that uses it, and the expression that contains
+//! it.
 
 use tree_sitter::Node;
 
@@ -7,7 +8,7 @@ use model::syntax::{Span, node_span};
 use super::program::Program;
 use super::vary::Ground;
 
-/// Expressions: these can stand in a line by themselves.
+/// Node kinds of expressions that can form a statement by themselves.
 const VALUES: &[&str] = &[
     "attribute",
     "binary_operator",
@@ -27,8 +28,9 @@ const VALUES: &[&str] = &[
     "unary_operator",
 ];
 
-/// The program up to the statement of what is flagged, and instead of that only what is flagged, once as a value and once where what is
-/// known while compiling stays so; none where that is no value.
+/// The program cut off at the statement that contains the flagged expression. The expression alone replaces that
+/// statement: once as an assignment and once inside `static_assert`, where a compile-time value keeps being one. Empty
+/// when the flagged node is not an expression with a value.
 pub(super) fn alone(ground: &Ground<'_>, span: Span) -> Vec<Program> {
     let Some((before, after)) = parted(ground, span) else { return Vec::new() };
     let value = ground.parsed.source.slice(span);
@@ -37,12 +39,12 @@ pub(super) fn alone(ground: &Ground<'_>, span: Span) -> Vec<Program> {
     lines.map(|line| ground.program.with(format!("{before}{line}{after}"))).collect()
 }
 
-/// What stands before the statement of a value, and what behind its kernel.
+/// The text before the statement that contains a value, and the text after its kernel.
 fn parted<'g>(ground: &'g Ground<'_>, span: Span) -> Option<(&'g str, &'g str)> {
     let source = &ground.parsed.source;
     let flagged = source.node_at(span)?;
     let statement = statement_of(flagged)?;
-    // The names in these may be their own.
+    // Names inside these may be bound by them.
     let is_own = |node: &Node<'_>| matches!(node.kind(), "lambda" | "list_comprehension" | "generator_expression");
     let mut within = std::iter::successors(flagged.parent(), Node::parent).take_while(|node| node.kind() != "block");
     if !VALUES.contains(&flagged.kind()) || is_bound(flagged) || within.any(|node| is_own(&node)) {
@@ -56,7 +58,7 @@ fn parted<'g>(ground: &'g Ground<'_>, span: Span) -> Option<(&'g str, &'g str)> 
     Some((text.get(..node_span(statement).start)?, text.get(kernel.def_span.end..)?))
 }
 
-/// The statement of a block that a node is in.
+/// The innermost statement of a block that contains a node.
 pub(super) fn statement_of(mut node: Node<'_>) -> Option<Node<'_>> {
     while node.parent()?.kind() != "block" {
         node = node.parent()?;
@@ -64,7 +66,7 @@ pub(super) fn statement_of(mut node: Node<'_>) -> Option<Node<'_>> {
     Some(node)
 }
 
-/// Whether a name is what is called, assigned, or given a value: no value by itself.
+/// Whether a node is a called function, an assignment target or a parameter, and so has no value by itself.
 fn is_bound(node: Node<'_>) -> bool {
     let Some(parent) = node.parent() else { return true };
     let is = |field: &str| parent.child_by_field_name(field) == Some(node);
@@ -78,7 +80,7 @@ fn is_bound(node: Node<'_>) -> bool {
     }
 }
 
-/// The expression or the assignment that something is part of; `None` at the end of a statement.
+/// The expression or assignment that contains a node; `None` at the boundary of the statement.
 pub(super) fn around(node: Node<'_>) -> Option<Node<'_>> {
     let mut parent = node.parent()?;
     while matches!(parent.kind(), "argument_list" | "keyword_argument" | "parenthesized_expression") {
@@ -114,7 +116,7 @@ mod tests {
     #[test]
     fn what_is_no_value_cannot_stand_alone() {
         assert_eq!(by_itself("y = x + f(2 ** 70)"), [""; 0]);
-        // The name of a function that is called, and of what is assigned.
+        // The names of a called function and of an assignment target.
         assert_eq!(by_itself("f"), [""; 0]);
         assert_eq!(by_itself("w"), [""; 0]);
     }

@@ -1,4 +1,5 @@
-//! Kernels of files as Triton sees them: what it refuses and what it takes, as the store keeps it.
+//! Compilation of the kernels of a user's files: which ones Triton rejects and which it accepts, in the form that the
+//! store keeps.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -16,39 +17,40 @@ use super::cases::Parsed;
 use super::oracle::{Asker, Oracle, OracleError, Verdict};
 use super::program::Program;
 
-/// What Triton says of a kernel of the user's.
+/// Triton's verdict on one of the user's kernels.
 #[derive(Clone, Debug)]
 pub enum Said {
-    /// It refuses it.
+    /// Triton rejects the kernel.
     Refused(Box<Failure>),
-    /// It takes it.
+    /// Triton accepts the kernel.
     Taken(Accepted),
 }
 
-/// A file that failed where it ran, and what is known about that.
+/// A file that failed when it ran, with what is known about the failure.
 #[derive(Clone, Debug, Default)]
 pub struct Suspect {
-    /// Its text.
+    /// The text of the file.
     pub text: String,
-    /// The text that it was made of, which did not fail.
+    /// The text from which the file was derived and which did not fail.
     pub parent: Option<String>,
-    /// What its kernels are launched with. Without a parent, only these kernels are asked about.
+    /// The recorded launches of its kernels. Without a parent, only kernels with a launch are compiled.
     pub launches: Vec<RecordedLaunch>,
 }
 
-/// Why nothing was kept of files that failed.
+/// The reason why no failure was stored.
 #[derive(Debug, thiserror::Error)]
 pub enum SuspectError {
-    /// Nobody can be asked.
+    /// Triton could not be started.
     #[error(transparent)]
     Oracle(#[from] OracleError),
-    /// It cannot be written.
+    /// The store could not be opened or written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl Asker<'_> {
-    /// Asks about those kernels of a file that are wanted and can be cut out of it. `origin` says in a word where they were met.
+    /// Compiles those kernels of a file that `wanted` selects and that can be extracted from it. `origin` is a word
+    /// that says where they were found.
     pub fn kernels(&mut self, file: &Parsed, origin: &str, wanted: &dyn Fn(&Kernel) -> bool) -> Vec<Said> {
         file.module
             .kernels
@@ -73,7 +75,7 @@ impl Asker<'_> {
                 Verdict::Unknown => {}
             }
         }
-        // No guess of its parameters is right: what is wrong then may be the guess.
+        // A guessed signature may itself be the cause of the error.
         let is_certain = question.guesses.first().is_some_and(|guess| guess.certainty != Certainty::Guessed);
         let (program, failing) = refused.filter(|_| is_certain)?;
         Some(Said::Refused(Box::new(Failure {
@@ -87,7 +89,8 @@ impl Asker<'_> {
         })))
     }
 
-    /// What Triton refuses of a file that failed, each kernel with that of the file that it was made of.
+    /// The kernels that Triton rejects in a file that failed, each with the kernel of the parent file if Triton accepts
+    /// that one.
     fn suspected(&mut self, suspect: &Suspect, origin: &str) -> Vec<Failure> {
         let file = Parsed::launched(&suspect.text, &suspect.launches);
         let parent = suspect.parent.as_ref().map(|text| Parsed::launched(text, &suspect.launches));
@@ -107,11 +110,12 @@ impl Asker<'_> {
     }
 }
 
-/// Has the Triton of an interpreter say what it refuses of files that failed, and keeps that in the store of a folder.
-/// Returns how many failures are new. What fails later than Triton's front end is not kept.
+/// Compiles the kernels of files that failed with the Triton of an interpreter, and stores those that it rejects in the
+/// user's store in `folder`. Returns the number of new failures. Errors that occur after Triton's front end are not
+/// stored.
 ///
 /// # Errors
-/// [`SuspectError`]; then nothing is kept.
+/// Returns an error when Triton cannot be started or the store cannot be written; then no failure is stored.
 pub fn keep_refused(python: &Path, suspects: &[Suspect], origin: &str, folder: &Path) -> Result<usize, SuspectError> {
     let oracle = Oracle::start(python.to_owned(), 1)?;
     let refused: Vec<Failure> =
@@ -122,7 +126,7 @@ pub fn keep_refused(python: &Path, suspects: &[Suspect], origin: &str, folder: &
     Ok(Store::of_user(folder)?.keep_failures(&refused)?)
 }
 
-/// The files of launches that have raised, as they are on the disk, with all launches of each.
+/// The files of launches that raised an exception, as they are on the disk now, each with all of its launches.
 #[must_use]
 pub fn crashed(failed: &[FailedLaunch]) -> Vec<Suspect> {
     let mut by_file: BTreeMap<&Path, Vec<RecordedLaunch>> = BTreeMap::new();
@@ -135,7 +139,7 @@ pub fn crashed(failed: &[FailedLaunch]) -> Vec<Suspect> {
     by_file.into_iter().filter_map(suspect).collect()
 }
 
-/// What [`keep_refused`] does, where the user's settings allow it; what goes wrong is told in the log.
+/// Calls [`keep_refused`] if the user's settings allow it. Errors are logged.
 pub fn learn_from(python: &Path, suspects: &[Suspect], origin: &str, settings: &MemorySettings) {
     if suspects.is_empty() || !settings.enabled || !settings.learn {
         return;

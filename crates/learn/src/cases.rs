@@ -1,4 +1,4 @@
-//! Programs as patterns look at them, kept parsed, and what patterns flag of those that fail.
+//! Parsed programs, which patterns are matched against, and the test whether a pattern flags the place of a failure.
 
 use model::api::Target;
 use model::kernel::{Module, RecordedLaunch};
@@ -8,25 +8,25 @@ use rules::learned::Pattern;
 
 use super::failure::Failure;
 
-/// A parsed file.
+/// A file with its syntax trees and its kernel model.
 #[derive(Debug)]
 pub struct Parsed {
-    /// Its text and trees.
+    /// The text and its syntax trees.
     pub source: Source,
-    /// Its model.
+    /// The kernel model of the file.
     pub module: Module,
-    /// What it is called where it comes from; empty for a program that was made up.
+    /// The path of the file; empty for a synthetic program.
     pub name: String,
 }
 
 impl Parsed {
-    /// Parses a program that was made up.
+    /// Parses a synthetic program.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self::named(text, String::new())
     }
 
-    /// Parses a file.
+    /// Parses a file with a name.
     #[must_use]
     pub fn named(text: &str, name: String) -> Self {
         let source = Source::parse(text);
@@ -34,7 +34,7 @@ impl Parsed {
         Self { source, module, name }
     }
 
-    /// Parses a file whose kernels were launched so.
+    /// Parses a file and adds recorded launches of its kernels to the model.
     #[must_use]
     pub(super) fn launched(text: &str, launches: &[RecordedLaunch]) -> Self {
         let mut file = Self::new(text);
@@ -42,14 +42,15 @@ impl Parsed {
         file
     }
 
-    /// It as rules look at it.
+    /// The context in which rules check this file for a release of Triton.
     #[must_use]
     pub fn context(&self, target: Target) -> Context<'_> {
         Context::new(&self.source, &self.module, target)
     }
 }
 
-/// Whether a pattern flags the place of a failure: what Triton names, or some of it.
+/// Whether a pattern flags the place that Triton names: a match overlaps it or begins on one of its lines. Without a
+/// place, any match counts.
 pub(crate) fn flags(pattern: &Pattern, context: &Context<'_>, place: Option<Span>) -> bool {
     let found = pattern.matches(context);
     match place {
@@ -62,7 +63,8 @@ pub(crate) fn flags(pattern: &Pattern, context: &Context<'_>, place: Option<Span
     }
 }
 
-/// The places of a failure that may be what is wrong: what Triton names, and what differs from the passing program.
+/// The places that may be the cause of a failure: the one that Triton names, then the difference to the passing
+/// program.
 pub(crate) fn places(failure: &Failure) -> Vec<Span> {
     let passing = failure.passing.as_ref();
     let changed = passing.and_then(|passing| super::difference::changed(&passing.text, &failure.program.text));

@@ -1,4 +1,4 @@
-//! Delta debugging: what of the difference to a program that compiles makes another one fail.
+//! Delta debugging: the smallest part of a difference to a passing program that still causes the failure.
 
 use similar::{Algorithm, DiffTag, capture_diff_slices};
 
@@ -7,7 +7,7 @@ use model::syntax::Span;
 use super::failure::{Failure, Signature};
 use super::oracle::Asker;
 
-/// Differences in more places than these are left as they are.
+/// A failure with more hunks than this is not minimized.
 const MOST: usize = 24;
 
 /// A place where two texts differ.
@@ -17,7 +17,8 @@ struct Hunk {
     new: String,
 }
 
-/// A failure with as little of its difference to the passing program as keeps the error, asked again at each step.
+/// Minimizes the difference between a failure and its passing program while the error keeps its signature. Each step is
+/// compiled.
 pub(crate) fn smallest(failure: &Failure, asker: &mut Asker<'_>) -> Failure {
     let Some(passing) = &failure.passing else { return failure.clone() };
     let hunks = hunks(&passing.text, &failure.program.text);
@@ -52,7 +53,7 @@ pub(crate) fn smallest(failure: &Failure, asker: &mut Asker<'_>) -> Failure {
     }
 }
 
-/// The span of a text that differs from another one.
+/// The span of `new` that differs from `old`, extended to whole words and without surrounding blanks.
 pub(crate) fn changed(old: &str, new: &str) -> Option<Span> {
     let prefix = old.bytes().zip(new.bytes()).take_while(|(a, b)| a == b).count();
     let most = (old.len() - prefix).min(new.len() - prefix);
@@ -62,7 +63,7 @@ pub(crate) fn changed(old: &str, new: &str) -> Option<Span> {
         byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
     };
     let (mut start, mut end) = (prefix, new.len() - suffix);
-    // Whole words, without blanks around them.
+    // Extends the span to whole words, then drops the blanks around it.
     while start > 0 && is_word(start) && is_word(start - 1) {
         start -= 1;
     }
@@ -91,7 +92,7 @@ fn hunks(old: &str, new: &str) -> Vec<Hunk> {
         let start = offset(&old_words, old_range.start);
         let hunk = Hunk { old: start..offset(&old_words, old_range.end), new: new_words[new_range].concat() };
         match hunks.last_mut() {
-            // What is only a few characters apart belongs together.
+            // Changes that are at most three bytes apart form one hunk.
             Some(last) if start - last.old.end <= 3 => {
                 last.new.push_str(&old[last.old.end..start]);
                 last.new.push_str(&hunk.new);
@@ -114,7 +115,7 @@ fn applied<'h>(old: &str, hunks: impl Iterator<Item = &'h Hunk>) -> String {
     out + &old[done..]
 }
 
-/// Words, runs of blanks, and every other character by itself.
+/// The words and runs of blanks of a text, with every other character on its own.
 fn words(text: &str) -> Vec<&str> {
     let class = |c: char| match c {
         _ if c.is_alphanumeric() || c == '_' => 1,

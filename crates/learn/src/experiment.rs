@@ -1,4 +1,5 @@
-//! What the memory is worth without a model: how many changed kernels compile, and how many of those that it lets pass.
+//! Evaluation of the skill memory without a language model: the share of mutated kernels that compile, among all of
+//! them and among those that no proven rule flags.
 
 use model::api::Target;
 use model::syntax::{Source, Span};
@@ -10,35 +11,36 @@ use super::gather::gather;
 use super::oracle::Oracle;
 use super::program::Program;
 
-/// How many of some programs compile.
+/// The share of some programs that compiles.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Share {
-    /// Those that compile.
+    /// The number of programs that compile.
     pub passing: usize,
-    /// All.
+    /// The number of all programs.
     pub all: usize,
 }
 
 impl Share {
-    /// In percent.
+    /// The share in percent; 0 when there are no programs.
     #[must_use]
     pub fn percent(self) -> f64 {
         100.0 * self.passing as f64 / self.all.max(1) as f64
     }
 }
 
-/// What came of an experiment.
+/// The result of an experiment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// Changed kernels as they come.
+    /// All mutants.
     pub unfiltered: Share,
-    /// Those that no proven rule flags.
+    /// The mutants that no proven rule flags.
     pub filtered: Share,
-    /// How many that compile were flagged all the same.
+    /// The number of mutants that compile although a proven rule flags them.
     pub lost: usize,
 }
 
-/// Changes kernels of a seed, which must be another one than that of the learning, and filters them by the memory.
+/// Mutates synthetic kernels of a seed and filters the mutants with the memory. The seed must differ from the one that
+/// the rules were learned with.
 #[must_use]
 pub fn experiment(
     oracle: &Oracle,
@@ -49,7 +51,7 @@ pub fn experiment(
     target: Target,
 ) -> Outcome {
     let gathered = gather(oracle, tasks, changes, seed);
-    // The kernels of the tasks themselves are no changed ones.
+    // The unchanged kernels of the tasks are not mutants.
     let bases: Vec<&Program> = gathered.tasks.iter().map(|task| &task.program).collect();
     let passing = gathered.passing.iter().filter(|program| !bases.contains(program)).map(|program| (program, true));
     let all: Vec<(&Program, bool)> =
@@ -75,7 +77,7 @@ impl Share {
 }
 
 impl Parsed {
-    /// Whether a proven rule flags some kernel of it.
+    /// Whether a proven rule flags any kernel of this file.
     #[must_use]
     pub fn is_refused_by(&self, memory: &Memory, target: Target) -> bool {
         !flagging(memory, &self.context(target)).is_empty()
@@ -87,7 +89,8 @@ fn flagging<'m>(memory: &'m Memory, context: &Context<'_>) -> Vec<(&'m LearnedRu
     kernels.flat_map(|at| memory.proven_in(context, at)).map(|(rule, found)| (rule, found.span)).collect()
 }
 
-/// The first proven rule that flags a candidate and not the text that it was made of, and where: Triton would refuse it.
+/// The first proven rule that flags a candidate but not its original, with the span. Triton would reject such a
+/// candidate.
 #[must_use]
 pub fn refusal<'m>(
     memory: &'m Memory,
@@ -104,7 +107,7 @@ pub fn refusal<'m>(
     if found.is_empty() {
         return None;
     }
-    // What the original has, too, compiles there, whatever a rule says.
+    // A rule that also flags the original is wrong there, because the original compiles.
     let before = of(original);
     found.into_iter().find(|(rule, _)| before.iter().all(|(other, _)| other.code != rule.code))
 }

@@ -1,4 +1,4 @@
-//! Failures, and what makes two of them alike.
+//! Compilation failures, and the signature by which similar ones are grouped.
 
 use super::oracle::Failing;
 use super::program::Program;
@@ -6,28 +6,29 @@ use super::program::Program;
 /// A program that does not compile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
-    /// Where it comes from: failures of one origin are not independent of each other.
+    /// Where the program comes from. Failures with the same origin do not count as independent.
     pub origin: String,
-    /// The program.
+    /// The program that fails to compile.
     pub program: Program,
-    /// The nearest program that compiles, if any is known.
+    /// The nearest known program that compiles, if there is one.
     pub passing: Option<Program>,
-    /// What Triton says.
+    /// The error that Triton reports.
     pub failing: Failing,
 }
 
-/// What failures of one kind have in common: the kind of the exception, and its message without what is particular.
+/// What failures of one kind have in common: the class of the exception, and its message without names, numbers and
+/// types.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Signature {
-    /// The kind of the exception.
+    /// The class name of the exception.
     pub kind: String,
-    /// The message, with `…` for names, numbers and types.
+    /// The normalized message, with `…` for names, numbers and types.
     pub template: String,
 }
 
-/// What stands for the particular in a template.
+/// The placeholder for names, numbers and types in a template.
 const ELLIPSIS: &str = "…";
-/// Templates are no longer than this.
+/// The largest length of a template, in characters.
 const LONGEST: usize = 160;
 
 impl Signature {
@@ -38,7 +39,8 @@ impl Signature {
     }
 }
 
-/// A message without what is particular: what stands in quotes, numbers, types, names of functions and variables.
+/// Normalizes the first line of a message: quoted text, numbers, types, and names of functions and variables become
+/// `…`.
 #[must_use]
 pub fn template(message: &str) -> String {
     let line = message.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -57,7 +59,7 @@ pub fn template(message: &str) -> String {
     out.join(" ").chars().take(LONGEST).collect()
 }
 
-/// The message in `SomeError('message')`.
+/// The message inside `SomeError('message')`.
 fn unwrapped(line: &str) -> &str {
     let inner = line.split_once('(').filter(|(name, _)| {
         name.ends_with("Impl") || name.ends_with("Error") && name.chars().all(char::is_alphanumeric)
@@ -88,7 +90,7 @@ fn without_quoted(line: &str) -> String {
     out + rest
 }
 
-/// `<[…], fp32>` and lists are one word.
+/// Replaces types such as `<[…], fp32>` and lists by one placeholder.
 fn without_types(line: &str) -> String {
     let mut out = String::new();
     let mut depth = 0_u32;
@@ -105,11 +107,11 @@ fn without_types(line: &str) -> String {
             _ => {}
         }
     }
-    // A comparison opens what nobody closes.
+    // A line with an unmatched bracket, such as a comparison, is kept.
     if depth == 0 { out } else { line.to_owned() }
 }
 
-/// A word without what is particular.
+/// A word, or the placeholder if it is a type, a number, a dotted name or a function.
 fn general(word: &str) -> String {
     let core = word.trim_matches(|c: char| ",.:;()".contains(c));
     let tail = &word[word.rfind(core).map_or(0, |at| at + core.len())..];
@@ -120,7 +122,7 @@ fn general(word: &str) -> String {
         return format!("{ELLIPSIS}()");
     }
     match core.rsplit_once('.') {
-        // The place of a class is no part of what is said.
+        // The module of a class is not part of the message.
         Some((module, name)) if !module.is_empty() && !name.is_empty() => format!("{ELLIPSIS}{tail}"),
         _ => word.to_owned(),
     }

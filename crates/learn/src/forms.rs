@@ -1,18 +1,19 @@
-//! Other values in place of one that a kernel has: written in a line of their own before, so that a name stands where a name is wanted.
+//! Substitutes for a value in a kernel. Each is assigned to a name in the line before, because some places accept only
+//! a name.
 
 use model::syntax::{Span, node_span};
 
 use super::around::statement_of;
 use super::vary::Ground;
 
-/// The name of what is put in place of something.
+/// The name to which the substitute is assigned.
 const NAME: &str = "other_form";
 
-/// Types that values are turned into.
+/// Element types to which values are cast.
 const TYPES: &[&str] = &["float32", "int32", "float16", "int64"];
 
-/// The texts in which something else stands at a place: the same value in another type or of other axes, tiles, scalars, tuples,
-/// numbers that are known, and pointers that the kernel has.
+/// The texts in which something else replaces the value at a place: the same value with another type or rank, tiles,
+/// scalars, tuples, constants, and pointers that the kernel has.
 pub(super) fn forms(
     ground: &Ground<'_>,
     span: Span,
@@ -26,7 +27,7 @@ pub(super) fn forms(
     if is_plain {
         values.extend(TYPES.iter().map(|element| format!("({value}).to({tl}{element})")));
         values.push(format!("({value}) != 0"));
-        // Of a pointer: to other elements.
+        // For a pointer: a cast to other elements.
         values.push(format!("({value}).to({tl}pointer_type({tl}int64))"));
         values.push(format!("{tl}expand_dims({value}, 0)"));
         values.push(format!("{tl}sum({value}, 0)"));
@@ -49,7 +50,7 @@ pub(super) fn forms(
     values.iter().filter_map(|value| before(ground, span, value)).collect()
 }
 
-/// Whether what fails is the line that was put before, and so says nothing.
+/// Whether the error is in the inserted assignment itself, so that it says nothing about the place.
 pub(super) fn is_of_form(text: &str, failing: Option<Span>) -> bool {
     let Some(span) = failing else { return false };
     let line = text.get(..span.start).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
@@ -57,7 +58,7 @@ pub(super) fn is_of_form(text: &str, failing: Option<Span>) -> bool {
     format!("{line}{rest}").trim_start().starts_with(&format!("{NAME} = "))
 }
 
-/// The text with a value in a line of its own, and its name at a place.
+/// The text with a value assigned in a line before the statement, and its name at the place.
 fn before(ground: &Ground<'_>, span: Span, value: &str) -> Option<String> {
     let source = &ground.parsed.source;
     let statement = statement_of(source.node_at(span)?)?;

@@ -1,4 +1,4 @@
-//! Gathering failures: kernels are made up, changed, and shown to Triton.
+//! Gathering of failures: synthetic kernels are mutated and compiled with Triton.
 
 use super::failure::Failure;
 use super::mutate::{Mutant, mutants};
@@ -6,22 +6,22 @@ use super::oracle::{Oracle, Verdict};
 use super::program::Program;
 use super::synthesize::{Task, tasks};
 
-/// What was gathered.
+/// The programs that were gathered, by verdict.
 #[derive(Debug, Default)]
 pub struct Gathered {
     /// The tasks whose kernels compile.
     pub tasks: Vec<Task>,
-    /// How many kernels of tasks do not, and are left out.
+    /// The number of tasks whose kernel does not compile and that are left out.
     pub unfit: usize,
-    /// Programs that compile: the kernels of the tasks, and changed ones.
+    /// Programs that compile: the kernels of the tasks and their mutants.
     pub passing: Vec<Program>,
-    /// Programs that do not.
+    /// Mutants that fail to compile.
     pub failures: Vec<Failure>,
-    /// How many programs got no verdict.
+    /// The number of mutants without a verdict.
     pub unknown: usize,
 }
 
-/// Makes `count` tasks of a seed, changes the kernel of each in `changes` ways, and asks about all of them.
+/// Creates `count` tasks from a seed, makes up to `changes` mutants of each kernel, and compiles all of them.
 #[must_use]
 pub fn gather(oracle: &Oracle, count: usize, changes: usize, seed: u64) -> Gathered {
     let all = tasks(count, seed);

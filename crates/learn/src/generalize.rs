@@ -1,5 +1,5 @@
-//! From the shape of some failures to a pattern: what is not needed is left out, as long as programs that would then be flagged,
-//! too, go on failing.
+//! Generalization of the shape of some failures to a pattern: a condition is dropped as long as the programs that the
+//! wider pattern also flags still fail to compile.
 
 use rustc_hash::FxHashSet as HashSet;
 
@@ -20,29 +20,29 @@ use super::sound::Witnesses;
 use super::unify::{Example, STRONG, unify};
 use super::vary::{Ground, formed, shaken, variations};
 
-/// So many programs are asked before a step is taken.
+/// The number of programs that are compiled before a step is accepted.
 const TRIALS: usize = 10;
-/// So many of them must fail in the same way.
+/// The number of those programs that must fail with the same error.
 const ALIKE: usize = 2;
-/// A word that was seen in so many forms may be any.
+/// A word that was seen in at least this many forms may be any word.
 const FORMS: usize = 3;
-/// So many programs are looked for that are flagged and compile, for each example.
+/// The number of random counter-example programs that are generated for each example.
 const SHAKES: usize = 6;
-/// So many programs that a pattern flags are asked at once.
+/// The largest number of flagged programs that are compiled at once.
 const MOST_SHOWN: usize = 24;
-/// What so many other texts do not violate is redundant.
+/// A condition is redundant if at least this many variations were generated and none of them violates it.
 const REDUNDANT: usize = 6;
-/// So often it is begun anew with what was found.
+/// The number of times that generalization restarts with the counter-examples found so far.
 const ROUNDS: usize = 4;
-/// So many failures are looked at for their common shape.
+/// The largest number of failures whose common shape is computed.
 const EXAMPLES: usize = 40;
 
-/// So far around what Triton names a pattern may begin.
+/// The number of enclosing expressions, counted from the place that Triton names, at which a pattern may begin.
 const AROUND: usize = 3;
-/// So many failures are looked at by themselves, without what uses their values.
+/// The number of failures that are tested in isolation, without the code that uses their values.
 const ALONE: usize = 3;
 
-/// A failure with the place that a pattern is to flag.
+/// A failure with the place that the pattern has to flag.
 #[derive(Clone, Debug)]
 pub(crate) struct Spot<'f> {
     pub(crate) failure: &'f Failure,
@@ -56,24 +56,25 @@ pub(crate) struct Spot<'f> {
 pub(crate) struct Found {
     pub(crate) shape: Shape,
     pub(crate) query: String,
-    /// Words without which no text is flagged.
+    /// Words that every flagged text contains.
     pub(crate) words: Vec<String>,
 }
 
-/// One who generalises, with what it knows to compile.
+/// The state of one generalization: the compiler, the programs that are known to compile, and the counter-examples
+/// found.
 pub(crate) struct Generalizer<'g, 'a, 'o> {
     pub(crate) asker: &'g mut Asker<'o>,
     pub(crate) sound: &'g Witnesses<'a>,
     pub(crate) target: Target,
-    /// Programs that compile and that were found on the way.
+    /// Programs that were found to compile on the way (counter-examples).
     pub(crate) counter: Vec<Program>,
-    /// Programs that were made on the way and do not.
+    /// Programs that were generated on the way and that Triton rejects.
     pub(crate) refused: Vec<Program>,
     pub(crate) seed: u64,
 }
 
 impl Generalizer<'_, '_, '_> {
-    /// The most general pattern that holds for all of the spots and for nothing that compiles, as far as is known.
+    /// The most general pattern that flags all of the spots and no program that is known to compile.
     pub(crate) fn pattern<'s>(&mut self, spots: &'s [Spot<'s>]) -> Option<Found> {
         let spots = &spots[..spots.len().min(EXAMPLES)];
         let mut probes = Vec::new();
@@ -90,7 +91,7 @@ impl Generalizer<'_, '_, '_> {
         for (probe, spot) in probes.iter().zip(spots) {
             let root = spot.parsed.source.root_at(spot.place.start)?;
             let node = root.named_descendant_for_byte_range(spot.place.start, spot.place.end)?;
-            // Arguments say little without what is called.
+            // Arguments say little without the function that is called.
             let node = if node.kind() == "argument_list" { node.parent()? } else { node };
             if !probe.is_compiled(node) {
                 return None;
@@ -102,7 +103,7 @@ impl Generalizer<'_, '_, '_> {
             if let Some(found) = self.unrefuted(&first, &grounds, spots) {
                 return Some(found);
             }
-            // What compiles by itself is wrong for what is around it.
+            // A place that compiles in isolation is wrong only in its context, so the enclosing expression is tried.
             if !self.compiles_alone(&first, &grounds) {
                 return None;
             }
@@ -113,7 +114,7 @@ impl Generalizer<'_, '_, '_> {
         None
     }
 
-    /// The most general pattern below a shape that no program was found for which it flags and which compiles.
+    /// The most general pattern below a shape for which no counter-example was found.
     fn unrefuted(&mut self, first: &Shape, grounds: &[Ground<'_>], spots: &[Spot<'_>]) -> Option<Found> {
         for round in 0..ROUNDS {
             let found = self.narrowed(first, grounds, spots)?;
@@ -126,7 +127,7 @@ impl Generalizer<'_, '_, '_> {
         None
     }
 
-    /// Whether what is flagged compiles where nothing uses it.
+    /// Whether the flagged expressions compile in isolation, without code that uses their values.
     fn compiles_alone(&mut self, shape: &Shape, grounds: &[Ground<'_>]) -> bool {
         let spans = &shape.parts[0].spans;
         let mut alone = grounds.iter().zip(spans).take(ALONE).flat_map(|(ground, span)| alone(ground, *span));
@@ -139,7 +140,8 @@ impl Generalizer<'_, '_, '_> {
         if !matches_all(&pattern) || !self.is_sound(&pattern, &words(first)) {
             return None;
         }
-        // What compiles is asked at the end: it seldom objects to what went well with the variations.
+        // The check against known programs comes last, because it seldom rejects what the variations allowed. If it
+        // does, the second pass runs it after each step.
         for each in [false, true] {
             let (mut shape, mut pattern) = (first.clone(), Pattern::compile(&first.query()).ok()?);
             let mut tried: HashSet<String> = HashSet::default();
@@ -162,7 +164,7 @@ impl Generalizer<'_, '_, '_> {
         None
     }
 
-    /// Whether a pattern flags nothing that compiles.
+    /// Whether a pattern flags no program that is known to compile.
     fn is_sound(&mut self, pattern: &Pattern, words: &[String]) -> bool {
         let flags_one = |program: &Program| {
             let parsed = Parsed::new(&program.text);
@@ -171,7 +173,7 @@ impl Generalizer<'_, '_, '_> {
         !self.counter.iter().any(flags_one) && self.sound.first_hit(pattern, words, self.asker).is_none()
     }
 
-    /// Whether what is flagged after a step, and was not before, fails as well.
+    /// Whether the programs that a step newly flags fail to compile as well.
     fn is_harmless(
         &mut self,
         shape: &Shape,
@@ -195,11 +197,11 @@ impl Generalizer<'_, '_, '_> {
                 let context = parsed.context(self.target);
                 !wide.matches(&context).is_empty() && narrow.matches(&context).is_empty()
             });
-            // Those of the first example leave room for others.
+            // The variations of the first example leave room for those of the second.
             let room = (TRIALS * (number + 1) / 2).saturating_sub(trials.len());
             trials.extend(new.take(room).map(|program| (program, number)));
         }
-        // What nothing violates is implied by the rest.
+        // A condition that no variation violates is implied by the others.
         if trials.is_empty() && tested >= REDUNDANT && matches!(step, Step::Condition(..) | Step::Open(_)) {
             return true;
         }
@@ -219,7 +221,7 @@ impl Generalizer<'_, '_, '_> {
                 Verdict::Unknown => {}
             }
         }
-        // What fails for another reason is nothing that the pattern is about.
+        // A program that fails for another reason is outside the subject of the pattern.
         alike >= ALIKE && other == 0 || has_many_forms(shape, step)
     }
 
@@ -232,12 +234,12 @@ impl Generalizer<'_, '_, '_> {
                 programs.extend(alone(ground, *span));
             }
             self.show(&pattern, programs);
-            // What no condition can say, such as what a pointer points to, is varied, too.
+            // Also varies what no condition can express, such as the element type of a pointer.
             self.show(&pattern, formed(&found.shape, ground, number));
         }
     }
 
-    /// Asks what compiles of those programs that a pattern flags.
+    /// Compiles those programs that a pattern flags, and sorts them into counter-examples and rejected programs.
     fn show(&mut self, pattern: &Pattern, programs: Vec<Program>) {
         let mut asked = 0;
         for program in programs {
@@ -256,7 +258,7 @@ impl Generalizer<'_, '_, '_> {
     }
 }
 
-/// What tells a step from others, whatever was left out meanwhile.
+/// A key that identifies a step even after other conditions were removed.
 fn key(shape: &Shape, step: Step) -> String {
     match step {
         Step::Condition(at, number) => format!("{at} {:?}", shape.parts[at].conditions.get(number)),
@@ -264,7 +266,7 @@ fn key(shape: &Shape, step: Step) -> String {
     }
 }
 
-/// Whether the part is anything already.
+/// Whether removing a part changes nothing, because any node already matches it.
 fn says_nothing(shape: &Shape, step: Step) -> bool {
     let Step::Remove(at) = step else { return false };
     let part = &shape.parts[at];
@@ -272,11 +274,11 @@ fn says_nothing(shape: &Shape, step: Step) -> bool {
     is_open && part.field.is_some() && !shape.parts.iter().any(|part| about(part, at))
 }
 
-/// Whether a pattern would say too little without a condition: what function is called, or, of a compile-time value that may be anything, of
-/// what kind it is.
+/// Whether a pattern would be too vague without a condition: which function is called or, for a compile-time value that
+/// may be anything, of which kind it is.
 fn is_needed(shape: &Shape, step: Step) -> bool {
     let Step::Condition(at, number) = step else {
-        // How many there are in a tuple matters.
+        // The number of elements of a tuple matters.
         let is_tuple = |at: usize| matches!(shape.parts[at].kind.as_deref(), Some("tuple" | "list" | "pattern_list"));
         return matches!(step, Step::Unclose(at) if is_tuple(at));
     };
@@ -285,7 +287,7 @@ fn is_needed(shape: &Shape, step: Step) -> bool {
     match conditions.get(number) {
         Some(condition) if is_predicate(condition, "api") => !has_many_forms(shape, step),
         Some(condition) if is_predicate(condition, "kind") => has_constexpr(),
-        // One number says nothing about others.
+        // A rule about one number says nothing about other numbers.
         Some(Condition::Text(words)) => {
             let is_number = |word: &String| word.starts_with(|c: char| c.is_ascii_digit() || c == '.');
             words.len() < FORMS && words.iter().all(is_number)
@@ -308,7 +310,7 @@ fn about(part: &super::shape::Part, at: usize) -> bool {
     !part.is_gone && part.conditions.iter().any(is_about)
 }
 
-/// Whether a word was seen in many forms, and something else says what is wrong with all of them.
+/// Whether a word was seen in many forms while another condition says what is wrong with all of them.
 fn has_many_forms(shape: &Shape, step: Step) -> bool {
     let Step::Condition(at, number) = step else { return false };
     let conditions = &shape.parts[at].conditions;
@@ -321,14 +323,16 @@ fn has_many_forms(shape: &Shape, step: Step) -> bool {
     count >= FORMS && conditions.iter().any(is_telling)
 }
 
-/// Whether two errors are of one kind. A missing attribute must be the same one: without its name, that says next to nothing.
+/// Whether two errors have the same signature. A missing attribute must also have the same name, because without it the
+/// message says next to nothing.
 fn is_alike(one: &Failing, other: &Failing) -> bool {
     let last = |failing: &Failing| failing.message.rsplit('\'').nth(1).map(str::to_owned);
     let signature = Signature::of(one);
     signature == Signature::of(other) && (!signature.template.contains("no attribute") || last(one) == last(other))
 }
 
-/// Whether a shape says what is wrong: not each call of what Triton offers, and not each use of a name.
+/// Whether a shape is specific enough to be a rule: it must not flag every call of a function that Triton offers or
+/// every use of a name.
 fn says_enough(shape: &Shape, target: Target) -> bool {
     let root = &shape.parts[0];
     let conditions: Vec<&Condition> = shape.present().flat_map(|at| &shape.parts[at].conditions).collect();
@@ -345,7 +349,7 @@ fn says_enough(shape: &Shape, target: Target) -> bool {
         return false;
     }
     match root.kind.as_deref() {
-        // Triton knows some of what `with` may be given, and named tuples have attributes.
+        // Triton supports some arguments of `with`, and named tuples have attributes.
         Some("with_statement") => conditions.iter().any(|condition| is_telling(condition)),
         Some("attribute") if conditions.iter().all(|condition| is_kind(condition, "tuple")) => false,
         Some("call") => {
@@ -363,12 +367,12 @@ fn says_enough(shape: &Shape, target: Target) -> bool {
     }
 }
 
-/// Whether a condition says by itself what is wrong.
+/// Whether a condition by itself says what is wrong.
 fn is_telling(condition: &Condition) -> bool {
     matches!(condition, Condition::Holds { predicate, .. } if STRONG.contains(predicate) || *predicate == "unknown-keyword")
 }
 
-/// Words that stand in every text that the shape flags.
+/// Words that occur in every text that the shape flags.
 fn words(shape: &Shape) -> Vec<String> {
     let mut words = Vec::new();
     for at in shape.present() {

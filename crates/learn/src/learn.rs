@@ -1,4 +1,5 @@
-//! Rules from failures: those of one signature are compared, generalised, and divided where they have nothing in common.
+//! Learning of patterns: failures with the same signature are generalized, or split into smaller groups where no
+//! pattern fits.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,38 +18,39 @@ use super::sound::{Sound, Witnesses};
 use super::synthesize::mixed;
 use super::unify::STRONG;
 
-/// So many independent failures make a rule.
+/// The number of independent failures that a rule needs.
 pub(super) const INDEPENDENT: usize = 3;
-/// Of one signature not more failures are looked at.
+/// The largest number of failures of one signature that are examined.
 const MEMBERS: usize = 240;
-/// So many programs that compile are asked at each step; all of them are when it comes to the proof.
+/// The number of programs known to compile that are checked at each step. The proof checks all of them.
 const KNOWN: usize = 8000;
-/// So many programs that were built to disprove a pattern are shown to other releases.
+/// The largest number of programs built to disprove a pattern that are kept for the check on other releases.
 const TRIALS: usize = 24;
-/// So often a group is divided.
+/// The number of traits by which a group of failures can be split, see `Group::trait_of`.
 const DIVISIONS: usize = 5;
 
-/// A pattern, and the failures that it was learned from.
+/// A pattern and the failures from which it was learned.
 #[derive(Clone, Debug)]
 pub struct Learned {
-    /// What the failures have in common.
+    /// The signature that the failures share.
     pub signature: Signature,
-    /// The pattern.
+    /// The pattern as a tree-sitter query.
     pub query: String,
-    /// Words without which no text is flagged.
+    /// Words that every flagged text contains; a text without one of them need not be matched.
     pub(crate) words: Vec<String>,
     pub(crate) shape: super::shape::Shape,
-    /// Programs that were built to disprove it, are flagged, and fail.
+    /// Programs that were built to disprove the pattern, but that it flags rightly: they fail to compile.
     pub(super) trials: Vec<Program>,
-    /// The failures that it flags, by number.
+    /// The failures that the pattern flags, as indices into the list of failures.
     pub failures: Vec<usize>,
-    /// How many of them are independent.
+    /// The number of distinct origins among these failures.
     pub independent: usize,
 }
 
-/// What holds other statements: the cause may be among them, where no pattern looks.
+/// Statements that contain other statements. The cause may be inside their body, which patterns do not describe.
 const WITH_BODY: &[&str] = &["for_statement", "while_statement", "if_statement", "with_statement", "try_statement"];
-/// What stands in every kernel, and is wrong for something else than its kind.
+/// Node kinds that occur in every kernel. A pattern of such a kind needs a condition, because the kind alone is never
+/// the mistake.
 const COMMON: &[&str] = &[
     "attribute",
     "call",
@@ -67,7 +69,8 @@ const COMMON: &[&str] = &[
 ];
 
 impl Learned {
-    /// Whether it says what is wrong. Of many kernels that compile some would disprove it else; where there are few, nothing does.
+    /// Whether the pattern itself says what is wrong. A pattern that does not is disproved only where many kernels that
+    /// compile are known; where there are few of them, it would survive by accident.
     #[must_use]
     pub fn stands_alone(&self) -> bool {
         let kind = self.shape.parts[0].kind.as_deref().unwrap_or_default();
@@ -77,18 +80,19 @@ impl Learned {
     }
 }
 
-/// What learning found.
+/// The result of learning.
 #[derive(Debug, Default)]
 pub struct Lessons {
-    /// The patterns.
+    /// The learned patterns.
     pub learned: Vec<Learned>,
-    /// Programs that compile and that were found on the way.
+    /// Programs that were found to compile while patterns were tested (counter-examples).
     pub counter: Vec<Program>,
-    /// What was not begun, since the time was over.
+    /// Signatures that were not examined because the time was up.
     pub left: Vec<Signature>,
 }
 
-/// Learns from failures; nothing that it flags is among what compiles. No further signature is begun once `going` says no.
+/// Learns patterns from failures. No pattern flags a program that is known to compile. Once `going` returns false, no
+/// further signature is begun.
 #[must_use]
 pub fn learn(
     oracle: &Oracle,
@@ -107,7 +111,7 @@ pub fn learn(
     }
     let mut groups: Vec<(Signature, Vec<usize>)> = groups.into_iter().collect();
     groups.retain(|(_, members)| independent(failures, members) >= INDEPENDENT);
-    // The large ones first: nobody waits for one that was begun last.
+    // The largest groups come first, so that no worker is left with a large one at the end.
     groups.sort_by_key(|(_, members)| std::cmp::Reverse(members.len()));
     let found = oracle.share_with(
         &groups,
@@ -139,12 +143,12 @@ pub fn learn(
     lessons
 }
 
-/// How many of some failures are independent of each other.
+/// The number of distinct origins of some failures.
 fn independent(failures: &[Failure], members: &[usize]) -> usize {
     members.iter().map(|at| failures[*at].origin.as_str()).collect::<BTreeSet<_>>().len()
 }
 
-/// The failures of a group, parsed.
+/// The failures of one signature with their parsed texts.
 #[derive(Clone, Copy)]
 struct Cases<'f> {
     failures: &'f [&'f Failure],
@@ -158,7 +162,7 @@ impl Cases<'_> {
     }
 }
 
-/// Not more than [`MEMBERS`] of some failures: different places first.
+/// At most [`MEMBERS`] of some failures. Failures with a new message or a new text at the place come first.
 fn varied(failures: &[Failure], members: &[usize]) -> Vec<usize> {
     let mut seen = BTreeSet::new();
     let is_new = |at: &usize| {
@@ -182,7 +186,8 @@ struct Group<'f> {
 }
 
 impl<'f> Group<'f> {
-    /// Learns from some of the failures; what no pattern holds for is divided by what tells them apart.
+    /// Learns from some of the failures. Failures for which no pattern is found are split by the next trait that
+    /// differs.
     fn learn(&mut self, asker: &mut Asker<'_>, sound: &Witnesses<'_>, members: &[usize], division: usize) {
         if self.cases.independent(members) < INDEPENDENT {
             return;
@@ -225,7 +230,7 @@ impl<'f> Group<'f> {
             let failure = self.cases.failures[at];
             let Some(&place) = places(failure).get(choice) else { continue };
             let text = failure.program.text.get(place.start..place.end).unwrap_or_default();
-            // Different ones first: they tell most of what does not matter.
+            // Different texts come first: they show best which parts do not matter.
             let is_new = seen.insert(text.to_owned());
             (if is_new { &mut first } else { &mut later }).push(Spot {
                 failure,
@@ -271,7 +276,8 @@ impl<'f> Group<'f> {
         })
     }
 
-    /// What failures of one signature are told apart by: the kind of what is flagged, what is called, how that looks, the message, the text.
+    /// The trait by which failures of one signature are split: 0 the node kind and the predicates that hold, 1 the
+    /// function, operator or attribute, 2 the shape of the syntax tree, 3 the message, otherwise the text.
     fn trait_of(&self, at: usize, number: usize) -> String {
         let (failure, parsed) = (self.cases.failures[at], &self.cases.parsed[at]);
         let place = places(failure).into_iter().next();
@@ -286,7 +292,7 @@ impl<'f> Group<'f> {
             1 => {
                 let head = ["function", "operator", "operators", "attribute"];
                 let head = head.iter().find_map(|field| node.child_by_field_name(field));
-                // Under whatever name the language is known.
+                // Only the last name, because a file may import the language under any name.
                 head.map_or_else(String::new, |head| {
                     let text = text(head);
                     text.rsplit('.').next().unwrap_or(&text).to_owned()
@@ -299,7 +305,7 @@ impl<'f> Group<'f> {
     }
 }
 
-/// What of that which is wrong by itself holds of a node.
+/// Those predicates that are mistakes by themselves (`STRONG`) and hold of a node, separated by blanks.
 fn strong(context: &Context<'_>, node: tree_sitter::Node<'_>) -> String {
     let span = node_span(node);
     let Some(index) = context.module.kernels.iter().rposition(|kernel| kernel.def_span.contains(span)) else {
@@ -310,7 +316,7 @@ fn strong(context: &Context<'_>, node: tree_sitter::Node<'_>) -> String {
     held.join(" ")
 }
 
-/// The kinds of a node and of what is in it.
+/// The kinds of a node and of its named descendants down to a depth, as an S-expression.
 fn looks(node: tree_sitter::Node<'_>, depth: usize) -> String {
     if depth == 0 {
         return String::new();

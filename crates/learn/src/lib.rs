@@ -1,11 +1,11 @@
-//! Skill memory: failures become rules, rules earn or lose their place.
+//! Skill memory: rules learned from kernels that fail to compile, and how they are promoted, demoted and tested.
 //!
-//! - [`synthesize`], [`mutate`]: kernels that are made up, and mistakes in them,
-//! - [`Oracle`]: Triton's front end, which says what compiles,
-//! - [`learn`], [`merged`]: failures of one kind are compared, and generalised into patterns,
-//! - [`Court`]: what is proven becomes a rule,
-//! - [`experiment`], [`refusal`]: what rules are good for beside the editor,
-//! - [`keep_refused`]: files that failed elsewhere are looked at.
+//! - [`synthesize`], [`mutate`]: synthetic kernels, and mutations that put mistakes into them,
+//! - [`Oracle`]: Triton's front end as the oracle that decides whether a program compiles,
+//! - [`learn`], [`merged`]: failures with the same signature are compared and generalized into patterns,
+//! - [`Court`]: the proof that makes a pattern a rule,
+//! - [`experiment`], [`refusal`]: measures what the rules are worth, and filters candidates of the search with them,
+//! - [`keep_refused`]: compiles files that failed elsewhere, and stores the kernels that Triton rejects.
 
 mod around;
 mod asked;

@@ -1,4 +1,4 @@
-//! The skill memory of a user: the shipped rules, the user's own, and what the user or Triton holds against any of them.
+//! The skill memory of one user: shipped rules, the user's own rules, and the objections against any of them.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,55 +6,57 @@ use std::path::Path;
 use rules::learned::{FIRST_OWN, LearnedRule, Memory, Patterns, State, number, parse, write};
 use store::{Disproof, LearnedRules, Objection, Store, StoreError, StoredRule};
 
-/// Learned rules in the store of a user.
+/// Access to the learned rules in a user's store.
 pub trait SkillMemory: Sized {
-    /// All that holds for the user whose store is in this folder; without a store, what is shipped.
+    /// All rules that apply to the user whose store is in `folder`. Without a store these are the shipped rules.
     ///
     /// # Errors
-    /// As for [`Store::of_user`].
+    /// Returns an error when the store exists and cannot be opened, see [`Store::of_user`], or cannot be read.
     fn memory_in(folder: &Path) -> Result<Memory, StoreError>;
 
-    /// All that holds for this user: the shipped rules and their own. A rule that was disproved here is demoted, and a muted one is not
-    /// shown.
+    /// All rules that apply to this user: the shipped ones and the user's own. A rule that was disproved in this store
+    /// is demoted, and a muted rule is hidden.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite cannot read the store.
     fn memory(&self) -> Result<Memory, StoreError>;
 
-    /// The user's own rules, in the order of their codes. One that cannot be read is left out, with a line in the log.
+    /// The user's own rules, in the order of their codes. A rule that cannot be parsed is left out and logged.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite cannot read the store.
     fn own_rules(&self) -> Result<Vec<LearnedRule>, StoreError>;
 
-    /// Adds rules to the user's own. Each gets a code; one whose pattern or, without a pattern, whose sentence is known adds its counts
-    /// to the known one instead. Returns the codes.
+    /// Adds rules to the user's own. Each new rule gets a code. A rule whose pattern is already known (or whose
+    /// sentence, if one of the two has no pattern) adds its counts to the known rule instead. Returns the codes.
     ///
     /// # Errors
-    /// Those of SQLite; then none is added.
+    /// Returns an error when SQLite fails; then no rule is added.
     fn add_rules(&mut self, rules: &[LearnedRule]) -> Result<Vec<String>, StoreError>;
 
-    /// Changes one of the user's own rules, as it is now: another process may have changed it since it was read. Returns whether it
-    /// exists.
+    /// Changes one of the user's own rules inside a transaction, because another process may have changed it since it
+    /// was read. Returns whether the rule exists.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     fn change_rule(&mut self, code: &str, change: impl FnOnce(&mut LearnedRule)) -> Result<bool, StoreError>;
 
-    /// Removes one of the user's own rules with the objections against it. Returns whether it existed.
+    /// Removes one of the user's own rules together with the objections against it. Returns whether the rule existed.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     fn forget_rule(&mut self, code: &str) -> Result<bool, StoreError>;
 
-    /// Keeps that a kernel which a rule flags compiles, with the version of Triton that compiled it. A rule of the user's own is demoted.
+    /// Records that a kernel flagged by a rule compiles, with the version of Triton that compiled it. One of the user's
+    /// own rules is demoted.
     ///
     /// # Errors
-    /// Those of SQLite.
+    /// Returns an error when SQLite fails.
     fn disprove(&mut self, rule: &LearnedRule, kernel: &str, triton: &str) -> Result<(), StoreError>;
 }
 
-/// Whether an objection names a kernel that the rule flags, as it is now, and that compiles: one against another pattern does not count.
+/// Whether an objection disproves the current version of a rule. An objection against an earlier pattern of the rule
+/// does not count.
 #[must_use]
 pub fn disproves(objection: &Objection, rule: &LearnedRule) -> bool {
     objection.code == rule.code && objection.pattern == Some(hash(rule))
@@ -87,7 +89,7 @@ impl SkillMemory for Store {
     fn add_rules(&mut self, rules: &[LearnedRule]) -> Result<Vec<String>, StoreError> {
         self.change_rules(|stored| {
             let mut own = load(stored.all()?);
-            // The greatest of those, too, that cannot be read.
+            // This includes the numbers of rules that cannot be parsed.
             let mut next = (stored.last_number()? + 1).max(FIRST_OWN);
             let mut codes = Vec::new();
             for rule in rules {
@@ -160,7 +162,7 @@ fn text_of(number: u32, rule: &LearnedRule) -> StoredRule {
     StoredRule { number, name: rule.name.clone(), body: write(std::slice::from_ref(rule), Patterns::Inside) }
 }
 
-/// Whether two rules say the same: they have one pattern, or one of them has none and they have one sentence.
+/// Whether two rules are the same: they have the same pattern or, if one of them has no pattern, the same sentence.
 fn is_same(one: &LearnedRule, other: &LearnedRule) -> bool {
     if one.pattern.is_empty() || other.pattern.is_empty() {
         return one.sentence == other.sentence;
@@ -168,7 +170,7 @@ fn is_same(one: &LearnedRule, other: &LearnedRule) -> bool {
     one.pattern == other.pattern
 }
 
-/// The name, or the next one with a number that no rule has.
+/// The name itself or, if a rule already has it, the name with the next free number.
 fn free_name(name: &str, own: &BTreeMap<u32, LearnedRule>) -> String {
     let is_free = |name: &String| Memory::shipped().find(name).is_none() && own.values().all(|rule| rule.name != *name);
     let numbered = (2..).map(|number| format!("{name}-{number}"));
@@ -256,7 +258,7 @@ mod tests {
         store.disprove(&second, "def k(): pass", "3.6.0").unwrap();
         assert_eq!(shown(&store), ["S501"]);
         assert_eq!(store.own_rules().unwrap()[1].state, State::Demoted);
-        // Mended, it is another rule.
+        // A rule whose pattern has changed is a different rule.
         let mend = |rule: &mut LearnedRule| {
             rule.state = State::Promoted;
             rule.pattern = "(return_statement) @here\n".to_owned();
@@ -266,7 +268,8 @@ mod tests {
         assert!(store.drop_objection("S502").unwrap() && !store.drop_objection("S502").unwrap());
     }
 
-    /// Several servers of one user learn at a time; here they are threads with connections of their own.
+    /// Several servers of one user may learn at the same time. Here they are threads, each with a connection of its
+    /// own.
     #[test]
     fn several_may_learn_at_a_time_and_nothing_is_lost() {
         let (folder, first) = store();

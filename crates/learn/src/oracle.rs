@@ -1,4 +1,4 @@
-//! Triton's front end as the one who knows: programs in, verdicts out, in the order of the programs.
+//! Triton's front end as an oracle: it takes programs and returns verdicts, in the order of the programs.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -15,30 +15,30 @@ use super::cases::Parsed;
 use super::failure::Signature;
 use super::program::Program;
 
-/// What Triton says to a program.
+/// Triton's verdict on a program.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// It compiles.
+    /// The program compiles.
     Accepted,
-    /// It does not.
+    /// Triton rejects the program.
     Refused(Failing),
-    /// Nobody can tell: it took too long, crashed, or could not be asked.
+    /// There is no verdict: the compilation timed out, crashed, or could not be started.
     Unknown,
 }
 
 /// An error of Triton's front end.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Failing {
-    /// The kind of the exception.
+    /// The class name of the exception.
     pub kind: String,
-    /// What it says.
+    /// The text of the exception.
     pub message: String,
-    /// The place in the program's text that it names, innermost.
+    /// The innermost place in the program's text that the error names.
     pub span: Option<Span>,
 }
 
 impl Verdict {
-    /// The error, if it is one.
+    /// The error of a program that Triton rejects.
     #[must_use]
     pub fn failing(&self) -> Option<&Failing> {
         match self {
@@ -54,23 +54,23 @@ impl Verdict {
     }
 }
 
-/// Why nobody can be asked.
+/// The reason why an interpreter cannot be used as an oracle.
 #[derive(Debug, thiserror::Error)]
 pub enum OracleError {
-    /// The interpreter has no Triton, or does not start.
+    /// The interpreter has no usable Triton, or does not start.
     #[error("{python} cannot be asked: {why}; name an interpreter that has Triton with --python")]
     Unfit {
-        /// The interpreter.
+        /// The path of the interpreter.
         python: PathBuf,
-        /// Why.
+        /// The cause, as text for the user.
         why: String,
     },
 }
 
-/// An expression of a program with its type, in Triton's words.
+/// The span of an expression and its type as Triton prints it.
 pub type Typed = (Span, String);
 
-/// Several processes of one interpreter, which are asked side by side. What was asked before is remembered.
+/// A pool of worker processes of one interpreter that compile programs in parallel. Verdicts are cached.
 #[derive(Debug)]
 pub struct Oracle {
     python: PathBuf,
@@ -81,10 +81,10 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// An oracle of `jobs` processes.
+    /// Starts an oracle with `jobs` processes (at least one).
     ///
     /// # Errors
-    /// [`OracleError`] when the interpreter cannot be asked.
+    /// Returns [`OracleError`] when the interpreter does not start or does not compile the smallest kernel.
     pub fn start(python: PathBuf, jobs: usize) -> Result<Self, OracleError> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let session = || Mutex::new(Session::new(python.clone()).with_cores(cores));
@@ -107,13 +107,13 @@ impl Oracle {
         }
     }
 
-    /// The release of Triton.
+    /// The version of Triton in the interpreter.
     #[must_use]
     pub fn release(&self) -> &str {
         &self.release
     }
 
-    /// How many programs were lowered.
+    /// The number of programs that were compiled, without those answered from the cache.
     #[must_use]
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
@@ -127,12 +127,12 @@ impl Oracle {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does `work` for each item, several at a time; each worker has a process for itself.
+    /// Maps `work` over the items in parallel, one thread per process. The results are in the order of the items.
     pub fn share<T: Sync, R: Send>(&self, items: &[T], work: impl Fn(&mut Asker<'_>, &T) -> R + Sync) -> Vec<R> {
         self.share_with(items, || (), |(), asker, item| work(asker, item))
     }
 
-    /// The same; each worker makes something for itself first.
+    /// As [`Self::share`], with a state that each thread creates for itself by `own`.
     pub fn share_with<T: Sync, R: Send, S>(
         &self,
         items: &[T],
@@ -162,12 +162,12 @@ impl Oracle {
         all.into_iter().map(|(_, found)| found).collect()
     }
 
-    /// What Triton says to each program.
+    /// The verdict on each program.
     pub fn verdicts(&self, programs: &[Program]) -> Vec<Verdict> {
         self.share(programs, |asker, program| asker.verdict(program))
     }
 
-    /// Those programs that compile, parsed.
+    /// The programs that compile, parsed.
     pub fn accepted(&self, programs: &[Program]) -> Vec<Parsed> {
         let verdicts = self.verdicts(programs);
         let accepted = programs.iter().zip(&verdicts).filter(|(_, verdict)| verdict.is_accepted());
@@ -175,7 +175,7 @@ impl Oracle {
     }
 }
 
-/// One who may ask, alone with a process.
+/// Exclusive access to one process of the oracle.
 #[derive(Debug)]
 pub struct Asker<'o> {
     oracle: &'o Oracle,
@@ -183,13 +183,13 @@ pub struct Asker<'o> {
 }
 
 impl Asker<'_> {
-    /// The release of Triton.
+    /// The version of Triton in the interpreter.
     #[must_use]
     pub(super) fn release(&self) -> &str {
         self.oracle.release()
     }
 
-    /// What Triton says to a program.
+    /// The verdict on a program, from the cache if it is known.
     pub fn verdict(&mut self, program: &Program) -> Verdict {
         if let Some(verdict) = self.oracle.known().get(program) {
             return verdict.clone();
@@ -202,21 +202,22 @@ impl Asker<'_> {
         verdict
     }
 
-    /// Whether a program compiles, if that was asked before.
+    /// The cached answer whether a program compiles, if there is one.
     pub(super) fn is_taken(&self, program: &Program) -> Option<bool> {
         self.oracle.known().get(program).map(Verdict::is_accepted)
     }
 
-    /// Whether Triton refuses the kernel of a file around a place, whatever the parameters that may be meant, and in this way for some.
+    /// Whether Triton rejects the kernel around a place for every signature that may be meant, with the given error for
+    /// at least one.
     pub(super) fn refuses(&mut self, file: &Parsed, place: Span, signature: &Signature) -> bool {
         let Some((question, answers)) = self.answers(file, place) else { return false };
         let error_of = |answer: &Answer| answer.error.as_ref().map(|error| failing(&question.extracted[0].text, error));
         let is_so = |answer: &Answer| error_of(answer).is_some_and(|failing| Signature::of(&failing) == *signature);
-        // Other guesses may fail for reasons of their own, but none may compile.
+        // Wrong guesses may fail for other reasons, but none of them may compile.
         answers.iter().any(is_so) && answers.iter().all(|answer| !answer.accepted && answer.unable.is_none())
     }
 
-    /// Whether Triton takes the kernel of a file around a place, for some parameters that may be meant.
+    /// Whether Triton accepts the kernel around a place for at least one signature that may be meant.
     pub(super) fn takes(&mut self, file: &Parsed, place: Span) -> bool {
         self.answers(file, place).is_some_and(|(_, answers)| answers.iter().any(|answer| answer.accepted))
     }
@@ -230,7 +231,8 @@ impl Asker<'_> {
         Some((question, answers))
     }
 
-    /// The types of a program's expressions, where there is one for all rounds of loops; `None` when it does not compile.
+    /// The types of the expressions of a program that have the same type in all iterations of loops; `None` when the
+    /// program does not compile.
     pub fn types(&mut self, program: &Program) -> Option<Vec<Typed>> {
         self.oracle.asked.fetch_add(1, Ordering::Relaxed);
         let answer = self.session.answer(program.request(true)?).ok().filter(|answer| answer.accepted)?;
@@ -246,7 +248,7 @@ impl Asker<'_> {
     }
 }
 
-/// A verdict from an answer; addresses in messages are taken out, since they are others each time.
+/// Converts an answer of the worker to a verdict. An error while loading the program is no verdict.
 fn verdict(text: &str, answer: &Answer) -> Verdict {
     if answer.accepted {
         return Verdict::Accepted;
@@ -268,7 +270,7 @@ fn failing(text: &str, error: &Refusal) -> Failing {
     Failing { kind: error.kind.clone(), message: without_addresses(&message), span: place }
 }
 
-/// The span of a place: lines from 1, columns in bytes.
+/// The span of a place in the first file. Lines count from 1, columns are in bytes.
 fn place(source: &Source, at: (usize, u32, u32, u32, u32)) -> Option<Span> {
     let (file, line, column, end, end_column) = at;
     let text = source.text();
@@ -291,7 +293,7 @@ fn without_addresses(message: &str) -> String {
     out
 }
 
-/// A kernel that every release takes.
+/// A kernel that every release compiles.
 const SMALLEST: &str = "import triton\n\n# warpsmith: signature x=i32\n@triton.jit\ndef k(x):\n    pass\n";
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
-//! A program that can be lowered: a file with one kernel whose signature stands in a comment.
+//! A program that can be compiled by itself: a file whose kernel has its signature in a comment.
 
 use compiler::protocol::{Request, SourceFile};
 use compiler::{Certainty, Device, guesses};
 use model::kernel::Module;
 use model::syntax::Source;
 
-/// How long one lowering may take. Those of small kernels take milliseconds, also on a busy machine.
+/// The time limit of one compilation, in seconds. Small kernels take milliseconds, even on a busy machine.
 const SECONDS: f64 = 30.0;
 
-/// A whole Python file, and the kernel in it that is lowered.
+/// A whole Python file and the name of the kernel in it that is compiled.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Program {
-    /// The file.
+    /// The text of the file.
     pub text: String,
-    /// The kernel's name.
+    /// The name of the kernel.
     pub kernel: String,
 }
 
 impl Program {
-    /// A program; the text gives the kernel's signature in a comment.
+    /// A program from a text, which should give the kernel's signature in a comment.
     #[must_use]
     pub fn new(text: impl Into<String>, kernel: impl Into<String>) -> Self {
         Self { text: text.into(), kernel: kernel.into() }
@@ -30,7 +30,7 @@ impl Program {
         Self::new(text, self.kernel.clone())
     }
 
-    /// What is asked of the compiler; `None` where the comment does not say what to lower the kernel with.
+    /// The compilation request; `None` when no comment gives the kernel's signature.
     #[must_use]
     pub fn request(&self, types: bool) -> Option<Request> {
         let source = Source::parse(self.text.as_str());

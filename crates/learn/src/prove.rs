@@ -1,4 +1,5 @@
-//! Proof: a pattern becomes a rule when its failures fail again on releases at hand, and nothing that compiles is flagged.
+//! Proof of patterns: a pattern becomes a rule when its failures fail again on the releases at hand, and it flags no
+//! program that compiles.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -18,14 +19,14 @@ use super::sound::{Sound, Witnesses};
 use super::trial::program_of;
 use super::words::{name, sentence};
 
-/// So many failures of a rule are shown to each release.
+/// The number of failures of a rule that are compiled with each release.
 const SHOWN: usize = 20;
-/// So many programs that compile are shown to each further release.
+/// The number of programs known to compile that are compiled with each further release.
 const ELSEWHERE: usize = 600;
-/// So many failures of a rule are shown to the built-in rules.
+/// The number of failures of a rule that are checked with the built-in rules.
 const COMPARED: usize = 24;
 
-/// Patterns without those that add nothing: of two that flag the same failures, the one that flags more stays.
+/// Removes patterns that add nothing. Of two patterns that flag the same failures, the one that flags more is kept.
 #[must_use]
 pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], target: Target) -> Vec<Learned> {
     let mut by_template: BTreeMap<String, Vec<usize>> = BTreeMap::new();
@@ -44,7 +45,7 @@ pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], targ
         alike.filter(is_flagged).copied().collect()
     });
     let mut order: Vec<usize> = (0..learned.len()).collect();
-    // The shorter of two that flag as much is the more general one.
+    // Of two patterns that flag equally many failures, the one with the shorter query is the more general one.
     order.sort_by_key(|at| (std::cmp::Reverse(flagged[*at].len()), learned[*at].query.len(), *at));
     let mut covered: BTreeSet<usize> = BTreeSet::new();
     let mut kept: Vec<Learned> = Vec::new();
@@ -59,7 +60,7 @@ pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], targ
         one.failures = flagged[at].iter().copied().collect();
         let all: BTreeSet<&str> = one.failures.iter().map(|at| failures[*at].origin.as_str()).collect();
         one.independent = all.len();
-        // Triton may say different things about the same; those of which it says most are enough.
+        // Triton may report one mistake with different messages; the message with the most failures is enough.
         if kept.iter().all(|other| other.query != one.query) {
             kept.push(one);
         }
@@ -68,36 +69,36 @@ pub fn merged(oracle: &Oracle, learned: Vec<Learned>, failures: &[Failure], targ
     kept
 }
 
-/// What rules are proven with.
+/// The evidence against which patterns are proven.
 #[derive(Debug)]
 pub struct Court<'o> {
-    /// The Triton that the failures are of.
+    /// The oracle of the release from which the failures come.
     pub oracle: &'o Oracle,
-    /// Further releases at hand.
+    /// Oracles of further releases.
     pub others: &'o [Oracle],
-    /// What no rule may flag.
+    /// Programs that compile, which no rule may flag.
     pub sound: Sound<'o>,
-    /// Further programs, of which each release is asked whether they compile.
+    /// Further programs, compiled with each release; those that it accepts must not be flagged.
     pub programs: &'o [Program],
     /// Published files, which are taken to compile unless Triton says otherwise.
     pub published: &'o [Parsed],
-    /// The day.
+    /// The date that becomes the first and last day on which the rule was seen.
     pub today: String,
-    /// Where the failures come from.
+    /// The origin that is written into the rules.
     pub origin: Origin,
 }
 
-/// What came of a proof.
+/// The result of a proof.
 #[derive(Debug)]
 pub enum Proof {
-    /// The rule holds.
+    /// The pattern is proven, and this is its rule.
     Rule(Box<LearnedRule>),
-    /// It does not, for this reason.
+    /// The pattern is refuted; the text gives the reason.
     Refuted(String),
 }
 
 impl Court<'_> {
-    /// Proves each pattern. Codes are given in their order, from `first`.
+    /// Proves each pattern. The rules get consecutive codes from `first` on, in the order of the patterns.
     #[must_use]
     pub fn prove(&self, learned: &[Learned], failures: &[Failure], first: u32) -> Vec<Proof> {
         let target = self.target(self.oracle);
@@ -123,7 +124,7 @@ impl Court<'_> {
         proofs
     }
 
-    /// The rules that hold; the others are left out.
+    /// The rules of the patterns that are proven.
     #[must_use]
     pub fn rules(&self, learned: &[Learned], failures: &[Failure], first: u32) -> Vec<LearnedRule> {
         let proofs = self.prove(learned, failures, first).into_iter();
@@ -184,14 +185,15 @@ impl Court<'_> {
         }))
     }
 
-    /// The text that compiles and that the pattern does not flag.
+    /// The passing program of a pair, if the pattern does not flag it.
     fn good(&self, pair: &Pair, pattern: &Pattern, target: Target) -> Option<String> {
         let good = pair.good.as_ref()?;
         let parsed = Parsed::new(&good.text);
         pattern.matches(&parsed.context(target)).is_empty().then(|| good.text.clone())
     }
 
-    /// Shows the failures of each rule to each release, and what compiles there to each rule.
+    /// Determines on which releases each rule holds: its failures fail there, and it flags no program that compiles
+    /// there.
     fn dated(&self, proofs: &mut [Proof], learned: &[Learned], failures: &[Failure]) {
         let mut results: Vec<BTreeMap<Version, bool>> = vec![BTreeMap::new(); learned.len()];
         for oracle in std::iter::once(self.oracle).chain(self.others) {
@@ -201,7 +203,7 @@ impl Court<'_> {
             let some = self.sound.known.iter().step_by(stride);
             let mut programs: Vec<Program> = some.filter_map(|file| program_of(file.source.text())).collect();
             programs.extend(self.programs.iter().cloned());
-            // On the release of the failures all is known already.
+            // On the release of the failures, this is already known.
             let is_other = oracle.release() != self.oracle.release();
             let accepted = if is_other { oracle.accepted(&programs) } else { Vec::new() };
             let unasked = if is_other { self.sound.unasked } else { &[] };
@@ -241,7 +243,8 @@ fn failures_first_text(one: &Learned, failures: &[Failure]) -> String {
     found.map(|at| failures[*at].program.text.clone()).unwrap_or_default()
 }
 
-/// Whether a rule flags its example on a release, which refuses its failures and takes nothing that it flags; `None` where that cannot be told.
+/// Whether a rule holds on a release: it flags its example, the release rejects its failures, and the release accepts
+/// nothing that it flags. `None` when that cannot be decided.
 fn fails_there(
     rule: &LearnedRule,
     one: &Learned,
@@ -268,7 +271,7 @@ fn fails_there(
     Some(sound.first_hit(&pattern, &one.words, asker).is_none())
 }
 
-/// The run of releases around `own` on which a rule holds.
+/// The contiguous range of releases around `own` on which a rule holds.
 fn releases(known: &BTreeMap<Version, bool>, own: Option<Version>) -> Releases {
     let mut releases = Releases { tried: known.keys().copied().collect(), ..Releases::default() };
     let all: Vec<(Version, bool)> = known.iter().map(|(version, holds)| (*version, *holds)).collect();
@@ -280,13 +283,15 @@ fn releases(known: &BTreeMap<Version, bool>, own: Option<Version>) -> Releases {
     releases
 }
 
-/// Whether a built-in rule calls an error what stands there: what those say of published kernels has been looked at.
+/// Whether a built-in rule reports an error at this place. The findings of these rules in published kernels have been
+/// audited.
 fn is_flagged_by_rules(file: &Parsed, span: Span, target: Target) -> bool {
     let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
     check(&file.context(target), &select).iter().any(|found| found.span.meets(span))
 }
 
-/// The built-in rules that flag the place of all failures of a rule; none when some failure is flagged by none.
+/// The codes of built-in rules that flag the places of all examined failures of a rule; empty when one failure is
+/// flagged by none.
 fn covered_by(one: &Learned, failures: &[Failure], target: Target) -> Vec<String> {
     let select = Selection { select: vec!["L".to_owned()], ignore: Vec::new() };
     let mut codes: BTreeSet<String> = BTreeSet::new();
@@ -308,7 +313,7 @@ fn covered_by(one: &Learned, failures: &[Failure], target: Target) -> Vec<String
     codes.into_iter().collect()
 }
 
-/// The Python files below some folders that may hold kernels, in the order of their paths.
+/// The Python files below some folders that contain Triton kernels, sorted by path.
 #[must_use]
 pub fn published(folders: &[std::path::PathBuf]) -> Vec<Parsed> {
     let mut files: Vec<std::path::PathBuf> = Vec::new();
@@ -328,7 +333,7 @@ pub fn published(folders: &[std::path::PathBuf]) -> Vec<Parsed> {
     files.iter().filter_map(parsed).collect()
 }
 
-/// The files that say themselves with what they can be lowered, as programs, and the others.
+/// Splits files into those whose comment gives a signature to compile them with, as programs, and the others.
 #[must_use]
 pub fn programs(files: Vec<Parsed>) -> (Vec<Program>, Vec<Parsed>) {
     let (with, without): (Vec<Parsed>, Vec<Parsed>) =
@@ -336,7 +341,7 @@ pub fn programs(files: Vec<Parsed>) -> (Vec<Program>, Vec<Parsed>) {
     (with.iter().filter_map(|file| program_of(file.source.text())).collect(), without)
 }
 
-/// Whether a file is for another compiler, by its place.
+/// Whether the path of a file says that it is written for another compiler.
 fn is_elsewhere(path: &Path) -> bool {
     path.iter().rev().take(4).filter_map(|part| part.to_str()).any(model::analysis::dialect::names_other_compiler)
 }

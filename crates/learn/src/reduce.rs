@@ -1,4 +1,4 @@
-//! Small programs: statements and arguments are taken away as long as Triton says the same, asked again at each step.
+//! Reduction of failing programs: statements, arguments and parameters are removed while Triton reports the same error.
 
 use tree_sitter::Node;
 
@@ -9,15 +9,15 @@ use super::failure::Signature;
 use super::oracle::Asker;
 use super::program::Program;
 
-/// A failing program, and one that compiles and differs from it in one place.
+/// A failing program, and a program that compiles and differs from it in one place.
 #[derive(Clone, Debug)]
 pub(crate) struct Pair {
     pub(crate) bad: Program,
     pub(crate) good: Option<Program>,
 }
 
-/// Makes a failing program smaller; `keeps` says whether a smaller one still shows what matters beside the error. What is taken
-/// away there is taken away from the passing one, too, as far as that goes on compiling.
+/// Reduces a failing program. `keeps` decides whether a smaller one still shows what matters besides the error. What is
+/// removed is also removed from the passing program where that still compiles.
 pub(crate) fn reduced(
     asker: &mut Asker<'_>,
     bad: &Program,
@@ -26,7 +26,7 @@ pub(crate) fn reduced(
     keeps: &dyn Fn(&Program) -> bool,
 ) -> Pair {
     let mut pair = Pair { bad: bad.clone(), good: passing.cloned() };
-    // Names that go with a statement make others superfluous.
+    // Removing a statement can make the definitions of other names superfluous.
     for _ in 0..3 {
         let before = pair.bad.text.len();
         pass(asker, &mut pair, signature, keeps);
@@ -64,7 +64,7 @@ fn pass(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signature, keeps: &d
     }
 }
 
-/// Statements with their lines, and arguments with names; what is put in place of each.
+/// The spans that can be removed, with the text that replaces each: statements with their lines, and keyword arguments.
 fn removable(program: &Program) -> Vec<(Span, &'static str)> {
     let source = Source::parse(program.text.as_str());
     let text = source.text();
@@ -97,7 +97,7 @@ fn is_needed(node: Node<'_>) -> bool {
     matches!(node.kind(), "import_statement" | "import_from_statement" | "decorated_definition" | "comment")
 }
 
-/// Takes away parameters that nothing uses.
+/// Removes parameters that the kernel does not use.
 fn without_parameters(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signature, keeps: &dyn Fn(&Program) -> bool) {
     let module = Module::build(&Source::parse(pair.bad.text.as_str()));
     let Some(kernel) = module.kernel(&pair.bad.kernel) else { return };
@@ -116,7 +116,7 @@ fn without_parameters(asker: &mut Asker<'_>, pair: &mut Pair, signature: &Signat
     }
 }
 
-/// A program without a parameter that its kernel does not use.
+/// The program without a parameter; `None` when its kernel uses it or it is the only one.
 fn without(program: &Program, name: &str) -> Option<Program> {
     let source = Source::parse(program.text.as_str());
     let module = Module::build(&source);

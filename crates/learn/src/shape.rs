@@ -1,42 +1,43 @@
-//! What several failing places have in common: a tree with open places and conditions. A pattern in the making.
+//! The common structure of several failing places: a syntax tree with wildcards and conditions, from which a query is
+//! written.
 
 use std::fmt::Write as _;
 
 use model::syntax::Span;
 
-/// Something that must hold of a node.
+/// A condition on a node.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Condition {
-    /// Its text is one of these.
+    /// The node's text is one of these.
     Text(Vec<String>),
-    /// A predicate holds of it and, for some, of another node.
+    /// A predicate holds of the node and, for a binary predicate, of another part (by index).
     Holds { predicate: &'static str, words: Vec<String>, other: Option<usize> },
 }
 
 /// A node of a shape.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
-    /// The grammar's kind; `None` for any.
+    /// The node kind in the grammar; `None` for any kind.
     pub(crate) kind: Option<String>,
     /// Whether it is a token such as `+`.
     pub(crate) is_token: bool,
-    /// Its field in its parent.
+    /// The field name of the node in its parent.
     pub(crate) field: Option<String>,
-    /// Its children that matter.
+    /// The indices of the children that matter.
     pub(crate) children: Vec<usize>,
-    /// Whether nothing stands between it and the one before it (or its parent's begin).
+    /// Whether the node directly follows the previous child (or begins its parent).
     pub(crate) is_next: bool,
-    /// Whether its last child is the last that there is.
+    /// Whether the last of `children` must be the last child of the node.
     pub(crate) is_closed: bool,
-    /// What must hold.
+    /// The conditions that must hold of the node.
     pub(crate) conditions: Vec<Condition>,
-    /// Where it is in each example.
+    /// The span of the node in each example.
     pub(crate) spans: Vec<Span>,
-    /// Whether it is left out.
+    /// Whether the part has been removed.
     pub(crate) is_gone: bool,
 }
 
-/// A tree of parts; the first is what is flagged.
+/// A tree of parts. The first part is the root, which is flagged.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub(crate) struct Shape {
     pub(crate) parts: Vec<Part>,
@@ -45,18 +46,18 @@ pub(crate) struct Shape {
 /// A step that makes a shape more general.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// A condition of a part goes.
+    /// Drops a condition of a part, given as the part and the index of the condition.
     Condition(usize, usize),
-    /// A part may be anything.
+    /// Replaces a part by a wildcard.
     Open(usize),
-    /// A part goes.
+    /// Removes a part.
     Remove(usize),
-    /// A part may have further children.
+    /// Allows further children of a part.
     Unclose(usize),
 }
 
 impl Shape {
-    /// The parts that are there.
+    /// The indices of the parts that have not been removed, in ascending order.
     pub(crate) fn present(&self) -> impl Iterator<Item = usize> {
         let mut all = vec![0];
         let mut at = 0;
@@ -68,8 +69,8 @@ impl Shape {
         all.into_iter()
     }
 
-    /// The steps that are left, in the order in which they are tried: what is particular goes first, then structure, then what is
-    /// known of values.
+    /// The remaining steps in the order in which they are tried: first texts and names, then structure, then what is
+    /// known about values.
     pub(crate) fn steps(&self) -> Vec<Step> {
         let mut steps = Vec::new();
         for at in self.present() {
@@ -87,12 +88,12 @@ impl Shape {
                 steps.push((5, at, Step::Remove(at)));
             }
         }
-        // Large parts before what is in them, among steps of one kind.
+        // Among steps of the same rank, parts near the root come first.
         steps.sort_by_key(|(rank, at, step)| (*rank, *at, std::cmp::Reverse(condition_of(step))));
         steps.into_iter().map(|(_, _, step)| step).collect()
     }
 
-    /// The shape after a step; `None` when it changes nothing.
+    /// The shape after a step; `None` when the step changes nothing.
     pub(crate) fn after(&self, step: Step) -> Option<Self> {
         let mut shape = self.clone();
         match step {
@@ -121,7 +122,7 @@ impl Shape {
         for child in self.parts[at].children.clone() {
             self.forget(child);
         }
-        // A condition about two parts goes with either.
+        // A condition on two parts is dropped with either of them.
         let gone: Vec<bool> = self.parts.iter().map(|part| part.is_gone).collect();
         for part in &mut self.parts {
             part.conditions.retain(|condition| match condition {
@@ -131,7 +132,7 @@ impl Shape {
         }
     }
 
-    /// The shape as a query.
+    /// The shape as a tree-sitter query.
     pub(crate) fn query(&self) -> String {
         let mut asked = vec![false; self.parts.len()];
         for at in self.present() {
@@ -184,7 +185,7 @@ impl Shape {
     }
 }
 
-/// The name of a part's capture.
+/// The capture name of a part.
 pub(crate) fn capture(at: usize) -> String {
     format!("p{at}")
 }
@@ -193,7 +194,7 @@ fn condition_of(step: &Step) -> usize {
     if let Step::Condition(_, number) = step { *number } else { 0 }
 }
 
-/// When a condition is tried to be left out: 0 first.
+/// The rank of a condition; conditions with a lower rank are dropped first.
 fn rank(condition: &Condition) -> u8 {
     match condition {
         Condition::Text(_) => 1,

@@ -1,5 +1,5 @@
-//! What rules must not flag: programs that compile. Of programs that were made up for that, Triton is asked only when a pattern flags them:
-//! what no pattern flags disproves none.
+//! Programs that compile, which no rule may flag. Programs that were generated for this check are compiled only when a
+//! pattern flags them, because a program that no pattern flags cannot disprove one.
 
 use model::api::Target;
 use model::syntax::Span;
@@ -10,7 +10,7 @@ use super::cases::Parsed;
 use super::oracle::Asker;
 use super::program::Program;
 
-/// A program of which nobody needs to know yet whether it compiles.
+/// A program that has not been compiled yet.
 #[derive(Debug)]
 pub struct Unasked {
     program: Program,
@@ -18,23 +18,23 @@ pub struct Unasked {
 }
 
 impl Unasked {
-    /// Parses a program.
+    /// Parses a program without compiling it.
     #[must_use]
     pub fn new(program: Program) -> Self {
         Self { parsed: Parsed::new(&program.text), program }
     }
 }
 
-/// What rules must not flag.
+/// The programs that rules must not flag.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sound<'a> {
     /// Files that are known to compile.
     pub known: &'a [Parsed],
-    /// Programs that count if they compile.
+    /// Programs that count only if they compile.
     pub unasked: &'a [Unasked],
 }
 
-/// The same as patterns look at it, with what was found out about it.
+/// The same programs with the contexts that patterns are matched against.
 #[derive(Debug)]
 pub(crate) struct Witnesses<'a> {
     known: Vec<Context<'a>>,
@@ -46,7 +46,7 @@ impl<'a> Witnesses<'a> {
         Self::some(sound, target, usize::MAX)
     }
 
-    /// At most so many of the files that are known to compile, spread over all.
+    /// At most `most` of the files known to compile, evenly spaced, and all uncompiled programs.
     pub(crate) fn some(sound: Sound<'a>, target: Target, most: usize) -> Self {
         let stride = sound.known.len().div_ceil(most.max(1)).max(1);
         let unasked = sound.unasked.iter().map(|one| (&one.program, one.parsed.context(target)));
@@ -56,13 +56,14 @@ impl<'a> Witnesses<'a> {
         }
     }
 
-    /// The text of something that compiles and that a pattern flags. Texts without one of the words are not looked at.
+    /// The text of a program that compiles and that a pattern flags. Texts without one of the words are skipped.
     pub(crate) fn first_hit(&self, pattern: &Pattern, words: &[String], asker: &mut Asker<'_>) -> Option<&'a str> {
         let is_flagged = |context: &Context<'a>| has(context, words) && !pattern.matches(context).is_empty();
         if let Some(found) = self.known.iter().find(|context| is_flagged(context)) {
             return Some(found.source.text());
         }
-        // What is refused needs no look, and what compiles no question: it comes first.
+        // Programs known to be rejected are skipped. Programs known to compile come first, because they need no
+        // compilation.
         let may_count = |(program, context): &&(&Program, Context<'a>)| {
             has(context, words) && asker.is_taken(program) != Some(false)
         };
@@ -75,14 +76,14 @@ impl<'a> Witnesses<'a> {
         found.map(|(_, context)| &**context.source.text())
     }
 
-    /// All files that a pattern flags, by number, and where.
+    /// All matches in the files known to compile, as the file's index and the span.
     pub(crate) fn all_hits(&self, pattern: &Pattern, words: &[String]) -> Vec<(usize, Span)> {
         let contexts = self.known.iter().enumerate().filter(|(_, context)| has(context, words));
         contexts.flat_map(|(at, context)| pattern.matches(context).into_iter().map(move |span| (at, span))).collect()
     }
 }
 
-/// Whether a text has all of these words.
+/// Whether a text contains all of these words.
 fn has(context: &Context<'_>, words: &[String]) -> bool {
     let text = context.source.text().as_bytes();
     words.iter().all(|word| memchr::memmem::find(text, word.as_bytes()).is_some())

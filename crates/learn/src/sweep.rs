@@ -1,11 +1,12 @@
-//! All that Triton offers, with arguments of every form. Most of it fails; what does not disproves rules that say too much.
+//! A sweep over everything that Triton offers, with arguments of every form. Most of these programs fail; those that
+//! compile disprove rules that are too general.
 
 use base::rng::Chance;
 use model::api::{MemberKind, Table};
 
 use super::program::Program;
 
-/// Values of each form that kernels have.
+/// Values of each form that occurs in kernels; the names are those of `HEAD`.
 const VALUES: &[&str] = &[
     "x",
     "h",
@@ -60,7 +61,7 @@ const OPERATORS: &[&str] = &[
     "or",
 ];
 
-/// What stands behind a value.
+/// Members that follow a value.
 const MEMBERS: &[&str] = &[
     "T",
     "shape",
@@ -74,7 +75,7 @@ const MEMBERS: &[&str] = &[
     "dtype.primitive_bitwidth",
 ];
 
-/// Statements around values; `{}` is one of them.
+/// Statements around values; each `{}` is replaced by a value.
 const STATEMENTS: &[&str] = &[
     "if {}:\n        x += 1",
     "while {}:\n        n -= 1",
@@ -104,7 +105,7 @@ const STATEMENTS: &[&str] = &[
     "r = tl.load({})",
 ];
 
-/// Calls with each of the words that they take.
+/// Calls with the strings that an argument accepts; `{}` is replaced by each of them.
 const SPELLED: &[(&str, &[&str])] = &[
     ("r = tl.load(p + o, cache_modifier=\"{}\")", &[".ca", ".cg", ".cv"]),
     ("r = tl.load(p + o, mask=m, other=0.0, cache_modifier=\"{}\")", &[".ca", ".cg", ".cv"]),
@@ -129,7 +130,7 @@ const SPELLED: &[(&str, &[&str])] = &[
     ("r = x.to(tl.float16, fp_downcast_rounding=\"{}\")", &["rtne", "rtz"]),
 ];
 
-/// The head of each kernel.
+/// The beginning of each program.
 const HEAD: &str = "import triton
 import triton.language as tl
 
@@ -149,8 +150,8 @@ def swept(p, q, w, n, s, C: tl.constexpr):
     total = tl.sum(x, axis=0)
     ";
 
-/// So many programs for each function, and for each other thing that can be written, of a release; of statements around one value
-/// there is one with each. Equal seeds give equal ones.
+/// `each` programs for each function, operator and statement with several values, drawn at random. A statement with one
+/// value is generated with every value. Equal seeds give equal programs.
 #[must_use]
 pub fn sweep(table: &Table, each: usize, seed: u64) -> Vec<Program> {
     let mut chance = Chance::new(seed);
@@ -174,7 +175,7 @@ pub fn sweep(table: &Table, each: usize, seed: u64) -> Vec<Program> {
     for statement in STATEMENTS.iter().copied().chain(members.iter().map(String::as_str)) {
         let parts: Vec<&str> = statement.split("{}").collect();
         if let [before, after] = parts[..] {
-            // So few that chance has nothing to choose.
+            // There are few enough values to try them all.
             lines.extend(VALUES.iter().map(|value| format!("{before}{value}{after}")));
             continue;
         }
@@ -189,7 +190,7 @@ pub fn sweep(table: &Table, each: usize, seed: u64) -> Vec<Program> {
     lines.iter().map(|line| swept(line)).collect()
 }
 
-/// Programs with each word that a function takes in a string.
+/// Programs with each string that an argument accepts.
 #[must_use]
 pub fn spelled() -> Vec<Program> {
     let with = |(line, words): &(&str, &[&str])| -> Vec<Program> {
@@ -206,7 +207,7 @@ fn value(chance: &mut Chance) -> &'static str {
     VALUES[chance.below(VALUES.len() as u64) as usize]
 }
 
-/// Arguments of a function with such parameters: some by their place, some by their name, seldom one too many.
+/// Random arguments of a function with these parameters: some positional, some by name, and occasionally one too many.
 fn arguments(named: &[&str], chance: &mut Chance) -> String {
     let most = named.len().min(5) + usize::from(chance.below(8) == 0);
     let placed = chance.below(most as u64 + 1) as usize;

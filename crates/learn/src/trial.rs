@@ -1,4 +1,5 @@
-//! Trying rules that come from elsewhere, or that somebody objects to: what stands for them, and what against them.
+//! Trials of rules that come from elsewhere or that a user objects to, against known failures and programs that
+//! compile.
 
 use std::collections::BTreeSet;
 
@@ -11,29 +12,30 @@ use super::learn::INDEPENDENT;
 use super::oracle::{Asker, Verdict};
 use super::program::Program;
 
-/// What is known of a release: programs that fail, and programs that compile.
+/// The programs known for one release.
 #[derive(Clone, Copy, Debug)]
 pub struct Evidence<'e> {
-    /// Programs that fail.
+    /// Programs that fail to compile.
     pub failures: &'e [Failure],
     /// Programs that compile.
     pub sound: &'e [Parsed],
-    /// The release.
+    /// The release of Triton that these verdicts come from.
     pub target: Target,
 }
 
-/// What a trial says of a rule.
+/// The result of the trial of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Judgement {
-    /// What it is to be.
+    /// The state that the rule should have.
     pub state: State,
-    /// Why.
+    /// The reason, as text for the user.
     pub why: String,
-    /// How many independent failures it flags, of the error that it predicts.
+    /// The number of independent failures of the predicted error that the rule flags.
     pub failures: u32,
 }
 
-/// Tries a rule: its example must fail as it says, enough independent failures must be like it, and nothing that compiles may be flagged.
+/// Tries a rule. To be promoted, its bad example must fail, enough independent failures with the same error must match
+/// it, and no known program that compiles may be flagged.
 pub fn judged(asker: &mut Asker<'_>, rule: &LearnedRule, evidence: Evidence<'_>) -> Judgement {
     let candidate = |why: &str| Judgement { state: State::Candidate, why: why.to_owned(), failures: 0 };
     let Ok(pattern) = Pattern::compile(&rule.pattern) else {
@@ -74,7 +76,7 @@ pub fn judged(asker: &mut Asker<'_>, rule: &LearnedRule, evidence: Evidence<'_>)
     Judgement { state: State::Promoted, why: format!("{count} independent failures are like its example"), failures }
 }
 
-/// The last kernel of a text, which gives its signature in a comment.
+/// The last kernel of a text, which should give its signature in a comment.
 pub(super) fn program_of(text: &str) -> Option<Program> {
     let parsed = Parsed::new(text);
     let kernel = parsed.module.kernels.last()?;

@@ -1,4 +1,4 @@
-//! Anti-unification: the most particular shape that all of several places have.
+//! Anti-unification: the most specific shape that matches several places.
 
 use tree_sitter::Node;
 
@@ -15,13 +15,13 @@ pub(crate) struct Example<'a> {
     pub(crate) node: Node<'a>,
 }
 
-/// Deeper than that nothing is looked at.
+/// The depth below the root at which syntax trees are cut off.
 const DEPTH: usize = 5;
 
-/// Kinds that hold other statements: what is in them has nothing to do with the place.
+/// Node kinds that contain other statements. Their content has nothing to do with the place.
 const BODIES: &[&str] = &["block", "else_clause", "elif_clause", "except_clause", "finally_clause", "case_clause"];
 
-/// The shape of several places; `None` when there is nothing to compare.
+/// The most specific common shape of several places; `None` when there are none or their node kinds differ.
 pub(crate) fn unify(examples: &[Example<'_>]) -> Option<Shape> {
     let nodes: Vec<Node<'_>> = examples.iter().map(|example| example.node).collect();
     let kind = nodes.first()?.kind();
@@ -98,7 +98,8 @@ impl<'a> Builder<'_, 'a> {
         at
     }
 
-    /// Whether it refers to something that has a name of its own: how the file writes that does not matter.
+    /// Whether a node refers to something with a qualified name. Then the way in which the file writes it does not
+    /// matter.
     fn is_reference(&mut self, at: usize, nodes: &[Node<'a>]) -> bool {
         if nodes.iter().any(|node| !matches!(node.kind(), "attribute" | "identifier")) {
             return false;
@@ -144,7 +145,7 @@ impl<'a> Builder<'_, 'a> {
         for word in GLOBALS {
             add("global", &[*word]);
         }
-        // What fails has no value.
+        // The failing expression itself has no value.
         if part == 0 {
             return found;
         }
@@ -169,7 +170,7 @@ impl<'a> Builder<'_, 'a> {
         if nodes[0].kind() == "argument_list" {
             return self.arguments(at, nodes, depth);
         }
-        // By example: field, node.
+        // For each example, the children with their field names.
         let all: Vec<Vec<(Option<&'a str>, Node<'a>)>> = nodes.iter().map(|node| fielded(*node)).collect();
         let mut done: Vec<&'a str> = Vec::new();
         for (field, _) in &all[0] {
@@ -202,7 +203,7 @@ impl<'a> Builder<'_, 'a> {
         }
     }
 
-    /// Children that stand one after the other.
+    /// Aligns children without a field by their position.
     fn listed(&mut self, at: usize, rows: &[Vec<Node<'a>>], depth: usize) {
         let shortest = rows.iter().map(Vec::len).min().unwrap_or(0);
         for number in 0..shortest {
@@ -214,7 +215,7 @@ impl<'a> Builder<'_, 'a> {
         self.shape.parts[at].is_closed = shortest > 0 && rows.iter().all(|children| children.len() == shortest);
     }
 
-    /// Arguments: those by position one after the other, those by name wherever they stand.
+    /// Aligns positional arguments by position, and keyword arguments by name.
     fn arguments(&mut self, at: usize, nodes: &[Node<'a>], depth: usize) {
         let all: Vec<Vec<Node<'a>>> = nodes.iter().map(|node| named(*node)).collect();
         let is_keyword = |node: &Node<'_>| node.kind() == "keyword_argument";
@@ -242,7 +243,7 @@ impl<'a> Builder<'_, 'a> {
             };
             rows.extend(names.iter().map(of_name).collect::<Option<Vec<Node<'a>>>>());
         }
-        // Words of different kinds may all be unknown.
+        // The names of unknown keywords may differ between examples.
         let unknown = |(example, keywords): (usize, &Vec<(String, Node<'a>)>)| {
             let is_unknown = |node: &Node<'a>| {
                 let name = node.child_by_field_name("name");
@@ -262,7 +263,7 @@ impl<'a> Builder<'_, 'a> {
         self.shape.parts[at].is_closed &= is_all && aligned == 0;
     }
 
-    /// What holds of two parts: operands, arguments.
+    /// Adds conditions on pairs of parts: operands and arguments.
     fn pairs(&mut self) {
         let parts: Vec<usize> = self.shape.present().collect();
         let mut groups: Vec<Vec<usize>> = Vec::new();

@@ -1,4 +1,5 @@
-//! Programs that a more general pattern would flag, too: counter-examples are looked for among them.
+//! Variations of failing programs that a more general pattern would also flag, among which counter-examples are
+//! searched.
 
 use base::rng::Chance;
 use model::kernel::ast::{StmtKind, walk_expressions, walk_statements};
@@ -9,12 +10,12 @@ use super::forms::forms;
 use super::program::Program;
 use super::shape::{Condition, Part, Shape, Step};
 
-/// A failing program with what it takes to change it.
+/// A failing program with what is needed to vary it.
 #[derive(Debug)]
 pub(crate) struct Ground<'a> {
     pub(crate) program: &'a Program,
     pub(crate) parsed: &'a Parsed,
-    /// The compile-time parameters that the comment gives whole numbers.
+    /// The constexpr parameters to which the signature comment gives integers.
     numbers: Vec<(String, i64)>,
 }
 
@@ -26,7 +27,7 @@ impl<'a> Ground<'a> {
         Self { program, parsed, numbers }
     }
 
-    /// As what the kernel knows the language, such as `tl.`.
+    /// The prefix under which the kernel accesses the language, such as `tl.`.
     pub(super) fn language(&self) -> Option<String> {
         let kernel = self.parsed.module.kernel(&self.program.kernel)?;
         self.parsed.module.language_name(kernel, "")
@@ -39,7 +40,8 @@ const COMPARISONS: &[&str] = &["==", "<", ">=", "!=", "is", "in"];
 const MEMBERS: &[&str] = &["sum", "to", "shape", "exp", "load", "dtype", "zeros", "float32", "max", "T"];
 const KEYWORDS: &[&str] = &["axis", "mask", "other", "dtype", "keep_dims", "eviction_policy", "num_stages"];
 
-/// The texts of example `number`, in each of which the part that a step is about is something else; what is most likely to tell comes first.
+/// Variations of example `number` in which the part that a step concerns is replaced. The most informative ones come
+/// first.
 pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number: usize) -> Vec<Program> {
     let parts = match step {
         Step::Condition(at, condition) => match shape.parts[at].conditions.get(condition) {
@@ -57,7 +59,7 @@ pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number:
         let others = alternatives(shape, at, ground, span);
         let others = spread(others).into_iter().map(|other| replaced(text, span, &other));
         let (mut forms, others) = (spread(other_forms(shape, at, ground, span)), others.collect::<Vec<_>>());
-        // A condition of a value is about its forms; what else may stand there is of less interest.
+        // A condition on a value concerns its form; other replacements are less informative.
         let is_of_value = matches!(step, Step::Condition(at, condition) if !matches!(shape.parts[at].conditions.get(condition), Some(Condition::Text(_))));
         forms.truncate(if is_of_value { FORMS } else { LOOKS / 2 });
         found.extend(alternating(others.into_iter().take(LOOKS), forms.into_iter()));
@@ -65,11 +67,12 @@ pub(crate) fn variations(shape: &Shape, step: Step, ground: &Ground<'_>, number:
     found.into_iter().map(|text| ground.program.with(text)).collect()
 }
 
-/// At most so many texts with other words, and with other forms of a value, are looked at for one step and example.
+/// The largest number of variations with other words (`LOOKS`) and with other forms of a value (`FORMS`) for one step
+/// and example.
 const LOOKS: usize = 8;
 const FORMS: usize = 24;
 
-/// One of each in turn: neither takes the room of the other.
+/// Alternates the items of both, so that neither takes the room of the other.
 fn alternating(mut one: impl Iterator<Item = String>, mut other: impl Iterator<Item = String>) -> Vec<String> {
     let mut found = Vec::new();
     loop {
@@ -81,7 +84,7 @@ fn alternating(mut one: impl Iterator<Item = String>, mut other: impl Iterator<I
     }
 }
 
-/// The same in an order in which neighbours, which are alike, are apart.
+/// Reorders texts so that neighbours, which are similar, are far apart.
 fn spread(all: Vec<String>) -> Vec<String> {
     let stride = all.len().div_ceil(LOOKS).max(1);
     let mut order: Vec<(usize, String)> = all.into_iter().enumerate().map(|(at, text)| (at % stride, text)).collect();
@@ -89,7 +92,7 @@ fn spread(all: Vec<String>) -> Vec<String> {
     order.into_iter().map(|(_, text)| text).collect()
 }
 
-/// The texts in which the value of a part has another form; none for what is no value.
+/// The texts in which the value of a part has another form; empty for a part that is not a value.
 fn other_forms(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec<String> {
     let part = &shape.parts[at];
     let is_value = at > 0
@@ -101,7 +104,7 @@ fn other_forms(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec
     language.map(|tl| forms(ground, span, &tl, (&values.0, &values.1))).unwrap_or_default()
 }
 
-/// The programs in which a value that is flagged has another form, whatever the shape says of it.
+/// The programs in which a part of the shape has another form, regardless of its conditions.
 pub(crate) fn formed(shape: &Shape, ground: &Ground<'_>, number: usize) -> Vec<Program> {
     let of_part = |at: usize| {
         let span = shape.parts[at].spans.get(number).copied();
@@ -110,7 +113,7 @@ pub(crate) fn formed(shape: &Shape, ground: &Ground<'_>, number: usize) -> Vec<P
     shape.present().flat_map(of_part).map(|text| ground.program.with(text)).collect()
 }
 
-/// What the kernel loads from and stores to before a place.
+/// The pointer arguments of loads and stores before a place, at most two.
 fn pointers(ground: &Ground<'_>, span: Span) -> Vec<String> {
     let Some(kernel) = ground.parsed.module.kernel(&ground.program.kernel) else { return Vec::new() };
     let mut found = Vec::new();
@@ -128,13 +131,13 @@ fn pointers(ground: &Ground<'_>, span: Span) -> Vec<String> {
     found
 }
 
-/// The compile-time parameters that may be sizes of tiles.
+/// The constexpr parameters that may be tile sizes (powers of two above 1).
 fn sizes(ground: &Ground<'_>) -> Vec<String> {
     let is_size = |value: i64| value > 1 && value.count_ones() == 1;
     ground.numbers.iter().filter(|(_, value)| is_size(*value)).map(|(name, _)| name.clone()).collect()
 }
 
-/// Texts in which all open parts are something else, by chance.
+/// Programs in which all wildcards and word lists are replaced at random.
 pub(crate) fn shaken(
     shape: &Shape,
     ground: &Ground<'_>,
@@ -152,7 +155,7 @@ pub(crate) fn shaken(
         let mut changes: Vec<(Span, String)> = Vec::new();
         for &at in &open {
             let Some(span) = shape.parts[at].spans.get(number).copied() else { continue };
-            // Of lists any word may meet any word of another one.
+            // A listed word may meet any word of another list.
             let others =
                 listed(&shape.parts[at]).map_or_else(|| alternatives(shape, at, ground, span), <[String]>::to_vec);
             let other = others.get(chance.below(others.len().max(1) as u64) as usize);
@@ -172,7 +175,7 @@ pub(crate) fn shaken(
     found
 }
 
-/// The texts in which words that may be several meet in ways that no failure has shown, and nothing else is changed.
+/// Programs with combinations of listed words that no failure has shown; nothing else is changed.
 fn combined(shape: &Shape, ground: &Ground<'_>, number: usize, count: usize) -> Vec<Program> {
     let lists: Vec<(Span, &[String])> = shape
         .present()
@@ -195,7 +198,7 @@ fn combined(shape: &Shape, ground: &Ground<'_>, number: usize, count: usize) -> 
     if lists.len() < 2 { Vec::new() } else { (0..all).step_by(stride).map(one).collect() }
 }
 
-/// The words that a part may be.
+/// The words that a part may be, if its text is restricted.
 fn listed(part: &Part) -> Option<&[String]> {
     part.conditions.iter().find_map(|condition| match condition {
         Condition::Text(words) => Some(words.as_slice()),
@@ -207,7 +210,7 @@ fn replaced(text: &str, span: Span, other: &str) -> String {
     format!("{}{other}{}", text.get(..span.start).unwrap_or(text), text.get(span.end..).unwrap_or_default())
 }
 
-/// What may stand in place of a part.
+/// The texts that may replace a part.
 fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Vec<String> {
     let part = &shape.parts[at];
     let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
@@ -244,7 +247,7 @@ fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Ve
             }
         });
         found.extend(locals.into_iter().rev().take(6));
-        // Pointers with offsets, masks: what other calls are given.
+        // Pointers with offsets and masks, taken from other calls of the kernel.
         let mut given = Vec::new();
         walk_expressions(&kernel.body, &mut |expr| {
             if let Some(call) = expr.as_call().filter(|_| expr.span.end <= span.start) {
@@ -258,7 +261,7 @@ fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Ve
         found.extend(given.into_iter().take(3).map(|text| format!("({text})")));
     }
     if let Some(tl) = ground.language() {
-        // Tiles of one element are taken where others are not.
+        // Triton accepts tiles of one element in some places where it rejects others.
         found.push(format!("{tl}zeros((1,), {tl}float32)"));
         found.push(format!("{tl}arange(0, 16)"));
         found.push(format!("{tl}zeros((16, 16), {tl}float16)"));
@@ -268,7 +271,7 @@ fn alternatives(shape: &Shape, at: usize, ground: &Ground<'_>, span: Span) -> Ve
     found
 }
 
-/// The sizes that the comment gives: what fits to what the kernel has.
+/// The values of the integer constexpr parameters, which fit the shapes in the kernel.
 fn constants(ground: &Ground<'_>) -> Vec<String> {
     let mut found: Vec<String> = ground.numbers.iter().map(|(_, value)| value.to_string()).collect();
     found.sort();
@@ -276,7 +279,7 @@ fn constants(ground: &Ground<'_>) -> Vec<String> {
     found
 }
 
-/// Without the part: an argument with its comma.
+/// The program without a part; an argument goes with its comma.
 fn removed(shape: &Shape, at: usize, ground: &Ground<'_>, number: usize) -> Vec<Program> {
     let Some(span) = shape.parts[at].spans.get(number).copied() else { return Vec::new() };
     let text = &ground.program.text;
@@ -290,7 +293,7 @@ fn removed(shape: &Shape, at: usize, ground: &Ground<'_>, number: usize) -> Vec<
     vec![ground.program.with(replaced(text, span, ""))]
 }
 
-/// With further children behind the last one.
+/// Programs with one more child after the last one.
 fn longer(shape: &Shape, at: usize, ground: &Ground<'_>, number: usize) -> Vec<Program> {
     let last = shape.parts[at].children.iter().rev().find(|child| !shape.parts[**child].is_gone);
     let Some(span) = last.and_then(|last| shape.parts[*last].spans.get(number)) else { return Vec::new() };

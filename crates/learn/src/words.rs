@@ -1,13 +1,13 @@
-//! What a rule is called and says: one sentence from the pattern.
+//! The name and the sentence of a rule, written from its pattern.
 
 use model::syntax::Span;
 
 use super::shape::{Condition, Part, Shape, capture};
 
-/// So many words of a list are named.
+/// The number of alternative words that a sentence lists.
 const NAMED: usize = 5;
 
-/// The sentence of a rule; `text` is that of the shape's first example.
+/// The sentence of a rule; `text` is the text of the shape's first example.
 pub(crate) fn sentence(shape: &Shape, text: &str) -> String {
     let root = &shape.parts[0];
     let holds = |name: &str| {
@@ -37,7 +37,7 @@ pub(crate) fn sentence(shape: &Shape, text: &str) -> String {
     }
 }
 
-/// The text of a part with `…` or a letter for what is open.
+/// The code of a part, with `…` or a letter for wildcards.
 fn code(
     shape: &Shape,
     at: usize,
@@ -102,7 +102,7 @@ fn is_leaf(part: &Part) -> bool {
     part.children.is_empty()
 }
 
-/// The texts of children, with what stands between them; what no child is about is `…`.
+/// Joins the code of children with the text between them; text that belongs to no child becomes `…`.
 fn assembled(
     shape: &Shape,
     children: &[usize],
@@ -125,7 +125,7 @@ fn assembled(
     out + &between(text.get(done..span.end).unwrap_or_default())
 }
 
-/// What stands between two parts: punctuation stays, everything else is open.
+/// The text between two parts: punctuation and keywords are kept, everything else becomes `…`.
 fn between(text: &str) -> String {
     let line = text.lines().next().unwrap_or_default();
     let is_plain = line.chars().all(|c| !c.is_alphanumeric() && c != '_' && c != '"' && c != '\'');

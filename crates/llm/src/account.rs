@@ -1,7 +1,8 @@
-//! What may be spent, in a run and on a day.
+//! The budget for language models: what a run and a day may spend.
 //!
-//! Before a request the most that it may cost is set aside, in this process for the run and in the user's store for the day;
-//! afterwards what it did cost takes that place. So neither threads nor processes spend the same rest twice.
+//! Before a request, the most that it can cost is reserved, in this process for the run and in the user's store for the
+//! day. Afterwards its actual cost replaces the reservation. So neither threads nor processes spend the same remainder
+//! twice.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -15,7 +16,7 @@ use store::{Reserved, Spending, Store};
 use super::error::{Amount, Overrun};
 use super::{GLANCE, ModelError, Money, Usage, Watcher};
 
-/// The budget of a run and of its day. Several models may share one.
+/// The budget of a run and of its day. Several models may share it.
 #[derive(Debug)]
 pub struct Account {
     run_limit: Reserved,
@@ -27,21 +28,21 @@ pub struct Account {
 
 #[derive(Debug, Default)]
 struct Run {
-    /// By the names of models.
+    /// Per model, by its name.
     spent: BTreeMap<String, Spent>,
     aside: Reserved,
-    /// Requests for which something is set aside.
+    /// The number of requests with an open reservation.
     flying: usize,
 }
 
 /// What a run has spent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Spent {
-    /// Requests that were, or may have been, answered.
+    /// The number of requests that were, or may have been, answered.
     pub requests: u64,
-    /// Their tokens.
+    /// The tokens of these requests.
     pub usage: Usage,
-    /// Their cost.
+    /// The cost of these requests.
     pub cost: Money,
 }
 
@@ -68,12 +69,12 @@ impl Run {
 }
 
 impl Account {
-    /// Begins a run. `folder` has the user's store.
+    /// Opens the account of a run. The user's store is in `folder`.
     ///
     /// # Errors
-    /// When the store cannot be used: a budget that is not kept is none.
+    /// Returns an error when the store cannot be opened: a budget that cannot be recorded would not be a limit.
     pub fn open(budget: &ModelBudget, folder: &Path) -> Result<Self, ModelError> {
-        // The least amount is one, since none means any.
+        // A positive amount is rounded up to at least one part, because 0 means no limit.
         let parts = |dollars: f64| Money::dollars(dollars).parts().max(u64::from(dollars > 0.0));
         let limit = |tokens, dollars| Reserved { tokens, cost: parts(dollars) };
         Ok(Self {
@@ -85,13 +86,13 @@ impl Account {
         })
     }
 
-    /// What the run has spent so far.
+    /// What the run has spent so far, over all models.
     #[must_use]
     pub fn spent(&self) -> Spent {
         self.run().total()
     }
 
-    /// The same of each model by itself.
+    /// What the run has spent so far, by model.
     #[must_use]
     pub fn spent_on(&self) -> BTreeMap<String, Spent> {
         self.run().spent.clone()
@@ -105,7 +106,8 @@ impl Account {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sets aside what a request may cost. Where it would fit if requests under way cost less than they may, waits for them.
+    /// Reserves the most that a request can cost. Waits for open requests if it would fit once they cost less than
+    /// reserved.
     pub(super) fn set_aside<'a>(
         &'a self,
         model: &'a str,
@@ -139,7 +141,7 @@ impl Account {
         if !taken.plus(most).is_within(self.run_limit) {
             return Ok(Err(overrun(["run-tokens", "run-dollars"], self.run_limit, taken, most)));
         }
-        // Held until the store has answered: whoever finds nothing under way must be right.
+        // The lock is held until the store has answered, so that a thread that finds no open request can rely on it.
         let day = clock::day(clock::now().as_secs());
         match self.store().set_aside(&day, most, self.day_limit)? {
             Ok(id) => {
@@ -152,7 +154,7 @@ impl Account {
     }
 }
 
-/// Which of two limits, for tokens and for money, is passed.
+/// Which of two limits, for tokens and for money, is exceeded.
 fn overrun([tokens, dollars]: [&'static str; 2], limit: Reserved, taken: Reserved, most: Reserved) -> Overrun {
     let is_tokens = limit.tokens != 0 && taken.tokens.saturating_add(most.tokens) > limit.tokens;
     let amount = |of: Reserved| match is_tokens {
@@ -163,7 +165,7 @@ fn overrun([tokens, dollars]: [&'static str; 2], limit: Reserved, taken: Reserve
     Overrun { setting, limit: amount(limit), spent: amount(taken), needed: amount(most) }
 }
 
-/// What is set aside for a request. Dropped without a word, as when something panics, all of it counts as spent.
+/// The amount reserved for a request. If it is dropped without being closed, as in a panic, all of it counts as spent.
 #[derive(Debug)]
 pub(super) struct Reservation<'a> {
     account: &'a Account,
@@ -175,17 +177,17 @@ pub(super) struct Reservation<'a> {
 }
 
 impl Reservation<'_> {
-    /// The request has cost so much.
+    /// Closes the reservation with the actual cost.
     pub(super) fn settle(mut self, usage: Usage, cost: Money) {
         self.close(Some((usage, cost)));
     }
 
-    /// The request has cost nothing.
+    /// Closes the reservation of a request that cost nothing.
     pub(super) fn release(mut self) {
         self.close(None);
     }
 
-    /// Where the store cannot be written, what was set aside there stays, which is more.
+    /// If the store cannot be written, the full amount stays reserved there, which is the safe side.
     fn close(&mut self, spent: Option<(Usage, Money)>) {
         self.is_open = false;
         let row = spent.map(|(usage, cost)| Spending {

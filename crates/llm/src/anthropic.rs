@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! The protocol of Anthropic's Messages API.
 
 use reqwest::header::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
@@ -7,10 +7,10 @@ use super::protocol::{Dialect, Partial, Protocol, Trouble, below, parse, plain, 
 use super::sse::Event;
 use super::{Finish, Key, ModelError, Request};
 
-/// The version of the interface.
+/// The version of the API.
 const VERSION: &str = "2023-06-01";
 
-/// Anthropic, and gateways that speak like it.
+/// Anthropic, and gateways that offer the same API.
 #[derive(Debug)]
 pub(super) struct Anthropic {
     model: String,
@@ -76,7 +76,7 @@ impl Protocol for Anthropic {
         let value = parse(event)?;
         match value["type"].as_str() {
             Some("message_start") => count(&value["message"]["usage"], partial),
-            // What the model thinks is no part of the reply.
+            // The model's thinking is not part of the reply.
             Some("content_block_delta") => {
                 partial.text.push_str(value["delta"]["text"].as_str().unwrap_or_default());
             }
@@ -85,7 +85,7 @@ impl Protocol for Anthropic {
                 finish(&value["delta"], partial);
             }
             Some("message_stop") => partial.is_done = true,
-            // A whole reply.
+            // A complete reply that is not streamed.
             Some("message") => {
                 for part in value["content"].as_array().into_iter().flatten() {
                     partial.text.push_str(part["text"].as_str().unwrap_or_default());
@@ -93,7 +93,7 @@ impl Protocol for Anthropic {
                 count(&value["usage"], partial);
                 finish(&value, partial);
             }
-            // Kinds that come later are to be passed over, says the documentation.
+            // The documentation asks clients to ignore unknown event types.
             Some(_) => {}
             None => return Err(Trouble::Garbage("an event without `type`".to_owned())),
         }
@@ -101,7 +101,7 @@ impl Protocol for Anthropic {
     }
 }
 
-/// Counts are of the whole so far; what was kept is not part of `input_tokens`.
+/// Reads token counts. They are cumulative, and `input_tokens` does not include cached tokens.
 fn count(value: &Value, partial: &mut Partial) {
     let number = |key: &str| value[key].as_u64();
     let usage = partial.usage.get_or_insert_default();

@@ -1,4 +1,4 @@
-//! The model that the settings describe.
+//! The model that the settings describe, with limits, prices and budget.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use super::retry::{self, Pauses};
 use super::scripted::Scripted;
 use super::{Answer, EditorModel, Exchange, Failure, Key, Model, ModelError, Reply, Request, Usage, Watcher};
 
-/// A model with its limits, its prices and its budget.
+/// A model with its rate limits, prices and budget.
 pub struct Client {
     name: String,
     exchange: Box<dyn Exchange>,
@@ -30,16 +30,16 @@ pub struct Client {
     prices: Prices,
     max_tokens: u64,
     retries: u32,
-    /// How long pauses between attempts are, times what is usual.
+    /// A factor on the pauses between attempts; 1 except in tests.
     haste: f64,
 }
 
 impl Client {
-    /// The model of the settings, which spends from `account`. The key is the one that an editor hands in, or else the one that
-    /// the settings lead to. Nothing is sent yet.
+    /// Creates the model of the settings, which spends from `account`. `key` is the key that an editor hands in;
+    /// without it, the key that the settings name is used. Nothing is sent yet.
     ///
     /// # Errors
-    /// When something is not set, or there is no key where the settings say that there is one.
+    /// Returns an error when a setting is missing, or when the key that the settings name does not exist.
     pub fn open(settings: &ModelSettings, key: Option<Key>, account: Arc<Account>) -> Result<Self, ModelError> {
         let Some(name) = settings.name.clone().or_else(|| usual_name(settings)) else {
             return Err(ModelError::Settings("no language model is set: put its name into `model.name`".to_owned()));
@@ -59,7 +59,7 @@ impl Client {
         Ok(Self::over(exchange, name, key, settings, account))
     }
 
-    /// A model that an editor has, which spends from `account`.
+    /// Creates a model that uses an editor's language models and spends from `account`.
     #[must_use]
     pub fn in_editor(settings: &ModelSettings, models: Arc<dyn EditorModel>, account: Arc<Account>) -> Self {
         let exchange = Editor::new(models, settings.name.clone(), time(settings.timeouts.whole));
@@ -87,17 +87,17 @@ impl Client {
         }
     }
 
-    /// With pauses between attempts that are so many times as long as usual.
+    /// Multiplies the pauses between attempts by `haste`.
     #[cfg(test)]
     pub(super) fn with_haste(mut self, haste: f64) -> Self {
         self.haste = haste;
         self
     }
 
-    /// The models that a provider offers, for who has not chosen one.
+    /// The names of the models that a provider offers, for a user who has not chosen one.
     ///
     /// # Errors
-    /// As for [`Model::complete`].
+    /// Returns an error in the same cases as [`Model::complete`].
     pub fn offered(settings: &ModelSettings, key: Option<Key>) -> Result<Vec<String>, ModelError> {
         if settings.provider == Provider::Scripted {
             return Ok(Vec::new());
@@ -125,7 +125,7 @@ impl Client {
                 reservation.settle(reply.usage, cost);
                 Ok(reply)
             }
-            // What was begun may be counted, and nobody says how much.
+            // A request that was begun may be billed by an unknown amount, so the most that it can cost is charged.
             Err(failure) if failure.billed => {
                 reservation.settle(most, self.prices.most(&most));
                 Err(failure)
@@ -138,10 +138,10 @@ impl Client {
         }
     }
 
-    /// The reply without the key, which a server may have put there, and with its tokens.
+    /// Builds the reply: removes the key, which a server may have repeated, and estimates missing token counts.
     fn reply(&self, answer: Answer, most: &Usage) -> Reply {
         let Answer { text, finish, usage } = answer;
-        // Some servers count nothing and say 0.
+        // Some servers do not count tokens and report 0.
         let usage = usage.filter(|usage| usage.input > 0 && (usage.output > 0 || text.is_empty()));
         let usage = usage.unwrap_or(Usage { output: most.output.min(text.len() as u64), ..*most });
         let mut sieve = Sieve::new(self.key.as_ref());
@@ -184,7 +184,7 @@ impl Model for Client {
     }
 }
 
-/// Passes a reply on without the key.
+/// Passes pieces of a reply on with the key removed.
 struct Sieved<'a> {
     watcher: &'a mut dyn Watcher,
     sieve: Sieve<'a>,
@@ -212,7 +212,7 @@ impl Watcher for Sieved<'_> {
     }
 }
 
-/// What a model is called that needs no name.
+/// The model name of providers that do not need one.
 fn usual_name(settings: &ModelSettings) -> Option<String> {
     match settings.provider {
         Provider::Scripted => Some("scripted".to_owned()),

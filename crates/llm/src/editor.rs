@@ -1,4 +1,4 @@
-//! The models that an editor has. It is asked, and finds the model, the user's consent and the way there itself.
+//! Language models of an editor. The editor chooses the model, asks the user for consent and sends the request.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,13 +7,13 @@ use super::protocol::plain;
 use super::reading::LONGEST_TEXT;
 use super::{Answer, Exchange, Failure, ModelError, Request, Watcher};
 
-/// An editor that has language models.
+/// An editor that offers language models.
 pub trait EditorModel: Send + Sync {
-    /// Has the model of this name reply, or one that the editor chooses, and waits. Whether anybody still wants the reply says
-    /// `cancelled`, to be asked some twenty times a second.
+    /// Lets the model of this name reply, or one that the editor chooses, and blocks until it has. `cancelled` returns
+    /// whether the reply is no longer wanted; it should be polled about twenty times a second.
     ///
     /// # Errors
-    /// [`ModelError::Editor`], or [`ModelError::Cancelled`] when it was.
+    /// Returns [`ModelError::Editor`], or [`ModelError::Cancelled`] when the request was cancelled.
     fn complete(
         &self,
         model: Option<&str>,
@@ -22,11 +22,11 @@ pub trait EditorModel: Send + Sync {
     ) -> Result<Answer, ModelError>;
 }
 
-/// One model of an editor.
+/// One language model of an editor.
 pub(super) struct Editor {
     models: Arc<dyn EditorModel>,
     name: Option<String>,
-    /// How long a reply may take.
+    /// The time limit of a reply.
     limit: Duration,
 }
 
@@ -63,7 +63,7 @@ impl Editor {
     }
 }
 
-/// Where there is no editor.
+/// The error for a run without an editor.
 pub(super) fn missing() -> ModelError {
     let why = "`model.provider = \"editor\"` works in an editor only, and in one that lets Warpsmith use its language models, such as \
                VS Code; elsewhere set another `model.provider`";

@@ -1,4 +1,4 @@
-//! What can go wrong with a language model, and what to do then.
+//! Errors of language models, with advice for the user.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,68 +7,68 @@ use store::StoreError;
 
 use super::price::Money;
 
-/// Why a model did not answer. No text holds a key.
+/// The reason why a model did not answer. No text contains a key.
 #[derive(Debug, thiserror::Error)]
 pub enum ModelError {
-    /// Something is not set, or does not fit; the text says what.
+    /// A setting is missing or invalid; the text says which.
     #[error("{0}")]
     Settings(String),
-    /// There is no key where the settings say that there is one.
+    /// The key that the settings name does not exist.
     #[error("{0}")]
     Key(String),
-    /// Nobody waits for it any more.
+    /// The caller no longer wants the reply.
     #[error("stopped")]
     Cancelled,
-    /// It may cost more than is left.
+    /// The request may cost more than the rest of the budget.
     #[error("the budget {0}")]
     Budget(Overrun),
-    /// The provider said no.
+    /// The provider answered with an HTTP error.
     #[error("the model's provider answered {status}{}{hint}", said(.message))]
     Refused {
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
-        /// What it said, without keys; may be empty.
+        /// The provider's message without keys; may be empty.
         message: String,
-        /// What to do, after a semicolon; may be empty.
+        /// Advice for the user, beginning with a semicolon; may be empty.
         hint: String,
     },
-    /// The provider reported an error where a reply was due.
+    /// The provider reported an error in place of a reply.
     #[error("the model's provider reported an error{}; try again later", said(.0))]
     Failed(String),
-    /// No connection.
+    /// No connection could be made.
     #[error("the model's provider cannot be reached ({0}); is `model.base-url` right, and the network up?")]
     Unreachable(String),
-    /// The connection broke.
+    /// The connection broke before the reply was complete.
     #[error("the connection to the model's provider broke before the reply was whole ({0}); try again")]
     Broken(String),
-    /// It took too long.
+    /// A time limit was exceeded.
     #[error("the model {stage} within {} s (`model.timeouts.{setting}`)", .limit.as_secs_f64())]
     Slow {
-        /// What it did not do.
+        /// What the model failed to do in time.
         stage: &'static str,
-        /// The key of the time.
+        /// The setting of the time limit.
         setting: &'static str,
-        /// The time.
+        /// The time limit.
         limit: Duration,
     },
-    /// What came is no reply.
+    /// The answer is not a reply of the expected protocol.
     #[error("what came from the model's provider is no reply ({0}); are `model.provider` and `model.base-url` right?")]
     Garbage(String),
-    /// The reply does not end.
+    /// The reply is longer than this many bytes.
     #[error("the model's reply is longer than {} MiB; it was not read further", .0 >> 20)]
     TooLong(usize),
-    /// The file of replies has none for this request.
+    /// The file of scripted replies has none for this request.
     #[error("{0}")]
     Script(String),
     /// The editor's model did not answer.
     #[error("{why}")]
     Editor {
-        /// One sentence that says what to do.
+        /// One sentence that tells the user what to do.
         why: String,
-        /// Whether the next request would be answered alike.
+        /// Whether the next request would fail in the same way.
         is_lasting: bool,
     },
-    /// What was spent today cannot be looked up.
+    /// The store that records what was spent today cannot be used.
     #[error("what language models have cost today cannot be kept: {0}")]
     Store(#[from] StoreError),
 }
@@ -77,20 +77,20 @@ fn said(message: &str) -> String {
     if message.is_empty() { String::new() } else { format!(": {message}") }
 }
 
-/// A budget that a request does not fit into.
+/// A limit of the budget that a request would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Overrun {
-    /// The setting: `run-tokens`
+    /// The setting, such as `run-tokens`.
     pub setting: &'static str,
-    /// What may be spent.
+    /// The limit.
     pub limit: Amount,
-    /// What is spent or set aside.
+    /// The amount that is spent or reserved.
     pub spent: Amount,
-    /// What the request may cost at most.
+    /// The most that the request can cost.
     pub needed: Amount,
 }
 
-/// Tokens or money.
+/// An amount of tokens or money.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Amount {
     /// Tokens.

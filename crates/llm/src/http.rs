@@ -1,4 +1,4 @@
-//! One request to a provider and its reply, over HTTP. The only code of the search that knows the async runtime.
+//! One HTTP request to a provider, and its reply. The only code of the search that uses an async runtime.
 
 use std::error::Error as _;
 use std::future::Future;
@@ -17,26 +17,28 @@ use super::protocol::{Complaint, Dialect, Protocol, is_here, plain, quoted};
 use super::reading::Reading;
 use super::{Answer, Exchange, Failure, GLANCE, Key, ModelError, Request, Watcher, retry};
 
-/// So much is read of what a provider says instead of a reply, and of its list of models.
+/// The largest part of an error message (`LONGEST_COMPLAINT`) and of a list of models (`LONGEST_LIST`) that is read, in
+/// bytes.
 const LONGEST_COMPLAINT: usize = 64 << 10;
 const LONGEST_LIST: usize = 4 << 20;
-/// So long a connection is kept that nobody uses. Servers close them, some after 5 s, and a request that meets that counts as sent.
+/// The time for which an idle connection is kept. Some servers close them after 5 s, and a request that meets a closed
+/// one counts as sent.
 const IDLE: Duration = Duration::from_secs(4);
-/// So often a request is put otherwise after an error about one of its parts.
+/// The number of times that a request is changed after the provider rejected one of its fields.
 const DIALECTS: usize = 4;
 
-/// A provider at the other end of a connection.
+/// The HTTP client of one provider.
 pub(super) struct Http {
     protocol: Box<dyn Protocol>,
     dialect: Mutex<Dialect>,
     client: reqwest::Client,
     key: Option<Key>,
     waits: Waits,
-    /// There until it is dropped.
+    /// Always `Some` until the client is dropped.
     runtime: Option<Runtime>,
 }
 
-/// How long is waited.
+/// The time limits.
 #[derive(Clone, Copy, Debug)]
 struct Waits {
     connect: Duration,
@@ -55,7 +57,7 @@ impl Waits {
         }
     }
 
-    /// Until when the next piece must be there, and the key of that time. The connection has a limit of its own.
+    /// The deadline of the next piece, and the setting that gives it. The connection has a limit of its own.
     fn limit(&self, start: Instant, is_first: bool) -> (Instant, &'static str) {
         let next = if is_first { (start + self.first, "first") } else { (Instant::now() + self.between, "between") };
         let whole = start + self.whole;
@@ -80,7 +82,7 @@ impl Http {
         settings: &ModelSettings,
     ) -> Result<Self, ModelError> {
         let waits = Waits::of(&settings.timeouts);
-        // Answers lead elsewhere at most by mistake, and heads with keys would go along.
+        // A redirect is most likely a mistake, and following it would send the headers with the key along.
         let mut builder = reqwest::Client::builder()
             .connect_timeout(waits.connect)
             .pool_idle_timeout(IDLE)
@@ -89,12 +91,12 @@ impl Http {
             .user_agent(concat!("warpsmith/", env!("CARGO_PKG_VERSION")));
         let named = settings.ca_file.as_deref().map(certificates).transpose()?.unwrap_or_default();
         builder = match protocol.address().starts_with("http://") {
-            // Machines without any certificates can do without.
+            // Plain HTTP works on machines without any certificates.
             true => builder.tls_certs_only(named),
             false => builder.tls_certs_merge(named),
         };
         if is_here(protocol.address()) {
-            // A proxy would look for the server on its own machine.
+            // A proxy would look for the local server on its own machine.
             builder = builder.no_proxy();
         }
         let failed = |error: String| ModelError::Settings(format!("no connections can be made: {error}"));
@@ -112,7 +114,7 @@ impl Http {
         Ok(Self { protocol, dialect: Mutex::default(), client, key, waits, runtime: Some(runtime) })
     }
 
-    /// The models that the provider has, where it tells.
+    /// The models that the provider offers; empty when it has no list.
     pub(super) fn models(&self) -> Result<Vec<String>, ModelError> {
         let Some(address) = self.protocol.list() else { return Ok(Vec::new()) };
         let headers = self.protocol.headers(self.key.as_ref())?;
@@ -183,7 +185,7 @@ impl Http {
         }
     }
 
-    /// A connection that was not made, or broke.
+    /// The failure of a connection that was not made, or broke.
     fn lost(&self, error: reqwest::Error) -> Failure {
         let error = error.without_url();
         let why = self.redacted(&plain(&cause(&error)));
@@ -205,11 +207,11 @@ impl Http {
         Failure { again: true, ..Failure::lasting(error) }
     }
 
-    /// An answer that is no reply.
+    /// The failure of a response with an error status.
     async fn refusal(&self, response: Response) -> (Failure, Complaint) {
         let status = response.status().as_u16();
         let after = retry::asked(response.headers(), SystemTime::now());
-        // What it says is worth a moment, no more.
+        // The error text is worth only a short wait.
         let read = tokio::time::timeout(Duration::from_millis(500), beginning(response, LONGEST_COMPLAINT));
         let body = read.await.unwrap_or_default();
         let complaint = Complaint::read(&String::from_utf8_lossy(&body));
@@ -231,7 +233,7 @@ impl Http {
             let slow = || self.waits.slow(setting);
             let piece = match within(limit, slow, watcher, response.chunk()).await {
                 Ok(Ok(piece)) => piece,
-                // What came is all there is, if it is a reply.
+                // If the connection breaks after the end of the reply, the reply is complete.
                 Ok(Err(_)) if reading.has_finish() => None,
                 Ok(Err(error)) => {
                     let failure = self.lost(error);
@@ -247,7 +249,7 @@ impl Http {
         }
     }
 
-    /// A failure whose text a provider has written.
+    /// A failure whose text comes from the provider, with the key removed.
     fn told(&self, mut failure: Failure) -> Failure {
         if let ModelError::Garbage(text) | ModelError::Failed(text) | ModelError::Broken(text) = &mut failure.error {
             *text = self.redacted(text);
@@ -267,14 +269,14 @@ impl Exchange for Http {
 
 impl Drop for Http {
     fn drop(&mut self) {
-        // Without waiting for connections, and also from a thread of another runtime.
+        // Does not wait for connections, and may run on a thread of another runtime.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }
 }
 
-/// The body of an answer, as far as it is there and not too long.
+/// The beginning of a response's body, up to a length.
 async fn beginning(mut response: Response, longest: usize) -> Vec<u8> {
     let mut body = Vec::new();
     while let Ok(Some(piece)) = response.chunk().await
@@ -285,7 +287,7 @@ async fn beginning(mut response: Response, longest: usize) -> Vec<u8> {
     body
 }
 
-/// What `future` gives before `end`, unless nobody wants it any more.
+/// The result of `future`, unless the deadline passes or the caller cancels.
 async fn within<T>(
     end: Instant,
     slow: impl FnOnce() -> ModelError,
@@ -315,7 +317,7 @@ fn certificates(path: &Path) -> Result<Vec<Certificate>, ModelError> {
     if found.is_empty() { Err(failed("holds no certificates".to_owned())) } else { Ok(found) }
 }
 
-/// What lies at the bottom of an error says what happened.
+/// The innermost source of an error, which says what happened.
 fn cause(error: &reqwest::Error) -> String {
     let mut text = error.to_string();
     let mut inner = error.source();
@@ -326,7 +328,7 @@ fn cause(error: &reqwest::Error) -> String {
     text
 }
 
-/// What may help after an answer with this status.
+/// Advice for the user after a response with this status.
 fn hint(status: u16, is_quota: bool) -> &'static str {
     match status {
         _ if is_quota => "; the account has no credit left",

@@ -1,4 +1,4 @@
-//! Keys of providers: where they come from, and that they do not get out.
+//! API keys of providers: where they are read from, and how they are kept out of all output.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read};
@@ -12,19 +12,20 @@ use config::ModelSettings;
 
 use super::ModelError;
 
-/// So long a command may take: it may ask for a password.
+/// The time limit of a key command, which may ask for a password.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// So long its output may take when it has ended.
+/// The time that a key command's output may take after the command has ended.
 const LAST: Duration = Duration::from_secs(2);
-/// Longer ones are no keys.
+/// The largest length of a key, in bytes.
 const LONGEST: u64 = 16 << 10;
-/// A text that has so many characters of the key in a row gives it away. Shorter keys (`EMPTY`) are no secrets.
+/// The number of consecutive characters of the key that give it away. Shorter keys (`EMPTY`) are not secret.
 const TELLING: usize = 8;
-/// Replies lose keys of this length. Shorter ones are words that a reply may have (`token-abc123`), for servers that ask for any.
+/// The least length of keys that are removed from replies. Shorter ones, for servers that accept any key, may be words
+/// of a reply (`token-abc123`).
 const LEAST: usize = 16;
 const HIDDEN: &str = "[key]";
 
-/// A provider's key. It is not shown by formatting, and wiped from memory in the end.
+/// A provider's key. Formatting hides it, and its memory is wiped when it is dropped.
 #[derive(Clone)]
 pub struct Key(SecretString);
 
@@ -35,7 +36,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// One that was handed in, by an editor that keeps it.
+    /// A key from an editor that stores it.
     #[must_use]
     pub fn new(text: String) -> Option<Self> {
         let trimmed = text.trim();
@@ -44,10 +45,10 @@ impl Key {
         key
     }
 
-    /// The one that the settings lead to; `None` when they name none.
+    /// The key that the settings name; `None` when they name none.
     ///
     /// # Errors
-    /// When it is not where they say.
+    /// Returns an error when the key is not where the settings say.
     pub fn of(settings: &ModelSettings) -> Result<Option<Self>, ModelError> {
         let named = settings.api_key_env.as_deref();
         if let Some(key) = named.and_then(|name| std::env::var(name).ok()).and_then(Self::new) {
@@ -62,7 +63,7 @@ impl Key {
         }
     }
 
-    /// What a command prints. Its output is nobody else's, and its complaints go to ours.
+    /// The key printed by a command. Its standard output is captured, and its standard error is passed through.
     fn printed(program: &str, arguments: &[String]) -> Result<Self, ModelError> {
         let failed = |why: &str| ModelError::Key(format!("`{program}`, the `model.key-command`, {why}"));
         let mut command = Command::new(program);
@@ -71,7 +72,8 @@ impl Key {
         let (send, receive) = mpsc::channel();
         if let Some(output) = child.stdout.take() {
             std::thread::spawn(move || {
-                // The first line: password managers write notes below it, and what they leave running may keep the pipe open.
+                // Only the first line is read: password managers write notes below it, and a process that they leave
+                // running may keep the pipe open.
                 let mut line = String::new();
                 let read = BufReader::new(output.take(LONGEST)).read_line(&mut line);
                 let key = Self::new(line);
@@ -97,12 +99,12 @@ impl Key {
         receive.recv_timeout(LAST).ok().flatten().ok_or_else(|| failed("printed no key"))
     }
 
-    /// The key itself, for the head of a request.
+    /// The key in plain text, for a request header.
     pub(super) fn expose(&self) -> &str {
         self.0.expose_secret()
     }
 
-    /// `text` without what it has of the key: providers repeat keys in their errors, some in part.
+    /// `text` with all parts of the key hidden. Providers repeat keys in error messages, sometimes in part.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         let key: Vec<char> = self.expose().chars().collect();
@@ -123,16 +125,16 @@ impl Key {
     }
 }
 
-/// How many characters two texts begin with in common.
+/// The length of the common prefix of two texts, in characters.
 fn alike(one: &[char], other: &[char]) -> usize {
     one.iter().zip(other).take_while(|(one, other)| one == other).count()
 }
 
-/// Takes a key out of a text that comes in pieces.
+/// Removes a key from a text that arrives in pieces.
 #[derive(Debug)]
 pub(super) struct Sieve<'a> {
     key: Option<&'a Key>,
-    /// What may be the beginning of the key.
+    /// Text that may be the beginning of the key.
     held: String,
 }
 
@@ -141,7 +143,7 @@ impl<'a> Sieve<'a> {
         Self { key: key.filter(|key| key.expose().len() >= LEAST), held: String::new() }
     }
 
-    /// What of the text so far can be passed on.
+    /// The part of the text so far that can be passed on.
     pub(super) fn pass(&mut self, piece: &str) -> String {
         let Some(key) = self.key else { return piece.to_owned() };
         let key = key.expose();
@@ -158,7 +160,7 @@ impl<'a> Sieve<'a> {
         text[..cut].to_owned()
     }
 
-    /// What was held back.
+    /// The text that was held back.
     pub(super) fn rest(&mut self) -> String {
         std::mem::take(&mut self.held)
     }

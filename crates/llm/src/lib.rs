@@ -1,12 +1,12 @@
-//! Language models: what is asked, what comes back, and what it may cost.
+//! Language models: prompts, replies, their cost, and a client for several providers.
 //!
-//! A [`Model`] answers one request after the other, on the thread that asks. [`Client`] is the one that the settings describe:
-//! it keeps to rate limits (`rate.rs`) and to the budget (`account.rs`), and sends again what failed for a while. Below it an
-//! `Exchange` carries one request to a provider and its reply back, once; over the network (`http.rs`) that is the only code
-//! that knows the async runtime. The models that an editor has come from above (`editor.rs`).
+//! A [`Model`] answers one request at a time on the calling thread. [`Client`] is the model that the settings describe:
+//! it keeps rate limits (`rate.rs`) and the budget (`account.rs`), and retries requests that failed temporarily. Below
+//! it, an `Exchange` sends one request to a provider and reads the reply; its network version (`http.rs`) is the only
+//! code that uses the async runtime. The models of an editor are passed in by the caller (`editor.rs`).
 //!
-//! What is asked comes from `prompt/`, what comes back is read by `reply/`, and what it proposes is looked at by `screen/` before any of it
-//! runs. All three are functions of texts.
+//! `prompt/` writes prompts, `reply/` reads replies, and `screen/` checks the proposed code before any of it runs. All
+//! three are pure functions of texts.
 
 mod account;
 mod anthropic;
@@ -38,26 +38,26 @@ pub use key::Key;
 pub use price::{Money, Usage};
 pub use protocol::is_here;
 
-/// So often whoever waits looks whether it is cancelled.
+/// The interval at which a waiting thread checks whether it is cancelled.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// What a model is asked.
+/// A request to a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// What holds for the whole conversation.
+    /// The system prompt.
     pub system: String,
-    /// The conversation so far; the last one is the user's.
+    /// The conversation so far; the last message is the user's.
     pub messages: Vec<Message>,
-    /// How much chance there is in the reply; the provider's own default unless set.
+    /// The sampling temperature; the provider's default unless set.
     pub temperature: Option<f64>,
-    /// How many tokens the reply may have; 0 means `model.max-tokens`, which is also the most.
+    /// The largest number of tokens of the reply; 0 means `model.max-tokens`, which is also the upper limit.
     pub max_tokens: u64,
-    /// Texts after which the reply ends.
+    /// Stop sequences, after which the reply ends.
     pub stop: Vec<String>,
 }
 
 impl Request {
-    /// One question.
+    /// A request with one question.
     #[must_use]
     pub fn of(system: impl Into<String>, question: impl Into<String>) -> Self {
         let question = Message { role: Role::User, text: question.into() };
@@ -65,26 +65,26 @@ impl Request {
     }
 }
 
-/// A part of a conversation.
+/// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// Whose it is.
+    /// The role of its author.
     pub role: Role,
-    /// What it says.
+    /// The text of the message.
     pub text: String,
 }
 
-/// Who says something.
+/// The author of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The one who asks.
+    /// The user, in the sense of the protocols.
     User,
     /// The model.
     Assistant,
 }
 
 impl Role {
-    /// As all protocols call it.
+    /// The role's name, which all protocols share.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -94,92 +94,92 @@ impl Role {
     }
 }
 
-/// What a model answered.
+/// The reply of a model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The whole text.
     pub text: String,
-    /// Why it ends.
+    /// The reason why it ends.
     pub finish: Finish,
-    /// The tokens that it took.
+    /// The tokens that the request and the reply took.
     pub usage: Usage,
 }
 
-/// Why a reply ends.
+/// The reason why a reply ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Finish {
-    /// The model was done, or came to a text in [`Request::stop`].
+    /// The model had finished, or produced one of [`Request::stop`].
     #[default]
     Stop,
-    /// It would have gone on beyond [`Request::max_tokens`].
+    /// The reply reached [`Request::max_tokens`].
     Length,
-    /// The provider or the model would not answer.
+    /// The provider or the model refused to answer.
     Refused,
-    /// Something else, in the provider's word.
+    /// Another reason, as the provider names it.
     Other(String),
 }
 
-/// Who waits for a reply. Called from the thread that asked.
+/// Receives a reply while it arrives. Called on the thread of the request.
 pub trait Watcher {
-    /// More of the reply has come.
+    /// Called with each further piece of the reply.
     fn delta(&mut self, _text: &str) {}
-    /// Whether nobody wants the reply any more; asked some twenty times a second.
+    /// Whether the reply is no longer wanted; polled about twenty times a second.
     fn cancelled(&self) -> bool {
         false
     }
 }
 
-/// Waits for the whole reply.
+/// Ignores the pieces and waits for the whole reply.
 impl Watcher for () {}
 
-/// A language model. It may be asked by several threads at a time, none of which belongs to an async runtime.
+/// A language model. Several threads may call it at the same time, but no thread of an async runtime.
 pub trait Model: Send + Sync {
-    /// Its name, for reports.
+    /// The model's name, for reports.
     fn name(&self) -> &str;
 
-    /// Asks, and waits for the reply.
+    /// Sends a request and waits for the reply.
     ///
     /// # Errors
-    /// [`ModelError`]; its text says what to do.
+    /// Returns [`ModelError`]; its text says what the user can do.
     fn complete(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Reply, ModelError>;
 }
 
-/// A way to a provider.
+/// A transport to a provider.
 trait Exchange: Send + Sync {
-    /// Sends a request once.
+    /// Sends a request once, without retries.
     fn exchange(&self, request: &Request, watcher: &mut dyn Watcher) -> Result<Answer, Failure>;
 }
 
-/// What a provider answered.
+/// The answer of a provider.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// The whole text.
     pub text: String,
-    /// Why it ends.
+    /// The reason why it ends.
     pub finish: Finish,
-    /// The tokens that it took, unless the provider left them out.
+    /// The tokens that it took, if the provider reports them.
     pub usage: Option<Usage>,
 }
 
-/// Why one attempt came to nothing.
+/// The reason why one attempt failed.
 #[derive(Debug)]
 struct Failure {
     error: ModelError,
-    /// Whether it may go better the next time.
+    /// Whether a retry may succeed.
     again: bool,
-    /// How long the provider wants to be left alone.
+    /// How long the provider asks clients to wait.
     after: Option<Duration>,
-    /// Whether the provider may have worked, and count it.
+    /// Whether the provider may bill the attempt.
     billed: bool,
 }
 
 impl Failure {
-    /// One that the next attempt will meet as well, before anything was sent.
+    /// A failure before anything was sent, which a retry would meet again.
     fn lasting(error: ModelError) -> Self {
         Self { error, again: false, after: None, billed: false }
     }
 
-    /// One in the middle of a reply.
+    /// A failure in the middle of a reply.
     fn midway(error: ModelError) -> Self {
         Self { billed: true, ..Self::lasting(error) }
     }

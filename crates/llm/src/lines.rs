@@ -1,8 +1,8 @@
-//! Text of others on one line, and the lines of a text.
+//! Helpers for lines of text: line numbers, and foreign text shown on one line.
 
 /// A text whose lines are counted from 1.
 pub(super) trait Numbered {
-    /// The line that byte `at` is on.
+    /// The number of the line that contains byte `at`.
     fn line_of(&self, at: usize) -> usize;
 }
 
@@ -12,7 +12,7 @@ impl Numbered for str {
     }
 }
 
-/// Whether a character is not seen, or makes others stand elsewhere than they are.
+/// Whether a character is invisible, or changes the position of others.
 pub(super) fn hidden(letter: char) -> bool {
     let is_blank = matches!(letter, '\n' | '\r' | '\t');
     (letter.is_control() && !is_blank)
@@ -21,13 +21,13 @@ pub(super) fn hidden(letter: char) -> bool {
             | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Where a line ends for Python and not for most others: at a CR without an LF.
+/// The position of a CR without an LF, where a line ends for Python but not for most other programs.
 pub(super) fn bare_return(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     memchr::memchr_iter(b'\r', bytes).find(|at| bytes.get(at + 1) != Some(&b'\n'))
 }
 
-/// A text on one line of at most `most` characters, without what is not seen.
+/// A text on one line of at most `most` characters, without invisible characters.
 pub fn one_line(text: &str, most: usize) -> String {
     let mut line = String::new();
     let mut left = most;

@@ -1,4 +1,4 @@
-//! Chat completions, as OpenAI has them and most others offer them.
+//! The protocol of OpenAI's Chat Completions API, which most other providers offer too.
 
 use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde_json::{Map, Value, json};
@@ -7,17 +7,17 @@ use super::protocol::{Dialect, Partial, Protocol, Trouble, below, parse, secret_
 use super::sse::Event;
 use super::{Finish, Key, ModelError, Request, Usage};
 
-/// The version of Azure's interface.
+/// The version of Azure's API.
 const AZURE_VERSION: &str = "2024-10-21";
 
-/// OpenAI, Azure, and servers that speak like them.
+/// OpenAI, Azure, and servers that offer the same API.
 #[derive(Debug)]
 pub(super) struct OpenAi {
     model: String,
     address: String,
     list: Option<String>,
     is_azure: bool,
-    /// Whether it is known to want the newer name of the limit, as OpenAI itself does.
+    /// Whether the endpoint is known to want the newer name of the token limit, as OpenAI's own does.
     is_newer: bool,
 }
 
@@ -33,10 +33,10 @@ impl OpenAi {
         }
     }
 
-    /// A deployment at Azure.
+    /// A deployment on Azure.
     pub(super) fn azure(base: &str, deployment: &str, version: Option<&str>) -> Self {
         let base = base.trim_end_matches('/').trim_end_matches("/openai");
-        // What stands in the path of an address is written differently from what stands elsewhere.
+        // A path segment is escaped differently from other text.
         let address = url::Url::parse(base).map(|mut url| {
             if let Ok(mut path) = url.path_segments_mut() {
                 path.pop_if_empty().extend(["openai", "deployments", deployment, "chat", "completions"]);
@@ -46,7 +46,7 @@ impl OpenAi {
         });
         Self {
             model: deployment.to_owned(),
-            // What is no address is refused when it is called.
+            // An invalid address fails when it is called.
             address: address.unwrap_or_else(|_| base.to_owned()),
             list: None,
             is_azure: true,
@@ -106,7 +106,7 @@ impl Protocol for OpenAi {
             return Ok(());
         }
         let value = parse(event)?;
-        // The last one, with the usage, has no choice.
+        // The last event, which has the usage, contains no choice.
         let choice = &value["choices"][0];
         let said = if choice["delta"].is_object() { &choice["delta"] } else { &choice["message"] };
         partial.text.push_str(said["content"].as_str().unwrap_or_default());

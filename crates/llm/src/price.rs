@@ -1,4 +1,4 @@
-//! Tokens and what they cost.
+//! Token counts and their cost.
 
 use std::fmt;
 use std::ops::AddAssign;
@@ -7,31 +7,31 @@ use config::ModelPrices;
 
 use super::Request;
 
-/// Parts of a dollar that are counted: prices for a million tokens then have six digits behind the point.
+/// The number of parts of a dollar: a price for a million tokens then has six decimal places.
 const PARTS: f64 = 1e12;
-/// What templates put around a message, and around the whole.
+/// The number of tokens that chat templates add to each message (`AROUND`) and to the whole (`AROUND_ALL`).
 const AROUND: u64 = 32;
 const AROUND_ALL: u64 = 256;
 
-/// An amount of dollars, counted exactly.
+/// An amount of money in fixed point, counted exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Money(u64);
 
 impl Money {
-    /// So many dollars.
+    /// An amount from dollars, rounded to parts.
     #[must_use]
     pub fn dollars(dollars: f64) -> Self {
-        // Negative amounts become 0 and huge ones the greatest.
+        // Negative amounts become 0 and very large ones the greatest amount.
         Self((dollars * PARTS).round() as u64)
     }
 
-    /// The parts of a dollar that it has, of which there are 10¹².
+    /// The amount in parts of a dollar (10⁻¹²).
     #[must_use]
     pub fn parts(self) -> u64 {
         self.0
     }
 
-    /// From such parts.
+    /// An amount from parts of a dollar (10⁻¹²).
     #[must_use]
     pub fn from_parts(parts: u64) -> Self {
         Self(parts)
@@ -43,7 +43,7 @@ impl Money {
         self.0 as f64 / PARTS
     }
 
-    /// The sum, or the greatest amount there is.
+    /// The sum, saturating at the greatest amount.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self(self.0.saturating_add(other.0))
@@ -61,28 +61,28 @@ impl AddAssign for Money {
 }
 
 impl fmt::Display for Money {
-    /// `$0.0123`
+    /// Formats the amount as in `$0.0123`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dollars = self.as_dollars();
         if dollars >= 1.0 { write!(f, "${dollars:.2}") } else { write!(f, "${dollars:.4}") }
     }
 }
 
-/// Tokens of one reply, or of several.
+/// Token counts of one reply, or of several.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// What was sent, with what the provider had kept of it.
+    /// The tokens sent, including cached ones.
     pub input: u64,
-    /// What of that it had kept.
+    /// The tokens sent that the provider had cached.
     pub cached: u64,
-    /// What came back, with what the model thought before.
+    /// The tokens of the reply, including the model's thinking.
     pub output: u64,
-    /// Whether some of it is an estimate, which is rather too high.
+    /// Whether a count is an estimate, which is rather too high.
     pub estimated: bool,
 }
 
 impl Usage {
-    /// All tokens.
+    /// The number of all tokens.
     #[must_use]
     pub fn tokens(&self) -> u64 {
         self.input.saturating_add(self.output)
@@ -98,7 +98,7 @@ impl AddAssign for Usage {
     }
 }
 
-/// What single tokens cost.
+/// Prices per token.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Prices {
     input: Money,
@@ -122,18 +122,18 @@ impl Prices {
         input.plus(self.output.times(usage.output))
     }
 
-    /// The most that it can cost: what is kept by a provider may cost more than what is not.
+    /// The most that these tokens can cost. Cached tokens may cost more than others.
     pub(super) fn most(&self, usage: &Usage) -> Money {
         self.input.max(self.cached).times(usage.input).plus(self.output.times(usage.output))
     }
 }
 
-/// The most tokens that a request can be: a token has at least a byte.
+/// An upper bound of the tokens of a request: each token has at least one byte.
 pub(super) fn most_input(request: &Request) -> u64 {
     AROUND_ALL + request.messages.iter().fold(0, |sum, _| sum + AROUND) + bytes(request)
 }
 
-/// About as many tokens as a request is, for rate limits.
+/// An estimate of the tokens of a request, for rate limits.
 pub(super) fn likely_input(request: &Request) -> u64 {
     bytes(request) / 3 + AROUND
 }
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(prices.cost(&usage).parts(), 90_000_150_000 + 30_000_000_000 + 1_800_000);
         assert_eq!(prices.cost(&usage).to_string(), "$0.1200");
         assert_eq!(Prices::of(&ModelPrices { cached: None, ..settings }).cost(&usage).parts(), 150_001_950_000);
-        // A provider that counts more kept tokens than it was sent is not believed.
+        // A count of cached tokens above the number sent is not trusted.
         assert_eq!(prices.cost(&Usage { input: 1, cached: 9, output: 0, estimated: false }).parts(), 75_000);
     }
 

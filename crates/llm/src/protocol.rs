@@ -1,4 +1,4 @@
-//! What the protocols have in common.
+//! The interface that the protocols share, and the reading of their error messages.
 
 use reqwest::header::HeaderMap;
 use serde_json::Value;
@@ -6,35 +6,36 @@ use serde_json::Value;
 use super::sse::Event;
 use super::{Finish, Key, ModelError, Request, Usage};
 
-/// So much of what a provider says is repeated, in characters.
+/// The number of characters of a provider's text that an error message repeats.
 const REPEATED: usize = 300;
 
-/// How a provider is spoken to over HTTP.
+/// A provider's protocol over HTTP.
 pub(super) trait Protocol: Send + Sync {
-    /// Where requests go.
+    /// The address of requests.
     fn address(&self) -> &str;
-    /// Where the list of models is, if there is one.
+    /// The address of the list of models, if there is one.
     fn list(&self) -> Option<&str>;
-    /// The heads of a request, with the key.
+    /// The headers of a request, with the key.
     fn headers(&self, key: Option<&Key>) -> Result<HeaderMap, ModelError>;
-    /// The body of a request.
+    /// The JSON body of a request.
     fn body(&self, request: &Request, dialect: Dialect) -> Value;
-    /// Takes in an event of a stream, or a whole reply.
+    /// Adds an event of a stream, or a complete reply, to `partial`.
     fn take(&self, event: &Event, partial: &mut Partial) -> Result<(), Trouble>;
 }
 
-/// What a model does not understand of what is usually sent. Found out by asking: no list of models stays true.
+/// Deviations of a model from the usual request. They are found by trial, because a list of models would soon be
+/// outdated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Dialect {
     pub(super) without_temperature: bool,
     pub(super) without_stop: bool,
     pub(super) without_usage: bool,
-    /// `max_tokens` instead of `max_completion_tokens`, or the other way round.
+    /// Uses `max_tokens` instead of `max_completion_tokens`, or the other way round.
     pub(super) other_limit: bool,
 }
 
 impl Dialect {
-    /// What may help after an error about what was sent in this dialect.
+    /// The dialect to try after an error about one of the fields; `None` when the error is about none of them.
     pub(super) fn after(self, complaint: &Complaint) -> Option<Self> {
         let mut next = self;
         match complaint.names() {
@@ -48,36 +49,37 @@ impl Dialect {
     }
 }
 
-/// A reply as far as it has come.
+/// The part of a reply that has arrived.
 #[derive(Debug, Default)]
 pub(super) struct Partial {
     pub(super) text: String,
     pub(super) finish: Option<Finish>,
     pub(super) usage: Option<Usage>,
-    /// Nothing more is to come.
+    /// Whether the reply is complete.
     pub(super) is_done: bool,
 }
 
-/// Why an event is no part of a reply.
+/// The reason why an event is not part of a reply.
 #[derive(Debug)]
 pub(super) enum Trouble {
-    /// It cannot be read.
+    /// The event cannot be parsed.
     Garbage(String),
-    /// The provider gives up.
+    /// The provider reports an error.
     Reported(Complaint),
 }
 
-/// What a provider says about an error.
+/// An error message of a provider.
 #[derive(Debug, Default)]
 pub(super) struct Complaint {
     pub(super) message: String,
-    /// A kind or a code, or both.
+    /// The type or the code of the error, or both.
     kind: String,
     param: String,
 }
 
 impl Complaint {
-    /// As most write it: `{"error": {"message": …, "type": …, "code": …, "param": …}}`; whatever else comes is a message.
+    /// Parses the usual form `{"error": {"message": …, "type": …, "code": …, "param": …}}`. Any other text becomes the
+    /// message.
     pub(super) fn read(body: &str) -> Self {
         let Ok(value) = serde_json::from_str::<Value>(body) else {
             return Self { message: plain(body), ..Self::default() };
@@ -92,7 +94,7 @@ impl Complaint {
         }
     }
 
-    /// The part of the request that it is about, if it is one that may be left out.
+    /// The optional field of the request that the error is about.
     fn names(&self) -> &str {
         const KNOWN: [&str; 5] =
             ["max_completion_tokens", "stream_options", "temperature", "stop_sequences", "max_tokens"];
@@ -102,19 +104,19 @@ impl Complaint {
         KNOWN.into_iter().find(|name| self.message.contains(name)).unwrap_or_default()
     }
 
-    /// Whether the account has no money left: waiting does not help.
+    /// Whether the account has no credit left, so that waiting does not help.
     pub(super) fn is_quota(&self) -> bool {
         self.kind.contains("insufficient_quota")
     }
 
-    /// Whether the same request may be answered later.
+    /// Whether the same request may succeed later.
     pub(super) fn is_passing(&self) -> bool {
         let lasting = ["invalid", "authentication", "permission", "not_found", "too_large", "insufficient_quota"];
         !lasting.iter().any(|word| self.kind.contains(word))
     }
 }
 
-/// The beginning of a foreign text, in one line that does nothing to a terminal.
+/// The beginning of a foreign text on one line, without control characters.
 pub(super) fn plain(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());
     let line = words.collect::<Vec<_>>().join(" ");
@@ -124,7 +126,7 @@ pub(super) fn plain(text: &str) -> String {
     }
 }
 
-/// The data of an event.
+/// The JSON data of an event.
 pub(super) fn parse(event: &Event) -> Result<Value, Trouble> {
     let value: Value = serde_json::from_str(&event.data).map_err(|_| Trouble::Garbage(quoted(&event.data)))?;
     let is_error = !value["error"].is_null() || value["type"] == "error";
@@ -136,7 +138,7 @@ pub(super) fn quoted(text: &str) -> String {
     format!("it begins with `{shown}`")
 }
 
-/// An address with something behind its path, whatever it ends in.
+/// An address with a path appended, whether or not it ends in a slash or has a query.
 pub(super) fn below(base: &str, path: &str) -> String {
     let (base, query) = base.split_once('?').map_or((base, None), |(base, query)| (base, Some(query)));
     let address = format!("{}/{path}", base.trim_end_matches('/'));
@@ -157,7 +159,7 @@ pub fn is_here(address: &str) -> bool {
     }
 }
 
-/// A value for a head that holds a key.
+/// A header value that contains a key.
 pub(super) fn secret_header(text: &str) -> Result<reqwest::header::HeaderValue, ModelError> {
     let mut value = reqwest::header::HeaderValue::from_str(text)
         .map_err(|_| ModelError::Key("the model's key has characters that no key can have".to_owned()))?;

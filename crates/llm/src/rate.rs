@@ -1,4 +1,4 @@
-//! Rate limits: how much is asked at once and in a minute.
+//! Rate limits: the number of concurrent requests, and of requests and tokens per minute.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -8,10 +8,10 @@ use config::ModelLimits;
 
 use super::{GLANCE, ModelError, Watcher};
 
-/// The time in which requests and tokens are counted.
+/// The sliding window in which requests and tokens are counted.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Lets requests go as the limits allow.
+/// A rate limiter that lets requests pass within the limits.
 #[derive(Debug)]
 pub(super) struct Gate {
     parallel: usize,
@@ -24,10 +24,10 @@ pub(super) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     flying: usize,
-    /// When requests went, and their tokens, in the last window.
+    /// The requests of the last window, with their times and tokens.
     gone: VecDeque<Gone>,
     next: u64,
-    /// Before that the provider wants to be left alone.
+    /// The time until which the provider asked clients to wait.
     closed_until: Option<Instant>,
 }
 
@@ -53,7 +53,7 @@ impl Gate {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a request of about so many tokens may go.
+    /// Waits until a request of about `tokens` tokens may pass.
     pub(super) fn pass(&self, tokens: u64, watcher: &dyn Watcher) -> Result<Pass<'_>, ModelError> {
         let mut state = self.state();
         loop {
@@ -68,7 +68,7 @@ impl Gate {
         }
     }
 
-    /// Lets a request go and numbers it, or says how long it has to wait at least.
+    /// Lets a request pass and returns its number, or the least time that it has to wait.
     fn try_pass(&self, state: &mut State, now: Instant, tokens: u64) -> Result<u64, Duration> {
         if let Some(wait) = self.wait(state, now, tokens) {
             return Err(wait);
@@ -80,7 +80,7 @@ impl Gate {
         Ok(number)
     }
 
-    /// How long a request has to wait at least; `None` when it may go.
+    /// The least time that a request has to wait; `None` when it may pass.
     fn wait(&self, state: &mut State, now: Instant, tokens: u64) -> Option<Duration> {
         while state.gone.front().is_some_and(|gone| now.duration_since(gone.at) >= WINDOW) {
             state.gone.pop_front();
@@ -94,13 +94,13 @@ impl Gate {
         }
         let first = state.gone.front()?;
         let spent = state.gone.iter().fold(tokens, |sum, gone| sum.saturating_add(gone.tokens));
-        // A request that is larger than the limit goes alone: it would wait for ever.
+        // A request larger than the limit passes alone; otherwise it would wait for ever.
         let is_full = (self.requests != 0 && state.gone.len() as u64 >= self.requests)
             || (self.tokens != 0 && spent > self.tokens);
         is_full.then(|| (first.at + WINDOW).saturating_duration_since(now))
     }
 
-    /// Lets nothing go for a while: the provider asked for that.
+    /// Lets no request pass for a time, because the provider asked for that.
     pub(super) fn close_for(&self, time: Duration) {
         let until = Instant::now() + time;
         let mut state = self.state();
@@ -108,7 +108,7 @@ impl Gate {
     }
 }
 
-/// A request that is under way.
+/// A request that has passed and is in progress.
 #[derive(Debug)]
 pub(super) struct Pass<'a> {
     gate: &'a Gate,
@@ -116,7 +116,7 @@ pub(super) struct Pass<'a> {
 }
 
 impl Pass<'_> {
-    /// How many tokens it was in fact.
+    /// Replaces the estimate by the actual number of tokens.
     pub(super) fn took(&self, tokens: u64) {
         let mut state = self.gate.state();
         if let Some(gone) = state.gone.iter_mut().find(|gone| gone.number == self.number) {
@@ -142,7 +142,7 @@ mod tests {
         Gate::new(&ModelLimits { parallel, requests_per_minute: requests, tokens_per_minute: tokens })
     }
 
-    /// Whether requests of so many tokens, each so many seconds after the first, are let go or how long they are to wait.
+    /// Tries requests, given as seconds after the first and tokens: `None` for one that passes, else its wait in seconds.
     fn tried(gate: &Gate, requests: &[(u64, u64)]) -> Vec<Option<u64>> {
         let start = Instant::now();
         let one = |&(second, tokens): &(u64, u64)| {

@@ -1,53 +1,53 @@
-//! A reply while it comes.
+//! The incremental parser of a reply.
 
 use super::protocol::{Partial, Protocol, Trouble};
 use super::sse::{Event, Events};
 use super::{Answer, Failure, ModelError, Watcher};
 
-/// The longest reply that is read, in bytes of its text; a kernel has some thousand.
+/// The largest length of a reply's text, in bytes; a kernel has a few thousand.
 pub(super) const LONGEST_TEXT: usize = 4 << 20;
-/// The same with what is around the text: each token comes in an event of its own.
+/// The largest length of a reply's body, in bytes. Each token comes in an event of its own.
 const LONGEST_BODY: usize = 64 << 20;
 
 /// A reply that is being read.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
-    /// Whether it comes at once, though it was asked for in pieces.
+    /// Whether the reply comes as a whole although a stream was requested.
     is_whole: bool,
     events: Events,
     body: Vec<u8>,
     partial: Partial,
-    /// Bytes that came.
+    /// The number of bytes that have arrived.
     size: usize,
 }
 
 impl Reading {
-    /// One of this content type.
+    /// A reader of a body with this content type.
     pub(super) fn of(kind: &str) -> Self {
         Self { is_whole: kind.contains("json"), ..Self::default() }
     }
 
-    /// The bytes that came.
+    /// The number of bytes that have arrived.
     pub(super) fn size(&self) -> usize {
         self.size
     }
 
-    /// Whether some of the text has come.
+    /// Whether part of the text has arrived.
     pub(super) fn has_begun(&self) -> bool {
         !self.partial.text.is_empty()
     }
 
-    /// Whether it is known why it ends.
+    /// Whether the reason for the end of the reply has arrived.
     pub(super) fn has_finish(&self) -> bool {
         self.partial.finish.is_some()
     }
 
-    /// Whether nothing more is to come.
+    /// Whether the reply is complete.
     pub(super) fn is_done(&self) -> bool {
         self.partial.is_done
     }
 
-    /// Takes in a piece of the body, or its end.
+    /// Parses a piece of the body, or its end.
     pub(super) fn take(
         &mut self,
         protocol: &dyn Protocol,
@@ -80,7 +80,7 @@ impl Reading {
         Ok(())
     }
 
-    /// The reply, if that was all of it.
+    /// The reply, if it is complete.
     pub(super) fn answer(self) -> Result<Answer, Failure> {
         let Partial { text, finish, usage, is_done } = self.partial;
         let is_reply = finish.is_some() || (is_done && !text.is_empty());

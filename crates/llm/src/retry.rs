@@ -1,4 +1,4 @@
-//! When and how soon a request is sent again.
+//! Retries: which failures are retried, and after which pause.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -8,19 +8,20 @@ use base::rng::Chance;
 
 use super::{GLANCE, ModelError, Watcher};
 
-/// The pause before the first new attempt; each further one is twice as long.
+/// The pause before the first retry; each further pause is twice as long.
 const FIRST: Duration = Duration::from_millis(500);
 /// The longest pause.
 const LONGEST: Duration = Duration::from_secs(30);
-/// A provider that wants to be left alone for longer is not waited for.
+/// The longest waiting time that a provider may ask for; a longer one ends the retries.
 pub(super) const LONGEST_ASKED: Duration = Duration::from_secs(90);
 
-/// Whether an answer with this status may be another one the next time.
+/// Whether a request that got this HTTP status may succeed when it is retried.
 pub(super) fn is_passing(status: u16) -> bool {
     matches!(status, 408 | 409 | 425 | 429 | 500..=599)
 }
 
-/// The pauses between attempts: exponential, and up to half shorter by chance, so that not all come back at once.
+/// The pauses between attempts: exponential backoff, shortened at random by up to half, so that clients do not return
+/// at the same time.
 #[derive(Debug)]
 pub(super) struct Pauses {
     next: Duration,
@@ -36,12 +37,12 @@ impl Pauses {
     pub(super) fn next(&mut self, asked: Option<Duration>) -> Duration {
         let pause = self.next.mul_f64(1.0 - self.chance.share() / 2.0);
         self.next = (self.next * 2).min(LONGEST);
-        // Not on the dot either.
+        // Jitter is added to the time that the provider asks for, too.
         asked.map_or(pause, |asked| asked + pause.min(asked / 10))
     }
 }
 
-/// Waits, unless nobody wants that any more.
+/// Waits for a pause; fails when the caller cancels.
 pub(super) fn wait(pause: Duration, watcher: &dyn Watcher) -> Result<(), ModelError> {
     let end = Instant::now() + pause;
     loop {
@@ -56,7 +57,8 @@ pub(super) fn wait(pause: Duration, watcher: &dyn Watcher) -> Result<(), ModelEr
     }
 }
 
-/// How long a provider asks to be left alone: in seconds, until a date, or in milliseconds as OpenAI and Azure say beside it.
+/// The waiting time that a provider asks for: in seconds, as a date, or in milliseconds (an extra header of OpenAI and
+/// Azure).
 pub(super) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(exact) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
@@ -66,7 +68,7 @@ pub(super) fn asked(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     if let Ok(seconds) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    // A date that is over means now.
+    // A date in the past means now.
     Some(httpdate::parse_http_date(text).ok()?.duration_since(now).unwrap_or_default())
 }
 

@@ -1,4 +1,4 @@
-//! A model whose replies stand in a file: for tests, and to try things out without a network.
+//! A model whose replies are read from a file, for tests and for trials without a network.
 //!
 //! ```toml
 //! [[reply]]
@@ -18,7 +18,7 @@
 //! retry-after = 1
 //! ```
 //!
-//! A request gets the first reply that is left and fits.
+//! A request gets the first remaining reply that matches it.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -30,11 +30,11 @@ use config::time;
 
 use super::{Answer, Exchange, Failure, Finish, ModelError, Request, Usage, Watcher, retry};
 
-/// Replies from a file.
+/// The scripted replies of a file.
 #[derive(Debug)]
 pub(super) struct Scripted {
     replies: Vec<Line>,
-    /// Those that were given.
+    /// The indices of replies that have been given.
     given: Mutex<HashSet<usize>>,
 }
 

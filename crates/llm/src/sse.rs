@@ -1,27 +1,27 @@
-//! Server-sent events, as far as models use them.
+//! A parser of server-sent events, as far as the providers use them.
 
-/// What a server says at once.
+/// An event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
-    /// Its kind; often empty.
+    /// The event type; often empty.
     pub(super) name: String,
-    /// What it carries.
+    /// The data of the event.
     pub(super) data: String,
 }
 
-/// Puts events together from pieces of a stream that are cut anywhere.
+/// Assembles events from pieces of a stream, which may be cut anywhere.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    /// The line so far.
+    /// The incomplete current line.
     line: Vec<u8>,
     event: Event,
     has_data: bool,
-    /// Whether the last byte was a CR, which a LF may belong to.
+    /// Whether the last byte was a CR, which may be followed by an LF of the same line end.
     after_cr: bool,
 }
 
 impl Events {
-    /// Takes a piece of the stream in, and gives `take` the events that it completes.
+    /// Parses a piece of the stream and calls `take` with each event that it completes.
     pub(super) fn feed<E>(&mut self, bytes: &[u8], mut take: impl FnMut(Event) -> Result<(), E>) -> Result<(), E> {
         let mut rest = bytes;
         if std::mem::take(&mut self.after_cr) {
@@ -47,7 +47,7 @@ impl Events {
     fn end_of_line(&mut self) -> Option<Event> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
-            // An event without data is none.
+            // An event without data is ignored.
             let event = std::mem::take(&mut self.event);
             return std::mem::take(&mut self.has_data).then_some(event);
         }
@@ -63,7 +63,7 @@ impl Events {
                 }
                 self.event.data.push_str(value);
             }
-            // Comments keep the connection alive; identifiers and pauses are for streams that are taken up again.
+            // Comments keep the connection alive; `id` and `retry` are for streams that are resumed.
             _ => {}
         }
         None

@@ -1,4 +1,4 @@
-//! Changes of what a kernel has: arguments, operators, names, annotations, sizes, types, whole statements.
+//! Mutations of what a kernel has: arguments, operators, names, annotations, sizes, types and whole statements.
 
 use tree_sitter::Node;
 
@@ -10,7 +10,7 @@ use crate::program::Program;
 
 type Change = (Span, String);
 
-/// Something that is done to a kernel, with its own way to find a place for it.
+/// A mutation that finds a place for itself in a kernel.
 type Edit = fn(&Ground<'_>, &mut Chance) -> Option<Vec<Change>>;
 
 const EDITS: &[Edit] = &[
@@ -55,7 +55,7 @@ impl<'a> Ground<'a> {
     }
 }
 
-/// Makes one change of a program's kernel.
+/// Applies one random mutation to a program's kernel.
 pub(super) fn change(program: &Program, chance: &mut Chance) -> Option<Vec<Change>> {
     let source = Source::parse(program.text.as_str());
     let module = Module::build(&source);
@@ -78,7 +78,7 @@ fn one_of<'a>(choices: &[&'a str], chance: &mut Chance) -> &'a str {
     choices[chance.below(choices.len() as u64) as usize]
 }
 
-/// The place of `name=…` in the comment that gives the signature, behind the `=`.
+/// The span of the value of `name=…` in the signature comment.
 fn in_comment(ground: &Ground<'_>, name: &str) -> Option<Span> {
     let text = ground.source.text();
     let start = text.find("# warpsmith: signature")?;
@@ -100,7 +100,7 @@ fn drop_constexpr(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change
     Some(vec![(in_comment(ground, name)?, "i32".to_owned()), (annotation, String::new())])
 }
 
-/// A size that is no power of two.
+/// Sets a tile size to another value, often one that is not a power of two.
 fn odd_size(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
     let (name, _) = constexpr_param(ground, chance)?;
     let size = one_of(&["96", "100", "48", "3", "1000", "0", "-1", "None", "8", "4", "2.0"], chance);
@@ -183,7 +183,7 @@ fn other_operator(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change
     Some(vec![(node_span(operator), one_of(others, chance).to_owned())])
 }
 
-/// Attributes `a.b`: `b` with two letters exchanged.
+/// Swaps two letters of an attribute name.
 fn misspell_member(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
     let member = field(ground.pick_kind(chance, "attribute")?, "attribute")?;
     Some(vec![(node_span(member), misspelt(ground.text(member), chance)?)])
@@ -259,7 +259,7 @@ fn other_type(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
     Some(vec![(node_span(member), one_of(&others, chance).to_owned())])
 }
 
-/// What stands before the arguments of a call of a method.
+/// The function of a method call (`x.f`), if the call is one.
 fn method(call: Node<'_>) -> Option<Node<'_>> {
     field(call, "function").filter(|function| function.kind() == "attribute")
 }
@@ -275,7 +275,7 @@ fn drop_conversion(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Chang
     Some(vec![(node_span(call), ground.text(object).to_owned())])
 }
 
-/// `x[:, None]` → `x`, or the other axis.
+/// `x[:, None]` → `x`, or with the other axis expanded.
 fn drop_axes(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
     let subscript = ground.pick_kind(chance, "subscript")?;
     let value = field(subscript, "value")?;
@@ -308,7 +308,7 @@ fn delete_statement(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Chan
     Some(vec![(node_span(statement), "pass".to_owned())])
 }
 
-/// A number that becomes a variable of the file.
+/// Moves a number into a global variable of the file.
 fn global_number(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>> {
     let number = ground.pick(chance, |node| matches!(node.kind(), "integer" | "float"))?;
     let text = ground.text(number);
@@ -319,7 +319,7 @@ fn global_number(ground: &Ground<'_>, chance: &mut Chance) -> Option<Vec<Change>
         2 => format!("{name} = {{}}.constexpr({text})"),
         _ => format!("{name} = {text}"),
     };
-    // The comment above the kernel belongs to it.
+    // The comment above the kernel stays with the kernel.
     let comment = ground.source.text()[..ground.kernel.start].rfind("# warpsmith: signature")?;
     let language = if ground.source.text().contains(" as tlang") { "tlang" } else { "tl" };
     let line = value.replace("{}", language);

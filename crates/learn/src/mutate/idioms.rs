@@ -1,4 +1,4 @@
-//! Puts in what people write: the table `idioms.txt`.
+//! Insertion of Python idioms that users write, from the table `idioms.txt`.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,12 @@ use super::scope::{Kind, Name, Place, kind_of};
 use crate::oracle::Typed;
 use crate::synthesize::{Style, filled};
 
-/// Where an idiom goes.
+/// The place at which an idiom is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Site {
     /// In place of an expression of this kind.
     Expression(Kind),
-    /// Behind a statement.
+    /// After a statement.
     Statement,
 }
 
@@ -25,7 +25,7 @@ pub(super) struct Idiom {
     template: String,
 }
 
-/// The table.
+/// The parsed table.
 static IDIOMS: LazyLock<Vec<Idiom>> = LazyLock::new(|| {
     let lines = include_str!("idioms.txt").lines().filter(|line| !line.starts_with('#'));
     lines.filter_map(idiom).collect()
@@ -45,12 +45,12 @@ fn idiom(line: &str) -> Option<Idiom> {
     Some(Idiom { site, template: template.replace("\\n", "\n") })
 }
 
-/// How many idioms there are.
+/// The number of idioms.
 pub(super) fn count() -> usize {
     IDIOMS.len()
 }
 
-/// A kernel as something that idioms are put into.
+/// A kernel into which idioms are inserted.
 pub(super) struct Ground<'a> {
     pub(super) text: &'a str,
     pub(super) typed: &'a [Typed],
@@ -58,10 +58,10 @@ pub(super) struct Ground<'a> {
     pub(super) style: &'a Style,
 }
 
-/// Puts idiom number `at` somewhere into a kernel: the span that is replaced, and by what.
+/// Inserts idiom number `at` at a random place. Returns the span that is replaced, and the new text.
 pub(super) fn put(at: usize, ground: &Ground<'_>, chance: &mut Chance) -> Option<(Span, String)> {
     let idiom = IDIOMS.get(at)?;
-    // A place may lack what the idiom needs.
+    // A random place may lack names that the idiom needs.
     (0..6).find_map(|_| match idiom.site {
         Site::Statement => statement(&idiom.template, ground, chance),
         Site::Expression(kind) => expression(&idiom.template, kind, ground, chance),
@@ -108,7 +108,7 @@ fn is_word(text: &str, span: Span) -> bool {
     !text[..span.start].ends_with(is_part) && !text[span.end..].starts_with(is_part)
 }
 
-/// The template with names that are in scope; tiles of one shape, where there are such.
+/// The template filled with names that are in scope, with tiles of the same shape where possible.
 fn words(
     template: &str,
     expression: Option<&str>,

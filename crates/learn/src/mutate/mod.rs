@@ -1,4 +1,4 @@
-//! Mistakes: small changes of kernels that compile. Most of what comes of them does not, some does; both teach.
+//! Mutations: small changes of kernels that compile. Most mutants fail to compile, some do not; both are training data.
 
 mod edits;
 mod idioms;
@@ -13,21 +13,21 @@ use super::oracle::Typed;
 use super::program::Program;
 use super::synthesize::{Task, mixed};
 
-/// A changed kernel.
+/// A mutated kernel.
 #[derive(Clone, Debug)]
 pub struct Mutant {
-    /// The number of the task whose kernel was changed.
+    /// The number of the task whose kernel was mutated.
     pub task: usize,
-    /// The changed kernel.
+    /// The program with the mutated kernel.
     pub program: Program,
 }
 
-/// So many of three changes are idioms; the rest are changes of what is there.
+/// The number of mutations out of three that insert an idiom; the others edit what the kernel has.
 const IDIOMS_OF_THREE: u64 = 2;
-/// One in so many mutants has two changes.
+/// One in this many mutants has two mutations.
 const DOUBLE: u64 = 10;
 
-/// Changes the kernel of a task in `count` ways; `typed` are its expressions with their types.
+/// Makes up to `count` different mutants of a task's kernel; `typed` are its expressions with their types.
 #[must_use]
 pub fn mutants(task: &Task, typed: &[Typed], count: usize, seed: u64) -> Vec<Mutant> {
     let mut chance = Chance::new(mixed(seed ^ 0x5eed, task.number as u64));
@@ -57,7 +57,7 @@ pub fn mutants(task: &Task, typed: &[Typed], count: usize, seed: u64) -> Vec<Mut
     made
 }
 
-/// The text with spans replaced; `None` where they overlap.
+/// The text with spans replaced; `None` when the spans overlap or there are none.
 fn changed(text: &str, mut changes: Vec<(Span, String)>) -> Option<String> {
     changes.sort();
     let mut out = String::with_capacity(text.len() + 64);

@@ -1,4 +1,4 @@
-//! What is in scope at a place of a kernel, by kind.
+//! The names in scope at a place of a kernel, with their kinds.
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -9,7 +9,7 @@ use model::syntax::{Source, Span};
 use crate::oracle::Typed;
 use crate::program::Program;
 
-/// What kind of value a name or an expression has.
+/// The kind of value of a name or an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Float,
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Constant,
 }
 
-/// A name with its kind and its sizes.
+/// A name with the kind and shape of its value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Name {
     pub(crate) text: String,
@@ -30,14 +30,14 @@ pub(crate) struct Name {
     pub(crate) shape: String,
 }
 
-/// A statement, and the names that are in scope behind it.
+/// A statement with the names that are in scope after it.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     pub(crate) stmt: Span,
     pub(crate) names: Vec<Name>,
 }
 
-/// The kind of a type in Triton's words (`fp32[64]`), and its sizes.
+/// The kind and shape of a type as Triton prints it (`fp32[64]`).
 pub(crate) fn kind_of(ty: &str) -> Option<(Kind, &str)> {
     let (element, shape) = ty.split_at(ty.find('[').unwrap_or(ty.len()));
     let is_tile = !shape.is_empty();
@@ -51,7 +51,7 @@ pub(crate) fn kind_of(ty: &str) -> Option<(Kind, &str)> {
     Some((kind, shape))
 }
 
-/// The statements of a program's kernel that something may be put behind.
+/// The statements of a program's kernel after which code can be inserted.
 pub(crate) fn places(program: &Program, typed: &[Typed]) -> Vec<Place> {
     let source = Source::parse(program.text.as_str());
     let module = Module::build(&source);

@@ -1,20 +1,20 @@
-//! What kernels compute: one template for each kind of task. `$name` stands for a role (see `style.rs`), `$T` for an
-//! element type, `$SIZE` and `$SMALL` for tile sizes, `$CHAIN` for a chain of operators on `$v`.
+//! Templates of synthetic kernels, one for each family. `$name` is a role (see `style.rs`), `$T` an element type,
+//! `$SIZE` and `$SMALL` are tile sizes, and `$CHAIN` is a chain of operators on `$v`.
 
-/// A kind of kernel.
+/// A family of kernels.
 #[derive(Debug)]
 pub(crate) struct Family {
-    /// What it is.
+    /// The name of the family.
     pub(crate) name: &'static str,
-    /// The signature, as the comment says it.
+    /// The signature, as written in the comment.
     pub(crate) signature: &'static str,
-    /// What stands before the kernel, if anything.
+    /// The code before the kernel; may be empty.
     pub(crate) before: &'static str,
-    /// The definition, without decorator.
+    /// The definition of the kernel, without decorator.
     pub(crate) body: &'static str,
 }
 
-/// A chain of operators takes these statements, each of which makes `$v` of `$v` (fp32 tiles).
+/// Statements for chains of operators; each computes `$v` from `$v` (fp32 tiles).
 pub(crate) const OPERATORS: &[&str] = &[
     "$v = $v * 2.0",
     "$v = $tl.exp($v)",
@@ -34,7 +34,7 @@ pub(crate) const OPERATORS: &[&str] = &[
 
 const HELPER: &str = "@$jit\ndef $f($fa, $fb):\n    return $fa * $fb + $fa\n\n\n";
 
-/// All kinds.
+/// All families.
 pub(crate) const FAMILIES: &[Family] = &[
     Family {
         name: "elementwise",

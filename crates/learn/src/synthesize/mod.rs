@@ -1,4 +1,4 @@
-//! Tasks and kernels for them: operators, shapes, types and ways of writing, put together by chance.
+//! Synthetic kernels: operators, shapes, types and styles, combined at random.
 
 mod families;
 mod style;
@@ -14,33 +14,33 @@ const TYPES: &[&str] = &["fp32", "fp16", "bf16"];
 const SIZES: &[&str] = &["64", "128", "256", "512", "1024"];
 const SMALL: &[&str] = &["16", "32", "64"];
 
-/// A kernel that was made up.
+/// A synthetic kernel.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// Its number: failures of one task are not independent of each other.
+    /// The index of the task. Failures of one task do not count as independent.
     pub number: usize,
-    /// What kind of kernel it is.
+    /// The name of the kernel's family, see `families.rs`.
     pub family: &'static str,
-    /// The kernel.
+    /// The program with the kernel.
     pub program: Program,
-    /// How it is written.
+    /// The style in which the kernel is written.
     pub style: Style,
 }
 
-/// So many tasks, always the same for a seed.
+/// Up to `count` tasks; equal seeds give equal tasks.
 #[must_use]
 pub fn tasks(count: usize, seed: u64) -> Vec<Task> {
     (0..count).filter_map(|number| task(number, &mut Chance::new(mixed(seed, number as u64)))).collect()
 }
 
-/// A seed of its own for each number.
+/// A seed for each number, derived from a common seed.
 #[must_use]
 pub fn mixed(seed: u64, number: u64) -> u64 {
     Chance::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ number.wrapping_mul(0xd1b5_4a32_d192_ed03)).bits()
 }
 
 fn task(number: usize, chance: &mut Chance) -> Option<Task> {
-    // All kinds come equally often.
+    // All families are used equally often.
     let family = &FAMILIES[number % FAMILIES.len()];
     let style = Style::draw(chance);
     let program = written(family, &style, chance)?;

@@ -1,10 +1,10 @@
-//! How a kernel is written: names, imports, masks. One computation is written in many ways.
+//! The style of a kernel: names, imports and masks. The same computation is written in many ways.
 
 use std::collections::BTreeMap;
 
 use base::rng::Chance;
 
-/// The names under which `triton.language` and `triton.jit` are known, with the import statements that make them so.
+/// Import statements, with the names that they give to `triton.language` and `triton.jit`.
 const HEADERS: &[(&str, &str, &str)] = &[
     ("import triton\nimport triton.language as tl\n", "tl", "triton.jit"),
     ("import triton\nfrom triton import language as tl\n", "tl", "triton.jit"),
@@ -12,7 +12,7 @@ const HEADERS: &[(&str, &str, &str)] = &[
     ("import triton\nimport triton.language as tlang\n", "tlang", "triton.jit"),
 ];
 
-/// What each role may be called.
+/// The names that each role may have.
 const NAMES: &[(&str, &[&str])] = &[
     ("k", &["kernel", "fwd_kernel", "_fused", "compute", "run_kernel", "_impl"]),
     ("x", &["x_ptr", "X", "inp", "src", "a_ptr", "input_ptr"]),
@@ -47,19 +47,19 @@ const NAMES: &[(&str, &[&str])] = &[
     ("fb", &["bb", "second_arg", "qq"]),
 ];
 
-/// One way of writing.
+/// One style.
 #[derive(Clone, Debug)]
 pub struct Style {
     names: BTreeMap<&'static str, String>,
     header: &'static str,
-    /// How `triton.language` is called.
+    /// The name of `triton.language`.
     pub language: &'static str,
     /// The decorator of kernels, without `@`.
     pub jit: &'static str,
 }
 
 impl Style {
-    /// A way of writing by chance. No two roles have one name.
+    /// Draws a random style. No two roles have the same name.
     pub fn draw(chance: &mut Chance) -> Self {
         let (header, language, jit) = HEADERS[chance.below(HEADERS.len() as u64) as usize];
         let mut names = BTreeMap::new();
@@ -79,7 +79,7 @@ impl Style {
         self.header
     }
 
-    /// What a role is called.
+    /// The name of a role.
     #[must_use]
     pub fn name(&self, role: &str) -> Option<&str> {
         match role {
@@ -90,7 +90,7 @@ impl Style {
     }
 }
 
-/// `template` with each `$role` replaced by what `of` says; a role that nobody knows makes it `None`.
+/// `template` with each `$role` replaced by the result of `of`; `None` when `of` does not know a role.
 pub(crate) fn filled(template: &str, mut of: impl FnMut(&str) -> Option<String>) -> Option<String> {
     let mut parts = template.split('$');
     let mut out = parts.next().unwrap_or_default().to_owned();

@@ -1,10 +1,10 @@
-//! What is left out where not all fits: first what says least.
+//! The choice of the parts of a prompt that are left out, the least informative first.
 
 use super::shown::{Choice, line, times};
 use super::{Context, Operator};
 use crate::lines::one_line;
 
-/// So many characters of what is left out are told.
+/// The number of characters that describe a part that is left out.
 const TOLD: usize = 60;
 
 /// A part that can be left out.
@@ -16,8 +16,8 @@ pub(super) enum Part {
     Rule(usize),
 }
 
-/// The parts in the order in which they are left out: versions from the slowest, attempts from the oldest, then the methods and the rules
-/// that are least relevant.
+/// The parts in the order in which they are left out: versions from the slowest on, attempts from the oldest on, then
+/// the least relevant methods and rules.
 pub(super) fn parts(operator: Operator, context: &Context<'_>) -> Vec<Part> {
     let pool = (0..context.pool.len()).rev().map(Part::Pooled).filter(|_| shows_pool(operator));
     let branch = (0..context.branch.len()).map(Part::Attempt).filter(|_| operator != Operator::Large);
@@ -29,11 +29,11 @@ fn shows_pool(operator: Operator) -> bool {
     matches!(operator, Operator::Large | Operator::Write)
 }
 
-/// All parts that an operator has.
+/// A choice of all parts that an operator uses.
 pub(super) fn all(operator: Operator, context: &Context<'_>) -> Choice {
     Choice {
         pool: vec![shows_pool(operator); context.pool.len()],
-        // A large step begins with an empty memory.
+        // A large step starts without the attempts of a branch.
         branch: vec![operator != Operator::Large; context.branch.len()],
         skills: vec![true; context.skills.len()],
         rules: vec![true; context.rules.len()],
@@ -41,7 +41,7 @@ pub(super) fn all(operator: Operator, context: &Context<'_>) -> Choice {
 }
 
 impl Choice {
-    /// Takes a part in, or leaves it out.
+    /// Includes a part or leaves it out.
     pub(super) fn set(&mut self, part: Part, kept: bool) {
         match part {
             Part::Pooled(at) => self.pool[at] = kept,
@@ -52,7 +52,7 @@ impl Choice {
     }
 }
 
-/// A part takes so many bytes at least.
+/// The least number of bytes that a part takes.
 pub(super) fn least(part: Part, context: &Context<'_>) -> usize {
     match part {
         Part::Pooled(at) => context.pool[at].text.trim_end_matches('\n').len(),
@@ -62,7 +62,7 @@ pub(super) fn least(part: Part, context: &Context<'_>) -> usize {
     }
 }
 
-/// A part in words.
+/// The description of a part.
 pub(super) fn told(part: Part, context: &Context<'_>) -> String {
     let short = |text: &str| one_line(&line(text), TOLD);
     match part {

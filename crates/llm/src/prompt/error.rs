@@ -1,16 +1,16 @@
-//! What is wrong with templates, and what does not fit.
+//! Errors of prompt templates, and of prompts that do not fit.
 
 use std::path::PathBuf;
 
-/// Why there is no prompt.
+/// The reason why no prompt could be written.
 #[derive(Debug, thiserror::Error)]
 pub enum PromptError {
-    /// A template cannot be read.
+    /// The file of a template cannot be read.
     #[error("{} cannot be read: {error}", path.display())]
     Read {
-        /// Its file.
+        /// The path of the file.
         path: PathBuf,
-        /// Why.
+        /// The error of the file system.
         error: std::io::Error,
     },
     /// A template is for another version of Warpsmith.
@@ -18,27 +18,27 @@ pub enum PromptError {
         "the prompt `{name}.md` must begin with the line `version: {version}`, which says what it may refer to; compare it with the one that is shipped"
     )]
     Version {
-        /// Its name.
+        /// The name of the template.
         name: &'static str,
-        /// The version of what is shipped.
+        /// The version of the shipped templates.
         version: u32,
     },
-    /// A template is wrong.
+    /// A template is invalid.
     #[error("the prompt `{name}.md` is wrong: {error}; without that file the one that is shipped is taken")]
     Template {
-        /// Its name.
+        /// The name of the template.
         name: &'static str,
-        /// What the engine says, with the line.
+        /// The error of the template engine, with the line.
         error: minijinja::Error,
     },
-    /// Not even what cannot be left out fits.
+    /// Not even the parts that cannot be left out fit.
     #[error(
         "the prompt takes about {needed} tokens without anything that could be left out, and may take {budget}; allow more, or send less of the file (`model.send = \"kernel\"`)"
     )]
     TooLong {
-        /// What it takes.
+        /// The number of tokens that they need.
         needed: usize,
-        /// What it may take.
+        /// The budget, in tokens.
         budget: usize,
     },
 }

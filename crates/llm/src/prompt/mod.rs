@@ -1,7 +1,7 @@
-//! What a model is asked: templates, filled with what is known, as far as it fits into a budget.
+//! Prompts: templates that are filled with what is known, as far as it fits into a token budget.
 //!
-//! What comes from others is data. A template is only given it between fences that are longer than any in it, or on one line; it is never
-//! read as a template itself.
+//! Foreign text is data. A template receives it only inside a fence that is longer than any fence in it, or on one
+//! line; it is never parsed as a template.
 
 mod budget;
 mod error;
@@ -11,90 +11,90 @@ mod templates;
 pub use error::PromptError;
 pub use templates::Templates;
 
-/// So many bytes of English and code are a token, about.
+/// The assumed number of bytes of a token, for English and code.
 const BYTES_OF_TOKEN: usize = 3;
 
-/// What a model is asked to do.
+/// The operator that a prompt asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operator {
-    /// To edit a candidate.
+    /// Edits of a candidate.
     Small,
-    /// To write the file anew, with the best versions before it.
+    /// A new file, with the best earlier versions shown.
     Large,
-    /// To make a version run that does not.
+    /// A repair of a version that does not run.
     Repair,
-    /// To write kernels for code in PyTorch.
+    /// Kernels for PyTorch code.
     Write,
 }
 
-/// What the templates are filled with.
+/// The data that templates are filled with.
 #[derive(Clone, Debug, Default)]
 pub struct Context<'a> {
     /// The name of the user's file, without its folder.
     pub file_name: &'a str,
-    /// The kernels that are searched for.
+    /// The kernels that the search optimizes.
     pub kernels: &'a [String],
-    /// What is called: `softmax`, `Op.forward`
+    /// The function or method that is called: `softmax`, `Op.forward`.
     pub entry: &'a str,
-    /// One line for each recorded call: `x: fp16[4096,4096], n=4096 (3 times)`
+    /// One line per recorded call: `x: fp16[4096,4096], n=4096 (3 times)`.
     pub workload: Vec<String>,
-    /// The device's name.
+    /// The name of the device.
     pub device: &'a str,
-    /// The release of Triton.
+    /// The version of Triton.
     pub triton: &'a str,
-    /// The release of torch, if there is one.
+    /// The version of torch, if it is installed.
     pub torch: Option<&'a str>,
-    /// What may be sent of the user's file.
+    /// The part of the user's file that may be sent.
     pub original: &'a str,
     /// The candidate that is changed.
     pub base: &'a str,
-    /// Of a small step: the edits since the last large step, the oldest first.
+    /// For a small step: the edits since the last large step, the oldest first.
     pub branch: Vec<Attempt>,
-    /// Of a large step: what is shown of the pool, the fastest first.
+    /// For a large step: the versions of the pool that are shown, the fastest first.
     pub pool: Vec<Pooled>,
-    /// What is known of the base, one line each.
+    /// Facts about the base, one line each.
     pub facts: Vec<String>,
-    /// Methods that may help, the likeliest first.
+    /// Methods that may help, the most promising first.
     pub skills: Vec<String>,
-    /// What Triton refuses, the most relevant first: `You cannot …`
+    /// Rules about what Triton rejects, the most relevant first: `You cannot …`.
     pub rules: Vec<String>,
     /// The speedup to beat.
     pub goal: f64,
-    /// What is wrong with the base, or with the last reply.
+    /// The error of the base, or of the last reply.
     pub mistake: Option<&'a str>,
 }
 
 /// An edit that was tried.
 #[derive(Clone, Debug)]
 pub struct Attempt {
-    /// What was changed, as a diff or in words.
+    /// The change, as a diff or a description.
     pub change: String,
-    /// What came of it.
+    /// The outcome of the change.
     pub outcome: String,
 }
 
-/// A version that is right.
+/// A version with correct results.
 #[derive(Clone, Debug)]
 pub struct Pooled {
-    /// The file.
+    /// The text of the file.
     pub text: String,
-    /// How many times as fast as the original it is.
+    /// Its speedup over the original.
     pub speedup: f64,
 }
 
-/// What is sent to a model.
+/// A complete prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prompt {
-    /// What holds for the whole conversation.
+    /// The system prompt.
     pub system: String,
-    /// The question.
+    /// The user's message.
     pub user: String,
-    /// What had no room, in words.
+    /// Descriptions of the parts that did not fit.
     pub left_out: Vec<String>,
 }
 
-/// How many tokens a text takes, about: a third of its bytes, which is no less than what vendors count for English and code.
-/// Letters of other scripts have several bytes, and count more.
+/// An estimate of the tokens of a text: a third of its bytes, which is no less than what vendors count for English and
+/// code. Letters of other scripts have several bytes and count more.
 pub fn tokens(text: &str) -> usize {
     text.len().div_ceil(BYTES_OF_TOKEN)
 }

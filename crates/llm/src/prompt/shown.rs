@@ -1,16 +1,16 @@
-//! Text of others as a template is given it: between fences, or on one line.
+//! Foreign text as templates receive it: inside a fence, or on one line.
 
 use minijinja::{Value, context};
 
 use super::{Attempt, Context};
 use crate::lines::one_line;
 
-/// So many characters of a line are shown.
+/// The number of characters of a line that are shown.
 const LONGEST_LINE: usize = 1000;
-/// So many of a name.
+/// The number of characters of a name that are shown.
 const LONGEST_NAME: usize = 200;
 
-/// Marks by which servers divide a conversation. Some take them for that wherever they stand.
+/// Marks by which servers separate the messages of a conversation. Some servers recognize them anywhere.
 const MARKS: &[&str] = &[
     "<|",
     "|>",
@@ -27,7 +27,7 @@ const MARKS: &[&str] = &[
     "</think>",
 ];
 
-/// Which of the parts that can be left out are in the prompt.
+/// The optional parts that a prompt includes.
 #[derive(Clone, Debug)]
 pub(super) struct Choice {
     pub(super) pool: Vec<bool>,
@@ -36,7 +36,7 @@ pub(super) struct Choice {
     pub(super) rules: Vec<bool>,
 }
 
-/// What the templates may refer to.
+/// The values that templates may refer to.
 pub(super) fn shown(context: &Context<'_>, choice: &Choice) -> Value {
     let lines = |lines: &[String]| lines.iter().map(|text| line(text)).collect::<Vec<String>>();
     let kept = |texts: &[String], kept: &[bool]| -> Vec<String> {
@@ -67,17 +67,17 @@ pub(super) fn shown(context: &Context<'_>, choice: &Choice) -> Value {
     }
 }
 
-/// `1.31 times`
+/// Formats a speedup, as in `1.31 times`.
 pub(super) fn times(speedup: f64) -> String {
     format!("{speedup:.2} times")
 }
 
-/// Nothing where there is nothing.
+/// Fenced code; empty for an empty text.
 fn code(text: &str) -> String {
     if text.trim().is_empty() { String::new() } else { fenced(text, "python") }
 }
 
-/// A text between fences that are longer than any run of backticks in it.
+/// A text inside a fence that is longer than any run of backticks in it.
 pub(super) fn fenced(text: &str, info: &str) -> String {
     let (mut longest, mut run) = (0, 0);
     for letter in text.chars() {
@@ -88,7 +88,7 @@ pub(super) fn fenced(text: &str, info: &str) -> String {
     format!("{fence}{info}\n{}\n{fence}", quiet(text.trim_end_matches('\n')))
 }
 
-/// A text on one line that begins no fence.
+/// A text on one line that cannot begin a fence.
 pub(super) fn line(text: &str) -> String {
     let text = one_line(text, LONGEST_LINE);
     quiet(&text.replace("```", "'''").replace("~~~", "---"))
@@ -99,7 +99,7 @@ fn name(text: &str) -> String {
     format!("`{}`", quiet(&one_line(text, LONGEST_NAME).replace('`', "'")))
 }
 
-/// A text in which no server finds the end of a message: a space divides what would be a mark.
+/// A text in which no server finds the end of a message, because a space splits what would be a mark.
 fn quiet(text: &str) -> String {
     let mut text = text.to_owned();
     for mark in MARKS {

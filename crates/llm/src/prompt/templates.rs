@@ -1,4 +1,4 @@
-//! The templates: shipped ones, and a user's own in their place.
+//! Prompt templates: the shipped ones, and a user's own in their place.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -10,14 +10,15 @@ use super::budget::{Part, all, least, parts, told};
 use super::shown::{Choice, shown};
 use super::{BYTES_OF_TOKEN, Context, Operator, Prompt, PromptError, tokens};
 
-/// What templates may refer to. It grows by one when something is taken away or means something else.
+/// The version of the data that templates may refer to. It grows by one when something is removed or changes its
+/// meaning.
 const VERSION: u32 = 1;
-/// A template that takes more steps than this does not end.
+/// The largest number of steps of a template; one that takes more is stopped.
 const FUEL: u64 = 1_000_000;
-/// So many letters of the hash name a set of templates.
+/// The number of characters of the hash that names a set of templates.
 const SHORT: usize = 12;
 
-/// The name and the text of each.
+/// The name and the text of each shipped template.
 const SHIPPED: [(&str, &str); 5] = [
     ("system", include_str!("../../../../config/prompts/system.md")),
     ("small", include_str!("../../../../config/prompts/small.md")),
@@ -45,19 +46,19 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// Those that are shipped.
+    /// The shipped templates.
     ///
     /// # Panics
-    /// If one of them is wrong, which a test would have seen.
+    /// Panics if a shipped template is invalid, which the tests rule out.
     pub fn shipped() -> Self {
         let shipped = SHIPPED.map(|(name, text)| (name, text.to_owned()));
         Self::of(&shipped).expect("the templates that are shipped are right")
     }
 
-    /// Those that are shipped, but for the ones that a folder has files of: `small.md`
+    /// The shipped templates, except those for which a folder has a file such as `small.md`.
     ///
     /// # Errors
-    /// A file that cannot be read, is for another version, or is no template.
+    /// Returns an error when a file cannot be read, is for another version, or is not a valid template.
     pub fn with_overrides(folder: &Path) -> Result<Self, PromptError> {
         let mut texts = SHIPPED.map(|(name, text)| (name, text.to_owned()));
         for (name, text) in &mut texts {
@@ -93,16 +94,17 @@ impl Templates {
         Ok(Self { environment, version })
     }
 
-    /// What names this set of templates in transcripts: another text gives another name.
+    /// A version that identifies this set of templates in transcripts; it changes with every text.
     pub fn version(&self) -> String {
         self.version.clone()
     }
 
-    /// The prompt of an operator, of at most `budget` tokens. Where not all fits, versions of the pool are left out from the slowest,
-    /// then the oldest attempts, then methods and rules from the least relevant; of these come back what fits into the rest.
+    /// The prompt of an operator within `budget` tokens. If not everything fits, versions of the pool are left out from
+    /// the slowest on, then the oldest attempts, then the least relevant methods and rules; those of them that fit into
+    /// the rest are added back.
     ///
     /// # Errors
-    /// A template that is wrong; and where not even the code fits.
+    /// Returns an error when a template is invalid, or when not even the code fits.
     pub fn render(&self, operator: Operator, context: &Context<'_>, budget: usize) -> Result<Prompt, PromptError> {
         let (everything, order) = (all(operator, context), parts(operator, context));
         let without = |count: usize| {
@@ -123,7 +125,7 @@ impl Templates {
         if needed > budget {
             return Err(PromptError::TooLong { needed, budget });
         }
-        // The fewest without which it fits: one less does not.
+        // A binary search for the smallest number of parts to leave out.
         let (mut few, mut enough) = (0, order.len());
         while enough - few > 1 {
             let middle = few + (enough - few) / 2;

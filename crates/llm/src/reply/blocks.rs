@@ -1,13 +1,13 @@
-//! The edits of a reply as they are written: between markers of a merge, as is asked for, or as models write them besides:
-//! between tags, or in fences that are called `old` and `new`.
+//! The edits of a reply in the forms in which models write them: between merge markers, as the prompt asks, between
+//! tags, or in fences named `old` and `new`.
 
 use super::fences;
 use super::{Replacement, ReplyError};
 
-/// More edits are no small step.
+/// The largest number of edits in a small step.
 const MOST_EDITS: usize = 64;
 
-/// What a line is for whoever looks for edits.
+/// The role of a line in an edit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marker {
     Old,
@@ -15,7 +15,7 @@ enum Marker {
     New,
 }
 
-/// The edits of a reply, none twice, in the order in which they stand there.
+/// The distinct edits of a reply, in their order.
 pub(super) fn replacements(reply: &str) -> Result<Vec<Replacement>, ReplyError> {
     let mut found = merges(reply)?;
     if found.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn replacements(reply: &str) -> Result<Vec<Replacement>, ReplyError> 
     if count > MOST_EDITS {
         return Err(ReplyError::Many { count, most: MOST_EDITS });
     }
-    // Models repeat at the end what they thought of first.
+    // Models sometimes repeat an earlier edit at the end.
     for edit in found {
         if !once.contains(&edit) {
             once.push(edit);
@@ -43,7 +43,8 @@ pub(super) fn is_marker(line: &str) -> bool {
     matches!(marker(line), Some(Marker::Old | Marker::New)) || matches!(line.trim(), "<old>" | "<new>")
 }
 
-/// `<<<<<<< OLD`, `=======`, `>>>>>>> NEW`, and the names that other tools give them. Only at the beginning of a line.
+/// The marker on a line: `<<<<<<< OLD`, `=======`, `>>>>>>> NEW`, or the names that other tools use. It must begin the
+/// line.
 fn marker(line: &str) -> Option<Marker> {
     let line = line.trim_end();
     let word = |rest: &str| rest.trim().trim_end_matches(':').to_ascii_uppercase();
@@ -56,12 +57,12 @@ fn marker(line: &str) -> Option<Marker> {
     (line == "=======").then_some(Marker::Between)
 }
 
-/// An edit that has no end yet.
+/// An edit whose end has not been found.
 struct Open<'r> {
-    /// Where it begins in the reply, from 1.
+    /// The line of the reply on which it begins, from 1.
     line: usize,
     old: Vec<&'r str>,
-    /// Once that has begun.
+    /// The lines of the new text, once it has begun.
     new: Option<Vec<&'r str>>,
 }
 
@@ -76,7 +77,7 @@ fn merges(reply: &str) -> Result<Vec<Replacement>, ReplyError> {
             continue;
         };
         match (marker(line), &mut edit.new) {
-            // One that was begun anew does not end.
+            // An edit in which another one begins has no end.
             (Some(Marker::Old), _) => return Err(ReplyError::Unfinished { line: edit.line }),
             (Some(Marker::Between), None) => edit.new = Some(Vec::new()),
             (Some(Marker::New), Some(new)) => {
@@ -107,13 +108,13 @@ fn tagged<'r>(text: &'r str, open: &str, close: &str) -> Option<(&'r str, &'r st
     behind.split_once(close)
 }
 
-/// What stands in a tag, without the ends of lines beside the tags.
+/// The text inside a tag, without the line ends next to the tags.
 fn inside(text: &str) -> String {
     let text = text.strip_prefix('\n').unwrap_or(text).trim_end_matches([' ', '\t']);
     unfenced(text.strip_suffix('\n').unwrap_or(text))
 }
 
-/// A part of an edit without a fence around all of it.
+/// A part of an edit, without a fence around all of it.
 fn unfenced(part: &str) -> String {
     if part.lines().next().and_then(fences::opens).is_none() {
         return part.to_owned();
@@ -124,7 +125,7 @@ fn unfenced(part: &str) -> String {
     }
 }
 
-/// A fence that is called `old`, followed by one that is called `new`.
+/// Fences named `old`, each followed by one named `new`.
 fn named_fences(reply: &str) -> Vec<Replacement> {
     let blocks = fences::blocks(reply);
     let is = |name: &str, info: &str| info.split_whitespace().any(|word| word.eq_ignore_ascii_case(name));

@@ -1,4 +1,4 @@
-//! What a file defines.
+//! The names that a file defines.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use tree_sitter::Node;
 
 use model::syntax::{Source, field, node_span};
 
-/// Definitions below so many branches are not looked for: trees of hostile files are deep.
+/// The depth of branches at which the search ends, because the trees of hostile files are deep.
 const DEEPEST: usize = 16;
 
-/// The names of `must_define` that a file does not define: functions and classes, and methods of these (`Op.forward`).
+/// The names of `must_define` that a file does not define: functions and classes, and methods of classes
+/// (`Op.forward`).
 pub(super) fn missing(text: &str, must_define: &[&str]) -> Vec<String> {
     let source = Source::parse(text);
     let mut defined = BTreeSet::new();
@@ -19,7 +20,7 @@ pub(super) fn missing(text: &str, must_define: &[&str]) -> Vec<String> {
     must_define.iter().filter(|name| !defined.contains(**name)).map(|name| (*name).to_owned()).collect()
 }
 
-/// What stands below a node, also in branches, but not in functions.
+/// Adds the definitions below a node, including those in branches but not those inside functions.
 fn add(node: Node<'_>, (within, depth): (&str, usize), source: &Source, defined: &mut BTreeSet<String>) {
     let Some(depth) = depth.checked_sub(1) else { return };
     let named = |node: Node<'_>, name: &str| {

@@ -1,4 +1,4 @@
-//! Edits, made where their old text stands.
+//! Application of edits to the places where their old text occurs.
 
 use memchr::memmem;
 
@@ -9,12 +9,12 @@ use super::nearest::nearest;
 use super::{Replacement, ReplyError};
 use crate::lines::Numbered;
 
-/// So many places are told where a text stands several times.
+/// The largest number of places that an error lists for an ambiguous text.
 const PLACES: usize = 8;
-/// So many bytes of an old text are told.
+/// The number of bytes of an old text that an error repeats.
 const SHOWN: usize = 2000;
 
-/// All edits, each in its one place of the text as it was.
+/// Applies all edits, each at its only place in the original text.
 pub(super) fn apply(replacements: &[Replacement], source: &str) -> Result<String, ReplyError> {
     let mut edits = Vec::new();
     for Replacement { old, new } in replacements {
@@ -27,7 +27,7 @@ pub(super) fn apply(replacements: &[Replacement], source: &str) -> Result<String
     Ok(apply_edits(source, &edits))
 }
 
-/// A text with ends of lines as the source has them.
+/// A text with the line ends of the source.
 fn ended_as(source: &str, text: &str) -> String {
     if source.contains("\r\n") { text.replace('\n', "\r\n") } else { text.to_owned() }
 }
@@ -36,7 +36,7 @@ fn edit(old: &str, new: &str, source: &str) -> Result<Edit, ReplyError> {
     if old.trim().is_empty() {
         return Err(ReplyError::Empty);
     }
-    // Whole lines first: an indented line stands in those that are indented further, too.
+    // Whole lines are tried first, because an indented line also occurs inside lines that are indented further.
     let whole = places(old, source, is_whole);
     let places = if whole.is_empty() { places(old, source, |_, _| true) } else { whole };
     match places.as_slice() {
@@ -52,7 +52,7 @@ fn edit(old: &str, new: &str, source: &str) -> Result<Edit, ReplyError> {
     }
 }
 
-/// Lines that are left out go with their end.
+/// The edit for a span; deleted lines also lose their line end.
 fn replaced(source: &str, mut span: Span, new: &str) -> Edit {
     if new.is_empty() && is_whole(source, span) {
         span.end += source[span.end..].find('\n').map_or(0, |end| end + 1);
@@ -66,7 +66,7 @@ fn is_whole(source: &str, span: Span) -> bool {
         && (behind.is_empty() || behind.starts_with('\n') || behind.starts_with("\r\n"))
 }
 
-/// Where a text stands, a few of the places; they may overlap.
+/// The first places where a text occurs; they may overlap.
 fn places(old: &str, source: &str, is_meant: impl Fn(&str, Span) -> bool) -> Vec<usize> {
     let finder = memmem::Finder::new(old);
     let mut found = Vec::new();
@@ -83,7 +83,7 @@ fn places(old: &str, source: &str, is_meant: impl Fn(&str, Span) -> bool) -> Vec
     found
 }
 
-/// Not so much that it fills the next prompt.
+/// The beginning of an old text, short enough for the next prompt.
 fn shown(old: &str) -> String {
     match old.char_indices().find(|(at, _)| *at >= SHOWN) {
         Some((end, _)) => format!("{}…", &old[..end]),

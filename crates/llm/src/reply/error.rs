@@ -1,92 +1,92 @@
-//! What is wrong with a reply, in words for the model that wrote it.
+//! Errors in a reply, phrased for the model that wrote it.
 
-/// Why a reply gives no candidate.
+/// The reason why a reply gives no candidate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReplyError {
-    /// There is no edit in it.
+    /// The reply contains no edit.
     #[error(
         "there is no edit in the reply; write each as a line `<<<<<<< OLD`, the lines to replace, a line `=======`, the new lines, and a line `>>>>>>> NEW`"
     )]
     NoBlock,
-    /// There is no file in it.
+    /// The reply contains no file.
     #[error("there is no Python file in the reply; write the whole file in one block between ```python and ```")]
     NoFile,
-    /// An edit does not end.
+    /// An edit has no end.
     #[error("the edit that begins on line {line} of the reply has no end; end each with a line `>>>>>>> NEW`")]
     Unfinished {
-        /// Where it begins in the reply, from 1.
+        /// The line of the reply on which the edit begins, from 1.
         line: usize,
     },
-    /// There are too many edits.
+    /// The reply contains too many edits.
     #[error("there are {count} edits in the reply, at most {most} are read; change less at a time")]
     Many {
-        /// How many there are.
+        /// The number of edits.
         count: usize,
-        /// How many there may be.
+        /// The largest number allowed.
         most: usize,
     },
-    /// An edit that could be made anywhere.
+    /// The old text of an edit is empty, so that it matches anywhere.
     #[error("an edit replaces nothing; to insert lines, put a line that is there already into both parts")]
     Empty,
-    /// The source does not have it.
+    /// The old text does not occur in the source.
     #[error(
         "this text stands nowhere in the file:\n{old}\nThe nearest lines are, from line {line} on:\n{nearest}\nCopy the lines exactly, with their spaces"
     )]
     Nowhere {
-        /// What is not there.
+        /// The old text.
         old: String,
-        /// Where the lines that come nearest begin, from 1.
+        /// The line of the source where the most similar lines begin, from 1.
         line: usize,
-        /// These lines.
+        /// The most similar lines of the source.
         nearest: String,
     },
-    /// The source has it several times.
+    /// The old text occurs several times in the source.
     #[error(
         "this text stands in the file several times, on the lines {}:\n{old}\nAdd lines before or after it, so that it stands there once", list(.lines)
     )]
     Several {
-        /// What is there several times.
+        /// The old text.
         old: String,
-        /// Where, from 1; not more than a few.
+        /// The lines where it occurs, from 1; only the first few.
         lines: Vec<usize>,
     },
     /// Two edits change the same lines.
     #[error("two edits change the same text, on line {line} of the file; make one edit of them")]
     Overlap {
-        /// Where, from 1.
+        /// The line, from 1.
         line: usize,
     },
-    /// The result is what it was.
+    /// The result equals the source.
     #[error("the edits change nothing; change the code, or describe another step")]
     Unchanged,
-    /// The reply, or what it makes, is too long.
+    /// The reply or its result is too long.
     #[error("it is too long ({bytes} bytes, at most {most}); write the code alone, once")]
     TooLong {
-        /// How long it is.
+        /// Its length, in bytes.
         bytes: usize,
-        /// How long it may be.
+        /// The largest length, in bytes.
         most: usize,
     },
-    /// Something that is not seen.
+    /// The text contains an invisible character.
     #[error("line {line} of the code has the invisible character U+{code:04X}; write it without")]
     Hidden {
         /// The line, from 1.
         line: usize,
-        /// The character.
+        /// The code point of the character.
         code: u32,
     },
-    /// It is not Python.
+    /// The result is not valid Python.
     #[error("the code is not Python: the first syntax error is on line {line}: {shown}")]
     Syntax {
         /// The line, from 1.
         line: usize,
-        /// What stands there.
+        /// The text at that place.
         shown: String,
     },
-    /// Something is not defined.
+    /// A required name is not defined.
     #[error("the file must define {}, under these names; keep all functions that others call", names.join(", "))]
     Missing {
-        /// What is not there.
+        /// The missing names.
         names: Vec<String>,
     },
 }

@@ -1,24 +1,24 @@
-//! Code between fences, and what of it may be the file that was asked for.
+//! Fenced code blocks of a reply, and the choice of the file among them.
 
-/// So many blocks are looked at.
+/// The largest number of blocks that are read.
 const MOST_BLOCKS: usize = 64;
 
-/// Code between fences.
+/// A fenced code block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
-    /// What stands behind the fence that opens it.
+    /// The info string after the opening fence.
     pub(super) info: String,
-    /// What stands in it, with the end of its last line.
+    /// The text of the block, including its last line end.
     pub(super) text: String,
 }
 
-/// Whether a block may be Python, by what it is called.
+/// Whether the info string of a block allows Python.
 fn is_python(info: &str) -> bool {
     let name = info.split_whitespace().next().unwrap_or_default().to_ascii_lowercase();
     matches!(name.as_str(), "" | "python" | "python3" | "py" | "triton")
 }
 
-/// The mark and length of a fence, and what stands behind it, if the line is one.
+/// The character, length and info string of an opening fence, if the line is one.
 pub(super) fn opens(line: &str) -> Option<(char, usize, &str)> {
     let line = line.trim();
     let mark = line.chars().next().filter(|mark| matches!(mark, '`' | '~'))?;
@@ -28,7 +28,7 @@ pub(super) fn opens(line: &str) -> Option<(char, usize, &str)> {
     is_fence.then(|| (mark, length, rest.trim()))
 }
 
-/// The blocks of a reply. One that does not end goes to the end of the reply.
+/// The blocks of a reply. A block without an end extends to the end of the reply.
 pub(super) fn blocks(reply: &str) -> Vec<Block> {
     let mut found: Vec<Block> = Vec::new();
     let mut open: Option<(char, usize)> = None;
@@ -53,16 +53,16 @@ pub(super) fn blocks(reply: &str) -> Vec<Block> {
     found
 }
 
-/// What may be the file of a reply, the likeliest first.
+/// The candidates for the file of a reply, the most likely first.
 pub(super) fn files(reply: &str) -> Vec<String> {
     let all = blocks(reply);
     let python: Vec<&Block> = all.iter().filter(|block| is_python(&block.info)).collect();
-    // The last one is what a model came to in the end.
+    // The last block is the final version of most models.
     let mut files: Vec<String> = python.iter().rev().map(|block| block.text.clone()).collect();
     if python.len() > 1 {
         files.push(python.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n\n"));
     }
-    // A fence in a docstring ends the block too early.
+    // A fence in a docstring may have ended the block too early.
     files.extend(from_first_to_last(reply).filter(|file| !files.contains(file)));
     if all.is_empty() {
         files.extend(bare(reply));
@@ -72,7 +72,7 @@ pub(super) fn files(reply: &str) -> Vec<String> {
     files
 }
 
-/// What stands between the first fence of Python and the last one.
+/// The text from the first Python fence to the last fence.
 fn from_first_to_last(reply: &str) -> Option<String> {
     let lines: Vec<&str> = reply.split_inclusive('\n').collect();
     let first = lines.iter().position(|line| opens(line).is_some_and(|(.., info)| is_python(info)))?;
@@ -80,7 +80,7 @@ fn from_first_to_last(reply: &str) -> Option<String> {
     (first < last).then(|| lines[first + 1..last].concat())
 }
 
-/// Code without a fence: from the first line that looks like the begin of a file.
+/// Code without a fence, from the first line that looks like the beginning of a file.
 fn bare(reply: &str) -> Option<String> {
     let begins = ["import ", "from ", "\"\"\"", "@triton.", "def ", "# "];
     let mut at = 0;

@@ -1,5 +1,5 @@
-//! What a model replied, read tolerantly: edits, a whole file, a diagnosis. A reply is hostile input: it becomes a text, or an error
-//! that is told to the model, and nothing else. Paths, commands and other languages in it mean nothing.
+//! A tolerant parser of model replies: edits, a whole file, a diagnosis. A reply is untrusted input. It becomes a text
+//! or an error message for the model and nothing else; paths, commands and other languages in it have no effect.
 
 mod blocks;
 mod defined;
@@ -16,26 +16,26 @@ use model::syntax::{Source, each_node, node_span};
 
 use super::lines::{Numbered, bare_return, hidden, one_line};
 
-/// A longer reply is not read, in bytes.
+/// The largest length of a reply, in bytes.
 const LONGEST_REPLY: usize = 1 << 20;
-/// A candidate may have so many bytes, or twice as many as what it was made of.
+/// The largest length of a candidate, in bytes, or twice the length of its source if that is more.
 const LONGEST_FILE: usize = 256 << 10;
-/// So many characters of a diagnosis are kept.
+/// The largest length of a diagnosis, in characters.
 const LONGEST_DIAGNOSIS: usize = 300;
 
-/// One edit: a text of the source, and what stands there afterwards.
+/// An edit that replaces a text of the source.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Replacement {
-    /// What stands in the source.
+    /// The text in the source.
     pub(crate) old: String,
-    /// What stands there afterwards.
+    /// The text that replaces it.
     pub(crate) new: String,
 }
 
-/// A small step: the edits of a reply, each of which matches one place of `source`, made there.
+/// Applies a small step: the edits of a reply, each of which must match exactly one place of `source`.
 ///
 /// # Errors
-/// [`ReplyError`]; its text tells the model what to do otherwise.
+/// Returns [`ReplyError`]; its text tells the model how to correct the reply.
 pub fn small_step(reply: &str, source: &str) -> Result<String, ReplyError> {
     let reply = answer(reply)?;
     let edits = blocks::replacements(&reply)?;
@@ -44,11 +44,11 @@ pub fn small_step(reply: &str, source: &str) -> Result<String, ReplyError> {
     if text == source { Err(ReplyError::Unchanged) } else { Ok(text) }
 }
 
-/// A large step, a repair, or a kernel that is written anew: the file of a reply, which defines all names of `must_define` (`softmax`,
-/// `Op.forward`).
+/// Reads a large step, a repair or a newly written kernel: the file of a reply, which must define all names of
+/// `must_define` (`softmax`, `Op.forward`).
 ///
 /// # Errors
-/// [`ReplyError`]; its text tells the model what to do otherwise.
+/// Returns [`ReplyError`]; its text tells the model how to correct the reply.
 pub fn whole_file(reply: &str, must_define: &[&str]) -> Result<String, ReplyError> {
     let reply = answer(reply)?;
     let mut problem = None;
@@ -62,7 +62,7 @@ pub fn whole_file(reply: &str, must_define: &[&str]) -> Result<String, ReplyErro
         match check(&text, "") {
             Ok(()) if missing.is_empty() => return Ok(text),
             found => {
-                // What comes closest says most.
+                // The candidate with the fewest missing names gives the most useful error.
                 let (count, error) = (missing.len(), found.err().unwrap_or(ReplyError::Missing { names: missing }));
                 if problem.as_ref().is_none_or(|(fewest, _)| count < *fewest) {
                     problem = Some((count, error));
@@ -73,7 +73,7 @@ pub fn whole_file(reply: &str, must_define: &[&str]) -> Result<String, ReplyErro
     Err(problem.map_or(ReplyError::NoFile, |(_, error)| error))
 }
 
-/// What the model says is wrong with the kernel, before its edits: one line of at most 300 characters, for reports.
+/// The model's diagnosis of the kernel, written before its edits: one line of at most 300 characters, for reports.
 pub fn diagnosis(reply: &str) -> Option<String> {
     let reply = answer(reply).ok()?;
     let is_code = |line: &str| fences::opens(line).is_some() || blocks::is_marker(line);
@@ -100,7 +100,7 @@ pub fn diagnosis(reply: &str) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-/// A reply without what the model thought before it, its lines ended by LF alone.
+/// A reply without the model's thinking, with LF line ends.
 fn answer(reply: &str) -> Result<String, ReplyError> {
     if reply.len() > LONGEST_REPLY {
         return Err(ReplyError::TooLong { bytes: reply.len(), most: LONGEST_REPLY });
@@ -109,7 +109,7 @@ fn answer(reply: &str) -> Result<String, ReplyError> {
     Ok(said.replace("\r\n", "\n"))
 }
 
-/// Whether a text can be a candidate made of `source`: not too long, nothing invisible in it, and Python.
+/// Checks that a text can be a candidate derived from `source`: not too long, no invisible characters, valid Python.
 fn check(text: &str, source: &str) -> Result<(), ReplyError> {
     let most = LONGEST_FILE.max(2 * source.len());
     if text.len() > most {

@@ -1,4 +1,4 @@
-//! What is imported.
+//! Checks of the imports of a candidate.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use model::syntax::field;
 use super::paths::{in_class, power_of};
 use super::{Screened, What};
 
-/// What kernels and what calls them may well need.
+/// Modules that kernels and their callers may need.
 const HARMLESS: &[&str] = &[
     "__future__",
     "abc",
@@ -26,7 +26,7 @@ const HARMLESS: &[&str] = &[
     "typing_extensions",
 ];
 
-/// Modules that nothing needs to compute something on a device.
+/// Modules that are not needed to compute something on a device, by kind of objection.
 const GROUPS: &[(What, &[&str])] = &[
     (
         What::Outside,
@@ -114,7 +114,7 @@ const GROUPS: &[(What, &[&str])] = &[
 
 pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
     if matches!(node.kind(), "import_statement" | "import_from_statement") && in_class(node) {
-        // What is an attribute now, is not followed.
+        // A name that becomes an attribute can no longer be followed.
         add(What::Dynamic, screened.text(node));
     }
     match node.kind() {
@@ -137,7 +137,7 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
                 }
             }
             if names.is_empty() {
-                // Nobody knows what names a star brings.
+                // The names that a star import brings are unknown.
                 add(What::Import, &format!("from {module} import *"));
             }
         }
@@ -151,7 +151,7 @@ fn module_is(module: &str, add: &mut dyn FnMut(What, &str)) {
         add(what, module);
     } else if !HARMLESS.contains(&first) {
         let group = GROUPS.iter().find(|(_, modules)| modules.contains(&first));
-        // One module counts the same whichever part of it is imported.
+        // Imports of different parts of a module count as the same.
         add(group.map_or(What::Import, |(what, _)| *what), &format!("import {first}"));
     }
 }

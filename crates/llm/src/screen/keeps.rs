@@ -1,4 +1,4 @@
-//! What outlives a call, and what is changed that belongs to others.
+//! Checks for state that outlives a call, and for changes of objects that the candidate does not own.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use model::syntax::{each_node, field};
 use super::scopes::{parameter, scope_of};
 use super::{Screened, What};
 
-/// Methods that change what they are called on.
+/// Methods that change their object.
 const CHANGING: &[&str] = &[
     "add",
     "append",
@@ -26,7 +26,7 @@ const CHANGING: &[&str] = &[
     "update",
     "zero_",
 ];
-/// Functions of torch that make a tensor.
+/// Functions of torch that create a tensor.
 const MAKING: &[&str] = &[
     "arange",
     "empty",
@@ -42,9 +42,9 @@ const MAKING: &[&str] = &[
     "zeros",
     "zeros_like",
 ];
-/// Types of which two that are equal are the same to a kernel.
+/// Types whose equal values are interchangeable for a kernel.
 const PLAIN: &[&str] = &["int", "bool", "str", "float", "torch.device", "torch.dtype"];
-/// Methods that set an object up.
+/// Methods that initialize an object.
 const SETTING_UP: &[&str] = &["__init__", "__post_init__", "reset_parameters", "setup_context"];
 
 pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
@@ -81,7 +81,7 @@ fn targets(screened: &Screened<'_>, node: Node<'_>, name: &str, add: &mut dyn Fn
     }
 }
 
-/// What is changed of a target, also in the middle of a tuple.
+/// Checks the targets of an assignment, including those inside tuples.
 fn each_target(screened: &Screened<'_>, target: Node<'_>, add: &mut dyn FnMut(What, &str)) {
     let mut until = 0;
     each_node(target, &mut |node| {
@@ -94,7 +94,7 @@ fn each_target(screened: &Screened<'_>, target: Node<'_>, add: &mut dyn FnMut(Wh
     });
 }
 
-/// What it means that an attribute or an element is changed.
+/// The objection to a change of an attribute or an element, if there is one.
 fn changed(screened: &Screened<'_>, node: Node<'_>) -> Option<What> {
     let root = root_of(node)?;
     let (name, scope) = (screened.text(root), scope_of(node));
@@ -107,12 +107,12 @@ fn changed(screened: &Screened<'_>, node: Node<'_>) -> Option<What> {
         let is_kept = is_of_object || has_kept_default(screened, node, name) || marks_argument(screened, node, name);
         return is_kept.then_some(What::Keeps);
     }
-    // Outside of functions nothing is done while it is measured.
+    // Code outside of functions does not run during a measurement.
     scope?;
     Some(if scopes.is_local(root, name) || scopes.is_of_file(name) { What::Keeps } else { What::Patch })
 }
 
-/// The name that `a.b[c].d` begins with.
+/// The name at the beginning of `a.b[c].d`.
 fn root_of(node: Node<'_>) -> Option<Node<'_>> {
     let mut at = node;
     loop {
@@ -131,7 +131,7 @@ fn in_setting_up(screened: &Screened<'_>, node: Node<'_>) -> bool {
     scope_of(node).and_then(|scope| screened.named(scope, "name")).is_some_and(|name| SETTING_UP.contains(&name))
 }
 
-/// `x.last = y` of a parameter: the next call finds it there if it is given the same.
+/// Whether `x.last = y` changes a parameter: the next call finds the value if it gets the same object.
 fn marks_argument(screened: &Screened<'_>, node: Node<'_>, name: &str) -> bool {
     let is_plain = field(node, "object").is_some_and(|object| object.kind() == "identifier");
     let attribute = screened.named(node, "attribute").unwrap_or_default();
@@ -146,7 +146,7 @@ fn marks_argument(screened: &Screened<'_>, node: Node<'_>, name: &str) -> bool {
     is_plain && !is_usual && is_parameter
 }
 
-/// Whether a parameter has a default that is the same object in every call, and can be changed.
+/// Whether a parameter has a mutable default, which is the same object in every call.
 fn has_kept_default(screened: &Screened<'_>, node: Node<'_>, name: &str) -> bool {
     let Some(parameters) = scope_of(node).and_then(|scope| field(scope, "parameters")) else { return false };
     let mut cursor = parameters.walk();
@@ -157,7 +157,7 @@ fn has_kept_default(screened: &Screened<'_>, node: Node<'_>, name: &str) -> bool
     })
 }
 
-/// `CACHE.append(x)`
+/// Checks calls that change an object, such as `CACHE.append(x)`.
 fn call(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
     let Some(function) = field(node, "function") else { return };
     if function.kind() != "attribute"
@@ -173,7 +173,7 @@ fn call(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)
     }
 }
 
-/// `functools.lru_cache` where it is no decorator.
+/// Whether `functools.lru_cache` is used other than as a decorator.
 fn is_cache_itself(screened: &Screened<'_>, node: Node<'_>) -> bool {
     let caches = ["functools.cache", "functools.lru_cache", "functools.cached_property"];
     let parent = node.parent();
@@ -198,7 +198,7 @@ fn decorator(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, 
     }
 }
 
-/// Whether a function is asked for facts of the device or of numbers: what it is given is plain, and it makes no tensor.
+/// Whether a function only computes facts of the device or numbers: its arguments are plain and it creates no tensor.
 fn keeps_numbers(screened: &Screened<'_>, function: Node<'_>) -> bool {
     let Some((parameters, body)) = field(function, "parameters").zip(field(function, "body")) else { return false };
     let mut cursor = parameters.walk();
@@ -206,7 +206,7 @@ fn keeps_numbers(screened: &Screened<'_>, function: Node<'_>) -> bool {
     parameters.named_children(&mut cursor).all(is_plain) && !makes(screened, body)
 }
 
-/// Whether torch is asked for a tensor somewhere in there.
+/// Whether torch creates a tensor inside a node.
 fn makes(screened: &Screened<'_>, node: Node<'_>) -> bool {
     let mut found = false;
     each_node(node, &mut |node| {
@@ -217,7 +217,7 @@ fn makes(screened: &Screened<'_>, node: Node<'_>) -> bool {
     found
 }
 
-/// Whether what is assigned here is there as long as the file is, and not only where it is run as a program.
+/// Whether an assigned name lives as long as the module, and not only when the file is run as a program.
 fn lives_on(screened: &Screened<'_>, node: Node<'_>) -> bool {
     let mut at = node.parent();
     while let Some(around) = at {
@@ -232,11 +232,11 @@ fn lives_on(screened: &Screened<'_>, node: Node<'_>) -> bool {
     true
 }
 
-/// A tensor that computes when it is asked.
+/// Checks for classes of tensors that compute when they are used.
 fn class(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
     let Some(bases) = field(node, "superclasses") else { return };
     let mut cursor = bases.walk();
-    // What a call returns may be one, too.
+    // The result of a call may also be such a class.
     let is_tensor = |base: Node<'_>| {
         let paths = screened.paths(base);
         base.kind() == "call" || paths.iter().any(|path| path == "torch.Tensor" || path.starts_with("torch.cuda."))

@@ -1,8 +1,9 @@
-//! What a candidate does that its original does not and no kernel needs, read off its syntax tree before anything of it runs. The
-//! judge's fences hold without this; it names what was tried, and spares the judge what can only be a trick.
+//! A static check of candidates: what a candidate does that its original does not and no kernel needs, read from its
+//! syntax tree before any of it runs. The sandbox of the judge holds without this check; it names what was tried, and
+//! spares the judge candidates that can only be a trick.
 //!
-//! Names are followed through imports and plain assignments. What can no longer be followed, as a module that is passed around or a
-//! name that is computed, is an objection itself.
+//! Names are followed through imports and plain assignments. A name that cannot be followed, such as a module passed as
+//! a value or a computed name, is itself an objection.
 
 mod imports;
 mod keeps;
@@ -23,40 +24,41 @@ use model::syntax::{Source, each_node, field, node_span};
 use names::Names;
 use scopes::Scopes;
 
-/// So many objections are told of a candidate.
+/// The largest number of objections that are reported for a candidate.
 const MOST: usize = 50;
-/// Nothing that people write is nested deeper. Python itself gives up soon after.
+/// The largest nesting depth that is checked. Code written by people is not nested deeper, and Python itself fails soon
+/// after.
 const DEEPEST: usize = 200;
 
-/// What is objected to.
+/// The kind of an objection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum What {
-    /// It imports what a kernel does not need.
+    /// The candidate imports what a kernel does not need.
     Import,
-    /// It runs text as code, or goes by names that are computed.
+    /// The candidate runs text as code, or uses computed names.
     Dynamic,
-    /// It uses files, programs, the network or native code.
+    /// The candidate uses files, programs, the network or native code.
     Outside,
-    /// It goes by the addresses of tensors or objects.
+    /// The candidate depends on addresses of tensors or objects.
     Address,
-    /// It keeps values from call to call.
+    /// The candidate keeps values between calls.
     Keeps,
-    /// It changes what belongs to others: modules, classes, settings of the process.
+    /// The candidate changes modules, classes or settings of the process that it does not own.
     Patch,
-    /// It reads or changes the environment.
+    /// The candidate reads or changes the environment.
     Environment,
-    /// It leaves work to threads, streams or hooks.
+    /// The candidate leaves work to threads, streams or hooks.
     Concurrency,
-    /// It looks at its own process: frames, objects, the interpreter.
+    /// The candidate inspects its own process: frames, objects, the interpreter.
     Inspection,
-    /// It names a narrower type or precision.
+    /// The candidate names a narrower type or precision.
     Precision,
-    /// It leaves work to torch.
+    /// The candidate leaves work to torch.
     Fallback,
 }
 
 impl What {
-    /// Whether a candidate that does it is not even judged. Of the others the judge decides.
+    /// Whether the candidate is refused without being judged. The judge decides about the other kinds.
     fn refuses(self) -> bool {
         !matches!(self, Self::Precision | Self::Fallback)
     }
@@ -80,31 +82,31 @@ impl fmt::Display for What {
     }
 }
 
-/// Something that a candidate does and its original does not.
+/// An objection: something that a candidate does and its original does not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Objection {
     /// The line of the candidate, from 1.
     pub(crate) line: usize,
-    /// What it is.
+    /// The kind of the objection.
     pub(crate) what: What,
     /// One sentence for the report.
     pub text: String,
-    /// Whether the candidate is not even judged.
+    /// Whether the candidate is refused without being judged.
     pub refuses: bool,
 }
 
-/// Something that stands in a text.
+/// A use of something in a text.
 #[derive(Debug)]
 struct Found {
     what: What,
-    /// Where, in bytes.
+    /// The byte offset in the text.
     at: usize,
-    /// What two of them that are the same have in common.
+    /// A key that is equal for equal uses.
     key: String,
 }
 
-/// What a candidate does more than its original, in the order in which it stands there. What the original does may stand in the
-/// candidate any number of times, but for precision and operators of torch: of these there may be as many as there were.
+/// The objections to a candidate, in the order of its text. What the original does, the candidate may do any number of
+/// times, except for precision and operators of torch: it may have as many of these as the original.
 pub fn screen(original: &str, candidate: &str) -> Vec<Objection> {
     let mut usual: BTreeMap<(What, String), usize> = BTreeMap::new();
     for Found { what, key, .. } in found(original) {
@@ -121,7 +123,7 @@ pub fn screen(original: &str, candidate: &str) -> Vec<Objection> {
         };
         let count = counts.entry(place.clone()).or_default();
         *count += 1;
-        // Each is told once.
+        // Each objection is reported once.
         if *count == most + 1 {
             let shown = one_line(&place.1, 120).replace('`', "'");
             let (line, refuses) = (candidate.line_of(at), what.refuses());
@@ -134,7 +136,7 @@ pub fn screen(original: &str, candidate: &str) -> Vec<Objection> {
     objections
 }
 
-/// One text with what is known of its names.
+/// A text with what is known about its names.
 struct Screened<'s> {
     source: &'s Source,
     names: Names,
@@ -151,13 +153,14 @@ impl Screened<'_> {
         field(node, name).map(|child| self.text(child))
     }
 
-    /// `torch.cuda.Event` of whatever stands for it here, where it begins at something imported. A name may stand for several things.
+    /// The qualified names that an expression may have, such as `torch.cuda.Event`, if it begins with something
+    /// imported. A name may refer to several things.
     fn paths(&self, node: Node<'_>) -> Vec<String> {
         self.names.paths(node, self.source)
     }
 }
 
-/// Where a tree is so deep that looking at it takes too long.
+/// The position of a node that is nested too deeply to be checked, if there is one.
 fn too_deep(source: &Source) -> Option<usize> {
     source.roots().find_map(|root| {
         let mut cursor = root.walk();
@@ -188,7 +191,7 @@ fn found(text: &str) -> Vec<Found> {
     for root in source.roots() {
         each_node(root, &mut |node| {
             let mut add = |what: What, key: &str| {
-                // Spaces and ends of lines say nothing.
+                // Whitespace does not distinguish uses.
                 let key = one_line(key, 400);
                 found.push(Found { what, at: node.start_byte(), key });
             };

@@ -1,4 +1,4 @@
-//! What names stand for: imports, and names that are given to what was imported.
+//! Resolution of names: imports, and names assigned from what was imported.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,19 +6,19 @@ use tree_sitter::Node;
 
 use model::syntax::{Source, each_node, field, node_span};
 
-/// Dotted names of so many parts are followed.
+/// The largest number of parts of a dotted name that is followed.
 const FOLLOWED: usize = 16;
-/// So many things may have one name, as where imports are tried one after the other.
+/// The largest number of things that a name may refer to, as where alternative imports are tried.
 const MOST: usize = 8;
 
-/// The names of a file that stand for something imported, wherever in the file.
+/// The names of a file that refer to something imported, anywhere in the file.
 #[derive(Debug, Default)]
 pub(super) struct Names {
-    /// `tl` → `triton.language`; each thing that the name stands for somewhere.
+    /// The qualified names of each name, such as `tl` → `triton.language`.
     paths: BTreeMap<String, Vec<String>>,
-    /// The dotted names of modules that were imported whole.
+    /// The dotted names of modules that were imported as a whole.
     modules: BTreeSet<String>,
-    /// Whether a name stands for more than is followed.
+    /// Whether a name refers to more things than are followed.
     lost: bool,
 }
 
@@ -51,7 +51,7 @@ impl Names {
         names
     }
 
-    /// Whether that is new.
+    /// Adds a meaning of a name; returns whether it is new.
     fn add(&mut self, name: &str, path: String) -> bool {
         let paths = self.paths.entry(name.to_owned()).or_default();
         if paths.contains(&path) {
@@ -94,7 +94,7 @@ impl Names {
         }
     }
 
-    /// The dotted names of what was imported that an expression may be.
+    /// The qualified names that an expression may have.
     pub(super) fn paths(&self, node: Node<'_>, source: &Source) -> Vec<String> {
         let mut parts = Vec::new();
         let Some(first) = first_of(node, &mut |part| parts.push(source.slice(node_span(part)))) else {
@@ -105,23 +105,23 @@ impl Names {
         known.into_iter().flatten().map(|path| format!("{path}{rest}")).collect()
     }
 
-    /// Whether a name was imported, or stands for something that was.
+    /// Whether a name was imported or assigned from something imported.
     pub(super) fn is_imported(&self, name: &str) -> bool {
         self.paths.contains_key(name)
     }
 
-    /// Whether a dotted name is that of a module.
+    /// Whether a dotted name is the name of a module.
     pub(super) fn is_module(&self, path: &str) -> bool {
         self.modules.contains(path)
     }
 
-    /// Whether something is named so often that nobody can follow it.
+    /// Whether a name has too many meanings to be followed.
     pub(super) fn is_lost(&self) -> bool {
         self.lost
     }
 }
 
-/// The name that `a.b.c` begins with; its parts, from the last, are told on the way.
+/// The name at the beginning of `a.b.c`; `part` is called with each part, from the last.
 fn first_of<'t>(node: Node<'t>, part: &mut dyn FnMut(Node<'t>)) -> Option<Node<'t>> {
     let mut at = node;
     for _ in 0..2 * FOLLOWED {
@@ -138,7 +138,7 @@ fn first_of<'t>(node: Node<'t>, part: &mut dyn FnMut(Node<'t>)) -> Option<Node<'
     None
 }
 
-/// The name and the value of `name = value` and `(name := value)`, and the name that the value begins with.
+/// The name, the value, and the name at the beginning of the value, for `name = value` and `(name := value)`.
 fn given_name(node: Node<'_>) -> Option<(Node<'_>, Node<'_>, Node<'_>)> {
     let (name, value) = match node.kind() {
         "assignment" => (field(node, "left")?, field(node, "right")?),

@@ -1,4 +1,4 @@
-//! Less precision, and work that is left to torch. Both may be right: they are named, and the judge decides.
+//! Reduced precision, and work left to torch. Both may be legitimate: they are reported, and the judge decides.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use model::syntax::field;
 use super::paths::power_of;
 use super::{Screened, What};
 
-/// Functions of torch that compute nothing of what a kernel is for.
+/// Functions of torch that only prepare data and do not compute what a kernel is for.
 const PREPARING: &[&str] = &[
     "Size",
     "Tensor",
@@ -47,7 +47,7 @@ const PREPARING: &[&str] = &[
     "zeros",
     "zeros_like",
 ];
-/// Methods of tensors that do the work of a kernel.
+/// Tensor methods that do the work of a kernel.
 const COMPUTING: &[&str] = &[
     "addmm",
     "argmax",
@@ -113,7 +113,7 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
     }
 }
 
-/// What is computed by calling this, if torch computes it.
+/// The operation of a call, if torch computes it.
 fn work(screened: &Screened<'_>, function: Node<'_>) -> Option<String> {
     let paths = screened.paths(function);
     if let Some(path) = paths.iter().find(|path| path.starts_with("torch.")) {
@@ -133,7 +133,7 @@ fn work(screened: &Screened<'_>, function: Node<'_>) -> Option<String> {
     COMPUTING.contains(&name).then(|| format!(".{name}"))
 }
 
-/// Whether a node stands in a function that Triton compiles.
+/// Whether a node is inside a function that Triton compiles.
 fn in_kernel(screened: &Screened<'_>, node: Node<'_>) -> bool {
     let mut at = node.parent();
     while let Some(around) = at {

@@ -1,4 +1,4 @@
-//! Dotted names of what was imported: what reaches further than a kernel needs, and modules that are handed around.
+//! Checks of qualified names: those that reach further than a kernel needs, and modules that are passed around.
 
 use tree_sitter::Node;
 
@@ -6,7 +6,7 @@ use model::syntax::field;
 
 use super::{Screened, What};
 
-/// What begins so is more than arithmetic on a device.
+/// Prefixes of names that do more than arithmetic on a device.
 const POWERS: &[(&str, What)] = &[
     ("contextlib.redirect_stderr", What::Patch),
     ("contextlib.redirect_stdout", What::Patch),
@@ -85,7 +85,7 @@ const POWERS: &[(&str, What)] = &[
     ("typing.get_type_hints", What::Dynamic),
 ];
 
-/// Modules that others happen to hold: `torch.os`
+/// Modules that happen to be attributes of others, such as `torch.os`.
 const HELD: &[(&str, What)] = &[
     ("__builtins__", What::Dynamic),
     ("_os", What::Outside),
@@ -113,7 +113,7 @@ const HELD: &[(&str, What)] = &[
 
 const ENVIRONMENT: &[&str] = &["environ", "environb", "getenv", "putenv", "unsetenv"];
 
-/// Modules below those that are imported.
+/// Submodules of imported modules.
 const INNER: &[&str] = &[
     "torch.autograd",
     "torch.backends",
@@ -125,7 +125,7 @@ const INNER: &[&str] = &[
     "triton.testing",
 ];
 
-/// What a dotted name can do beyond what a kernel needs.
+/// The objection to a qualified name, if there is one.
 pub(super) fn power_of(path: &str) -> Option<What> {
     let parts: Vec<&str> = path.split('.').collect();
     if parts.iter().any(|part| ENVIRONMENT.contains(part)) {
@@ -138,12 +138,13 @@ pub(super) fn power_of(path: &str) -> Option<What> {
     parts.iter().skip(1).find_map(|part| is_held(part))
 }
 
-/// What a module is for that something happens to hold, by its name alone. Tensors have no attributes that are called so.
+/// The objection to a module that is an attribute of something, judged by its name alone. Tensors have no attributes
+/// with these names.
 pub(super) fn is_held(name: &str) -> Option<What> {
     HELD.iter().find(|(module, _)| *module == name).map(|(_, what)| *what)
 }
 
-/// What is used of modules that are an objection themselves.
+/// The objection to a member of a module that is itself an objection.
 fn power_of_module(path: &str) -> Option<What> {
     let first = path.split('.').next().unwrap_or_default();
     power_of(path).or_else(|| is_held(first))
@@ -162,7 +163,7 @@ pub(super) fn look(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(
     }
 }
 
-/// Whether a node is the whole of a dotted name that is read.
+/// Whether a node is a complete dotted name that is read.
 fn is_read(node: Node<'_>) -> bool {
     if !matches!(node.kind(), "identifier" | "attribute") {
         return false;
@@ -183,14 +184,14 @@ fn is_read(node: Node<'_>) -> bool {
     }
 }
 
-/// A name together with what it is called with: what the original does with one file is not leave for another.
+/// A key of a name with its arguments, so that a use of one file does not permit the use of another.
 fn called(screened: &Screened<'_>, node: Node<'_>, path: &str) -> String {
     let call = node.parent().filter(|parent| parent.kind() == "call" && field(*parent, "function") == Some(node));
     let args = call.and_then(|call| screened.named(call, "arguments"));
     format!("{path}{}", args.unwrap_or_default())
 }
 
-/// Whether something stands in a class, and not in one of its functions: it is an attribute.
+/// Whether a node is in a class body outside of its methods, so that it defines an attribute.
 pub(super) fn in_class(node: Node<'_>) -> bool {
     let mut at = node.parent();
     while let Some(around) = at {
@@ -207,7 +208,8 @@ fn is_module(screened: &Screened<'_>, path: &str) -> bool {
     screened.names.is_module(path) || INNER.contains(&path)
 }
 
-/// Whether a module goes where its name is lost. Its features may be asked for, it may have another name, and be looked for.
+/// Whether a module is passed on so that it can no longer be followed. Attribute access, assignment to a name and tests
+/// for it are allowed.
 fn is_handed_on(screened: &Screened<'_>, node: Node<'_>) -> bool {
     if node.kind() == "identifier" && screened.scopes.is_local(node, screened.text(node)) {
         return false;
@@ -216,7 +218,7 @@ fn is_handed_on(screened: &Screened<'_>, node: Node<'_>) -> bool {
     match parent.kind() {
         "parenthesized_expression" => is_handed_on(screened, parent),
         "comparison_operator" | "not_operator" | "if_statement" | "expression_statement" | "attribute" => false,
-        // Another name is followed, if it is one.
+        // An assignment to a plain name can be followed.
         "assignment" => field(parent, "left").is_none_or(|name| name.kind() != "identifier") || in_class(parent),
         "argument_list" => {
             let function = parent.parent().and_then(|call| screened.named(call, "function"));

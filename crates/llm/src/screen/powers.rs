@@ -1,4 +1,4 @@
-//! Names that have a power of their own, wherever they stand: built-in functions, and attributes of objects.
+//! Checks of names that are an objection anywhere: built-in functions, and attributes of objects.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use model::syntax::field;
 use super::paths::{is_held, power_of};
 use super::{Screened, What};
 
-/// Built-in functions that no kernel needs, however they are used.
+/// Built-in functions that no kernel needs in any form.
 const FUNCTIONS: &[(&str, What)] = &[
     ("__builtins__", What::Dynamic),
     ("__import__", What::Dynamic),
@@ -24,7 +24,7 @@ const FUNCTIONS: &[(&str, What)] = &[
     ("vars", What::Dynamic),
 ];
 
-/// The same, whose names others like to use.
+/// Built-in functions whose names are often used for variables.
 const SHADOWED: &[(&str, What)] = &[("id", What::Address), ("input", What::Outside)];
 
 const ATTRIBUTES: &[(&str, What)] = &[
@@ -67,7 +67,7 @@ const ATTRIBUTES: &[(&str, What)] = &[
     ("write_text", What::Outside),
 ];
 
-/// Names between double underscores that say nothing and change nothing.
+/// Dunder names without effect.
 const HARMLESS: &[&str] = &[
     "__all__",
     "__author__",
@@ -82,7 +82,7 @@ const HARMLESS: &[&str] = &[
     "__version__",
 ];
 
-/// Methods that a class may have of them.
+/// Dunder methods that a class may define.
 const METHODS: &[&str] = &[
     "__call__",
     "__enter__",
@@ -135,14 +135,14 @@ fn is_dunder(name: &str) -> bool {
     name.len() > 4 && name.starts_with("__") && name.ends_with("__")
 }
 
-/// `x.data_ptr() % 16`: how a tensor lies, not which one it is.
+/// Whether an address is only used for its alignment, as in `x.data_ptr() % 16`.
 fn is_of_alignment(screened: &Screened<'_>, node: Node<'_>) -> bool {
     let call = node.parent().filter(|parent| parent.kind() == "call");
     let around = call.and_then(|call| call.parent()).filter(|parent| parent.kind() == "binary_operator");
     around.and_then(|around| screened.named(around, "operator")).is_some_and(|operator| matches!(operator, "%" | "&"))
 }
 
-/// A name that is no attribute, no keyword and no name of an import.
+/// Checks a name that is not an attribute, keyword or imported name.
 fn name(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)) {
     let Some(parent) = node.parent() else { return };
     let is_label = match parent.kind() {
@@ -173,13 +173,13 @@ fn name(screened: &Screened<'_>, node: Node<'_>, add: &mut dyn FnMut(What, &str)
     }
 }
 
-/// How many arguments a call has; none where it is no call.
+/// The number of arguments of a call; none if it is not a call.
 fn argument_count(node: Node<'_>) -> usize {
     let args = (node.kind() == "call").then(|| field(node, "arguments")).flatten();
     args.map_or(0, |args| args.named_child_count())
 }
 
-/// `getattr(tl, "name", None)` is as good as `tl.name`; what else is asked for, nobody knows.
+/// Checks `getattr`: `getattr(tl, "name", None)` is equivalent to `tl.name`, but other attribute names are unknown.
 fn named_attribute(screened: &Screened<'_>, node: Node<'_>, function: &str, add: &mut dyn FnMut(What, &str)) {
     let call = node.parent().filter(|parent| parent.kind() == "call" && field(*parent, "function") == Some(node));
     let args = call.and_then(|call| field(call, "arguments"));
@@ -205,7 +205,7 @@ fn named_attribute(screened: &Screened<'_>, node: Node<'_>, function: &str, add:
     }
 }
 
-/// What stands in a string without anything that is computed or written otherwise.
+/// The value of a string literal without interpolation or escapes.
 fn plain_string<'s>(screened: &'s Screened<'_>, node: Node<'_>) -> Option<&'s str> {
     let text = (node.kind() == "string").then(|| screened.text(node))?;
     let inside = text.strip_prefix(['"', '\''])?.strip_suffix(['"', '\''])?;

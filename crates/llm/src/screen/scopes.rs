@@ -1,4 +1,4 @@
-//! Which names belong to a function, and which to the file.
+//! Scopes: which names belong to a function, and which to the file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,12 +6,12 @@ use tree_sitter::Node;
 
 use model::syntax::{Source, each_node, field, node_span};
 
-/// The names that functions bind: parameters, and what is assigned in them.
+/// The names that functions bind: parameters and assigned names.
 #[derive(Debug, Default)]
 pub(super) struct Scopes {
-    /// By where the function begins.
+    /// Bound names, by the start of their function.
     bound: BTreeMap<usize, BTreeSet<String>>,
-    /// What is bound outside of functions.
+    /// Names bound outside of functions.
     file: BTreeSet<String>,
 }
 
@@ -39,7 +39,7 @@ impl Scopes {
             }
             _ => return,
         };
-        // A function's name belongs to what is around it.
+        // The name of a function belongs to the enclosing scope.
         let inside = match node.kind() {
             "function_definition" | "class_definition" => node.parent().and_then(scope_of),
             "parameters" | "lambda_parameters" => node.parent(),
@@ -54,7 +54,7 @@ impl Scopes {
         }
     }
 
-    /// Whether a name that stands at `node` belongs to a function around it.
+    /// Whether a name used at `node` is bound by an enclosing function.
     pub(super) fn is_local(&self, node: Node<'_>, name: &str) -> bool {
         let mut at = scope_of(node);
         while let Some(function) = at {
@@ -66,7 +66,7 @@ impl Scopes {
         false
     }
 
-    /// Whether a name that stands at `node` belongs to the call that runs: not to a function further outside.
+    /// Whether a name used at `node` is bound by the innermost function, and not by one further outside.
     pub(super) fn is_own(&self, node: Node<'_>, name: &str) -> bool {
         let mut at = scope_of(node);
         while let Some(function) = at {
@@ -89,7 +89,8 @@ impl Scopes {
     }
 }
 
-/// The function or lambda that a node stands in, itself included. Defaults of parameters belong to what is around their function.
+/// The innermost function or lambda that contains a node, or the node itself. Defaults of parameters belong to the
+/// scope around their function.
 pub(super) fn scope_of(node: Node<'_>) -> Option<Node<'_>> {
     let mut at = Some(node);
     let mut is_default = false;
@@ -115,7 +116,7 @@ pub(super) fn parameter(node: Node<'_>) -> Option<Node<'_>> {
     }
 }
 
-/// Only names are bound: `a.b = c` and `a[b] = c` change something.
+/// Only names are bound: `a.b = c` and `a[b] = c` change an object.
 fn bind(target: Node<'_>, source: &Source, bound: &mut BTreeSet<String>) {
     let mut cursor = target.walk();
     loop {

@@ -1,4 +1,4 @@
-//! Text that Python reads otherwise than the parser, or than it looks: what it does, nobody can say by reading.
+//! Text that Python reads differently from the parser, or from how it looks. Reading cannot tell what it does.
 
 use model::syntax::{Source, each_node, node_span};
 
@@ -24,7 +24,7 @@ pub(super) fn look(source: &Source, names: &Names) -> Vec<Found> {
     }
     for root in source.roots() {
         each_node(root, &mut |node| {
-            // Python takes letters that look alike for the same, as full-width ones.
+            // Python normalizes compatible letters, such as full-width ones.
             let name = source.slice(node_span(node));
             if node.kind() == "identifier" && !name.is_ascii() {
                 add(node.start_byte(), name);
@@ -34,7 +34,7 @@ pub(super) fn look(source: &Source, names: &Names) -> Vec<Found> {
     found
 }
 
-/// What a comment says of how a file is encoded: Python goes by it, and then text may be code.
+/// The encoding declared in a comment. Python decodes the file with it, so that text may become code.
 fn encoding(line: &str) -> Option<&str> {
     let (_, comment) = line.split_once('#')?;
     let (_, rest) = comment.split_once("coding")?;

@@ -1,4 +1,4 @@
-//! Models that an editor has.
+//! Tests of models that an editor provides.
 
 use std::sync::Mutex;
 

@@ -1,4 +1,4 @@
-//! Connections as providers have them: encrypted, with HTTP/2.
+//! Tests of TLS connections with HTTP/2, as providers use them.
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use rustls::pki_types::PrivateKeyDer;

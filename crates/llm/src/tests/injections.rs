@@ -1,4 +1,4 @@
-//! Kernels and replies that want more than they may: none has an effect outside of its fence, or its candidate.
+//! Tests of prompt injections in kernels and replies: none has an effect outside of its fence or its candidate.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Models at the other end of a real connection, with everything that goes wrong there.
+//! Tests of models over a real connection, with all of their failures.
 
 mod editor;
 mod encrypted;

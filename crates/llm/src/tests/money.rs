@@ -1,4 +1,4 @@
-//! What is spent, to the token.
+//! Tests of budgets and costs, exact to the token.
 
 use std::sync::atomic::AtomicUsize;
 

@@ -1,4 +1,4 @@
-//! Replies as they should be.
+//! Tests of correct replies in each protocol.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Replies of both operators to kernels of the tests, as models write them; and what skills make of these kernels.
+//! Tests of recorded replies of both operators for the test kernels, and of the built-in skills on these kernels.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The key appears where it belongs, and nowhere else.
+//! Tests that the key is sent to its provider and appears nowhere else.
 
 use std::io::Write;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A stand-in for a provider: it speaks HTTP over a socket, and does what it is told.
+//! A fake provider that speaks HTTP over a socket and follows a script.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

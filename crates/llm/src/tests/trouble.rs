@@ -1,4 +1,4 @@
-//! Providers that refuse, break off, talk nonsense or say nothing.
+//! Tests of providers that refuse, break off, send invalid data or do not answer.
 
 use super::*;
 use server::answer_with;
