@@ -1,4 +1,4 @@
-//! The checks of correctness, in their order.
+//! The correctness checks, in the order in which they are made.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use super::stop::{Stop, as_a, in_trial};
 use super::trials::Trial;
 use super::verdict::Reason;
 
-/// So often the recorded call is repeated in search of races.
+/// How often the recorded call is repeated to find races.
 const REPEATED: usize = 3;
 
-/// What is not looked at without torch.
+/// The note on checks that are skipped without torch.
 const WITHOUT_TORCH: &str = "there is no torch: memory that a candidate allocates is not filled beforehand, and operators are not \
 watched; arguments that it must write hold random contents before the call; what must be read is not counted, and no call beyond 32 \
 bits is tried";
 
-/// What is said where there is nothing to compare.
+/// The error for originals without any visible result.
 const UNSEEN: &str = "what the original's kernels compute shows neither in what the function returns nor in its arguments, so \
 nothing can be compared: name a function that returns it (`--entry`), or describe a call of one by a comment";
 
 impl Case<'_> {
-    /// The recorded call, and the same with other contents: results, and what else it does. All else that is asked of these two calls is
-    /// left for [`Self::honesty`] where it is brief.
+    /// Runs the recorded call, and the same call with other contents, and checks the results and the side effects. With
+    /// `is_brief`, the other checks on these two calls are left to [`Self::honesty`].
     pub(super) fn first_calls(&mut self, is_brief: bool) -> Result<(), Stop> {
         let (known, other) = self.recorded()?;
         let habits = self.baseline.habits(self.bench)?;
@@ -44,12 +44,13 @@ impl Case<'_> {
             return self.forget(&other);
         }
         self.repeated(&known, &trial, &call)?;
-        // Before it is looked for what is kept: what is wrong on these contents is not.
+        // This comes before the check for stale results: results that are wrong on these contents are not stale.
         self.other_call(&other, 1)?;
         self.ghost_and_kept((&known, &other), &habits, &call, slot)
     }
 
-    /// What [`Self::first_calls`] leaves out: whether it is the kernels that compute the results, each time anew and the same.
+    /// The checks that [`Self::first_calls`] leaves out: that the kernels compute the results, that they do so anew in
+    /// each call, and that repeated calls agree.
     pub(super) fn honesty(&mut self) -> Result<(), Stop> {
         let (known, other) = self.recorded()?;
         let habits = self.baseline.habits(self.bench)?;
@@ -63,7 +64,7 @@ impl Case<'_> {
         self.ghost_and_kept((&known, &other), &habits, &call, slot)
     }
 
-    /// What is known of the original in the recorded call, and in the same with other contents.
+    /// The original's results for the recorded call, and for the same call with other contents.
     fn recorded(&self) -> Result<(Arc<Ready>, Arc<Ready>), Stop> {
         match (self.baseline.known(self.bench, 0)?, self.baseline.known(self.bench, 1)?) {
             (Known::Ready(known), Known::Ready(other)) => Ok((known, other)),
@@ -82,7 +83,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Whether anything is kept from call to call; `slot` has results of the recorded call.
+    /// Whether anything is kept from call to call; `slot` holds results of the recorded call.
     fn ghost_and_kept(
         &mut self,
         (known, other): (&Ready, &Ready),
@@ -97,13 +98,13 @@ impl Case<'_> {
         self.partly_reused(known, habits)
     }
 
-    // Each step uses the device anew: who wants it alone waits for a step, not for all.
+    // Each step acquires the device anew, so that a thread that wants it exclusively waits for one step only.
 
     fn first_call(&mut self, known: &Ready, trial: &Trial, call: &Call) -> Result<u32, Stop> {
         let _turn = self.turn()?;
         let (ran, slot) = self.run(&Call { watch: true, ..call.clone() })?;
         if let Err(stop) = self.compare(known, (slot, &ran.results), trial, &trial.name) {
-            // What was never written tells more than that it is wrong.
+            // Elements that were never written are a more precise reason than a wrong result.
             return Err(match stop {
                 Stop::Refused(Reason::Output | Reason::Gradient | Reason::Mutation, ..) => {
                     self.unwritten(known, slot)?.unwrap_or(stop)
@@ -132,14 +133,14 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// A refusal for what is left of the fill, where the original leaves nothing of it.
+    /// A refusal for elements that still hold the fill pattern, where the original leaves none of them.
     fn unwritten(&self, known: &Ready, slot: u32) -> Result<Option<Stop>, Stop> {
         let found = self.differences(&ComparerRequest::Unwritten { slot })?;
         let first = found.iter().find(|one| !known.unwritten.contains(&one.path));
         Ok(first.map(|one| Stop::Refused(Reason::Unwritten, format!("{}: {}", one.path, one.what), None)))
     }
 
-    /// What the process did beside computing.
+    /// Checks the side effects of the candidate's process.
     fn behaviour(&mut self, original: &Ran, candidate: &Ran) -> Result<(), Stop> {
         let refused = |reason, evidence: String| Err(Stop::Refused(reason, evidence, None));
         self.tampering(&candidate.tampered, &original.tampered)?;
@@ -191,7 +192,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// What torch does on the device beyond what it does for the original.
+    /// Checks for operators of torch that run on the device in addition to those of the original.
     pub(super) fn fallback(&mut self, original: &Ran, candidate: &Ran) -> Result<(), Stop> {
         let most = operators::elements(&original.results);
         match operators::added(&original.operators, &candidate.operators, most) {
@@ -207,9 +208,9 @@ impl Case<'_> {
         }
     }
 
-    /// The results of a call must still be there after the next.
+    /// Checks that the results of a call are intact after the next call.
     fn kept_results(&mut self, habits: &Habits) -> Result<(), Stop> {
-        // A launch by itself returns nothing that could be overwritten.
+        // A launch by itself returns nothing that a later call could overwrite.
         if habits.overwrites || self.baseline.original.workload.source == Source::Launch {
             return Ok(());
         }
@@ -227,7 +228,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// With the kernels replaced by nothing the results must be others than those in `slot`, which are forgotten.
+    /// Replaces the kernels by nothing: the results must then differ from those in `slot`, which are forgotten.
     fn ghost(&mut self, habits: &Habits, call: &Call, slot: u32) -> Result<(), Stop> {
         let _shared = self.shared();
         if !habits.needs_kernels && !self.effort.kernel {
@@ -235,7 +236,7 @@ impl Case<'_> {
         }
         let other = match self.run(&Call { ghost: true, ..call.clone() }) {
             Ok((_, other)) => other,
-            // What reads back what its kernels compute may fail without them.
+            // A function that reads back what its kernels compute may fail without them.
             Err(Stop::Refused(Reason::Run, ..)) => return Ok(self.bench.drop_slots(vec![slot])?),
             Err(stop) => return Err(stop),
         };
@@ -249,7 +250,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// The same tensors with new contents everywhere.
+    /// Calls the candidate with the same tensors and new contents everywhere.
     fn reused(&mut self, known: &Ready) -> Result<(), Stop> {
         let _shared = self.shared();
         let trial = self.baseline.trials[1].clone();
@@ -260,8 +261,8 @@ impl Case<'_> {
         Ok(self.bench.drop_slots(vec![slot])?)
     }
 
-    /// The same, with new contents in the middle alone, which a fingerprint of corners does not see; in a few places, which a sample
-    /// does not see.
+    /// Calls the candidate with the same tensors and some new contents: in the middle alone, which a fingerprint of the
+    /// corners misses, and in a few places, which a sample misses.
     fn partly_reused(&mut self, level: &Ready, habits: &Habits) -> Result<(), Stop> {
         for &(reuse, expected) in &habits.partly {
             let _shared = self.shared();
@@ -282,7 +283,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Other values, layouts and sizes, as far as the original takes them.
+    /// Runs the trials with other values, layouts and sizes, as far as the original accepts them.
     pub(super) fn other_calls(&mut self) -> Result<(), Stop> {
         let (mut tried, mut skipped, mut sizes) = (1, Vec::new(), 0);
         for at in 2..self.baseline.trials.len() {
@@ -310,7 +311,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// Results that do not stay for the next candidate.
+    /// Forgets results that are not kept for the next candidate.
     fn forget(&self, known: &Ready) -> Result<(), Stop> {
         if !known.is_kept {
             self.bench.drop_slots(known.slots())?;
@@ -322,7 +323,7 @@ impl Case<'_> {
         let trial = self.baseline.trials[at].clone();
         let recorded = self.baseline.known(self.bench, 0)?;
         self.took = self.took.max(known.took);
-        // Who looks whether memory is filled beforehand shall not know when times are taken.
+        // A candidate that detects whether memory is filled beforehand must not learn from it when it is timed.
         let poison = !known.unwritten.is_empty() || self.chance() < 0.5;
         let _shared = self.shared();
         let call = Call { watch: true, poison, ..self.baseline.call(trial.inputs.clone(), false) };

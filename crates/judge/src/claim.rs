@@ -1,30 +1,31 @@
-//! From timings to a claim that may be shown: how much faster, how sure, and whether to offer it.
+//! The claim that timings support: how much faster a candidate is, with which confidence, and whether it may be
+//! offered.
 
 use super::statistics::{Ratio, Z_95, Z_999, ratio};
 use super::verdict::Measured;
 
-/// No offer below this speedup: the reader's time is worth more.
+/// The lowest speedup that is offered: a smaller one is not worth the reader's time.
 pub const LEAST_SPEEDUP: f64 = 1.02;
-/// Above this the result is held back and explained.
+/// The highest speedup that is offered. A higher one is held back with an explanation.
 pub const CREDIBLE: f64 = 10.0;
-/// By the clock a candidate may not be slower than this share of the original's speed.
+/// The lowest ratio of original time to candidate time by the host's clock that an offer may have.
 const LEAST_WALL: f64 = 0.95;
-/// An original whose own time moves more than this while it is measured says nothing.
+/// The highest drift of the original's own time during a measurement. Above it the measurement supports no claim.
 const MOST_DRIFT: f64 = 1.05;
 
-/// What timings let us claim.
+/// The speedup that timings support.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// Median ratio, original over candidate, with its 95 % interval.
+    /// Median ratio of original time to candidate time, with its 95 % interval.
     pub ratio: Ratio,
     /// Median milliseconds of the original and of the candidate.
     pub times: (f64, f64),
-    /// Why it is no offer, if it is none.
+    /// Why the candidate may not be offered; `None` if it may.
     pub objection: Option<String>,
 }
 
 impl Claim {
-    /// What one workload's timings let us claim; `None` with too few of them.
+    /// The claim that the timing of one workload supports; `None` with too few pairs.
     #[must_use]
     pub fn of(measured: &Measured) -> Option<Self> {
         let (shown, strict) = (ratio(&measured.pairs, Z_95)?, ratio(&measured.pairs, Z_999));
@@ -46,8 +47,8 @@ impl Claim {
         Some(Self { ratio: shown, times, objection })
     }
 
-    /// What the timings of all workloads let us claim together: each counts as often as it was seen. It is an offer
-    /// when one of them is and none is certainly slower.
+    /// The claim that the timings of all workloads support together, each weighted by how often its call was recorded.
+    /// It is an offer when one of them is and no workload is certainly slower.
     #[must_use]
     pub fn of_all(measured: &[Measured]) -> Option<Self> {
         let claims: Vec<Self> = measured.iter().map(Self::of).collect::<Option<_>>()?;

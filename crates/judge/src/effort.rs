@@ -1,4 +1,4 @@
-//! How much of the judgement is done of a candidate.
+//! How thoroughly a candidate is judged.
 
 use std::time::Duration;
 
@@ -6,45 +6,50 @@ use serde::{Deserialize, Serialize};
 
 use super::sanitizer;
 
-/// How much of the judgement to do.
+/// How thoroughly to judge a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Effort {
-    /// Try all trials, not the recorded call alone.
+    /// Run all trials instead of only the recorded call.
     pub thorough: bool,
-    /// Run what would be offered under a checker of the device's memory, where there is one, for so long at most.
+    /// Run a candidate that would be offered under the device memory checker, where one is installed, for at most this
+    /// long.
     pub sanitizer: Option<Duration>,
-    /// Call it with more elements than 32 bits count, even if it is no offer.
+    /// Call the candidate with more elements than 32 bits can count, even if it would not be offered.
     pub beyond: bool,
-    /// Pairs of timings at first; 0 for none.
+    /// The number of timing pairs that are measured first; 0 for no timing.
     pub rough: usize,
-    /// Further pairs, when the ratio may be above [`Self::contender`], by the rough ones; fewer where they could not make it an offer.
+    /// The number of further pairs that are measured when the first ones suggest a ratio above [`Self::contender`].
+    /// Fewer are measured where more could not make the candidate an offer.
     pub full: usize,
-    /// The ratio, original over candidate, above which all pairs are measured.
+    /// The ratio of original time to candidate time above which all pairs are measured.
     pub contender: f64,
-    /// Take what was measured of a candidate with the same machine code instead of measuring again.
+    /// Use the measurement of a candidate with the same machine code instead of measuring again.
     #[serde(default)]
     pub twins: bool,
-    /// Ask only of what comes near [`Self::contender`] that it neither races nor deceives. That is enough to search by, not to offer.
+    /// Check only candidates near [`Self::contender`] for races and for kernels that do not compute the results. A
+    /// search may rely on that, an offer may not.
     #[serde(default)]
     pub brief: bool,
-    /// So many candidates may share a process, one after the other, unless they are thoroughly judged. Only for whoever made them all.
+    /// How many candidates may share a process, one after the other, unless they are judged thoroughly. Only for
+    /// callers that made all of the candidates themselves.
     #[serde(default)]
     pub series: usize,
-    /// Refuse what launches no kernel of Triton's, also where the original launches none.
+    /// Refuse a candidate that launches no Triton kernel, even where the original launches none.
     #[serde(default)]
     pub kernel: bool,
-    /// Judge nothing: find out of the original what a thorough judgement of a candidate will ask. Only over a link.
+    /// Judge nothing, but compute what the original does in a thorough judgement. Only sent over a link.
     #[serde(default)]
     pub ahead: bool,
 }
 
 impl Effort {
-    /// Whether what only an offer has to be is asked of what comes near the best alone.
+    /// Whether the checks that only an offer needs are limited to candidates near the best.
     pub(super) fn is_brief(&self) -> bool {
         self.brief && !self.thorough && self.rough > 0
     }
 
-    /// Whether it is measured in full whatever comes of it: what is about to be offered, while nothing else is judged.
+    /// Whether the candidate is measured in full whatever its first pairs show. That holds for one that is about to be
+    /// offered, while nothing else is judged.
     pub(super) fn is_last(&self) -> bool {
         self.contender <= 0.0
     }

@@ -1,4 +1,5 @@
-//! The judge: is a candidate right? Every answer of its process is doubted, and compared in another.
+//! The stages of a judgement. Replies of a candidate's process are never trusted: results are compared in another
+//! process.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -25,28 +26,28 @@ use super::stop::{STOPPED, Stop, refuse, strange};
 use super::trials::{Trial, means_nan, title};
 use super::verdict::{Check, Measured, Outcome, Reason, Verdict};
 
-/// What is said where tensors without contents, as compiling ahead uses, are met later.
+/// Parts of the error messages that fake tensors, which compiling ahead uses, cause in later calls.
 const HOLLOW: &[&str] = &["Fake", "fake", "meta tensor", "no memory", "python storage"];
 
-/// What is said of a model whose weights are not the original's by name and shape.
+/// The error for a model whose weights differ from the original's in name or shape.
 const OWN_WEIGHTS: &str = "the model has weights of its own";
 
-/// What to judge.
+/// One candidate to judge, with the calls and the effort.
 #[derive(Clone, Debug)]
 pub struct Task {
-    /// The file as it was.
+    /// The file before the change.
     pub original: PathBuf,
     /// The file with the candidate's change.
     pub candidate: PathBuf,
-    /// The folder of the user's file, for its imports.
+    /// The folder of the user's file, in which its imports are resolved.
     pub folder: PathBuf,
-    /// The calls, the most frequent first.
+    /// The calls on which the candidate is judged, the most frequent first.
     pub workloads: Vec<Workload>,
-    /// How much of the judgement to do.
+    /// How thoroughly to judge.
     pub effort: Effort,
-    /// What others have measured of candidates for the same calls, by their machine code.
+    /// Measurements of other judges for candidates of the same calls, found by their machine code.
     pub known: Vec<Measured>,
-    /// Set by whoever wants no verdict any more: what is judged then ends undecided, at its next stage.
+    /// Cancels the judgement when it is set: the judgement ends undecided before its next stage.
     pub unwanted: Arc<AtomicBool>,
 }
 
@@ -60,40 +61,40 @@ impl Task {
     }
 }
 
-/// Seconds in which nothing of a candidate was moved on by the judge itself.
+/// Seconds of a judgement in which the judge itself waited.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Spent {
-    /// Waiting for a place on the device.
+    /// Seconds spent waiting for a place on the device.
     waiting: f64,
-    /// Waiting for the candidate.
+    /// Seconds spent waiting for the candidate.
     running: f64,
-    /// Waiting for the comparer.
+    /// Seconds spent waiting for the comparer.
     comparing: f64,
 }
 
-/// A candidate that is being judged.
+/// A judgement of one candidate, while it runs.
 pub(super) struct Case<'a> {
     pub(super) bench: &'a Bench,
     pub(super) baseline: Arc<Baseline>,
     pub(super) place: Place,
     pub(super) effort: Effort,
-    /// How long a call may take that is no slower than others.
+    /// The time limit of a call that is no slower than others.
     pub(super) patience: Duration,
-    /// How long the original takes at most, as far as is known.
+    /// The longest known time of the original's calls.
     pub(super) took: Duration,
-    /// Chooses which timed calls are compared.
+    /// The state of the random number generator that chooses which timed calls are compared.
     pub(super) dice: u64,
-    /// So many timed calls were asked for: each has inputs of its own.
+    /// The number of timed calls so far; each call has inputs of its own.
     pub(super) timed: u64,
-    /// Whether its calls, or the original's, are launched no faster than the device runs them.
+    /// Whether launching takes at least as long as the device needs, for the candidate or for the original.
     pub(super) is_host_bound: bool,
-    /// Whether it has autotuners that measure in the recorded call.
+    /// Whether the candidate has autotuners that measure in the recorded call.
     pub(super) tunes: bool,
-    /// What tells its machine code for the recorded call, where that is known.
+    /// A key of the candidate's machine code for the recorded call, where it is known.
     pub(super) code: Option<String>,
-    /// What they chose there.
+    /// The configurations that its autotuners chose in the recorded call.
     pub(super) chosen: Vec<Tuned>,
-    /// What the original replaces as well, when it is timed.
+    /// What the original, too, replaces while it is timed.
     pub(super) usual: Vec<String>,
     pub(super) checks: Vec<Check>,
     pub(super) notes: Vec<String>,
@@ -102,7 +103,7 @@ pub(super) struct Case<'a> {
     pub(super) measured: Vec<Measured>,
 }
 
-/// Whether the original fails because of what it is called, or called with.
+/// Whether the original fails because of the entry that is called or because of its arguments.
 fn is_of_call(why: &str, entry: &str) -> bool {
     let names_it = |line: &str| line.contains(entry.split('.').next_back().unwrap_or(entry));
     why.starts_with("the original itself fails")
@@ -110,7 +111,7 @@ fn is_of_call(why: &str, entry: &str) -> bool {
 }
 
 impl Bench {
-    /// Judges a candidate. Blocks; may be called from several threads at once.
+    /// Judges a candidate. Blocks, and may be called from several threads at once.
     #[must_use]
     pub fn judge(&self, task: &Task) -> Verdict {
         let mut all = Verdict::undecided("there is no call to judge it by");
@@ -171,7 +172,7 @@ impl Bench {
             verdict = self.judge_with(task, workload, (true, moves_weights));
         }
         match &verdict.outcome {
-            // What a file keeps of calls that compute nothing, it may trip over later.
+            // A file that caches values from calls with fake tensors may fail in later calls.
             Outcome::Refused { evidence, .. } if HOLLOW.iter().any(|word| evidence.contains(word)) => {
                 self.judge_with(task, workload, (false, moves_weights))
             }
@@ -188,7 +189,7 @@ impl Bench {
         self.judge_in(&Task { effort, ..task.clone() }, workload, how).0
     }
 
-    /// The verdict, and how many candidates its process had judged before.
+    /// The verdict, and how many candidates the process had judged before.
     fn judge_in(
         &self,
         task: &Task,
@@ -249,7 +250,7 @@ impl Bench {
 }
 
 impl<'a> Case<'a> {
-    /// Uses the device beside others.
+    /// Acquires the device for shared use.
     pub(super) fn shared(&self) -> Shared<'a> {
         let since = Instant::now();
         let shared = self.bench.shared();
@@ -257,7 +258,7 @@ impl<'a> Case<'a> {
         shared
     }
 
-    /// Uses the device: alone where its autotuners are going to choose, else beside others.
+    /// Acquires the device: exclusively where the candidate's autotuners still have to choose, otherwise shared.
     pub(super) fn turn(&self) -> Result<Turn<'a>, Undecided> {
         let since = Instant::now();
         let turn = self.bench.turn(self.tunes);
@@ -271,7 +272,7 @@ impl Case<'_> {
         let checks = self.effort.sanitizer.and_then(|limit| self.checks(task, limit));
         let (baseline, bench, checks) = (Arc::clone(&self.baseline), self.bench, checks.as_ref());
         std::thread::scope(|scope| {
-            // It is most likely an offer, and most of what is asked of it goes by on the host.
+            // This candidate is most likely an offer, and its checks run on the host for most of their time.
             let early = checks.filter(|_| self.effort.is_last());
             let early = early.map(|checks| scope.spawn(move || checks.run()));
             let sanitized = || early.map_or_else(|| checks.map(Checks::run), |run| run.join().ok());
@@ -331,7 +332,7 @@ impl Case<'_> {
                 self.lap("check", since);
             }
             self.keep_as_twin();
-            // Without torch contents are made on the host: so many do not fit there.
+            // Without torch the contents are made on the host, which has less memory for them.
             let has_torch = !self.bench.environment().torch.is_empty();
             if (is_offer || self.effort.beyond) && self.effort.thorough && has_torch {
                 let since = Instant::now();
@@ -355,7 +356,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// What was measured of a candidate with the same machine code. That is enough to search by, not to offer.
+    /// The measurement of a candidate with the same machine code. A search may rely on that, an offer may not.
     fn twin(&self) -> Option<Measured> {
         let code =
             self.code.as_ref().filter(|_| self.effort.twins && !self.effort.thorough && self.effort.rough > 0)?;
@@ -387,9 +388,9 @@ impl Case<'_> {
             self.notes.push(format!("it is launched as its own comment says: {}", title(&workload)));
         }
         let (bench, original) = (self.bench, &self.baseline.original);
-        // An original that cannot be loaded is no fault of the candidate's.
+        // An original that cannot be loaded is no fault of the candidate.
         let known = original.loaded(bench)?;
-        // What our own skills make of it does, when it is loaded, what it does itself.
+        // A candidate that our own skills derive from the original does on loading what the original does.
         if self.place.judged == 0 || known.takes_memory {
             bench.wait_for_quiet();
         }
@@ -409,7 +410,7 @@ impl Case<'_> {
         }
     }
 
-    /// One call, whose results are kept under a number.
+    /// Runs one call; the comparer keeps its results under the returned number.
     pub(super) fn run(&mut self, call: &Call) -> Result<(Ran, u32), Stop> {
         let (limit, since) = (self.limit(), Instant::now());
         let reply = self.place.runner.ask(&RunnerRequest::Run(with_chosen(call, &self.chosen)), limit);
@@ -443,7 +444,7 @@ impl Case<'_> {
         self.comparer(|comparer| Ok(comparer.differences(ask)?))
     }
 
-    /// Compares the results of a trial with the original's, and forgets them.
+    /// Compares the results of a trial with the original's, and forgets the candidate's results.
     pub(super) fn compare(
         &self,
         known: &Ready,
@@ -463,7 +464,7 @@ impl Case<'_> {
         refuse(&found, results, trial.reason, name).map_err(|stop| self.of_launch(stop))
     }
 
-    /// Compares results on inputs for which nothing but the original's own results is known.
+    /// Compares results on inputs for which only the original's results are known.
     pub(super) fn compare_by_level(
         &self,
         (original, candidate): (u32, u32),
@@ -482,7 +483,7 @@ impl Case<'_> {
         }
     }
 
-    /// The call, for people.
+    /// The call as text for reports.
     pub(super) fn title(&self) -> String {
         title(&self.baseline.original.workload)
     }

@@ -1,4 +1,4 @@
-//! Whether a candidate is right, and whether it is faster.
+//! The judge: it decides whether a candidate is correct, and whether it is faster than the original.
 
 mod ahead;
 mod baseline;
@@ -65,31 +65,31 @@ pub use trials::title;
 pub use verdict::{Check, Counted, Floor, JudgedOn, Measured, Outcome, Reason, Verdict};
 pub use way::Elsewhere;
 
-/// What the machine has to measure on.
+/// The CUDA devices of this machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Devices {
     /// The CUDA devices, by index.
     Found(Vec<Device>),
-    /// Why there is none, in words that say what to do.
+    /// There is no device; the text says why and what to do.
     Missing(String),
 }
 
 /// A CUDA device.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Device {
-    /// Its name, for example `NVIDIA H200`.
+    /// The name that the driver reports, for example `NVIDIA H200`.
     pub name: String,
     /// Compute capability, major and minor.
     pub capability: (i32, i32),
-    /// What tells it from every other, `GPU-` and 32 digits in five groups; not its number, which depends on the environment.
+    /// The UUID: `GPU-` and 32 digits in five groups. Unlike the device's index it does not depend on the environment.
     pub uuid: String,
 }
 
 impl Devices {
-    /// The name of the first one, or why there is none.
+    /// The name of the first device.
     ///
     /// # Errors
-    /// Why there is none, in words that say what to do.
+    /// Returns the reason why there is no device, with what to do about it.
     pub fn name(&self) -> Result<String, String> {
         match self {
             Self::Found(devices) => Ok(devices.first().map(|device| device.name.clone()).unwrap_or_default()),
@@ -97,7 +97,8 @@ impl Devices {
         }
     }
 
-    /// The compute capability of the first one, which is what programs use unless they say otherwise.
+    /// The compute capability of the first device, which programs use by default. `None` without a device and for a
+    /// simulated one.
     #[must_use]
     pub fn capability(&self) -> Option<(i32, i32)> {
         match self {

@@ -1,4 +1,5 @@
-//! Where candidates are judged: on every device of this machine, on another machine, or in a pool.
+//! The evaluator, which judges candidates on every device of this machine, on another machine, in a pool, or by a
+//! model.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,26 +18,28 @@ use super::verdict::Verdict;
 use super::way::{Elsewhere, Way};
 use super::{Devices, devices};
 
-/// Counts up when the checks change: what was refused by others is judged again.
+/// The version of the checks. It increases when the checks change, so that candidates that older checks refused are
+/// judged again.
 const JUDGE: u32 = 8;
 
-/// What can be done without a GPU.
+/// Advice for users without a GPU.
 const INSTEAD: &str =
     "with `evaluator.predict = \"h200\"` (`--predict h200`) candidates are ranked by a model of one instead";
 
-/// More candidates on one device wait for it longer than they take themselves.
+/// The most candidates that are judged on one device at once. With more, they wait for the device longer than they run.
 const MOST_ON_A_DEVICE: usize = 16;
-/// The driver does one thing after the other for all devices of a machine (`docs/results/pool.md`); but each has some. As in `pool/room.py`.
+/// The most candidates that are judged on one machine at once. The driver handles one request after the other for all
+/// devices of a machine (`docs/results/pool.md`), but each device gets some. Equal to the limit in `pool/room.py`.
 const MOST_ON_A_MACHINE: usize = 48;
 const LEAST_ON_A_DEVICE: usize = 8;
 
-/// Where candidates are judged. Used from several threads at once.
+/// The place where candidates are judged. Several threads may use it at once.
 pub struct Evaluator(Place);
 
-/// Whether there can be something to judge on: a device of this machine, or whatever a command or a pool leads to.
+/// Checks that there can be a device to judge on: one of this machine, or one that a command or a pool leads to.
 ///
 /// # Errors
-/// Why not, in words that say what to do.
+/// Returns the reason why there is none, with what to do about it.
 pub fn can_judge(elsewhere: &Elsewhere) -> Result<(), String> {
     match (elsewhere.predict.as_str(), elsewhere.is_linked()) {
         ("", false) => devices().name().map(drop).map_err(|why| format!("{why}; {INSTEAD}")),
@@ -46,18 +49,18 @@ pub fn can_judge(elsewhere: &Elsewhere) -> Result<(), String> {
 }
 
 enum Place {
-    /// Each device with how many candidates are on it.
+    /// The devices of this machine, each with the number of candidates that are being judged on it.
     Here(Vec<(Bench, AtomicUsize)>),
     There(Box<Remote>),
-    /// Nowhere: a model speaks.
+    /// No device: a model predicts the times.
     Nowhere(Box<Predictor>),
 }
 
 impl Evaluator {
-    /// The devices of this machine; or those that a command or a pool leads to, when there is one.
+    /// Starts the judge on the devices of this machine, or on those that a command or a pool leads to.
     ///
     /// # Errors
-    /// [`ForkerError`] says what is missing.
+    /// Returns a [`ForkerError`] that names what is missing.
     pub fn start(
         python: &Path,
         elsewhere: &Elsewhere,
@@ -76,7 +79,7 @@ impl Evaluator {
             Devices::Found(found) => found.len(),
             Devices::Missing(reason) => return Err(ForkerError::Unfit(format!("judging needs a GPU: {reason}"))),
         };
-        // Each imports torch: side by side.
+        // Each device's process imports torch, so they start in parallel.
         let started: Vec<_> = std::thread::scope(|scope| {
             let start = |at| {
                 let device = (count > 1).then_some(at);
@@ -90,7 +93,7 @@ impl Evaluator {
         Ok(Self(Place::Here(benches.collect::<Result<_, ForkerError>>()?)))
     }
 
-    /// Whether a process of this machine that judges has ended; a link is made again by itself.
+    /// Whether a local process of the judge has ended. A broken link does not count, since it reconnects by itself.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         match &self.0 {
@@ -100,7 +103,7 @@ impl Evaluator {
         }
     }
 
-    /// The processor cores of the machine that judges.
+    /// The number of processor cores of the machine that judges.
     #[must_use]
     pub fn cores(&self) -> usize {
         match &self.0 {
@@ -109,18 +112,20 @@ impl Evaluator {
         }
     }
 
-    /// How many candidates are best judged at once: each takes a core for its compiler, and each device serves a few.
+    /// The number of candidates that are best judged at once: each needs a core for its compiler, and each device
+    /// serves a few.
     #[must_use]
     pub fn at_once(&self) -> usize {
         let each = match &self.0 {
-            // Its client has counted so for each node.
+            // The client of a pool computes the same limit for each node.
             Place::There(remote) if !remote.hello().model.is_empty() => MOST_ON_A_DEVICE,
             _ => (MOST_ON_A_MACHINE / self.devices()).clamp(LEAST_ON_A_DEVICE, MOST_ON_A_DEVICE),
         };
         self.cores().min(each * self.devices()).max(self.devices())
     }
 
-    /// How long candidates have used each device here, on average; of devices elsewhere nobody knows.
+    /// The average time for which candidates have used each local device; zero for devices elsewhere, whose use is
+    /// unknown.
     #[must_use]
     pub fn used(&self) -> Duration {
         match &self.0 {
@@ -132,7 +137,7 @@ impl Evaluator {
         }
     }
 
-    /// How many devices there are.
+    /// The number of devices.
     #[must_use]
     pub fn devices(&self) -> usize {
         match &self.0 {
@@ -142,7 +147,7 @@ impl Evaluator {
         }
     }
 
-    /// The versions and the device.
+    /// The versions of the software, and the device.
     #[must_use]
     pub fn environment(&self) -> Environment {
         match &self.0 {
@@ -152,7 +157,7 @@ impl Evaluator {
         }
     }
 
-    /// Which judge this is: what it says of a candidate, another one need not.
+    /// The identity of this judge; verdicts of another judge may differ.
     #[must_use]
     pub fn judge_version(&self) -> String {
         match &self.0 {
@@ -161,11 +166,11 @@ impl Evaluator {
         }
     }
 
-    /// Starts while something else is done that takes as long, such as recording a call; given up when that fails. `waiting` is
-    /// asked now and then whether to go on.
+    /// Starts the judge while `meanwhile` does something else that takes as long, such as recording a call; stops
+    /// starting when that fails. `waiting` is called now and then and returns whether to go on.
     ///
     /// # Errors
-    /// Those of `meanwhile` first, then those of [`Self::start`].
+    /// Returns the error of `meanwhile` first, then that of [`Self::start`].
     pub fn start_beside<T, E: From<ForkerError>>(
         python: &Path,
         (elsewhere, limits): (&Elsewhere, &Limits),
@@ -184,13 +189,13 @@ impl Evaluator {
         })
     }
 
-    /// What is told to the other end of a link.
+    /// The greeting that this judge sends over a link.
     pub(super) fn hello(&self) -> Hello {
         let (environment, judge) = (self.environment(), self.judge_version());
         Hello { environment, cores: self.cores(), devices: self.devices(), judge, model: String::new() }
     }
 
-    /// Judges a candidate on the device that has the fewest. Blocks.
+    /// Judges a candidate on the device with the fewest candidates. Blocks.
     #[must_use]
     pub fn judge(&self, task: &Task) -> Verdict {
         match &self.0 {
@@ -207,11 +212,11 @@ impl Evaluator {
         }
     }
 
-    /// Finds out of the originals of a task what judging a candidate of it thoroughly will ask, while others are judged; ends some seconds after
-    /// it is no longer wanted. Where a model speaks, nothing is done. Blocks.
+    /// Computes, for a task's originals, what a thorough judgement will need, while other candidates are judged. Ends
+    /// some seconds after `wanted` returns false. Does nothing where a model predicts. Blocks.
     pub fn go_ahead(&self, task: &Task, wanted: &(dyn Fn() -> bool + Sync)) {
         match &self.0 {
-            // A single candidate is judged on the first.
+            // A single candidate is judged on the first device.
             Place::Here(benches) => {
                 if let Some((bench, _)) = benches.first() {
                     bench.go_ahead(task, wanted);
@@ -222,10 +227,10 @@ impl Evaluator {
         }
     }
 
-    /// Counts what these kernels do in the first call of a task's original, where the machine allows that. Blocks for seconds.
+    /// Profiles these kernels in the first call of a task's original, where the machine allows it. Blocks for seconds.
     ///
     /// # Errors
-    /// Why nothing was counted.
+    /// Returns the reason why nothing was counted.
     pub fn profile(&self, task: &Task, kernels: &[String], is_unwanted: &dyn Fn() -> bool) -> Result<Profiles, String> {
         match &self.0 {
             Place::Here(benches) => match benches.first() {
@@ -236,7 +241,7 @@ impl Evaluator {
         }
     }
 
-    /// Ends everything that is being judged, which is then undecided; from `false` on, new candidates are judged again.
+    /// Cancels all judgements, which then end undecided. After a call with `false` new candidates are judged again.
     pub fn abandon(&self, unwanted: bool) {
         match &self.0 {
             Place::Here(benches) => benches.iter().for_each(|(bench, _)| bench.abandon(unwanted)),
@@ -245,18 +250,18 @@ impl Evaluator {
         }
     }
 
-    /// Has the processes that judge here remove a folder when they end, whatever becomes of this one.
+    /// Makes the local judging processes remove a folder when they end, even if this process ends first.
     pub fn owns(&self, folder: &Path) {
         let bench = match &self.0 {
             Place::Here(benches) => benches.first().map(|(bench, _)| bench),
             Place::Nowhere(predictor) => Some(predictor.bench()),
             Place::There(_) => None,
         };
-        // What has ended already is noticed elsewhere.
+        // Other code notices a bench that has already ended.
         let _ = bench.map(|bench| bench.forker.owns(folder));
     }
 
-    /// Ends everything that is being judged, for good: whoever drops this then does not wait until all processes are gone.
+    /// Cancels all judgements for good, so that dropping this does not wait until all processes have ended.
     pub fn leave(&self) {
         match &self.0 {
             Place::Here(benches) => benches.iter().for_each(|(bench, _)| bench.leave()),

@@ -1,4 +1,4 @@
-//! The calls on which a candidate is compared with the original.
+//! The trials of a workload: the calls on which a candidate is compared with the original.
 
 use std::collections::BTreeSet;
 
@@ -10,28 +10,28 @@ use super::choices::{Choice, choices};
 use super::numbers::numbers;
 use super::verdict::Reason;
 
-/// Tiles that an original without masks may have: a size that is one less of the smallest that it takes shows whether a candidate takes
-/// greater ones.
+/// Tile sizes that an original without masks may have. A size that is smaller by the smallest tile that the original
+/// accepts shows whether a candidate works with larger tiles.
 const TILES: [i64; 4] = [16, 32, 64, 128];
 
-/// Sizes that vary alone, at most.
+/// The most sizes that are varied alone.
 const VARIED: usize = 4;
 
-/// Sizes and what becomes of them.
+/// Pairs of an old size and its new value.
 type Resized = Vec<(i64, i64)>;
 
 /// A call on which a candidate is compared with the original.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Trial {
-    /// What it is, for people: `rows 4096 → 4093`.
+    /// The name for reports: `rows 4096 → 4093`.
     pub(super) name: String,
-    /// Why a candidate that fails it is refused.
+    /// The reason for which a candidate that fails the trial is refused.
     pub(super) reason: Reason,
     /// The inputs.
     pub(super) inputs: Inputs,
-    /// Whether the kernels have to be compiled for it anew.
+    /// Whether the kernels have to be compiled anew for this trial.
     pub(super) specializes: bool,
-    /// It is left out when the original takes one of these trials, which say more.
+    /// The trial is skipped when the original accepts one of the trials with these indices, which show more.
     pub(super) unless: Vec<usize>,
 }
 
@@ -40,21 +40,22 @@ impl Trial {
         Self { name: name.into(), reason, inputs, specializes: false, unless: Vec::new() }
     }
 
-    /// Whether nobody may ever have called the original so: what it does there counts only if it is credible.
+    /// Whether the original may never have been called like this. Its results there count only if they are credible.
     pub(super) fn is_unheard_of(&self) -> bool {
         matches!(self.reason, Reason::Sizes | Reason::Layout)
             || !self.inputs.others.is_empty()
             || !self.inputs.added.is_empty()
     }
 
-    /// Whether the original may be so inexact there that only a run at a higher precision can tell what is right: differences of
-    /// great numbers are.
+    /// Whether the original may be so inexact on these inputs, where large numbers cancel, that only a run at a higher
+    /// precision shows what is right.
     pub(super) fn needs_reference(&self) -> bool {
         self.inputs.values == Values::Far
     }
 }
 
-/// The trials of a workload, the first of which is its recorded call; `text` is that of the entry's file. `seed` is not known to whoever proposes.
+/// The trials of a workload, the first of which is its recorded call. `text` is the text of the entry's file; `seed` is
+/// unknown to the proposer of a candidate.
 pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
     let at = |at: u64| seed.wrapping_add(at.wrapping_mul(0x9e37_79b9)) & 0x7fff_ffff;
     let plain = |seed| Inputs { seed, varied: true, ..Inputs::default() };
@@ -90,7 +91,7 @@ pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
     };
     for (layout, name) in LAYOUTS.iter().filter(|(layout, _)| is_fit(*layout)) {
         let inputs = Inputs { layout: *layout, ..plain(at(3)) };
-        // A stride of 1 is another kernel than one of many, an address at a multiple of 16 another than one that is not.
+        // Triton specializes kernels for a stride of 1 and for addresses that are multiples of 16.
         all.push(Trial { specializes: true, ..Trial::new(format!("tensors {name}"), Reason::Layout, inputs) });
     }
     let greatest = if workload.is_resizable() { greatest(workload) } else { Vec::new() };
@@ -111,7 +112,7 @@ pub(super) fn trials(workload: &Workload, text: &str, seed: u64) -> Vec<Trial> {
         all.push(Trial { unless: others_of(&all, old), ..trial(vec![(old, new)]) });
     }
     for old in greatest {
-        // The first that the original takes says more than those behind it.
+        // The first of these sizes that the original accepts shows more than the following ones.
         let mut unless = others_of(&all, old);
         for tile in TILES.into_iter().filter(|tile| old % tile == 0 && old / tile > 2) {
             all.push(Trial { unless: unless.clone(), ..trial(vec![(old, old - tile)]) });
@@ -144,7 +145,7 @@ const LAYOUTS: &[(Layout, &str)] = &[
 ];
 
 fn holds_floats(workload: &Workload) -> bool {
-    // The arguments of a model are made by its file.
+    // The file of a model makes its own arguments.
     let mut holds = workload.source == Source::KernelBench;
     workload.values().for_each(|value| {
         value.tensors(&mut |spec| holds |= !matches!(spec.data, Data::Integers(_) | Data::Range { .. }));
@@ -160,8 +161,8 @@ fn greatest(workload: &Workload) -> Vec<i64> {
     sizes.iter().rev().take(VARIED).copied().collect()
 }
 
-/// Other sizes: each of the greatest alone, and all together. Equal sizes vary together, with the integer arguments
-/// that equal them. And multiples, for where the original takes none of those.
+/// Other sizes: each of the greatest alone, and all of them together. Equal sizes vary together, with the integer
+/// arguments that equal them. The second part holds multiples, for originals that accept none of the others.
 fn sizes(greatest: &[i64]) -> (Vec<Resized>, Resized) {
     let mut all: Vec<Resized> = Vec::new();
     let mut add = |resize: Resized| {
@@ -176,7 +177,7 @@ fn sizes(greatest: &[i64]) -> (Vec<Resized>, Resized) {
     add(greatest.iter().map(|&size| (size, size / 2 + 5)).filter(|(old, new)| old != new).collect());
     add(greatest.iter().map(|&size| (size, size + 1)).collect());
     for &size in greatest {
-        // Tiles that hold a whole row of the recorded size do not hold this.
+        // A tile that holds a whole row of the recorded size is too small for this one.
         add(change(size, 2 * size + 3));
     }
     for &size in greatest {
@@ -185,7 +186,7 @@ fn sizes(greatest: &[i64]) -> (Vec<Resized>, Resized) {
     if let Some(&size) = greatest.first() {
         add(vec![(size, 0)]);
     }
-    // What 8 groups or heads divide, they mostly divide still.
+    // A number of groups or heads up to 8 that divides the size mostly divides these as well.
     let quarters = greatest.iter().filter(|&size| size % 4 == 0);
     (all, quarters.flat_map(|&size| [(size, size / 4 * 3), (size, size / 2 * 3)]).collect())
 }
@@ -196,13 +197,13 @@ fn prime_below(size: i64) -> i64 {
     (2..size).rev().find(is_prime).unwrap_or(2)
 }
 
-/// Whether NaN among the original's results belongs there. Large magnitudes overflow on the way, in one kernel earlier
-/// than in another.
+/// Whether a NaN in the original's results is meaningful. Large magnitudes overflow in intermediate results, in some
+/// kernels earlier than in others.
 pub(super) fn means_nan(inputs: &Inputs) -> bool {
     !matches!(inputs.values, Values::Large | Values::Far)
 }
 
-/// `softmax(float32[4096,1000], 1000)`
+/// The call as text, for example `softmax(float32[4096,1000], 1000)`.
 #[must_use]
 pub fn title(workload: &Workload) -> String {
     let mut all: Vec<String> = workload.args.iter().map(text).collect();
@@ -210,7 +211,7 @@ pub fn title(workload: &Workload) -> String {
     format!("{}({})", workload.entry, all.join(", "))
 }
 
-/// A value, for people.
+/// A value as text for reports.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Tensor(spec) => {

@@ -1,4 +1,4 @@
-//! What the judge says of a candidate, with its evidence.
+//! The verdict on a candidate: its outcome, the checks that were made, and the timings.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,32 +6,32 @@ use protocol::Environment;
 
 use super::statistics::median;
 
-/// A judgement.
+/// The result of judging one candidate.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// What is said.
+    /// Whether the candidate was accepted or refused, or why neither was possible.
     pub outcome: Outcome,
-    /// Each check that was made, in order; the last one of a refusal is the one that failed.
+    /// Every check that was made, in order; for a refusal, the last one is the check that failed.
     pub checks: Vec<Check>,
-    /// The timing of each workload, as far as it came to that.
+    /// The timing of each workload that was reached.
     pub measured: Vec<Measured>,
-    /// What the user should know of the candidate, though it is no reason to refuse it.
+    /// What the user should know about the candidate, although it is no reason to refuse the candidate.
     pub notes: Vec<String>,
-    /// Seconds that each part took.
+    /// The stages of the judgement with their duration in seconds.
     pub stages: Vec<(String, f64)>,
-    /// Where it was judged, of a pool.
+    /// The GPU of a pool that judged the candidate; `None` outside of pools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged_on: Option<JudgedOn>,
 }
 
-/// The GPU of a pool that a candidate was judged on, from beginning to end, with the original beside it.
+/// The GPU of a pool that judged a candidate, from beginning to end, with the original beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct JudgedOn {
-    /// Its name.
+    /// The name of the GPU.
     pub gpu: String,
-    /// The machine that it is in, by name and address.
+    /// The machine that contains the GPU, by name and address.
     pub node: String,
-    /// Which of that machine's it is, as Ray counts them; empty where it does not say.
+    /// The index of the GPU in that machine, as Ray counts; empty where Ray does not report it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub number: String,
 }
@@ -45,33 +45,34 @@ impl JudgedOn {
     }
 }
 
-/// What is said of a candidate.
+/// The outcome of a judgement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// Every check passed.
     Accepted,
-    /// It compiles for a GPU that is not here, and a model says what it would take: it was neither run nor checked.
+    /// The candidate compiles for a GPU that this machine does not have, and a model predicted its time. It was neither
+    /// run nor checked.
     Predicted,
-    /// It is out.
+    /// The candidate failed a check.
     Refused {
         /// The kind of failure.
         reason: Reason,
-        /// What was seen.
+        /// What the check observed.
         evidence: String,
-        /// The line of the candidate that it is about, from 1.
+        /// The line of the candidate that the refusal concerns, counted from 1.
         line: Option<usize>,
     },
-    /// Nothing can be said: the original fails, the device is gone.
+    /// The judge cannot decide, for example because the original fails or the device is gone.
     Undecided {
-        /// Why, and what to do.
+        /// Why it cannot decide, and what the user can do.
         why: String,
     },
 }
 
 impl Outcome {
-    /// Whether it is a refusal for something that lies in the text: judged again by the same calls, on the same device with the
-    /// same versions, it is refused again.
+    /// Whether the refusal is caused by the candidate's text alone: the same calls on the same device with the same
+    /// versions would refuse it again.
     #[must_use]
     pub fn lasts(&self) -> bool {
         match self {
@@ -80,17 +81,18 @@ impl Outcome {
         }
     }
 
-    /// Whether a kernel was refused by Triton before it ran, so that its process is as it was.
+    /// Whether Triton refused the kernel before it ran, so that the process is in the state that it had before.
     pub(super) fn has_not_run(&self) -> bool {
         match self {
-            // More than a multiprocessor has: Triton says so when it loads the kernel.
+            // The kernel needs more than a multiprocessor has: Triton reports that when it loads the kernel.
             Self::Refused { reason: Reason::Run, evidence, .. } => evidence.contains("OutOfResources: out of resource"),
             Self::Refused { reason, .. } => *reason == Reason::Compile,
             Self::Accepted | Self::Predicted | Self::Undecided { .. } => false,
         }
     }
 
-    /// Whether the device's memory ran out, for the candidate or for the judge: what other candidates hold may be to blame.
+    /// Whether the device ran out of memory, for the candidate or for the judge. Memory that other candidates hold may
+    /// be the cause.
     #[must_use]
     pub fn lacks_memory(&self) -> bool {
         match self {
@@ -100,7 +102,8 @@ impl Outcome {
         }
     }
 
-    /// The same, but undecided where it lacks memory and so many bytes were free, fewer than a candidate may have.
+    /// The same outcome, but undecided where the candidate lacked memory and fewer bytes were free (`free`) than a
+    /// candidate may use (`may_have`).
     pub(super) fn if_there_was(self, free: u64, may_have: u64) -> Self {
         if !matches!(self, Self::Refused { .. }) || !self.lacks_memory() || free >= may_have {
             return self;
@@ -112,15 +115,15 @@ impl Outcome {
     }
 }
 
-/// Why a candidate is refused.
+/// The kind of failure for which a candidate is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// The file could not be loaded or the entry is missing.
+    /// The file could not be loaded, or the entry is missing.
     Load,
-    /// Triton does not compile a kernel.
+    /// Triton fails to compile a kernel.
     Compile,
-    /// Launching or running raised.
+    /// Launching or running a kernel raised an exception.
     Run,
     /// A result differs from the original's.
     Output,
@@ -130,47 +133,47 @@ pub enum Reason {
     Gradient,
     /// Elements of a result were never written.
     Unwritten,
-    /// An argument was changed that the original leaves alone, or left alone that it changes.
+    /// An argument was changed that the original leaves unchanged, or left unchanged although the original changes it.
     Mutation,
-    /// Memory beside the arguments was written.
+    /// Memory next to the arguments was written.
     Overrun,
-    /// A result is one of an earlier call: the same tensors with new contents gave a wrong one.
+    /// A result was reused from an earlier call: the same tensors with new contents gave a wrong result.
     Stale,
     /// A result differs from run to run by more than rounding.
     Race,
-    /// A result differs for other sizes than the recorded ones.
+    /// A result differs for sizes other than the recorded ones.
     Sizes,
-    /// A result differs for tensors that lie otherwise in memory.
+    /// A result differs for tensors with another memory layout.
     Layout,
     /// A result differs for values far from the recorded ones.
     Values,
-    /// No kernel of Triton's does the work.
+    /// No Triton kernel does the work.
     NoKernel,
-    /// Work is done by operators of torch that the original does not use.
+    /// Operators of torch that the original does not use do the work.
     Fallback,
-    /// What the judge relies on was replaced, or a setting of the whole process was changed.
+    /// Something that the judge relies on was replaced, or a process-wide setting was changed.
     Tampering,
     /// Threads are left running.
     Threads,
     /// Processes are left running.
     Processes,
-    /// It took too long.
+    /// The candidate exceeded a time limit.
     Time,
-    /// It took too much memory of the host.
+    /// The candidate exceeded the limit of host memory.
     Memory,
-    /// It took too much memory of the device.
+    /// The candidate exceeded the limit of device memory.
     DeviceMemory,
-    /// It wrote or printed too much.
+    /// The candidate wrote or printed more than the limit.
     Writing,
-    /// The process ended, or was ended by a signal.
+    /// The process exited, or a signal ended it.
     Died,
-    /// Something that is no answer came through the judge's pipe.
+    /// The judge's pipe received data that is no valid reply.
     Pipe,
-    /// Work is done on another stream than the measured one, or after the call has returned.
+    /// Work was done on another stream than the measured one, or after the call had returned.
     SideStream,
-    /// It is faster than the device can be.
+    /// The candidate is faster than the device can be.
     TooFast,
-    /// It was not run: its text does what no kernel needs.
+    /// The candidate was not run: its text contains something that no kernel needs.
     Screen,
 }
 
@@ -181,7 +184,7 @@ impl Reason {
         serde_json::to_value(self).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
     }
 
-    /// Whether nothing but the text can be to blame: neither what else runs on the machine, nor limits, packages or luck.
+    /// Whether only the text can be the cause, as opposed to other programs on the machine, limits, packages or chance.
     #[must_use]
     pub fn lies_in_the_text(self) -> bool {
         match self {
@@ -199,11 +202,12 @@ impl Reason {
             | Self::NoKernel
             | Self::Fallback
             | Self::Tampering => true,
-            // A file that is missing, an exception that other programs on the device cause, …
+            // The cause may lie elsewhere: a missing file, an exception caused by other programs on the device, and so
+            // on.
             Self::Load | Self::Run | Self::Race | Self::Threads | Self::Processes => false,
             Self::Time | Self::Memory | Self::DeviceMemory | Self::Writing | Self::Died | Self::Pipe => false,
             Self::SideStream | Self::TooFast => false,
-            // It is looked at each time, which takes no time.
+            // The text is screened each time, which costs almost nothing.
             Self::Screen => false,
         }
     }
@@ -212,86 +216,88 @@ impl Reason {
 /// A check that was made.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Check {
-    /// What was checked.
+    /// What the check covers.
     pub name: String,
     /// Whether it passed.
     pub passed: bool,
-    /// What was seen.
+    /// What the check observed.
     pub evidence: String,
 }
 
-/// A timing of one workload.
+/// The timing of one workload.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// The call: `softmax(float32[4096,1000])`.
     pub workload: String,
-    /// How often it was seen when it was recorded.
+    /// How often the call occurred in the recording.
     pub count: u64,
-    /// Milliseconds of original and candidate by the device's events, cold L2, interleaved.
+    /// Milliseconds of original and candidate by the device's events, with a cold L2 cache, interleaved.
     pub pairs: Vec<(f64, f64)>,
-    /// The same with what is in the L2 from the call before, median of back-to-back calls.
+    /// Median milliseconds of original and candidate in back-to-back calls, with the L2 contents that the previous call
+    /// left.
     pub warm: Option<(f64, f64)>,
-    /// Milliseconds of a call by the clock, waiting for the device each time, median.
+    /// Median milliseconds of original and candidate by the host's clock, with a wait for the device after each call.
     pub wall: Option<(f64, f64)>,
-    /// What bounds the time of a call from below.
+    /// The lower bounds of the call's time.
     #[serde(default)]
     pub floor: Floor,
-    /// Whether the times are those of a candidate with the same machine code, launched with the same.
+    /// Whether the times were measured on another candidate with the same machine code and the same launches.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub twin: bool,
-    /// What tells the candidate's machine code and the call, for others who judge such candidates: they need not measure a twin.
+    /// A key of the candidate's machine code and the call, with which other judges recognize twins instead of measuring
+    /// them again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
-    /// Where it was measured, if that is another GPU of a pool than the one that knows it as a twin.
+    /// The GPU that measured, where it is another GPU of the pool than the one that used the timing for a twin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub judged_on: Option<JudgedOn>,
-    /// What original and candidate do, where it was counted.
+    /// The work of original and candidate, where it was counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<(Counted, Counted)>,
-    /// By which factor the original's own time moved while it was measured.
+    /// The factor by which the original's own time moved during the measurement.
     pub drift: f64,
-    /// Where it ran.
+    /// The versions and the device of the measurement.
     pub environment: Environment,
-    /// The device's clock in MHz before and after, where it is told.
+    /// The device's clock in MHz before and after, where the driver reports it.
     pub clocks: Option<(u32, u32)>,
-    /// Seconds since 1970.
+    /// The time of the measurement, in seconds since 1970.
     pub at: u64,
 }
 
-/// What bounds the time of a call from below: what has to cross the line to the device's memory.
+/// Lower bounds of a call's time, from the bytes that have to move between the device and its memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Floor {
-    /// Bytes of the arguments on which the results depend, as far as that is known.
+    /// Bytes of the arguments that the results depend on, as far as that is known.
     pub read: f64,
-    /// Bytes of results, of which every element is written.
+    /// Bytes of the results, every element of which is written.
     pub written: f64,
-    /// Milliseconds for both at the rate at which the device copies its memory, measured now.
+    /// Milliseconds that both take at the copy rate that was measured on this device.
     pub measured: Option<f64>,
-    /// Milliseconds at the rate of the data sheet for what certainly is not in the L2: no call is faster.
+    /// Milliseconds at the data sheet's rate for the bytes that certainly are not in the L2 cache: no call is faster.
     pub hard: Option<f64>,
 }
 
-/// What a call does, counted in its compiled kernels, and what its device can do by its maker's data sheet.
+/// The work of a call, counted in its compiled kernels, and the peak rates of its device by the maker's data sheet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Counted {
-    /// Bytes that cross the line to the device's memory, as far as a model of its caches can tell.
+    /// Bytes that move between the device and its memory, as estimated by a model of its caches.
     pub bytes: f64,
-    /// Operations on floats; a multiplication and an addition of a product are two.
+    /// Floating-point operations; a fused multiply-add counts as two.
     pub operations: f64,
-    /// Operations a second of the units that do most of them.
+    /// Peak operations per second of the units that do most of the operations.
     pub peak: f64,
-    /// Bytes a second of the memory.
+    /// Memory bandwidth in bytes per second.
     pub bandwidth: f64,
 }
 
 impl Measured {
-    /// Milliseconds of original and candidate of all calls together, each counted once.
+    /// Milliseconds of original and candidate, summed over all calls; each call counts once.
     #[must_use]
     pub fn sum_of_times(all: &[Self]) -> (f64, f64) {
         all.iter().map(Self::times).fold((0.0, 0.0), |sum, times| (sum.0 + times.0, sum.1 + times.1))
     }
 
-    /// Median milliseconds of original and candidate with a cold L2.
+    /// Median milliseconds of original and candidate with a cold L2 cache.
     #[must_use]
     pub fn times(&self) -> (f64, f64) {
         let of = |time: fn(&(f64, f64)) -> f64| median(self.pairs.iter().map(time));
@@ -306,7 +312,7 @@ impl Verdict {
         self.outcome == Outcome::Accepted
     }
 
-    /// Nothing can be said.
+    /// An undecided verdict with this reason, without checks or timings.
     #[must_use]
     pub fn undecided(why: impl Into<String>) -> Self {
         let outcome = Outcome::Undecided { why: why.into() };
