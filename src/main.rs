@@ -1,4 +1,5 @@
-//! The command line, the language server included: see `warpsmith::cli`.
+//! The entry point of the binary: it runs the command line, which includes the language server (see
+//! `warpsmith::cli`).
 
 #[cfg(all(feature = "jemalloc", target_os = "linux", target_env = "gnu"))]
 #[global_allocator]

@@ -1,8 +1,8 @@
-//! What is known around the file that is looked at: other files, as Python would import them, each read once; and what was
-//! recorded when the user's program ran.
+//! Facts about a file from outside of it: the files that it imports, resolved as Python would and each read once,
+//! and the recorded launches of its kernels.
 //!
-//! Only what stands in the folders of the importing file and above is found. Installed packages and what changes `sys.path`
-//! at run time are not; their names stay unknown.
+//! Imports are resolved only within the folders of the importing file and above. Installed packages and changes of
+//! `sys.path` at run time are not followed, so names from there stay unknown.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,14 +14,14 @@ use model::kernel::{File, Links, MAX_TEXT, Module, RecordedLaunch, Target};
 use model::syntax::Source;
 use workload::{Run, Seen};
 
-/// So many folders above a file are looked into.
+/// Number of folders above a file in which imports are looked up.
 const MAX_DEPTH: usize = 16;
 
-/// Which version of a file it is.
+/// The version of a file: its time of modification and its size in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Stamp(Option<SystemTime>, u64);
 
-/// Files that others import from, each read once, and where imports lead.
+/// A cache of imported files, import resolutions and recorded launches. It may be shared between threads.
 #[derive(Debug, Default)]
 pub struct Workspace {
     state: Mutex<State>,
@@ -30,13 +30,13 @@ pub struct Workspace {
 #[derive(Debug, Default)]
 struct State {
     files: HashMap<PathBuf, Known>,
-    /// By folder and dotted path.
+    /// Resolved imports, by folder and dotted path.
     imports: HashMap<(PathBuf, String), Option<Target>>,
-    /// How often it was looked whether files have changed.
+    /// Number of calls of [`Workspace::refresh`].
     round: u64,
-    /// The links of files, with the round that they were found in.
+    /// The links of files, with the round in which they were resolved.
     links: HashMap<PathBuf, (u64, Arc<Links>)>,
-    /// By file, with the recordings that there were and the round in which that was looked at.
+    /// The recorded launches of files, with the recordings that existed and the round of the last look.
     recorded: HashMap<PathBuf, (u64, Seen, Arc<[RecordedLaunch]>)>,
     /// The same for the commands that made the recordings.
     runs: HashMap<PathBuf, (u64, Seen, Option<Run>)>,
@@ -50,7 +50,7 @@ struct Known {
 }
 
 impl Workspace {
-    /// Tells `module`, the model of the file at `path`, what its kernels import and how they were launched.
+    /// Adds to `module`, the model of the file at `path`, what its kernels import and how they were launched.
     pub fn complete(&self, module: &mut Module, path: &Path) {
         if let Some(links) = self.links(module, path) {
             module.link(links);
@@ -60,14 +60,14 @@ impl Workspace {
         }
     }
 
-    /// Whether that has been told already.
+    /// Whether `module` holds these facts already, as they are now.
     #[must_use]
     pub fn has_completed(&self, module: &Module, path: &Path) -> bool {
         self.links(module, path).is_none_or(|links| *links == *module.links())
             && self.recorded(module, path).is_none_or(|recorded| recorded == *module.recorded())
     }
 
-    /// `None` when there is no kernel to be launched.
+    /// The recorded launches of a file; `None` when it has no kernels.
     fn recorded(&self, module: &Module, path: &Path) -> Option<Arc<[RecordedLaunch]>> {
         if module.kernels.is_empty() {
             return None;
@@ -104,7 +104,7 @@ impl Workspace {
         run
     }
 
-    /// `None` when there is nothing to tell.
+    /// The resolved imports of a file; `None` when its kernels import nothing.
     fn links(&self, module: &Module, path: &Path) -> Option<Arc<Links>> {
         let wanted = module.imported_in_kernels();
         if wanted.is_empty() && module.links().wanted().is_empty() {
@@ -121,7 +121,7 @@ impl Workspace {
         Some(links)
     }
 
-    /// Files and recordings may have changed: those that have are read again when they are needed.
+    /// Notes that files and recordings may have changed. Those that have are read again when they are needed.
     pub fn refresh(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.round += 1;
@@ -131,7 +131,7 @@ impl Workspace {
 }
 
 impl State {
-    /// What `import` in the file at `from` names.
+    /// The target of `import` in the file at `from`.
     fn resolve(&mut self, from: &Path, import: &str) -> Option<Target> {
         let folder = from.parent()?;
         let key = (folder.to_owned(), import.to_owned());
@@ -156,7 +156,7 @@ impl State {
         self.find_in(base, &parts)
     }
 
-    /// The member that the last part names; where there is none, the module that all parts name.
+    /// The member that the last part names; if there is none, the module that all parts name.
     fn find_in(&mut self, root: &Path, parts: &[&str]) -> Option<Target> {
         let (last, module) = parts.split_last()?;
         let holder = module_at(root, module).and_then(|path| self.read(&path));
@@ -168,7 +168,7 @@ impl State {
         Some(Target { file, member: None })
     }
 
-    /// A file; `None` when it cannot be read.
+    /// The file at `path`, from the cache if it is unchanged; `None` when it cannot be read.
     fn read(&mut self, path: &Path) -> Option<Arc<File>> {
         let round = self.round;
         if let Some(known) = self.files.get(path).filter(|known| known.round == round) {
@@ -199,8 +199,8 @@ fn load(path: &Path, Stamp(_, size): Stamp) -> Option<File> {
     Some(File { path: path.to_owned(), text: Arc::clone(source.text()), module })
 }
 
-/// The folders from which Python may import by absolute names in a file of `folder`: those around it that are in no
-/// package, and their `src` folders; nearest first.
+/// The folders from which Python may import by absolute names in a file of `folder`, nearest first: the folders
+/// around it that belong to no package, and their `src` folders.
 fn roots(folder: &Path) -> Vec<PathBuf> {
     let is_outside = |folder: &&Path| !folder.join("__init__.py").is_file();
     let around = folder.ancestors().take(MAX_DEPTH).filter(is_outside);
@@ -232,7 +232,7 @@ mod tests {
         folder
     }
 
-    /// Where the names lead that the kernel in `path` uses, without the folder.
+    /// The targets of the names that the kernel in `path` uses, relative to the folder.
     fn links(folder: &tempfile::TempDir, path: &str) -> Vec<String> {
         let path = folder.path().join(path);
         let mut module = Module::build(&Source::parse(fs::read_to_string(&path).unwrap()));
@@ -277,7 +277,7 @@ mod tests {
             fs::write(folder.path().join("p/ops/k.py"), kernel(imports, body)).unwrap();
             assert_eq!(links(&folder, "p/ops/k.py"), [expected], "{imports}");
         }
-        // Inside a package, its own folder is none that Python looks into; what kernels do not use is not followed.
+        // Python does not search a package's own folder; names that kernels do not use are not followed.
         for (imports, body) in
             [("from op import f", "f(x)"), ("from gone import f", "f(x)"), ("from p.ops.op import f", "x")]
         {

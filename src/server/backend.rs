@@ -1,4 +1,4 @@
-//! Messages → events. Nothing is decided here.
+//! The handlers of the protocol library: each converts a message into an event and decides nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,24 +14,24 @@ use super::feature::Question;
 use super::search;
 use super::status::Status;
 
-/// How files end that say something about settings and interpreters.
+/// Suffixes of files that determine settings or interpreters.
 const SETTINGS: [&str; 6] = [".toml", ".cfg", ".lock", "/.pdm-python", "/.python-version", ".dist-info/METADATA"];
 
-/// The handlers of the protocol library. They run in the order of arrival up to their first await, so each sends its
-/// event before it awaits anything.
+/// The handlers of the protocol library. They run in the order of arrival up to their first await, so each sends
+/// its event before it awaits anything.
 pub(super) struct Backend {
     events: Events,
     shut_down: Arc<AtomicBool>,
 }
 
 impl Backend {
-    /// Handlers that send to `events` and note a `shutdown` in `shut_down`.
+    /// Creates handlers that send to `events` and note a `shutdown` in `shut_down`.
     pub(super) fn new(events: Events, shut_down: Arc<AtomicBool>) -> Self {
         Self { events, shut_down }
     }
 
     fn tell(&self, event: Event) {
-        // Without an owner the server is about to end: there is nobody to tell.
+        // Without an owner the server is about to end, so the event can be dropped.
         let _ = self.events.send(event);
     }
 
@@ -41,27 +41,27 @@ impl Backend {
         answer.await.unwrap_or_else(|_| Err(Error::internal_error()))
     }
 
-    /// `window/workDoneProgress/cancel`
+    /// The notification `window/workDoneProgress/cancel`.
     pub(super) async fn cancel_progress(&self, params: lsp::WorkDoneProgressCancelParams) {
         self.tell(Event::CancelProgress(params.token));
     }
 
-    /// `warpsmith/status`
+    /// The request `warpsmith/status`.
     pub(super) async fn status(&self, _: Value) -> Result<Status> {
         self.ask(Event::Status).await
     }
 
-    /// `warpsmith/search`
+    /// The request `warpsmith/search`.
     pub(super) async fn search(&self, question: search::Question) -> Result<Value> {
         self.ask(|reply| Event::AboutRun(question, reply)).await
     }
 
-    /// `$/setTrace`: what is logged is set by `WARPSMITH_LOG`.
+    /// The notification `$/setTrace`. It is ignored, because `WARPSMITH_LOG` sets what is logged.
     pub(super) async fn set_trace(&self, params: Value) {
         tracing::debug!(%params, "setTrace is ignored");
     }
 
-    /// What [`framing`](super::framing) puts in the place of a message that cannot be read.
+    /// The request that [`framing`](super::framing) puts in the place of a message that cannot be read.
     pub(super) async fn malformed(&self, reason: Value) -> Result<()> {
         Err(Error { data: Some(reason), ..Error::new(ErrorCode::ParseError) })
     }
@@ -124,7 +124,7 @@ impl LanguageServer for Backend {
     async fn did_change_watched_files(&self, params: lsp::DidChangeWatchedFilesParams) {
         let mut uris = params.changes.iter().map(|change| change.uri.as_str());
         let is_of_settings = |uri: &str| SETTINGS.iter().any(|end| uri.ends_with(end));
-        // A client that does not say what has changed may mean anything.
+        // A client that does not say what has changed may mean any file.
         let settings = params.changes.is_empty() || uris.any(is_of_settings);
         self.tell(Event::WatchedFiles { settings });
     }

@@ -1,4 +1,4 @@
-//! What the client can do, as named facts; and what this server can.
+//! The capabilities of the client, as named flags, and those that this server announces.
 
 use tower_lsp::gen_lsp_types as lsp;
 
@@ -8,36 +8,36 @@ use super::{
     code_action, completion, inspect, memory, optimize, record, report, semantic_tokens, signature_help, survey,
 };
 
-/// What the client can do.
+/// The capabilities of the client.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Client {
-    /// It asks for diagnostics; then none are pushed.
+    /// It pulls diagnostics; then none are pushed.
     pub(super) pulls_diagnostics: bool,
-    /// It can be told to ask for diagnostics again.
+    /// It accepts the request to pull diagnostics again.
     pub(super) refreshes_diagnostics: bool,
-    /// It shows places that explain a diagnostic.
+    /// It shows locations that explain a diagnostic.
     pub(super) related_information: bool,
     /// It sends a diagnostic's data back with a request for code actions.
     pub(super) diagnostic_data: bool,
-    /// It shows unnecessary and deprecated code as such.
+    /// It marks unnecessary and deprecated code.
     pub(super) diagnostic_tags: bool,
-    /// It shows a code as a link.
+    /// It shows the code of a diagnostic as a link.
     pub(super) code_description: bool,
-    /// It understands code actions, not only commands.
+    /// It accepts code actions, not only commands.
     pub(super) code_actions: bool,
-    /// It shows actions that cannot be taken, with the reason.
+    /// It shows disabled actions, with the reason.
     pub(super) disabled_actions: bool,
-    /// Its workspace edits name the version that they are for.
+    /// Its workspace edits name the document version that they are for.
     pub(super) versioned_edits: bool,
-    /// It asks the user before it makes an annotated edit.
+    /// It asks the user before it applies an annotated edit.
     pub(super) annotated_edits: bool,
-    /// It makes edits for the server.
+    /// It applies edits for the server.
     pub(super) applies_edits: bool,
-    /// It can be asked for settings.
+    /// It answers requests for its settings.
     pub(super) configuration: bool,
-    /// It can be told to say when settings change.
+    /// It allows the server to register for changes of settings.
     pub(super) registers_configuration: bool,
-    /// It can be told to say when files change.
+    /// It allows the server to register for changes of files.
     pub(super) registers_watched_files: bool,
     /// It shows the progress of work that the server starts.
     pub(super) progress: bool,
@@ -45,32 +45,32 @@ pub(super) struct Client {
     pub(super) shows_documents: bool,
     /// It renders Markdown in a hover.
     pub(super) markdown: bool,
-    /// It takes the characters that commit a completion.
+    /// It supports characters that commit a completion.
     pub(super) commit_characters: bool,
-    /// It lets the user choose whether a completion takes the place of the whole word.
+    /// It lets the user choose whether a completion replaces the whole word.
     pub(super) insert_or_replace: bool,
     /// It shows the parameters beside a completion's name.
     pub(super) completion_label_details: bool,
-    /// It takes the places of parameters in a signature.
+    /// It accepts the offsets of parameters within a signature's label.
     pub(super) label_offsets: bool,
-    /// It can mark no parameter of a signature.
+    /// It accepts a signature without an active parameter.
     pub(super) no_active_parameter: bool,
     /// It shows document symbols as a tree.
     pub(super) symbol_trees: bool,
-    /// It can be told to ask for inlay hints again.
+    /// It accepts the request to pull inlay hints again.
     pub(super) refreshes_hints: bool,
-    /// It takes `warpsmith/status`.
+    /// It accepts the notification `warpsmith/status`.
     pub(super) takes_status: bool,
-    /// It takes `warpsmith/search`.
+    /// It accepts the notification `warpsmith/search`.
     pub(super) takes_search: bool,
     /// It answers `warpsmith/model`.
     pub(super) takes_model: bool,
-    /// It can be told to ask for code lenses again.
+    /// It accepts the request to pull code lenses again.
     pub(super) refreshes_lenses: bool,
 }
 
 impl Client {
-    /// Reads off what the client says about itself.
+    /// Reads the flags from the capabilities that the client announces.
     pub(super) fn new(capabilities: &lsp::ClientCapabilities) -> Self {
         let workspace = capabilities.workspace.clone().unwrap_or_default();
         let text_document = capabilities.text_document.clone().unwrap_or_default();
@@ -79,7 +79,7 @@ impl Client {
         let action = text_document.code_action.unwrap_or_default();
         let pulls_diagnostics = text_document.diagnostic.is_some();
         let diagnostics = match (text_document.diagnostic, text_document.publish_diagnostics) {
-            // Before LSP 3.18 what a diagnostic may hold was only said for pushed ones.
+            // Before LSP 3.18 the content of a diagnostic was announced only for pushed ones.
             (Some(pull), None) => pull.diagnostics_capabilities,
             (_, push) => push.unwrap_or_default().diagnostics_capabilities,
         };
@@ -98,7 +98,8 @@ impl Client {
             code_actions: action.code_action_literal_support.is_some(),
             disabled_actions: action.disabled_support == Some(true),
             versioned_edits,
-            // Annotations exist in versioned edits only; Neovim 0.12 says that it has these and forgets to say those.
+            // Annotations exist only in versioned edits; Neovim 0.12 announces annotations and omits versioned
+            // edits.
             annotated_edits: edit.change_annotation_support.is_some(),
             applies_edits: workspace.apply_edit == Some(true),
             configuration: workspace.configuration == Some(true),
@@ -128,7 +129,7 @@ fn characters(characters: &[&str]) -> Vec<String> {
     characters.iter().map(|character| (*character).to_owned()).collect()
 }
 
-/// What columns count: bytes when the client can, else UTF-16 code units, which every client can.
+/// The unit of columns: bytes when the client supports UTF-8, else UTF-16 code units, which every client supports.
 pub(super) fn negotiate_encoding(capabilities: &lsp::ClientCapabilities) -> Encoding {
     let offered = capabilities.general.as_ref().and_then(|general| general.position_encodings.as_deref());
     if offered.is_some_and(|offered| offered.contains(&lsp::PositionEncodingKind::UTF8)) {

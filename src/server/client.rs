@@ -1,4 +1,5 @@
-//! What is asked of the client: on a task of its own, so that nobody waits. Answers come back as events.
+//! Requests and notifications to the client. They run on a task of their own, so the owner never waits; answers
+//! come back as events.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,45 +17,46 @@ use super::search::{self, Feed};
 use super::settings::SECTION;
 use super::status::{Status, StatusNotification};
 
-/// How long a client may take to say its settings before files are checked without them.
+/// Time limit for the client's settings; after it, files are checked without them.
 const CONFIGURATION_TIMEOUT: Duration = Duration::from_secs(2);
-/// What the button that takes an offer says.
+/// The label of the button that accepts an offer.
 const APPLY: &str = "Apply";
 const DISCARD: &str = "Discard";
 
-/// Something to ask or tell the client.
+/// A request or notification to the client.
 pub(super) enum Call {
-    /// Send what [`Calls::publish`] has laid out for this document.
+    /// Send the diagnostics that [`Calls::publish`] has stored for this document.
     Publish(lsp::Uri),
     /// Show a message.
     Show(lsp::MessageType, String),
-    /// Say how the server is.
+    /// Send the status of the server.
     Status(Status),
     /// Ask for the settings of these folders.
     Configuration(Vec<Option<lsp::Uri>>),
-    /// Have the client ask for diagnostics again.
+    /// Ask the client to pull diagnostics again.
     RefreshDiagnostics,
-    /// Have the client ask for inlay hints again.
+    /// Ask the client to pull inlay hints again.
     RefreshHints,
-    /// Have the client ask for code lenses again.
+    /// Ask the client to pull code lenses again.
     RefreshLenses,
-    /// Have the client open a document.
+    /// Ask the client to open a document.
     ShowDocument(lsp::Uri),
-    /// Have the client open a page outside of the editor.
+    /// Ask the client to open a page outside of the editor.
     ShowPage(lsp::Uri),
-    /// Have the client tell of something.
+    /// Register for notifications from the client.
     Register(Vec<lsp::Registration>),
-    /// Show the progress of a job until the sender of its states is gone.
+    /// Show the progress of a job until the sender of its states is dropped.
     Progress { job: String, title: String, states: watch::Receiver<State> },
-    /// Tell of a search until it has ended.
+    /// Send the news of a search until it has ended.
     Search { job: String, feed: Arc<Feed> },
-    /// Ask before the user's program is run, or something is sent; the answer goes to the search that waits for it.
+    /// Ask the user before their program is run or something is sent; the answer goes to the search that waits for
+    /// it.
     Confirm { text: String, actions: [&'static str; 2], answer: std::sync::mpsc::Sender<bool> },
     /// Ask a language model of the editor; the reply goes to the search that waits for it.
     AskModel(model::Asked),
-    /// Ask how a search is to be made.
+    /// Ask the user how long a search may take and whether it may restructure kernels.
     AskSettings { text: String, choices: Vec<String>, asked: Box<Asked> },
-    /// Ask whether a job's offer is to be applied.
+    /// Ask the user whether a job's offer is to be applied.
     AskOffer { job: String, text: String },
     /// Apply a job's offer.
     ApplyOffer { job: String, label: String, edit: lsp::WorkspaceEdit },
@@ -62,7 +64,7 @@ pub(super) enum Call {
 
 type Outbox = Arc<Mutex<HashMap<lsp::Uri, lsp::PublishDiagnosticsParams>>>;
 
-/// Where the owner and the searches put their calls.
+/// The sending end of the queue of calls, for the owner and the searches.
 #[derive(Clone)]
 pub(super) struct Calls {
     queue: mpsc::UnboundedSender<Call>,
@@ -76,25 +78,25 @@ pub(super) struct Receiver {
 }
 
 impl Calls {
-    /// Both ends.
+    /// Creates both ends.
     pub(super) fn new() -> (Self, Receiver) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let outbox = Outbox::default();
         (Self { queue: sender, outbox: Arc::clone(&outbox) }, Receiver { queue: receiver, outbox })
     }
 
-    /// Asks or tells the client something.
+    /// Queues a call.
     pub(super) fn send(&self, call: Call) {
-        // Without a receiver the server is about to end.
+        // Without a receiver the server is about to end, so the call can be dropped.
         let _ = self.queue.send(call);
     }
 
-    /// Shows a message.
+    /// Shows a message to the user.
     pub(super) fn show(&self, kind: lsp::MessageType, text: impl Into<String>) {
         self.send(Call::Show(kind, text.into()));
     }
 
-    /// Publishes diagnostics. They take the place of older ones that are still waiting to be sent.
+    /// Publishes diagnostics. They replace older ones of the same document that are still in the queue.
     pub(super) fn publish(&self, params: lsp::PublishDiagnosticsParams) {
         let uri = params.uri.clone();
         let mut outbox = self.outbox.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +106,7 @@ impl Calls {
     }
 }
 
-/// Makes the calls until the owner is gone. Messages keep their order; answers are waited for on the side.
+/// Makes the calls until the owner is gone. Messages keep their order; questions are asked on tasks of their own.
 pub(super) async fn run(client: tower_lsp::Client, mut receiver: Receiver, events: Events) {
     while let Some(call) = receiver.queue.recv().await {
         match call {
@@ -132,7 +134,7 @@ pub(super) async fn run(client: tower_lsp::Client, mut receiver: Receiver, event
     }
 }
 
-/// Asks one question and reports the answer.
+/// Asks one question and sends the answer as an event.
 async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
     let answer = match question {
         Call::Configuration(folders) => Event::Configuration(configuration(&client, folders).await),
@@ -184,7 +186,7 @@ async fn ask(client: tower_lsp::Client, question: Call, events: Events) {
             };
             Event::OfferApplied(job, result)
         }
-        // Told in order by `run`.
+        // `run` sends these itself, in order.
         Call::Publish(_)
         | Call::Show(..)
         | Call::Status(_)
@@ -200,7 +202,7 @@ async fn choose(client: &tower_lsp::Client, text: String, actions: [&str; 2]) ->
     chosen(client, text, &actions).await.is_some_and(|chosen| chosen == actions[0])
 }
 
-/// The title of the action that the user chose.
+/// The title of the action that the user chose; `None` when the message was dismissed.
 async fn chosen(client: &tower_lsp::Client, text: String, actions: &[&str]) -> Option<String> {
     let action = |title: &str| lsp::MessageActionItem { title: title.to_owned(), ..Default::default() };
     let offered = Some(actions.iter().map(|title| action(title)).collect());
@@ -208,7 +210,7 @@ async fn chosen(client: &tower_lsp::Client, text: String, actions: &[&str]) -> O
     answer.ok().flatten().map(|chosen| chosen.title)
 }
 
-/// The settings of each folder; none when the client does not answer.
+/// The settings of each folder; empty when the client does not answer.
 async fn configuration(client: &tower_lsp::Client, folders: Vec<Option<lsp::Uri>>) -> Vec<(Option<lsp::Uri>, Value)> {
     let item = |scope_uri: &Option<lsp::Uri>| lsp::ConfigurationItem {
         scope_uri: scope_uri.clone(),

@@ -1,4 +1,4 @@
-//! What the editor offers at a place: quick fixes, suppressions, and to optimize the kernel.
+//! Code actions: quick fixes, suppressions, and the action that optimizes a kernel.
 
 use serde_json::json;
 use tower_lsp::gen_lsp_types as lsp;
@@ -16,22 +16,22 @@ use super::report::REPORT;
 use super::unit::Unit;
 use super::{inspect, memory, record, suppression, to_lsp};
 
-/// The kinds of actions there are.
+/// The kinds of code actions that the server announces.
 pub(super) fn kinds() -> Vec<lsp::CodeActionKind> {
     vec![lsp::CodeActionKind::QuickFix, lsp::CodeActionKind::RefactorRewrite, inspect::kind(), record::kind()]
 }
 
-/// A request for actions.
+/// A request for code actions at a place in a document.
 pub(super) struct Place<'a> {
-    /// The text.
+    /// The unit that the document belongs to.
     pub(super) unit: &'a Unit,
-    /// The document.
+    /// The address of the document.
     pub(super) uri: &'a lsp::Uri,
     /// The selection, or the cursor.
     pub(super) range: lsp::Range,
-    /// What columns count.
+    /// The unit of columns.
     pub(super) encoding: Encoding,
-    /// What the client can do.
+    /// The client's capabilities.
     pub(super) client: &'a Client,
 }
 
@@ -39,9 +39,9 @@ pub(super) struct Place<'a> {
 pub(super) enum Readiness {
     /// It can.
     Ready,
-    /// This job does it already.
+    /// The job with this name is optimizing it already.
     Running(String),
-    /// It cannot, for this reason.
+    /// It cannot; the text is the reason.
     Not(String),
 }
 
@@ -96,7 +96,7 @@ impl Owner {
 }
 
 impl Place<'_> {
-    /// The diagnostics that the client sent along, when they are of the present text; their data has the fixes.
+    /// The diagnostics that the client sent along, if they are of the present text; their data contains the fixes.
     pub(super) fn known_diagnostics(&self, context: &lsp::CodeActionContext) -> Option<Vec<(lsp::Diagnostic, Data)>> {
         let version = self.unit.part(self.uri)?.version;
         let ours = context.diagnostics.iter().filter(|item| item.source.as_deref() == Some(diagnostics::SOURCE));
@@ -115,7 +115,7 @@ impl Place<'_> {
             .collect()
     }
 
-    /// Fixes, then suppressions.
+    /// The fixes of the diagnostics, then the suppressions.
     pub(super) fn quick_fixes(&self, diagnostics: &[(lsp::Diagnostic, Data)]) -> Vec<lsp::CodeAction> {
         let fixes: Vec<_> = diagnostics.iter().filter_map(|(item, data)| Some((item, data.fix.as_ref()?))).collect();
         let is_only_one = fixes.len() == 1;
@@ -139,7 +139,7 @@ impl Place<'_> {
         actions
     }
 
-    /// What can be done about the finding of a learned rule.
+    /// Actions for a finding of a learned rule.
     fn of_memory(&self, item: &lsp::Diagnostic) -> Vec<lsp::CodeAction> {
         let Some(lsp::Code::String(code)) = item.code.as_ref().filter(|code| is_learned_code(code)) else {
             return Vec::new();
@@ -172,7 +172,7 @@ impl Place<'_> {
         })
     }
 
-    /// The kernel that the place is in, or whose launch it is on; none when there are several.
+    /// The kernel that contains the place or whose launch is there; `None` when there are several.
     pub(super) fn kernel(&self) -> Option<&Kernel> {
         let module = &self.unit.module;
         let place = self.unit.span(self.uri, self.range, self.encoding)?;
@@ -186,7 +186,7 @@ impl Place<'_> {
         module.kernel(name).filter(|_| !is_helper(module, name))
     }
 
-    /// What would be optimized: a kernel, or all that the function around the place launches.
+    /// The part of the file to optimize: a kernel, or all kernels that the function around the place launches.
     fn subject(&self) -> Option<Subject> {
         if let Some(kernel) = self.kernel() {
             return Some(Subject::Kernel(kernel.name.clone()));
@@ -199,7 +199,7 @@ impl Place<'_> {
         launched_by(module, index)
     }
 
-    /// To optimize something, to stop doing so, or why it cannot be done. A search that was stopped may go on.
+    /// Actions to optimize something, to stop or continue a search, or a disabled action with the reason.
     fn optimize(&self, subject: &Subject, readiness: Readiness, last: Option<&Past>) -> Vec<lsp::CodeAction> {
         let (what, argument) = (what(subject), argument(self.unit, subject));
         let optimize = format!("Optimize {what}");
@@ -228,7 +228,7 @@ impl Place<'_> {
         }
     }
 
-    /// What cannot be done, with the reason, for clients that show such actions.
+    /// A disabled action with the reason, for clients that show such actions.
     pub(super) fn disabled(&self, title: String, reason: String) -> Option<lsp::CodeAction> {
         self.client.disabled_actions.then(|| lsp::CodeAction {
             title,
@@ -238,18 +238,18 @@ impl Place<'_> {
         })
     }
 
-    /// To see what the last search did.
+    /// The action that opens the report of a run.
     fn report(&self, run: &str) -> lsp::CodeAction {
         action("Show the report of the last search".to_owned(), REPORT, json!({ "uri": self.unit.uri, "run": run }))
     }
 }
 
-/// Whether a kernel is only called by other ones.
+/// Whether a kernel is called only by other kernels.
 pub(super) fn is_helper(module: &Module, name: &str) -> bool {
     module.called_in_kernels().contains(name) && module.launches_of(name).next().is_none()
 }
 
-/// All that a function launches of the kernels of its file: it, where that is one kernel.
+/// The kernels of its file that a function launches: a single kernel as such, several as the function.
 pub(super) fn launched_by(module: &Module, host: usize) -> Option<Subject> {
     let launched = module.launches.iter().filter(|launch| launch.host == Some(host));
     let mut kernels: Vec<&str> = launched.filter_map(|launch| launch.kernel.as_deref()).collect();
@@ -263,7 +263,7 @@ pub(super) fn launched_by(module: &Module, host: usize) -> Option<Subject> {
     }
 }
 
-/// What is optimized, in the words of actions.
+/// The subject of an action's title.
 pub(super) fn what(subject: &Subject) -> String {
     match subject {
         Subject::Function(name) => format!("the kernels of `{name}`"),
@@ -279,7 +279,7 @@ pub(super) fn argument(unit: &Unit, subject: &Subject) -> serde_json::Value {
     }
 }
 
-/// An action that runs a command.
+/// A code action that runs a command.
 pub(super) fn action(title: String, command: &str, argument: serde_json::Value) -> lsp::CodeAction {
     let (command, arguments) = (command.to_owned(), Some(vec![argument]));
     lsp::CodeAction {

@@ -1,5 +1,5 @@
-//! What is shown above a kernel: what it takes of the device, what the compiler makes of it, and to optimize it; the last one above
-//! functions that launch kernels, too.
+//! Code lenses above kernels: the resources that a kernel takes, the output of the compiler, and the command to
+//! optimize it, which is also shown above functions that launch kernels.
 
 use serde_json::{Value, json};
 use tower_lsp::gen_lsp_types as lsp;
@@ -20,13 +20,13 @@ use super::report::REPORT;
 use super::survey::RESOURCES;
 use super::unit::Unit;
 
-/// The lenses of a document of a unit whose kernels are compiled for `device`.
+/// The lenses of one document of a unit whose kernels are compiled for `device`.
 pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, device: &Device, encoding: Encoding) -> Vec<lsp::CodeLens> {
     let own = unit.module.kernels.iter().filter(|kernel| words::is_told(&unit.module, kernel));
     own.filter_map(|kernel| of_kernel(unit, uri, kernel, device, encoding)).flatten().collect()
 }
 
-/// The lenses of a kernel, once Triton has said that it compiles.
+/// The lenses of a kernel that Triton has compiled.
 fn of_kernel(
     unit: &Unit,
     uri: &lsp::Uri,
@@ -51,7 +51,8 @@ fn of_kernel(
 }
 
 impl Owner {
-    /// To optimize kernels, above each and above the functions that launch them; nothing where that cannot be done.
+    /// The lenses that optimize kernels, above each kernel and above the functions that launch them; none where
+    /// that is impossible.
     pub(super) fn search_lenses(&mut self, unit: &Unit, uri: &lsp::Uri) -> Vec<lsp::CodeLens> {
         let module = &unit.module;
         let kernels = module.kernels.iter().filter(|kernel| !code_action::is_helper(module, &kernel.name));
@@ -68,7 +69,8 @@ impl Owner {
         lenses
     }
 
-    /// At the function that launches but one kernel stands less: the kernel has it, too.
+    /// The lenses at one kernel or function. A function that launches a single kernel has fewer, because the kernel
+    /// has the others.
     fn search_lenses_of(
         &mut self,
         unit: &Unit,
@@ -101,7 +103,7 @@ impl Owner {
     }
 }
 
-/// Where what stands there is in this document.
+/// The range in this document of an offset in the unit.
 fn range_at(unit: &Unit, uri: &lsp::Uri, at: usize, encoding: Encoding) -> Option<lsp::Range> {
     let (part, range) = unit.locate(Span::new(at, at), encoding)?;
     (part.uri == *uri).then_some(range)

@@ -1,5 +1,5 @@
-//! The compiler tier: a moment after the last edit, Triton's own front end is asked about the kernels that changed. The rest
-//! of the compiler is asked after that (`survey.rs`).
+//! The compiler tier: shortly after the last edit, it asks Triton's own front end about the kernels that changed.
+//! The other stages of the compiler come after that (`survey.rs`).
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -23,30 +23,30 @@ use super::interpreter::Interpreter;
 use super::owner::Owner;
 use super::survey::Surveys;
 
-/// Verdicts that are remembered, for edits that are taken back.
+/// Number of verdicts that are cached, for edits that are undone.
 const REMEMBERED: usize = 512;
-/// How long it must be quiet as long as no settings are known.
+/// Idle time before the tier asks, as long as no settings are known.
 const DELAY: Duration = Duration::from_millis(300);
 
-/// What the tier knows and has to do.
+/// The state of the compiler tier: its verdicts, its queues and its process.
 #[derive(Default)]
 pub(super) struct Compile {
     pub(super) service: Option<Service>,
-    /// Whose that is.
+    /// The interpreter that the process runs.
     pub(super) of: Option<Interpreter>,
     timer: Option<Timer>,
     /// Files and notebooks that were edited since the last quiet moment.
     edited: Vec<lsp::Uri>,
     /// Kernels to ask about, by file and name.
     waiting: VecDeque<(lsp::Uri, String)>,
-    /// What somebody waits for. The verdicts of the front end come first.
+    /// Inspections that a request waits for. The verdicts of the front end come first.
     pub(super) inspections: Inspections,
-    /// What is done when nothing else is to be asked.
+    /// Surveys, which run when nothing else is to be asked.
     pub(super) surveys: Surveys,
     asked: Option<Asked>,
     last: u64,
     known: HashMap<u64, Settled>,
-    /// How long it must be quiet, as the settings of the file that was checked last say.
+    /// Idle time before the tier asks, from the settings of the file that was checked last.
     pub(super) delay: Option<Duration>,
 }
 
@@ -56,13 +56,13 @@ struct Asked {
     what: Asking,
 }
 
-/// What is asked about.
+/// The question that the process is working on.
 pub(super) enum Asking {
-    /// Whether the front end takes a kernel.
+    /// Whether the front end accepts a kernel.
     Trial(Box<Trial>),
-    /// What a kernel takes of a device.
+    /// The resources that a kernel takes on a device.
     Survey(Box<Survey>),
-    /// What the compiler makes of a kernel.
+    /// The output of the compiler's stages for a kernel.
     Inspection(Box<Inspecting>),
 }
 
@@ -76,7 +76,7 @@ impl Asking {
     }
 }
 
-/// Says when nothing has happened for a while.
+/// A debouncing timer: it sends an event when nothing has been edited for a while.
 struct Timer(Sender<Duration>);
 
 impl Timer {
@@ -103,30 +103,30 @@ impl Timer {
 }
 
 impl Compile {
-    /// Whether something is being asked.
+    /// Whether a question is being answered.
     pub(super) fn is_asking(&self) -> bool {
         self.asked.is_some()
     }
 
-    /// Forgets what is to be asked.
+    /// Clears the queues of questions.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.surveys.clear();
     }
 
-    /// The interpreter, when it cannot be asked, and why.
+    /// The interpreter that is unfit to compile, and the reason.
     pub(super) fn unfit(&self) -> Option<(PathBuf, String)> {
         let service = self.service.as_ref()?;
         let Status::Unfit(reason) = service.status() else { return None };
         Some((service.python().to_owned(), reason.lines().next().unwrap_or_default().to_owned()))
     }
 
-    /// Asks about this kernel before anything else.
+    /// Puts this kernel at the front of the queue.
     pub(super) fn first(&mut self, uri: lsp::Uri, kernel: String) {
         self.waiting.push_front((uri, kernel));
     }
 
-    /// The version of Triton that is asked.
+    /// The Triton version of the interpreter that is asked.
     pub(super) fn triton(&self) -> String {
         match self.service.as_ref().map(Service::status) {
             Some(Status::Ready { triton }) => triton.clone(),
@@ -134,7 +134,7 @@ impl Compile {
         }
     }
 
-    /// Puts what is being asked back in its place, unless it is a verdict.
+    /// Puts the question under way back into its queue, unless it is for a verdict.
     fn pause(&mut self) {
         match self.asked.take() {
             Some(Asked { uri, what: Asking::Survey(survey), .. }) => self.surveys.put_back(uri, survey),
@@ -145,7 +145,7 @@ impl Compile {
         }
     }
 
-    /// Tells those who wait for an interpreter that it cannot be asked.
+    /// Answers the waiting inspections of an interpreter with the reason why it cannot be asked.
     fn refuse_inspections(&mut self, python: &Path, reason: &str) {
         let (gone, left) = std::mem::take(&mut self.inspections).into_iter().partition(|(_, it)| it.python() == python);
         self.inspections = left;
@@ -155,14 +155,14 @@ impl Compile {
         }
     }
 
-    /// Whether something waits to be asked.
+    /// Whether a question waits in a queue.
     fn has_more(&self) -> bool {
         !(self.waiting.is_empty() && self.inspections.is_empty() && self.surveys.is_empty())
     }
 }
 
 impl Owner {
-    /// Notes that a file or notebook was edited: what was asked is of an older text.
+    /// Notes that a file or notebook was edited: the question under way is about an older text.
     pub(super) fn compile_later(&mut self, uri: &lsp::Uri) {
         if !self.trusted {
             return;
@@ -174,7 +174,7 @@ impl Owner {
         compile.waiting.retain(|(of, _)| of != uri);
         compile.surveys.forget(uri);
         if compile.asked.as_ref().is_some_and(|asked| asked.uri == *uri) {
-            // An inspection is of the text as it was when somebody asked.
+            // An inspection is about the text at the time of the request, so it stays.
             compile.asked.take_if(|asked| matches!(asked.what, Asking::Survey(_)));
             compile.pause();
             if let Some(service) = &mut compile.service {
@@ -188,12 +188,12 @@ impl Owner {
             }
         }
         if let Some(timer) = &self.compile.timer {
-            // Not what the settings say now: to ask for them costs more than an edit may.
+            // The last known delay, since reading the settings would cost more than an edit may.
             let _ = timer.0.send(self.compile.delay.unwrap_or(DELAY));
         }
     }
 
-    /// A file was saved: where it may be imported, its kernels without a verdict are asked about again.
+    /// Notes that a file was saved: where it may be imported, kernels without a verdict are asked about again.
     pub(super) fn import_later(&mut self, uri: &lsp::Uri) {
         let Some(unit) = self.documents.unit(uri) else { return };
         if !self.resolved(&unit).settings.compiler.import_files {
@@ -206,7 +206,7 @@ impl Owner {
         }
     }
 
-    /// Nothing has been edited for a while: asks about what has no verdict.
+    /// Handles the end of the idle time: asks about the kernels without a verdict.
     pub(super) fn quiet(&mut self) {
         self.look_for_interpreters_sometimes();
         for uri in std::mem::take(&mut self.compile.edited) {
@@ -230,7 +230,8 @@ impl Owner {
         self.compile_next();
     }
 
-    /// Asks about the next kernel, unless something is being asked. One kernel at a time: edits come first.
+    /// Asks about the next kernel, unless a question is being answered. One kernel at a time, because edits come
+    /// first.
     pub(super) fn compile_next(&mut self) {
         let compile = &mut self.compile;
         match &compile.asked {
@@ -250,7 +251,7 @@ impl Owner {
             return;
         }
         if self.compile.asked.is_none() && self.compile.has_more() {
-            // The owner has this channel's other end.
+            // The owner holds this channel's other end.
             let _ = self.events.send(Event::CompileNext);
         }
     }
@@ -285,7 +286,7 @@ impl Owner {
         }
     }
 
-    /// Has this interpreter asked from now on.
+    /// Uses this interpreter from now on.
     pub(super) fn serve(&mut self, interpreter: Interpreter) {
         if self.compile.service.is_some() && self.compile.of.as_ref() == Some(&interpreter) {
             return;
@@ -299,13 +300,13 @@ impl Owner {
         self.interpreters.unfit = None;
     }
 
-    /// Asks the interpreter that is served.
+    /// Sends a question to the present process.
     pub(super) fn ask(&mut self, uri: lsp::Uri, what: Asking) {
         self.ask_further(uri, what);
         self.tell_if_unfit();
     }
 
-    /// Asks the same interpreter what comes next.
+    /// Sends the next question of the same work to the process.
     pub(super) fn ask_further(&mut self, uri: lsp::Uri, what: Asking) {
         self.compile.last += 1;
         let id = self.compile.last;
@@ -315,7 +316,7 @@ impl Owner {
         }
     }
 
-    /// Takes in what was heard of the compiler's process.
+    /// Handles an answer or the end of the compiler's process.
     pub(super) fn hear_compiler(&mut self, number: u64, heard: Heard) {
         let Some(service) = &mut self.compile.service else { return };
         match service.hear(number, heard) {
@@ -354,7 +355,7 @@ impl Owner {
             if self.compile.known.len() >= REMEMBERED {
                 self.compile.known.clear();
             }
-            // What could not be found out may be another time: the process was killed, an imported file was not saved yet.
+            // An unknown result may become known: the process was killed, or an imported file was not saved yet.
             if !matches!(settled, Settled::Unknown(_)) {
                 self.compile.known.insert(trial.question.key, settled.clone());
             }
@@ -365,7 +366,7 @@ impl Owner {
         self.ask_further(uri, Asking::Trial(trial));
     }
 
-    /// Keeps a verdict with its kernel and shows what comes of it.
+    /// Stores a verdict with its kernel and updates what the editor shows.
     fn settle(&mut self, uri: &lsp::Uri, question: &Question, settled: Settled) {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(kernel) = unit.module.kernel(&question.kernel) else { return };
@@ -409,7 +410,7 @@ impl Owner {
         }
     }
 
-    /// Says so when the interpreter that is asked turns out to be unfit.
+    /// Tells the user once when the interpreter in use turns out to be unfit.
     fn tell_if_unfit(&mut self) {
         let Some((python, first)) = self.compile.unfit() else { return };
         let why = format!("{} cannot be asked ({first})", python.display());

@@ -1,4 +1,4 @@
-//! What can be typed, as the client lists it.
+//! Completions in the client's terms.
 
 use tower_lsp::gen_lsp_types as lsp;
 
@@ -9,10 +9,10 @@ use model::syntax::{Encoding, Span};
 use super::capabilities::Client;
 use super::unit::Unit;
 
-/// The characters after which clients ask by themselves.
+/// The characters that trigger a completion request.
 pub(super) const TRIGGERS: [&str; 1] = ["."];
 
-/// What can be typed at `place`. All of it is known at once: nothing is resolved later, and no list is incomplete.
+/// The completions at `place`. The list is complete and needs no resolving.
 pub(super) fn at(
     unit: &Unit,
     place: &Place<'_>,
@@ -64,7 +64,7 @@ fn kind(kind: Kind) -> lsp::CompletionItemKind {
         Kind::Dtype => lsp::CompletionItemKind::Struct,
         Kind::Module => lsp::CompletionItemKind::Module,
         Kind::Value => lsp::CompletionItemKind::Value,
-        // What has a default is a field in all themes; there is no kind for keywords of calls.
+        // LSP has no kind for keyword arguments. Fields are the nearest that all themes show.
         Kind::Keyword => lsp::CompletionItemKind::Field,
         Kind::Constexpr => lsp::CompletionItemKind::Constant,
         Kind::Variable => lsp::CompletionItemKind::Variable,

@@ -1,4 +1,4 @@
-//! Where names of kernels are bound and where else they stand, within the file or notebook.
+//! Definition, references and highlights of names in kernels, within the file or notebook.
 
 use tower_lsp::gen_lsp_types as lsp;
 
@@ -9,7 +9,7 @@ use model::syntax::{Encoding, LineIndex, Span};
 use super::to_lsp;
 use super::unit::Unit;
 
-/// Where the name at byte `offset` is bound.
+/// The definition of the name at byte `offset`.
 pub(super) fn definition(unit: &Unit, offset: usize, encoding: Encoding) -> Option<lsp::DefinitionResponse> {
     let spans = names::definitions(&unit.source, &unit.module, offset);
     let mut locations: Vec<lsp::Location> =
@@ -23,7 +23,7 @@ pub(super) fn definition(unit: &Unit, offset: usize, encoding: Encoding) -> Opti
     (!locations.is_empty()).then_some(lsp::DefinitionResponse::Definition(lsp::Definition::LocationList(locations)))
 }
 
-/// Where the name at byte `offset` stands; where it is bound only when `with_bindings`.
+/// The uses of the name at byte `offset`; its bindings too when `with_bindings`.
 pub(super) fn references(
     unit: &Unit,
     offset: usize,
@@ -34,7 +34,7 @@ pub(super) fn references(
     Some(places.filter_map(|place| location(unit, place.span, encoding)).collect())
 }
 
-/// Where the name at byte `offset` stands in one document.
+/// The uses of the name at byte `offset` in one document.
 pub(super) fn highlights(
     unit: &Unit,
     uri: &lsp::Uri,
@@ -54,7 +54,7 @@ fn occurrences(unit: &Unit, offset: usize) -> Option<Vec<Occurrence>> {
     Some(names::occurrences(&unit.source, &unit.module, symbol))
 }
 
-/// A place in a file that may not be open.
+/// The location of a span in a file that may not be open.
 fn elsewhere(file: &File, span: Span, encoding: Encoding) -> Option<lsp::Location> {
     let lines = LineIndex::new(&file.text);
     let position = |offset| to_lsp::position(lines.position(&file.text, offset, encoding));

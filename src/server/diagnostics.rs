@@ -1,4 +1,4 @@
-//! Findings as the editor's diagnostics.
+//! Diagnostics in the client's terms.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -12,33 +12,33 @@ use super::capabilities::Client;
 use super::to_lsp;
 use super::unit::{Part, Unit};
 
-/// The name that the editor shows beside a diagnostic.
+/// The source that the editor shows beside a diagnostic.
 pub(super) const SOURCE: &str = "warpsmith";
 
-/// What a diagnostic carries for the code actions, which then need no second look at the file.
+/// The data that a diagnostic carries for code actions, so that they need not check the file again.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Data {
-    /// The version of the document that it was found in.
+    /// The version of the document that the diagnostic was found in.
     pub(super) version: i32,
-    /// What mends it.
+    /// The fix, if the rule has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) fix: Option<FixData>,
 }
 
-/// A fix in the editor's terms.
+/// A fix in the client's terms.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct FixData {
-    /// What it does.
+    /// The title of the fix.
     pub(super) title: String,
-    /// The document that it changes; the diagnostic's own, or another cell of the notebook.
+    /// The document that it changes: the diagnostic's own, or another cell of the notebook.
     pub(super) uri: lsp::Uri,
     /// The version that the edits are for.
     pub(super) version: i32,
-    /// The edits.
+    /// The edits, which belong together.
     pub(super) edits: Vec<lsp::TextEdit>,
 }
 
-/// The findings in one document of a unit, in source order.
+/// The diagnostics of one document of a unit, in source order.
 pub(super) fn of_document(unit: &Unit, uri: &lsp::Uri, client: &Client, encoding: Encoding) -> Vec<lsp::Diagnostic> {
     unit.findings()
         .iter()
@@ -84,7 +84,7 @@ fn diagnostic(
     }
 }
 
-/// How an editor may draw what a rule finds; rules say it by their names.
+/// The tags with which an editor draws the findings of a rule; they follow from the rule's name.
 fn tags(rule: &str) -> Vec<lsp::DiagnosticTag> {
     let named = |prefixes: &[&str]| prefixes.iter().any(|prefix| rule.starts_with(prefix));
     let unnecessary = named(&["unused-", "redundant-", "unnecessary-"]).then_some(lsp::DiagnosticTag::Unnecessary);
@@ -92,7 +92,7 @@ fn tags(rule: &str) -> Vec<lsp::DiagnosticTag> {
     unnecessary.into_iter().chain(deprecated).collect()
 }
 
-/// The answer to a client that asks for the diagnostics of a document and may still have those of before.
+/// The answer to a pull request; it is "unchanged" when the client still has the same diagnostics.
 pub(super) fn report(
     version: i32,
     items: Vec<lsp::Diagnostic>,
@@ -113,7 +113,7 @@ pub(super) fn report(
     }
 }
 
-/// The answer for a document that is not open: nothing.
+/// The empty answer for a document that is not open.
 pub(super) fn empty_report() -> lsp::DocumentDiagnosticReport {
     full(None, Vec::new())
 }

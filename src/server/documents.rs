@@ -1,4 +1,4 @@
-//! The texts that the editor has open.
+//! The texts that are open in the editor.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,12 +26,12 @@ struct File {
     version: i32,
     document: Document,
     unit: Option<Rc<Unit>>,
-    /// The unit of an older text.
+    /// The unit of the former text, for reuse of what has not changed.
     before: Option<Rc<Unit>>,
 }
 
 impl File {
-    /// Forgets what was found, and keeps the model for what is not to be read again.
+    /// Drops the findings and keeps the model, so that unchanged parts are not read again.
     fn forget_findings(&mut self) {
         self.before = self.unit.take().or(self.before.take());
     }
@@ -77,7 +77,7 @@ impl Documents {
         self.notebooks.insert(params.notebook_document.uri, notebook);
     }
 
-    /// Edits a notebook. Returns the addresses of the cells that are gone; `None` when it is not open.
+    /// Edits a notebook. Returns the addresses of the removed cells; `None` when it is not open.
     pub(super) fn change_notebook(
         &mut self,
         params: lsp::DidChangeNotebookDocumentParams,
@@ -104,7 +104,7 @@ impl Documents {
         self.notebooks.iter().find(|(_, notebook)| notebook.has(uri)).map(|(uri, _)| uri.clone())
     }
 
-    /// What is known about the present text of a file, a notebook, or the notebook of a cell.
+    /// The unit of the present text of a file, a notebook, or the notebook of a cell.
     pub(super) fn unit(&mut self, uri: &lsp::Uri) -> Option<Rc<Unit>> {
         let owner = self.owner_of(uri)?;
         if let Some(notebook) = self.notebooks.get_mut(&owner) {
@@ -119,13 +119,13 @@ impl Documents {
         Some(Rc::clone(unit))
     }
 
-    /// Forgets what was found in all texts: the settings are others.
+    /// Drops the findings of all texts, because the settings have changed.
     pub(super) fn forget_findings(&mut self) {
         self.files.values_mut().for_each(File::forget_findings);
         self.notebooks.values_mut().for_each(Notebook::forget_findings);
     }
 
-    /// Forgets what was found in one text.
+    /// Drops the findings of one text.
     pub(super) fn forget_findings_of(&mut self, uri: &lsp::Uri) {
         if let Some(file) = self.files.get_mut(uri) {
             file.forget_findings();
@@ -135,7 +135,8 @@ impl Documents {
         }
     }
 
-    /// Looks whether files that open ones import from, or what was recorded of them, is another now. Returns whether what was found there is forgotten.
+    /// Checks whether imported files or recordings of open files have changed. Returns whether findings were
+    /// dropped because of that.
     pub(super) fn look_around(&mut self) -> bool {
         self.workspace.refresh();
         let mut units = self.files.values().filter_map(|file| file.unit.as_ref());

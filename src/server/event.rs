@@ -1,4 +1,4 @@
-//! Everything that can happen, in the order in which it did.
+//! The events of the server, which the owner handles in the order of arrival.
 
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -16,21 +16,21 @@ use super::optimize::Asked;
 use super::search;
 use super::status::Status;
 
-/// Where events are sent to the owner.
+/// The sending end of the owner's event queue.
 pub(super) type Events = mpsc::UnboundedSender<Event>;
 
-/// Where the owner sends the answer of a request. It is closed when the client has cancelled the request.
+/// The sending end for the answer of a request. It is closed when the client has cancelled the request.
 pub(super) type Reply<T> = oneshot::Sender<jsonrpc::Result<T>>;
 
-/// Something that the owner must see.
+/// An event: a message of the client, or the result of work on another thread.
 pub(super) enum Event {
-    /// The first request.
+    /// The request `initialize`, the first one.
     Initialize(Box<lsp::InitializeParams>, Reply<lsp::InitializeResult>),
-    /// The client has the answer.
+    /// The notification `initialized`: the client has the answer.
     Initialized,
-    /// The last request.
+    /// The request `shutdown`, the last one.
     Shutdown(Reply<()>),
-    /// The client is gone.
+    /// The connection to the client has ended.
     Exit,
 
     /// A file was opened.
@@ -48,53 +48,53 @@ pub(super) enum Event {
     /// A notebook was closed.
     NotebookClose(lsp::DidCloseNotebookDocumentParams),
 
-    /// The workspace's folders are others.
+    /// The folders of the workspace have changed.
     Folders(lsp::WorkspaceFoldersChangeEvent),
-    /// The editor's settings are others; clients that are not asked send them along.
+    /// The editor's settings have changed; clients that cannot be asked send the new ones along.
     ConfigurationChanged(Value),
-    /// Files were written, made or removed.
+    /// Files were written, created or removed.
     WatchedFiles {
-        /// Whether there are others than Python's among them.
+        /// Whether other files than Python's are among them.
         settings: bool,
     },
 
-    /// The diagnostics of a document are asked for.
+    /// The client pulls the diagnostics of a document.
     Diagnostic(lsp::DocumentDiagnosticParams, Reply<lsp::DocumentDiagnosticReport>),
-    /// The actions for a range are asked for.
+    /// The client asks for the code actions of a range.
     CodeAction(lsp::CodeActionParams, Reply<Option<Vec<lsp::CodeActionResponse>>>),
-    /// Something about a place or a document is asked for.
+    /// The client asks about a place or a document.
     Question(Question),
-    /// A command is to be run.
+    /// The client asks to run a command.
     Command(lsp::ExecuteCommandParams, Reply<Option<Value>>),
-    /// It is asked how the server is.
+    /// The client asks for the server's status.
     Status(Reply<Status>),
-    /// It is asked what is known of a run.
+    /// The client asks about a run.
     AboutRun(search::Question, Reply<Value>),
-    /// The user stopped something whose progress is shown.
+    /// The user cancelled a job whose progress is shown.
     CancelProgress(lsp::ProgressToken),
 
-    /// The editor's settings: for each folder, and for files outside every folder.
+    /// The editor's settings, for each folder and for files outside of all folders.
     Configuration(Vec<(Option<lsp::Uri>, Value)>),
     /// Nothing has been edited for a while.
     Quiet,
-    /// The compiler tier has another kernel to look at.
+    /// The compiler tier may ask about the next kernel.
     CompileNext,
-    /// Something was heard of a process of the compiler, by its number.
+    /// An answer or the end of a compiler process, with the number of the process.
     Compiler(u64, Heard),
     /// The compiler's process may be started again.
     ReviveCompiler,
     /// The skill memory was read again.
     Memory(Box<Memory>),
-    /// What there is to measure on.
+    /// The devices of this machine were looked for.
     Devices(Devices),
     /// A recording ended.
     RecordingEnded(String, Result<Recorded, RecordingError>),
     /// A search ended.
     JobEnded(String, Result<Outcome, OptimizeError>),
-    /// The user was asked how a search is to be made, and chose this.
+    /// The user chose the settings of a search.
     SettingsChosen(Box<Asked>, String),
-    /// The user was asked whether to apply a job's offer, and said yes or no.
+    /// The user accepted or declined a job's offer.
     OfferAnswered(String, bool),
-    /// The client has tried to apply a job's offer; the text, if any, says why it did not.
+    /// The client has tried to apply a job's offer; the text, if any, is the reason why it did not.
     OfferApplied(String, Result<(), Option<String>>),
 }

@@ -1,4 +1,4 @@
-//! Questions about a place or a document that are answered at once, from what is known about its text.
+//! Requests about a place or a document that are answered at once, from the present unit.
 
 use std::rc::Rc;
 
@@ -12,29 +12,29 @@ use super::owner::{Owner, answer};
 use super::unit::Unit;
 use super::{code_lens, completion, definition, hover, inlay_hints, semantic_tokens, signature_help, symbols};
 
-/// A question, and where its answer goes.
+/// A request and the sender for its answer.
 pub(super) enum Question {
-    /// The text of a hover.
+    /// A hover.
     Hover(lsp::HoverParams, Reply<Option<lsp::Hover>>),
-    /// What can be typed.
+    /// Completions.
     Completion(lsp::CompletionParams, Reply<Option<lsp::CompletionResponse>>),
     /// The signature of the call around the cursor.
     Signature(lsp::SignatureHelpParams, Reply<Option<lsp::SignatureHelp>>),
-    /// Where a name is bound.
+    /// The definition of a name.
     Definition(lsp::DefinitionParams, Reply<Option<lsp::DefinitionResponse>>),
-    /// Where else a name stands.
+    /// The uses of a name.
     References(lsp::ReferenceParams, Reply<Option<Vec<lsp::Location>>>),
-    /// The same within the document.
+    /// The uses of a name within the document.
     Highlight(lsp::DocumentHighlightParams, Reply<Option<Vec<lsp::DocumentHighlight>>>),
-    /// What a document holds.
+    /// The outline of a document.
     Symbols(lsp::DocumentSymbolParams, Reply<Option<lsp::DocumentSymbolResponse>>),
-    /// What the names of a document are.
+    /// The semantic tokens of a document.
     Tokens(lsp::SemanticTokensParams, Reply<Option<lsp::SemanticTokens>>),
-    /// What the names of a part of a document are.
+    /// The semantic tokens of a range.
     TokensOfRange(lsp::SemanticTokensRangeParams, Reply<Option<lsp::SemanticTokens>>),
-    /// What is known and not written.
+    /// Inlay hints.
     Hints(lsp::InlayHintParams, Reply<Option<Vec<lsp::InlayHint>>>),
-    /// What is shown above kernels.
+    /// Code lenses.
     Lenses(lsp::CodeLensParams, Reply<Option<Vec<lsp::CodeLens>>>),
 }
 
@@ -58,7 +58,7 @@ impl Owner {
         }
     }
 
-    /// The text of a document and the byte of a position in it.
+    /// The unit of a document and the byte offset of a position in it.
     fn place(&mut self, at: &lsp::TextDocumentPositionParams) -> Option<(Rc<Unit>, usize)> {
         let uri = &at.text_document.uri;
         let unit = self.documents.unit(uri)?;
@@ -134,7 +134,7 @@ impl Owner {
         if !self.resolved(&unit).settings.code_lens.enabled {
             return None;
         }
-        // What a kernel takes may be a long line, behind which nothing is seen.
+        // Resources may make a long line, which would hide the lenses behind it, so they come last.
         let mut lenses = self.search_lenses(&unit, uri);
         if let Some(device) = self.surveyed_for(&unit) {
             lenses.extend(code_lens::of_document(&unit, uri, &device, self.encoding));
@@ -142,7 +142,7 @@ impl Owner {
         Some(lenses)
     }
 
-    /// The span of a range of a document, or of all of it.
+    /// The span of a range of a document, or of the whole document.
     fn part_of_document(&self, unit: &Unit, uri: &lsp::Uri, range: Option<lsp::Range>) -> Option<Span> {
         match range {
             Some(range) => unit.span(uri, range, self.encoding),

@@ -1,4 +1,5 @@
-//! Lets only well-formed messages through to the protocol library, which would stop reading at the first that is not.
+//! A filter in front of the protocol library that lets only well-formed messages through, because the library stops
+//! reading at the first malformed one.
 
 use std::io;
 use std::pin::Pin;
@@ -9,33 +10,33 @@ use serde_json::json;
 use tokio::io::{AsyncRead, ReadBuf};
 use tower_lsp::jsonrpc::Request;
 
-/// The method of the request that takes the place of a malformed message; its answer has the id `null` and the code
-/// of a parse error, as JSON-RPC wants it.
+/// The method of the request that replaces a malformed message; its answer has the id `null` and the code of a
+/// parse error, as JSON-RPC requires.
 pub(super) const MALFORMED: &str = "$/warpsmith/malformed";
 
-/// A header longer than this is none.
+/// Greatest length of a header, in bytes; a longer one is invalid.
 const MAX_HEADER: usize = 8 << 10;
-/// A message longer than this is not believed.
+/// Greatest length of a message, in bytes; a longer one is invalid.
 const MAX_BODY: usize = 1 << 30;
 const CHUNK: usize = 16 << 10;
 
-/// A stream of well-formed messages, read from a stream of anything.
+/// A reader that passes well-formed messages on from an arbitrary stream.
 pub(super) struct Reader<R> {
     inner: R,
-    /// Bytes that are read but not yet a message.
+    /// Bytes that were read and do not form a message yet.
     pending: Vec<u8>,
-    /// Bytes that may be handed on, and how many of them were.
+    /// Bytes that may be passed on, and how many of them were.
     ready: Vec<u8>,
     handed: usize,
 }
 
 impl<R> Reader<R> {
-    /// A reader of `inner`.
+    /// Creates a reader of `inner`.
     pub(super) fn new(inner: R) -> Self {
         Self { inner, pending: Vec::new(), ready: Vec::new(), handed: 0 }
     }
 
-    /// Moves the next message, or what stands for a malformed one, from `pending` to `ready`.
+    /// Moves the next message, or the replacement of a malformed one, from `pending` to `ready`.
     fn advance(&mut self) -> bool {
         let (used, body) = match split(&self.pending) {
             Split::Incomplete => return false,
@@ -73,11 +74,11 @@ impl<R: AsyncRead + Unpin> AsyncRead for Reader<R> {
     }
 }
 
-/// What the bytes read so far begin with.
+/// The classification of the start of the pending bytes.
 enum Split {
-    /// Not enough to say.
+    /// Too few bytes to decide.
     Incomplete,
-    /// So many bytes that belong to no message.
+    /// This many bytes belong to no message.
     Garbage(usize),
     /// A whole message.
     Body { start: usize, end: usize },
@@ -100,12 +101,12 @@ fn content_length(header: &str) -> Option<usize> {
     })
 }
 
-/// How many bytes to skip: up to where a header may begin, at least one.
+/// Number of bytes to skip: up to the next possible header, at least one.
 fn garbage(bytes: &[u8]) -> usize {
     memmem::find(&bytes[1..], b"Content-Length").map_or(bytes.len(), |at| at + 1)
 }
 
-/// What is wrong with a message, if anything is. Answers have no method and read as requests too.
+/// The defect of a message, if it has one. Answers have no method and also parse as requests.
 fn problem(body: &[u8]) -> Option<String> {
     serde_json::from_slice::<Request>(body).err().map(|error| error.to_string())
 }

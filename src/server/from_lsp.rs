@@ -1,4 +1,4 @@
-//! LSP → ours.
+//! Conversions from LSP types to the server's own.
 
 use std::path::PathBuf;
 
@@ -6,17 +6,17 @@ use tower_lsp::gen_lsp_types as lsp;
 
 use model::syntax::{Document, Encoding, Position};
 
-/// A position.
+/// The position with the same line and column.
 pub(super) fn position(position: lsp::Position) -> Position {
     Position { line: position.line, column: position.character }
 }
 
-/// The file that `uri` names, if it names one.
+/// The file that `uri` names; `None` when it is no file address.
 pub(super) fn path(uri: &lsp::Uri) -> Option<PathBuf> {
     if uri.scheme() == "file" { uri.to_file_path().ok() } else { None }
 }
 
-/// Makes the client's changes, one after the other. What does not fit is clamped or left out, and logged.
+/// Applies the client's changes in order. Changes that do not fit are clamped or left out, and logged.
 pub(super) fn apply_changes(
     document: &mut Document,
     changes: Vec<lsp::TextDocumentContentChangeEvent>,

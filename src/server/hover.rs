@@ -1,4 +1,4 @@
-//! What is known about the place under the cursor: a rule, a member of `triton.language`, a kernel.
+//! Hover texts for a rule's code, a member of `triton.language`, or a kernel.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use rules::learned::Memory;
 use super::suppression;
 use super::unit::Unit;
 
-/// The hover at byte `offset`, with the span that it is about.
+/// The hover at byte `offset`, with the span that it describes.
 pub(super) fn at(unit: &Unit, offset: usize, target: Target, memory: &Memory) -> Option<(String, Span)> {
     if let Some((code, span)) = suppression::code_at(&unit.source, offset) {
         return Some((page_of(code, memory)?, span));
@@ -33,7 +33,7 @@ pub(super) fn at(unit: &Unit, offset: usize, target: Target, memory: &Memory) ->
     Some((sections.join("\n\n---\n\n"), span))
 }
 
-/// A hover with Markdown where the client renders it.
+/// The contents of a hover, as Markdown where the client renders it.
 pub(super) fn contents(text: String, is_markdown: bool) -> lsp::Contents {
     let kind = if is_markdown { lsp::MarkupKind::Markdown } else { lsp::MarkupKind::PlainText };
     lsp::Contents::MarkupContent(lsp::MarkupContent { kind, value: text })
@@ -44,7 +44,7 @@ fn page_of(code: &str, memory: &Memory) -> Option<String> {
     rules::find(code).map(page).or_else(|| Some(memory.find(code)?.page()))
 }
 
-/// A rule's page, and where it is on the web.
+/// The text of a rule's page, with its web address.
 fn page(rule: &Rule) -> String {
     let url = rule.declaration.url();
     format!(
@@ -55,7 +55,7 @@ fn page(rule: &Rule) -> String {
     )
 }
 
-/// The kernel whose name stands at byte `offset`: where it is defined, launched or called.
+/// The kernel whose name is at byte `offset`: where it is defined, launched or called.
 fn kernel_at(unit: &Unit, offset: usize) -> Option<(String, Span)> {
     let module = &unit.module;
     let defined = module.kernels.iter().find(|kernel| kernel.name_span.touches(offset));
@@ -68,7 +68,7 @@ fn kernel_at(unit: &Unit, offset: usize) -> Option<(String, Span)> {
     (!hidden).then(|| (about_kernel(kernel, unit), name.0.span))
 }
 
-/// The kernel of another file whose name stands at byte `offset`.
+/// The kernel of another file whose name is at byte `offset`.
 fn imported_at(module: &Module, offset: usize) -> Option<(String, Span)> {
     let (expr, inside) = innermost(module, offset, &mut is_path(offset))?;
     let (file, name) = module.imported(inside, expr)?;
@@ -77,7 +77,7 @@ fn imported_at(module: &Module, offset: usize) -> Option<(String, Span)> {
     Some((format!("```python\n@triton.jit\ndef {name}({params})\n```\n\nTriton function of `{file}`"), expr.span))
 }
 
-/// The member of a Triton module whose name stands at byte `offset`.
+/// The member of a Triton module whose name is at byte `offset`.
 fn member_at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span)> {
     let module = &unit.module;
     let (expr, kernel) = innermost(module, offset, &mut is_path(offset))?;
@@ -89,7 +89,7 @@ fn member_at(unit: &Unit, offset: usize, target: Target) -> Option<(String, Span
     Some((signature(&path, member, target), expr.span))
 }
 
-/// Whether an expression is a name, or an attribute whose name stands at byte `offset`.
+/// Whether an expression is a name, or an attribute whose name is at byte `offset`.
 fn is_path(offset: usize) -> impl Fn(&Expr) -> bool {
     move |expr| match &expr.kind {
         ExprKind::Name(_) => true,
@@ -98,7 +98,7 @@ fn is_path(offset: usize) -> impl Fn(&Expr) -> bool {
     }
 }
 
-/// The innermost expression around byte `offset` that is `wanted`, and the kernel that it stands in.
+/// The innermost expression around byte `offset` that is `wanted`, and the kernel that contains it.
 fn innermost<'a>(
     module: &'a Module,
     offset: usize,

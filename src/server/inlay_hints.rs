@@ -1,4 +1,4 @@
-//! What is known and not written, as the client shows it between the text.
+//! Inlay hints in the client's terms: inferred facts that the text does not spell out.
 
 use tower_lsp::gen_lsp_types as lsp;
 
@@ -32,7 +32,7 @@ fn to_lsp(unit: &Unit, hint: Hint, encoding: Encoding) -> Option<lsp::InlayHint>
         label: lsp::Label::String(hint.label),
         kind: match hint.kind {
             HintKind::Type => Some(lsp::InlayHintKind::Type),
-            // Neither a type nor the name of a parameter.
+            // It is neither a type nor a parameter name.
             HintKind::Value => None,
         },
         text_edits: None,

@@ -1,8 +1,8 @@
-//! What Triton's compiler makes of a kernel, opened beside it.
+//! Opens the output of Triton's compiler for a kernel beside the kernel.
 //!
-//! The command [`INSPECT`] takes `{uri, kernel, stage}`, or `{uri, position, stage}` for the kernel at a place, and `config`,
-//! the number of one of the ways to run it. The answer, `{path}`, comes when the text is there; clients that open documents
-//! for the server open it.
+//! The command [`INSPECT`] takes `{uri, kernel, stage}`, or `{uri, position, stage}` for the kernel at a place, and
+//! optionally `config`, the index of one of the ways to run the kernel. The answer, `{path}`, comes when the text
+//! has been written; clients that open documents for the server open it.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use super::interpreter::Interpreter;
 use super::optimize::{read, refused};
 use super::owner::{Owner, answer};
 
-/// The command that opens what the compiler makes of a kernel.
+/// The command that opens the compiler's output for a kernel.
 pub(super) const INSPECT: &str = "warpsmith.inspect";
 
 #[derive(Deserialize)]
@@ -36,42 +36,42 @@ struct Arguments {
     config: Option<usize>,
 }
 
-/// An inspection that somebody waits for.
+/// An inspection that a request waits for.
 pub(super) struct Inspecting {
     inspection: Inspection,
     interpreter: Interpreter,
-    /// Where the text goes.
+    /// The path that the text is written to.
     to: PathBuf,
     reply: Reply<Option<Value>>,
 }
 
-/// Those that were not begun, or not finished, by their files.
+/// Inspections that were not begun or not finished, by their files.
 pub(super) type Inspections = VecDeque<(lsp::Uri, Box<Inspecting>)>;
 
 impl Inspecting {
-    /// What is to be asked next, under this number.
+    /// The next question of the inspection, under the number `id`.
     pub(super) fn request(&self, id: u64) -> Option<compiler::protocol::Request> {
         self.inspection.request(id)
     }
 
-    /// The interpreter that is asked.
+    /// The path of the interpreter that is asked.
     pub(super) fn python(&self) -> &Path {
         &self.interpreter.python
     }
 
-    /// Says why there will be no text.
+    /// Answers the request with the reason why there is no text.
     pub(super) fn refuse(self, reason: String) {
         answer(self.reply, || Err(refused(reason)));
     }
 }
 
-/// The kind of the actions: none of LSP's is for what only shows something.
+/// The kind of the actions. It is not one of LSP's, since those are not for actions that only show something.
 pub(super) fn kind() -> lsp::CodeActionKind {
     INSPECT.to_owned().into()
 }
 
 impl Owner {
-    /// To open the stages of the kernel whose `def` is on the line of a place.
+    /// The actions that open the stages of the kernel whose `def` is on the line of the place.
     pub(super) fn inspect_actions(&mut self, place: &Place<'_>) -> Vec<lsp::CodeAction> {
         let unit = place.unit;
         let resolved = self.resolved(unit);
@@ -100,7 +100,7 @@ impl Owner {
         stages.into_iter().filter(|stage| stage.is_of(&device)).map(action).collect()
     }
 
-    /// [`INSPECT`]: answered when the compiler has spoken.
+    /// Runs the command [`INSPECT`]; the answer comes when the compiler has finished.
     pub(super) fn inspect(&mut self, params: lsp::ExecuteCommandParams, reply: Reply<Option<Value>>) {
         let argument = params.arguments.unwrap_or_default().into_iter().next().unwrap_or_default();
         match self.inspection(argument) {
@@ -113,7 +113,7 @@ impl Owner {
         }
     }
 
-    /// What is asked for, of which file, of whom, and where it goes.
+    /// Resolves the command's argument: the file, the question, the interpreter, and the path for the text.
     fn inspection(&mut self, argument: Value) -> Result<(lsp::Uri, Inspection, Interpreter, PathBuf)> {
         let Arguments { uri, kernel, position, stage, config } = read(argument)?;
         let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
@@ -143,7 +143,7 @@ impl Owner {
         Ok((unit.uri.clone(), inspection, interpreter, to))
     }
 
-    /// Goes on with the next inspection. Returns whether there is one.
+    /// Continues with the next inspection. Returns whether there is one.
     pub(super) fn inspect_next(&mut self) -> bool {
         let Some((uri, inspecting)) = self.compile.inspections.pop_front() else { return false };
         if !inspecting.reply.is_closed() {
@@ -153,7 +153,7 @@ impl Owner {
         true
     }
 
-    /// Takes in an answer to an inspection.
+    /// Handles an answer to an inspection.
     pub(super) fn inspection_answered(&mut self, uri: lsp::Uri, mut inspecting: Box<Inspecting>, answer: Answer) {
         let triton = self.compile.triton();
         match inspecting.inspection.hear(answer, &triton) {
@@ -164,7 +164,7 @@ impl Owner {
         self.compile_next();
     }
 
-    /// Writes a text and has the client open it; not on this thread, it may be long.
+    /// Writes a text and asks the client to open it; on a thread of its own, because the text may be long.
     fn open(&self, listing: Listing, inspecting: Inspecting) {
         let (client, can_open) = (self.client.clone(), self.capabilities.shows_documents);
         let work = move || {

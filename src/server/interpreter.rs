@@ -1,4 +1,4 @@
-//! Which interpreter Triton's verdicts are of, and what follows when it is another or has another Triton.
+//! The interpreter whose Triton gives the verdicts, and the consequences when it, or its Triton, changes.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,30 +17,30 @@ use super::optimize::refused;
 use super::owner::Owner;
 use super::unit::Unit;
 
-/// How soon after a look at the interpreters the next one may be, when nothing was saved or set.
+/// Least time between two looks at the interpreters when nothing was saved or set.
 const PAUSE: Duration = Duration::from_secs(3);
 
-/// An interpreter with its Triton, and how it may be asked.
+/// An interpreter with its Triton, and the limits under which it may be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Interpreter {
     pub(super) python: PathBuf,
     pub(super) triton: Version,
     installed: Option<SystemTime>,
-    /// How many processor cores it may use.
+    /// Number of processor cores that it may use.
     pub(super) cores: usize,
 }
 
-/// What is known of interpreters.
+/// The interpreters in use and their problems.
 #[derive(Default)]
 pub(super) struct Interpreters {
     looked: Option<Instant>,
-    /// Of which interpreter the verdicts about a file's kernels are.
+    /// The interpreter that gave the verdicts about a file's kernels.
     of: HashMap<lsp::Uri, Interpreter>,
-    /// Those of which it was told that they cannot be asked; `None` for there being none.
+    /// Interpreters whose unfitness was reported to the user; `None` is for a missing interpreter.
     told: Vec<Option<PathBuf>>,
-    /// Why the file that was looked at last cannot be asked about: its interpreter, and what it lacks.
+    /// The reason why the file that was looked at last cannot be asked about: its interpreter, and what that lacks.
     pub(super) missing: Option<(Option<PathBuf>, String)>,
-    /// How the folders of packages were when the interpreter turned out to be unfit.
+    /// The times of the package folders when the interpreter turned out to be unfit.
     pub(super) unfit: Option<Vec<Option<SystemTime>>>,
 }
 
@@ -67,10 +67,10 @@ impl Owner {
         Some(Interpreter { python, triton, installed: environment.installed, cores })
     }
 
-    /// Whether kernels of a unit may be compiled for somebody who has asked for it.
+    /// Whether kernels of a unit may be compiled on request.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns an error with the reason when they may not.
     pub(super) fn may_compile(&mut self, unit: &Unit) -> Result<()> {
         if !self.trusted {
             let why = "this workspace is not trusted, and compiling runs constants and decorators of the file";
@@ -82,10 +82,10 @@ impl Owner {
         Ok(())
     }
 
-    /// The interpreter of a unit, for somebody who waits for what it says.
+    /// The interpreter of a unit, for a request that waits for its answer.
     ///
     /// # Errors
-    /// Why it cannot be asked.
+    /// Returns an error with the reason when the interpreter cannot be asked.
     pub(super) fn interpreter_to_ask(&mut self, unit: &Unit) -> Result<Interpreter> {
         let nobody = || refused("no Python with Triton was found; name one in the setting `python`".to_owned());
         let interpreter = self.interpreter(unit).ok_or_else(nobody)?;
@@ -97,7 +97,7 @@ impl Owner {
         }
     }
 
-    /// Says once for each interpreter why it cannot be asked.
+    /// Tells the user once for each interpreter why it cannot be asked.
     pub(super) fn tell_unfit(&mut self, python: Option<PathBuf>, why: &str) {
         if !self.interpreters.told.contains(&python) {
             let first = why.lines().next().unwrap_or_default();
@@ -106,14 +106,14 @@ impl Owner {
         }
     }
 
-    /// Looks whether interpreters are others than before, at a quiet moment: not often.
+    /// Looks for changed interpreters at a quiet moment, but not often.
     pub(super) fn look_for_interpreters_sometimes(&mut self) {
         if self.interpreters.looked.is_none_or(|looked| looked.elapsed() >= PAUSE) {
             self.look_for_interpreters();
         }
     }
 
-    /// Looks whether interpreters, or what is installed for them, are others than before.
+    /// Looks for changed interpreters and changes of their packages.
     pub(super) fn look_for_interpreters(&mut self) {
         self.interpreters.looked = Some(Instant::now());
         if self.settings.look_again(&self.tools) {
@@ -125,7 +125,7 @@ impl Owner {
             self.interpreters.unfit = None;
             return;
         };
-        // What it lacked may be there now.
+        // The missing package may be installed by now.
         let python = service.python().to_owned();
         if self.note_unfit(&python) {
             self.interpreters.unfit = None;
@@ -134,21 +134,21 @@ impl Owner {
         }
     }
 
-    /// Notes what is installed for an interpreter that is unfit. Returns whether that is something else than before.
+    /// Notes the packages of an unfit interpreter. Returns whether they have changed.
     pub(super) fn note_unfit(&mut self, python: &Path) -> bool {
         let packages: Vec<_> = self.settings.packages_of(python).iter().map(|path| modified(path)).collect();
         let before = self.interpreters.unfit.replace(packages);
         before.is_some() && before != self.interpreters.unfit
     }
 
-    /// Asks again about what has no verdict, in all files.
+    /// Queues all kernels without a verdict, in all files.
     pub(super) fn compile_all_later(&mut self) {
         let all = self.documents.all();
         self.interpreters.of.retain(|uri, _| all.contains(uri));
         all.iter().for_each(|uri| self.compile_later(uri));
     }
 
-    /// Forgets what another interpreter has said about the kernels of a unit.
+    /// Drops the verdicts of another interpreter about the kernels of a unit.
     pub(super) fn forget_verdicts_of_others(&mut self, unit: Rc<Unit>, now: Option<&Interpreter>) {
         let uri = unit.uri.clone();
         if self.interpreters.of.get(&uri) == now {
@@ -165,7 +165,7 @@ impl Owner {
         }
     }
 
-    /// Has the findings of a file shown as they are now.
+    /// Updates the findings that the editor shows for a file.
     pub(super) fn show_again(&mut self, uri: &lsp::Uri) {
         self.documents.forget_findings_of(uri);
         if !self.capabilities.pulls_diagnostics {

@@ -1,4 +1,4 @@
-//! Searches and recordings that are going on, and what is known of searches that have ended.
+//! Searches and recordings in progress, and a cache of the runs that have ended.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,14 @@ use search::{Offer, Past, State, Subject, history};
 use super::record::Recording;
 use super::unit::Unit;
 
-/// How long searches may take to stop when the server ends.
+/// Time limit for searches to stop when the server ends.
 const STOP_TIMEOUT: Duration = Duration::from_secs(2);
-/// So long it is believed which runs there are.
+/// Lifetime of the cached list of runs.
 const HISTORY: Duration = Duration::from_secs(5);
 
-/// A search, from its start until its offer was taken or not.
+/// A search, from its start until its offer was accepted or declined.
 pub(super) struct Job {
-    /// The text that is searched on.
+    /// The text at the start of the search.
     pub(super) unit: Rc<Unit>,
     pub(super) subject: Subject,
     pub(super) cancelled: Arc<AtomicBool>,
@@ -31,12 +31,12 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// What is optimized.
+    /// The name of the kernel or function that is optimized.
     pub(super) fn name(&self) -> &str {
         self.subject.name().unwrap_or("the file")
     }
 
-    /// What of the text must be as it was for its offer to hold.
+    /// The spans of the text that must be unchanged for the offer to be valid.
     pub(super) fn spans(&self) -> Vec<Span> {
         let module = &self.unit.module;
         match &self.subject {
@@ -52,7 +52,7 @@ impl Job {
 
 pub(super) enum Stage {
     Searching,
-    /// The user is asked.
+    /// The user was asked whether to apply the offer.
     Asking(Box<Offer>),
     /// The editor applies an edit that should lead to this text.
     Applying {
@@ -61,14 +61,14 @@ pub(super) enum Stage {
     },
 }
 
-/// All jobs.
+/// All searches and recordings.
 pub(super) struct Jobs {
     pub(super) jobs: HashMap<String, Job>,
     recordings: HashMap<String, Recording>,
-    /// The runs of each workspace, and when they were looked for.
+    /// The runs of each workspace, and when they were read.
     history: HashMap<PathBuf, (Instant, Vec<Past>)>,
     count: usize,
-    /// Each search and each recording holds a sender until it has ended.
+    /// Each search and each recording holds a clone of this sender until it has ended.
     pub(super) running: mpsc::Sender<()>,
     all_ended: mpsc::Receiver<()>,
 }
@@ -87,19 +87,19 @@ impl Jobs {
         format!("warpsmith/{kind}/{}", self.count)
     }
 
-    /// Takes in a recording that begins; its thread holds the sender until it has ended.
+    /// Adds a recording; its thread holds the sender until it has ended.
     pub(super) fn begin_recording(&mut self, recording: Recording) -> (String, mpsc::Sender<()>) {
         let id = self.next_id("record");
         self.recordings.insert(id.clone(), recording);
         (id, self.running.clone())
     }
 
-    /// A recording has ended.
+    /// Removes a recording that has ended.
     pub(super) fn end_recording(&mut self, id: &str) -> Option<Recording> {
         self.recordings.remove(id)
     }
 
-    /// The recording that a file is run for.
+    /// The name of the recording that runs for a file.
     pub(super) fn recording(&self, uri: &lsp::Uri) -> Option<&String> {
         self.recordings.iter().find(|(_, recording)| recording.uri == *uri).map(|(id, _)| id)
     }
@@ -115,7 +115,7 @@ impl Jobs {
         }
     }
 
-    /// The last run that searched this, unless some process is at it.
+    /// The last run that searched this, unless a process is still working on it.
     pub(super) fn last_run(&mut self, workspace: &Path, file: &Path, subject: &Subject) -> Option<Past> {
         let known = self.history.get(workspace).filter(|(at, _)| at.elapsed() < HISTORY);
         if known.is_none() {
@@ -126,12 +126,12 @@ impl Jobs {
         own.next().filter(|past| past.state != State::Running).cloned()
     }
 
-    /// The runs are no longer those that were known.
+    /// Drops the cached lists of runs.
     pub(super) fn look_for_runs(&mut self) {
         self.history.clear();
     }
 
-    /// The search that is going on for this.
+    /// The name of the search in progress for this subject.
     pub(super) fn searching(&self, uri: &lsp::Uri, subject: &Subject) -> Option<&String> {
         let wanted =
             |job: &Job| matches!(job.stage, Stage::Searching) && job.unit.uri == *uri && job.subject == *subject;
@@ -149,7 +149,7 @@ impl Jobs {
         self.flags().for_each(|(_, cancelled)| cancelled.store(true, Ordering::SeqCst));
     }
 
-    /// Stops all jobs and waits a while for it.
+    /// Stops all jobs and waits for them, up to a time limit.
     pub(super) fn stop(self) {
         self.cancel_all();
         drop(self.running);

@@ -1,10 +1,10 @@
-//! IPython's magic lines are no Python: replaces them by something that is, without moving anything.
+//! Replacement of IPython's magic lines, which are not Python, by valid Python of the same length.
 
-/// Cell magics whose cell is Python all the same.
+/// Cell magics whose cell is Python nevertheless.
 const PYTHON_CELLS: [&str; 4] = ["%%time", "%%timeit", "%%capture", "%%prun"];
 
-/// `text` with magic lines (`%m`, `!m`, `x = !m`, `m?`) replaced by `0` and spaces; its length in bytes is the same. A cell
-/// that belongs to another language (`%%bash`) is blank.
+/// `text` with magic lines (`%m`, `!m`, `x = !m`, `m?`) replaced by `0` and spaces; its length in bytes stays the
+/// same. A cell that belongs to another language (`%%bash`) becomes blank.
 pub(super) fn blank(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     if let Some(magic) = text.split_whitespace().next().filter(|word| word.starts_with("%%"))
@@ -20,7 +20,7 @@ pub(super) fn blank(text: &str) -> String {
         match magic {
             Some(at) => {
                 out.push_str(&line[..at]);
-                // Something must stand there: an empty block is an error, and so is `x = `.
+                // An expression is needed in its place: an empty block is an error, and so is `x = `.
                 let goes_on = state.magic_goes_on;
                 out.push_str(if goes_on { "" } else { "0" });
                 push_blank(&mut out, line.bytes().skip(at + usize::from(!goes_on)));
@@ -35,7 +35,7 @@ pub(super) fn blank(text: &str) -> String {
     out
 }
 
-/// Where the magic of a line begins: at the line's first character, or after `=`.
+/// The start of a line's magic: at the line's first character, or after `=`.
 fn start(line: &str) -> Option<usize> {
     let code = line.trim_start();
     let indent = line.len() - code.len();
@@ -57,7 +57,7 @@ fn push_blank(out: &mut String, bytes: impl Iterator<Item = u8>) {
     out.extend(bytes.map(|byte| if byte == b'\n' || byte == b'\r' { char::from(byte) } else { ' ' }));
 }
 
-/// Whether a line begins a statement, as far as brackets, strings and backslashes tell.
+/// A scanner that knows whether a line begins a statement, from brackets, strings and backslashes.
 #[derive(Default)]
 struct State {
     depth: usize,

@@ -1,6 +1,7 @@
-//! The skill memory while the user edits: what Triton says teaches it, and what Triton takes disproves it.
+//! The skill memory while the user edits: refusals by Triton teach it rules, and kernels that Triton accepts
+//! disprove them.
 //!
-//! The commands: [`MUTE`] takes `{code}`, [`DISPUTE`] takes `{uri, kernel, code}`, [`REPRODUCER`] takes `{code}`.
+//! Commands: [`MUTE`] takes `{code}`, [`DISPUTE`] takes `{uri, kernel, code}`, [`REPRODUCER`] takes `{code}`.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -30,32 +31,32 @@ use super::unit::Unit;
 pub(super) const MUTE: &str = "warpsmith.memory.mute";
 /// The command that asks Triton whether a rule is right about a kernel.
 pub(super) const DISPUTE: &str = "warpsmith.memory.dispute";
-/// The command that opens what a rule was learned from.
+/// The command that opens the example that a rule was learned from.
 pub(super) const REPRODUCER: &str = "warpsmith.memory.reproducer";
 
-/// So many kernels are remembered.
+/// Number of kernels that are remembered.
 const REMEMBERED: usize = 512;
-/// So many refusals of one kernel wait for a version that compiles.
+/// Number of refusals of one kernel that wait for a version that compiles.
 const OPEN: usize = 4;
 
 /// A kernel: its file and its name.
 type Place = (lsp::Uri, String);
 
-/// What is known of rules and kernels.
+/// The rules in use and the kernels that they may be learned from.
 pub(super) struct Skills {
     /// The rules in use.
     pub(super) memory: Memory,
-    /// The last version of each kernel that compiled.
+    /// The text of the last version of each kernel that compiled.
     taken: HashMap<Place, String>,
-    /// What was refused of each kernel since then.
+    /// The refusals of each kernel since then.
     open: HashMap<Place, Vec<Failure>>,
-    /// What the user has called untrue, by kernel: codes.
+    /// The codes that the user has disputed, by kernel.
     disputed: HashMap<Place, Vec<String>>,
 }
 
 impl Default for Skills {
     fn default() -> Self {
-        // Until the store was read, nothing is said: a rule may have been disproved.
+        // Until the store was read no rule is used, because it may have been disproved.
         let memory = Memory::empty().clone();
         Self { memory, taken: HashMap::new(), open: HashMap::new(), disputed: HashMap::new() }
     }
@@ -74,7 +75,8 @@ struct OfKernel {
 }
 
 impl Owner {
-    /// Reads the memory again, on the side: another server, or a command, may have learned or forgotten something.
+    /// Reads the memory again on another thread, because another server or a command may have learned or forgotten
+    /// something.
     pub(super) fn read_memory_later(&self) {
         let (read, events) = (Arc::clone(&self.tools.memory), self.events.clone());
         let read = move || drop(events.send(Event::Memory(Box::new(read()))));
@@ -83,7 +85,7 @@ impl Owner {
         }
     }
 
-    /// Takes in the memory as it is now. Returns whether others of its rules are in use than before.
+    /// Replaces the memory. Returns whether the set of rules in use has changed.
     pub(super) fn take_memory(&mut self, memory: Memory) -> bool {
         let memory = memory.reusing(&self.skills.memory);
         let shown = |memory: &Memory| {
@@ -99,7 +101,8 @@ impl Owner {
         has_changed
     }
 
-    /// Takes in what Triton has said of a kernel, asked under a guess.
+    /// Learns from a verdict about a kernel; `guess` holds the argument types and constants that the kernel was
+    /// compiled with.
     pub(super) fn learn(&mut self, uri: &lsp::Uri, question: &Question, guess: Option<&Guess>, settled: &Settled) {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(triton) = self.compile.of.as_ref().map(|of| of.triton) else { return };
@@ -151,21 +154,21 @@ impl Owner {
         }
     }
 
-    /// Takes in a refusal. While somebody types, one mistake is seen in many states: one of them is kept.
+    /// Stores a refusal. While the user types, one mistake appears in many states of the text; one of them is kept.
     fn refused(&mut self, place: Place, failure: Failure) {
         let open = self.skills.open.entry(place).or_default();
         let signature = failure.error.signature();
         if open.iter().any(|known| known.error.signature() == signature) || open.len() >= OPEN {
             return;
         }
-        // With a version that compiled before it, it needs none that compiles after it.
+        // A version that compiled earlier is enough, so it need not wait for a later one.
         if failure.relative.is_some() {
             (self.tools.remember)(Note::Failed(Box::new(failure.clone())));
         }
         open.push(failure);
     }
 
-    /// Forgets what waits of a file that is closed: it is kept without a version that compiles.
+    /// Drops the waiting refusals of a file that was closed; they are stored without a version that compiles.
     pub(super) fn forget_kernels_of(&mut self, uri: &lsp::Uri) {
         let (of_file, others) = std::mem::take(&mut self.skills.open).into_iter().partition(|((of, _), _)| of == uri);
         self.skills.open = others;
@@ -176,7 +179,7 @@ impl Owner {
         self.skills.disputed.retain(|(of, _), _| of != uri);
     }
 
-    /// Demotes the rules that flag a kernel that Triton has just taken.
+    /// Demotes the rules that flag a kernel that Triton has just accepted.
     fn disprove(&mut self, unit: &Unit, name: &str, triton: Version) {
         let module = &unit.module;
         let Some(index) = module.kernels.iter().position(|kernel| kernel.name == name) else { return };
@@ -208,7 +211,7 @@ impl Owner {
         }
     }
 
-    /// Tells the user what came of what they called untrue.
+    /// Tells the user the result of a dispute.
     pub(super) fn answer_disputes(&mut self, uri: &lsp::Uri, kernel: &str, said: &Said) {
         let Some(codes) = self.skills.disputed.remove(&(uri.clone(), kernel.to_owned())) else { return };
         for code in codes {
@@ -216,7 +219,7 @@ impl Owner {
         }
     }
 
-    /// Mutes a rule, everywhere.
+    /// Mutes a rule in all workspaces of the user.
     pub(super) fn mute_command(&mut self, argument: Value) -> Result<Option<Value>> {
         let OfRule { code } = read(argument)?;
         let rule = self.skills.memory.find(&code).ok_or_else(|| unknown(&code))?;
@@ -227,7 +230,7 @@ impl Owner {
         Ok(Some(json!({ "muted": code })))
     }
 
-    /// Has Triton say whether a rule is right about a kernel.
+    /// Asks Triton whether a rule is right about a kernel.
     pub(super) fn dispute_command(&mut self, argument: Value) -> Result<Option<Value>> {
         let OfKernel { uri, kernel: name, code } = read(argument)?;
         let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
@@ -240,7 +243,7 @@ impl Owner {
                 self.client.show(lsp::MessageType::Info, text);
             }
             _ => {
-                // What could not be told before is asked again.
+                // An undecided question is asked again.
                 Verdict::forget(kernel);
                 self.skills.disputed.entry((uri.clone(), name.clone())).or_default().push(code);
                 drop(unit);
@@ -251,7 +254,7 @@ impl Owner {
         Ok(None)
     }
 
-    /// Has the editor open what a rule was learned from.
+    /// Opens the example that a rule was learned from.
     pub(super) fn reproducer_command(&mut self, argument: Value) -> Result<Option<Value>> {
         let OfRule { code } = read(argument)?;
         let rule = self.skills.memory.find(&code).ok_or_else(|| unknown(&code))?;
@@ -264,7 +267,7 @@ impl Owner {
     }
 }
 
-/// What Triton says of a kernel in which a rule has flagged something.
+/// Triton's verdict on a kernel that a rule has flagged, as a message.
 fn verdict(code: &str, kernel: &str, said: &Said) -> String {
     match said {
         Said::Accepted { .. } => format!("Triton takes `{kernel}`: {code} is wrong, and is not shown any more"),
@@ -280,7 +283,7 @@ fn unknown(code: &str) -> tower_lsp::jsonrpc::Error {
     refused(format!("there is no learned rule `{code}`; `warpsmith memory list` lists them"))
 }
 
-/// Writes the example that fails and the one that does not into a file.
+/// Writes the failing example and the one that compiles into a file.
 fn reproducer(rule: &LearnedRule) -> std::result::Result<PathBuf, String> {
     let folder = cache_folder().join("reproducers");
     let path = folder.join(format!("{}.md", rule.code.to_ascii_lowercase()));

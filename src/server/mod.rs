@@ -1,12 +1,12 @@
-//! The language server over stdio: the only place that knows LSP.
+//! The language server over stdio: the only module that knows LSP.
 //!
-//! One thread, the [`owner`], has all state and takes one [`Event`](event::Event) at a time, in the order of arrival.
-//! The protocol library (`tower-lsp-server`) only turns messages into events ([`backend`]); a request waits there for
-//! the owner's answer. What asks the *client* something runs on a task of its own ([`client`]) and comes back as an
-//! event, so nothing ever waits for the client while the client waits for the server.
+//! One thread, the [`owner`], holds all state and handles one [`Event`](event::Event) at a time, in the order of
+//! arrival. The protocol library (`tower-lsp-server`) only converts messages into events ([`backend`]); a request
+//! waits there for the owner's answer. Requests to the *client* run on a task of their own ([`client`]), and the
+//! answer comes back as an event, so the server never waits for a client that waits for the server.
 //!
 //! Invariants:
-//! - No handler awaits before it has sent its event: that is what keeps edits in order.
+//! - No handler awaits before it has sent its event: this keeps edits in order.
 //! - The owner never waits: not for the client, not for a device, not for a search.
 //! - Texts are current after each edit; they are parsed and checked once the queue is empty.
 //! - Every published diagnostic and every edit names the version it was made for.
@@ -70,18 +70,18 @@ use owner::Owner;
 pub use remember::Note;
 pub use tools::Tools;
 
-/// How many requests may wait for their answer at once. A cancellation needs a free place too, so there are more
-/// than any client fills.
+/// Number of requests that may wait for their answer at once. A cancellation needs a free place too, so the limit
+/// is higher than any client reaches.
 const CONCURRENCY: usize = 1 << 16;
-/// Threads for messages; the work itself is done by the owner.
+/// Threads for messages; the owner does the work itself.
 const WORKERS: usize = 2;
 
-/// Serves the editor on standard input and output until it says `exit` or goes away.
+/// Serves the editor on standard input and output until it sends `exit` or closes the streams.
 ///
 /// The status is 0 after `shutdown` and `exit`, else 1.
 ///
 /// # Errors
-/// When threads cannot be started.
+/// Returns an error when threads cannot be started.
 pub fn serve() -> anyhow::Result<ExitCode> {
     serve_on(tokio::io::stdin(), tokio::io::stdout(), Tools::default())
 }
@@ -89,7 +89,7 @@ pub fn serve() -> anyhow::Result<ExitCode> {
 /// Serves one client on any pair of streams, with the given tools.
 ///
 /// # Errors
-/// When threads cannot be started.
+/// Returns an error when threads cannot be started.
 pub fn serve_on<I, O>(input: I, output: O, tools: Tools) -> anyhow::Result<ExitCode>
 where
     I: AsyncRead + Unpin,
@@ -125,7 +125,7 @@ where
     let _ = events.send(Event::Exit);
     let _ = owner.join();
     remember::flush();
-    // A thread that reads standard input cannot be interrupted: it is left behind.
+    // A thread that reads standard input cannot be interrupted, so it is left running.
     runtime.shutdown_background();
     Ok(if shut_down.load(Ordering::SeqCst) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -1,8 +1,9 @@
-//! `warpsmith/model`: a language model of the editor is asked, for a search.
+//! `warpsmith/model`: a request with which a search asks a language model of the editor.
 //!
-//! The client finds the model, asks the user whether it may be used, and answers with the whole text, `{text}`, to which `finish`
-//! (`stop` or `length`) and the tokens, `input` and `output`, may be added. An error's message is shown to the user; one with the code
-//! of an internal error may pass, with any other no more is asked. When the search stops, `$/cancelRequest` takes the question back.
+//! The client finds the model, asks the user for consent, and answers with the whole text, `{text}`, optionally
+//! with `finish` (`stop` or `length`) and the token counts `input` and `output`. The message of an error is shown
+//! to the user. After an error with the code of an internal error the search may ask again, after any other it does
+//! not. When the search stops, `$/cancelRequest` cancels the request.
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
@@ -19,21 +20,21 @@ use llm::{Answer, EditorModel, Finish, ModelError, Request, Usage};
 use super::client::{Call, Calls};
 
 const METHOD: &str = "warpsmith/model";
-/// So often it is looked whether the search still wants the reply.
+/// Period of the check whether the search still wants the reply.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The models of the client.
 pub(super) struct ClientModels(pub(super) Calls);
 
-/// A question to a model, on its way to the client.
+/// A question to a model that is being sent to the client.
 pub(super) struct Asked {
     params: Value,
     reply: mpsc::Sender<Result<Answer, ModelError>>,
-    /// Comes to an end when nobody wants the reply any more.
+    /// Resolves when the search no longer wants the reply.
     over: oneshot::Receiver<()>,
 }
 
-/// What the client answers.
+/// The client's answer.
 #[derive(Deserialize)]
 struct Answered {
     text: String,
@@ -91,7 +92,7 @@ fn failed(why: impl Into<String>, is_lasting: bool) -> ModelError {
     ModelError::Editor { why: why.into(), is_lasting }
 }
 
-/// Asks the client, until it has answered or nobody wants that any more.
+/// Asks the client, until it has answered or the search no longer wants the reply.
 pub(super) async fn ask(mut client: tower_lsp::Client, asked: Asked) {
     let Asked { params, reply, over } = asked;
     let id = client.next_request_id();

@@ -1,4 +1,4 @@
-//! A notebook: its Python cells, joined to one text.
+//! A notebook, whose Python cells are joined to one text.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -15,25 +15,25 @@ use crate::workspace::Workspace;
 pub(super) struct Notebook {
     cells: Vec<Cell>,
     unit: Option<Rc<Unit>>,
-    /// The unit of an older text.
+    /// The unit of the former text, for reuse of what has not changed.
     before: Option<Rc<Unit>>,
 }
 
 struct Cell {
     uri: lsp::Uri,
-    /// The text of a Python cell; absent for other cells, whose text the client need not send.
+    /// The version and text of a Python cell; `None` for other cells, whose text the client need not send.
     text: Option<(i32, Document)>,
 }
 
 impl Notebook {
-    /// The notebook that the client opened.
+    /// Creates a notebook from the client's message.
     pub(super) fn new(notebook: &lsp::NotebookDocument, texts: Vec<lsp::TextDocumentItem>) -> Self {
         let mut texts = by_uri(texts);
         let cells = notebook.cells.iter().map(|cell| Cell::new(cell, &mut texts)).collect();
         Self { cells, unit: None, before: None }
     }
 
-    /// Makes the client's changes. Returns the addresses of the Python cells that are gone.
+    /// Applies the client's changes. Returns the addresses of the removed Python cells.
     pub(super) fn change(&mut self, change: lsp::NotebookDocumentChangeEvent, encoding: Encoding) -> Vec<lsp::Uri> {
         self.forget_findings();
         let Some(cells) = change.cells else { return Vec::new() };
@@ -89,7 +89,7 @@ impl Notebook {
         self.cells.iter().filter(|cell| cell.text.is_some()).map(|cell| cell.uri.clone()).collect()
     }
 
-    /// What is known about the cells together.
+    /// The unit of all Python cells together.
     pub(super) fn unit(&mut self, notebook: &lsp::Uri, workspace: &Workspace) -> Rc<Unit> {
         let build = || {
             let (mut joined, mut parts) = (String::new(), Vec::new());
@@ -108,12 +108,12 @@ impl Notebook {
         Rc::clone(self.unit.get_or_insert_with(build))
     }
 
-    /// What is known about the cells, if it was asked for.
+    /// The unit, if it was built already.
     pub(super) fn known(&self) -> Option<&Rc<Unit>> {
         self.unit.as_ref()
     }
 
-    /// Forgets what was found.
+    /// Drops the findings.
     pub(super) fn forget_findings(&mut self) {
         self.before = self.unit.take().or(self.before.take());
     }

@@ -1,4 +1,4 @@
-//! Carries an offer over to the text as it is now.
+//! Rebases an offer onto the present text.
 
 use std::path::Path;
 
@@ -8,14 +8,14 @@ use model::syntax::Span;
 use rules::Edit;
 use search::Offer;
 
-/// The edits of a text `old` as edits of `new`, to which the user has changed it. `None` when a line that an edit touches,
-/// or a line of `meant` (kernels and functions of `old`), has changed.
+/// Converts edits of the text `old` to edits of `new`, the user's later version. Returns `None` when a line that an
+/// edit touches, or a line of `meant` (kernels and functions of `old`), has changed.
 pub(super) fn rebase(old: &str, edits: &[Edit], meant: &[Span], new: &str) -> Option<Vec<Edit>> {
     if old == new {
         return Some(edits.to_vec());
     }
     let blocks = equal_blocks(old, new);
-    // Where `span` is now, if the lines around it are as they were.
+    // The new position of `span`, if the lines around it are unchanged.
     let shift = |span: Span, lines: Span| {
         let around = |&&(start, length, _): &&(usize, usize, usize)| Span::new(start, start + length).contains(lines);
         let &(start, _, to) = blocks.iter().find(around)?;
@@ -30,7 +30,7 @@ pub(super) fn rebase(old: &str, edits: &[Edit], meant: &[Span], new: &str) -> Op
         .collect()
 }
 
-/// Runs of equal lines: first byte in `old`, length, first byte in `new`.
+/// The blocks of equal lines: first byte in `old`, length, first byte in `new`.
 fn equal_blocks(old: &str, new: &str) -> Vec<(usize, usize, usize)> {
     let diff = TextDiff::configure().algorithm(Algorithm::Patience).diff_lines(old, new);
     let starts = |lines: Vec<&str>| {
@@ -54,20 +54,20 @@ fn equal_blocks(old: &str, new: &str) -> Vec<(usize, usize, usize)> {
         .collect()
 }
 
-/// `span` with all of the lines that it touches, without the last one's end.
+/// `span` extended to whole lines, without the end of the last one.
 fn whole_lines(text: &str, span: Span) -> Span {
     let start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
     let end = text[span.end..].find('\n').map_or(text.len(), |at| span.end + at);
     Span::new(start, end)
 }
 
-/// The change of a file, as `patch` takes it.
+/// The change of a file as a unified diff, as `patch` reads it.
 pub(super) fn diff(old: &str, new: &str, path: Option<&Path>) -> String {
     let name = path.and_then(Path::file_name).unwrap_or_default().to_string_lossy();
     TextDiff::from_lines(old, new).unified_diff().header(&name, &name).to_string()
 }
 
-/// What is changed, and what the number holds for.
+/// The changes of an offer, and the conditions of its speedup.
 pub(super) fn description(offer: &Offer) -> String {
     format!("{} · {}", offer.change, offer.speedup.conditions)
 }

@@ -1,7 +1,8 @@
-//! Jobs: a search on a thread of its own, its progress in the editor, and what becomes of its offer.
+//! Optimization jobs: a search on a thread of its own, its progress in the editor, and its offer.
 //!
-//! The commands: [`OPTIMIZE`] takes `{uri, kernel}` or `{uri, function}`, to which [`Asked`] adds, and answers at once with `{job}`; [`CANCEL`] takes `{job}`. The job's
-//! name is also the token of its progress, so `window/workDoneProgress/cancel` does the same.
+//! Commands: [`OPTIMIZE`] takes `{uri, kernel}` or `{uri, function}`, optionally with the fields of [`Asked`], and
+//! answers at once with `{job}`; [`CANCEL`] takes `{job}`. The job's name is also the token of its progress, so
+//! `window/workDoneProgress/cancel` does the same.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -38,31 +39,31 @@ pub(super) const OPTIMIZE: &str = "warpsmith.optimize";
 /// The command that stops a job.
 pub(super) const CANCEL: &str = "warpsmith.cancel";
 
-/// LSP's code of a request that is right but cannot be done.
+/// LSP's code for a valid request that cannot be carried out (`RequestFailed`).
 const REQUEST_FAILED: ErrorCode = ErrorCode::ServerError(-32803);
 
-/// What is optimized, and how.
+/// The argument of [`OPTIMIZE`].
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Asked {
     uri: lsp::Uri,
     kernel: Option<String>,
-    /// A function, all of whose kernels are meant.
+    /// The qualified name of a function; all kernels that it launches are optimized.
     function: Option<String>,
-    /// Whether the user is asked how long it may take.
+    /// Whether to ask the user how long the search may take.
     #[serde(default)]
     ask: bool,
-    /// A run to go on with.
+    /// The name of a run to continue.
     run: Option<String>,
-    /// Whether the file is only measured against what it was before that run.
+    /// Whether to only measure the file against its text before that run.
     #[serde(default)]
     measure: bool,
-    /// Seconds.
+    /// The budget in seconds.
     budget: Option<f64>,
-    /// Whether kernels may be built otherwise.
+    /// Whether kernels may be restructured.
     rewrites: Option<bool>,
 }
 
-/// What the user may choose from: how long a search may take, in seconds, and whether kernels may be built otherwise.
+/// The choices for the user: the label, the budget in seconds, and whether kernels may be restructured.
 const CHOICES: [(&str, f64, bool); 4] = [
     ("30 s", 30.0, true),
     ("2 minutes", 120.0, true),
@@ -76,7 +77,7 @@ struct CancelArguments {
 }
 
 impl Owner {
-    /// Runs a command.
+    /// Runs a command of the client.
     pub(super) fn command(&mut self, params: lsp::ExecuteCommandParams) -> Result<Option<Value>> {
         let argument = params.arguments.unwrap_or_default().into_iter().next().unwrap_or_default();
         match params.command.as_str() {
@@ -125,7 +126,7 @@ impl Owner {
         Readiness::Not(reason)
     }
 
-    /// Starts a search, or asks how it is to be made.
+    /// Starts a search and returns the job's name, or asks the user for its settings and returns `None`.
     fn start(&mut self, asked: Asked) -> Result<Option<String>> {
         let unit = self.documents.unit(&asked.uri).ok_or_else(|| refused("open the file first".to_owned()))?;
         let subject = asked.subject(&unit)?;
@@ -163,7 +164,7 @@ impl Owner {
         Ok(Some(id))
     }
 
-    /// The user said how long a search may take.
+    /// Starts the search with the duration that the user chose.
     pub(super) fn settings_chosen(&mut self, asked: &Asked, choice: &str) {
         let Some(&(_, budget, rewrites)) = CHOICES.iter().find(|(title, ..)| *title == choice) else { return };
         let asked = Asked { ask: false, budget: Some(budget), rewrites: Some(rewrites), ..asked.clone() };
@@ -218,9 +219,9 @@ impl Owner {
         std::thread::Builder::new().name("optimize".to_owned()).spawn(run).map(drop)
     }
 
-    /// A search ended: tells the user, or offers what it found.
+    /// Handles the end of a search: tells the user, or offers the result.
     pub(super) fn job_ended(&mut self, id: &str, result: std::result::Result<Outcome, OptimizeError>) {
-        // It may have recorded launches.
+        // The search may have recorded launches.
         if self.documents.look_around() {
             self.check_all_again();
         }
@@ -242,7 +243,8 @@ impl Owner {
         self.jobs.jobs.remove(id);
     }
 
-    /// Offers a faster text: as an edit to confirm where the client can, else after a question; a prediction always after one.
+    /// Offers a faster text: as an edit that the client asks the user to confirm where it can, else after a
+    /// question. A prediction is always offered with a question.
     fn offer(&mut self, id: &str, offer: Offer) {
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let kernel = job.name().to_owned();
@@ -261,7 +263,7 @@ impl Owner {
         }
     }
 
-    /// The user answered the question.
+    /// Handles the user's answer to the question.
     pub(super) fn offer_answered(&mut self, id: &str, yes: bool) {
         match self.jobs.jobs.get_mut(id).map(|job| std::mem::replace(&mut job.stage, Stage::Searching)) {
             Some(Stage::Asking(offer)) if yes => self.apply(id, &offer, false),
@@ -269,7 +271,7 @@ impl Owner {
         }
     }
 
-    /// Has the client edit the present text, unless it changed where it matters.
+    /// Asks the client to edit the present text, unless it has changed where it matters.
     fn apply(&mut self, id: &str, offer: &Offer, confirm: bool) {
         let Some(job) = self.jobs.jobs.get(id) else { return };
         let (uri, kernel) = (job.unit.uri.clone(), job.name().to_owned());
@@ -306,7 +308,7 @@ impl Owner {
         self.jobs.set_stage(id, Stage::Applying { text, was_asked: !confirm });
     }
 
-    /// Opens a change that cannot be made for the user, who may make it by hand.
+    /// Opens the diff of a change that cannot be applied, so that the user can apply it by hand.
     fn show_diff(&self, kernel: &str, diff: String) {
         let (client, can_open) = (self.client.clone(), self.capabilities.shows_documents);
         let path = cache_folder().join("offers").join(format!("{}.diff", kernel.replace(['/', '.', '<', '>'], "-")));
@@ -321,11 +323,12 @@ impl Owner {
                 _ => {}
             }
         };
-        // Writing is not for this thread; without another one the report still has the change.
+        // The owner does not write files; if no thread can be started, the report still contains the change.
         let _ = std::thread::Builder::new().name("diff".to_owned()).spawn(write);
     }
 
-    /// The client said whether it made the edit. Some say yes when the user said no: the truth is the text.
+    /// Handles the client's answer to the edit. Some clients report success when the user declined, so the text
+    /// decides.
     pub(super) fn offer_applied(&mut self, id: &str, result: std::result::Result<(), Option<String>>) {
         let Some(job) = self.jobs.jobs.remove(id) else { return };
         let name = job.name().to_owned();
@@ -333,7 +336,7 @@ impl Owner {
         let now = self.documents.unit(&job.unit.uri);
         let is_there = now.is_some_and(|now| **now.source.text() == text);
         tracing::info!(id, ?result, is_there, "the offer was answered");
-        // Without a reason it is the user who declined the edit, and needs not be told.
+        // Without a reason it was the user who declined the edit, so no message is needed.
         if let Err(reason) = result
             && (was_asked || reason.is_some())
         {
@@ -345,7 +348,7 @@ impl Owner {
 }
 
 impl Asked {
-    /// What of a file is meant.
+    /// The part of the file that the argument names.
     fn subject(&self, unit: &Unit) -> Result<Subject> {
         let module = &unit.module;
         let missing = |what: &str, name: &str| refused(format!("there is no {what} `{name}`"));
@@ -366,17 +369,17 @@ impl Asked {
     }
 }
 
-/// Why a request that is right cannot be done.
+/// The error of a valid request that cannot be carried out.
 pub(super) fn refused(message: String) -> Error {
     Error { message: message.into(), ..Error::new(REQUEST_FAILED) }
 }
 
-/// The argument of a command.
+/// Parses the argument of a command.
 pub(super) fn read<T: DeserializeOwned>(argument: Value) -> Result<T> {
     serde_json::from_value(argument).map_err(|error| Error::invalid_params(error.to_string()))
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")

@@ -1,4 +1,4 @@
-//! The one thread that has all state. See the module's documentation.
+//! The owner: the one thread that holds all state. See the documentation of the parent module.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -32,7 +32,7 @@ use super::tools::Tools;
 use super::unit::Unit;
 use super::{diagnostics, from_lsp, parent};
 
-/// Files of which the client tells when they change.
+/// Patterns of the files whose changes the client reports.
 const WATCHED: [&str; 8] = [
     "**/warpsmith.toml",
     "**/{pyproject,poetry}.toml",
@@ -66,9 +66,9 @@ pub(super) struct Owner {
     pub(super) interpreters: Interpreters,
     pub(super) settings: Store,
     pub(super) folders: Vec<lsp::Uri>,
-    /// Whether the editor's settings are still to come: until then nothing is checked.
+    /// Whether the editor's settings are still to come; until then nothing is checked.
     pub(super) waits_for_settings: bool,
-    /// Whether the client is told how the server is, and what it was told last.
+    /// Whether the client accepts the server's status, and the status that it was sent last.
     pub(super) tells_status: bool,
     pub(super) status_told: Option<Status>,
     /// Files and notebooks whose diagnostics are to be published.
@@ -78,7 +78,7 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// An owner without documents.
+    /// Creates an owner without documents.
     pub(super) fn new(tools: Tools, events: Events, client: Calls) -> Self {
         Self {
             tools,
@@ -104,7 +104,7 @@ impl Owner {
         }
     }
 
-    /// Takes events until the client is gone. Checks texts when there is no event to take.
+    /// Handles events until the client is gone, and checks texts when no event is waiting.
     pub(super) fn run(mut self, mut inbox: UnboundedReceiver<Event>) {
         while let Some(event) = inbox.blocking_recv() {
             let mut next = Some(event);
@@ -119,7 +119,7 @@ impl Owner {
         }
     }
 
-    /// Runs something of which a crash must not end the server.
+    /// Runs `run` and catches a panic, which must not end the server.
     fn guarded<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> Option<T> {
         match catch_unwind(AssertUnwindSafe(|| run(self))) {
             Ok(value) => Some(value),
@@ -160,7 +160,7 @@ impl Owner {
                 }
             }
             Event::Save(uri) => {
-                // A client that watches files for us has said so already when one of ours was saved.
+                // A client that watches files has reported it already when one of them was saved.
                 let has_news = self.documents.look_around();
                 self.read_memory_later();
                 let has_set = !self.capabilities.registers_watched_files && self.settings.reload();
@@ -273,7 +273,7 @@ impl Owner {
         self.encoding = capabilities::negotiate_encoding(&params.capabilities);
         let options = settings::options(params.initialization_options);
         self.trusted = options.trusted;
-        // Before the first file is checked: nothing that was disproved is said.
+        // The memory is read before the first file is checked, so that no disproved rule is used.
         let memory = (self.tools.memory)();
         self.take_memory(memory);
         self.capabilities.takes_status |= options.status;
@@ -343,7 +343,7 @@ impl Owner {
         self.compile_all_later();
     }
 
-    /// Tells the user about settings that cannot be used.
+    /// Shows the user the settings that cannot be used.
     fn tell_problems(&mut self) {
         for problem in self.settings.take_problems() {
             self.client.show(lsp::MessageType::Warning, format!("Warpsmith: {problem}"));
@@ -369,7 +369,7 @@ impl Owner {
         }
     }
 
-    /// Takes back what was published for documents that are gone.
+    /// Clears the published diagnostics of documents that were closed.
     fn clear(&self, uris: Vec<lsp::Uri>) {
         if !self.capabilities.pulls_diagnostics {
             for uri in uris {
@@ -410,7 +410,7 @@ impl Owner {
         diagnostics::report(part.version, self.diagnostics(&unit, uri), params.previous_result_id.as_deref())
     }
 
-    /// The diagnostics of a document as they are sent.
+    /// The diagnostics of a document in the client's terms.
     fn diagnostics(&self, unit: &Unit, uri: &lsp::Uri) -> Vec<lsp::Diagnostic> {
         let mut items = diagnostics::of_document(unit, uri, &self.capabilities, self.encoding);
         if !self.capabilities.diagnostic_data {
@@ -438,7 +438,7 @@ impl Owner {
         Some(unit)
     }
 
-    /// What the settings say about a unit.
+    /// The settings of a unit.
     pub(super) fn resolved(&mut self, unit: &Unit) -> Rc<Resolved> {
         let workspace = self.workspace_of(&unit.uri).cloned();
         let root = self.root_of(unit);
@@ -447,12 +447,12 @@ impl Owner {
         self.settings.at(&place, &self.tools)
     }
 
-    /// The root of the workspace of a unit: its workspace folder, else the folder that it is in.
+    /// The workspace root of a unit: its workspace folder, else the folder that contains it.
     pub(super) fn root_of(&self, unit: &Unit) -> PathBuf {
         self.root_at(&unit.uri, unit.path.as_deref())
     }
 
-    /// The same of a document that may not be open.
+    /// The workspace root of a document that may not be open.
     pub(super) fn root_at(&self, uri: &lsp::Uri, path: Option<&Path>) -> PathBuf {
         let workspace = self.workspace_of(uri).or(self.folders.first().filter(|_| path.is_none()));
         workspace
@@ -461,7 +461,7 @@ impl Owner {
             .unwrap_or_else(|| PathBuf::from("."))
     }
 
-    /// The innermost workspace folder that holds a document.
+    /// The innermost workspace folder that contains a document.
     fn workspace_of(&self, uri: &lsp::Uri) -> Option<&lsp::Uri> {
         let holds = |folder: &&lsp::Uri| {
             let rest = uri.as_str().strip_prefix(folder.as_str().trim_end_matches('/'));

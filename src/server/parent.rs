@@ -1,8 +1,9 @@
-//! Ends the server when the editor's process is gone without having said so.
+//! A watchdog that ends the server when the editor's process has died without a message.
 
 use std::time::Duration;
 
-/// How often the editor's process is looked for. It mostly closes the pipe when it dies; this is for when it cannot.
+/// Period of the check for the editor's process. The pipe usually closes when the process dies; this is for when it
+/// cannot.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// Watches process `id`, from a thread of its own.
@@ -30,7 +31,7 @@ fn is_alive(id: i32) -> bool {
     found || std::io::Error::last_os_error().raw_os_error() != Some(libc::ESRCH)
 }
 
-/// Elsewhere a closed pipe is the only sign.
+/// On other systems a closed pipe is the only sign.
 #[cfg(not(unix))]
 fn is_alive(_: i32) -> bool {
     true

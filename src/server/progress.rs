@@ -1,4 +1,4 @@
-//! Shows in the editor how far a job is.
+//! The progress of a job, as the editor shows it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,51 +15,51 @@ use super::client::{Call, Calls};
 use super::model::ClientModels;
 use super::search::Teller;
 
-/// At most ten reports a second.
+/// Least time between two reports: at most ten a second.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// What is to be shown.
+/// The state that is shown.
 #[derive(Clone, Debug, Default)]
 pub(super) enum State {
-    /// It has begun.
+    /// The job has begun.
     #[default]
     Begun,
-    /// It is so far.
+    /// The job is running, with this progress.
     Running(Progress),
-    /// It ended, like this.
+    /// The job has ended, with this message.
     Ended(String),
 }
 
-/// Watches a search for the editor: forwards its progress, carries the user's wish to stop.
+/// The observer of a search for the editor: it forwards the progress and the user's request to stop.
 ///
-/// The end of the progress follows from its drop, however the search ends.
+/// The progress in the editor ends when the watcher is dropped, however the search ends.
 pub(super) struct Watcher {
     states: watch::Sender<State>,
     cancelled: Arc<AtomicBool>,
     client: Calls,
-    /// Where the client draws the search.
+    /// The sender of news for clients that draw the search.
     pub(super) teller: Option<Teller>,
     /// Whether the client lets searches ask its language models.
     pub(super) takes_model: bool,
 }
 
 impl Watcher {
-    /// A watcher that stops the search once `cancelled` is set, and the states that it will see.
+    /// Creates a watcher that stops the search once `cancelled` is set, and the receiver of its states.
     pub(super) fn new(cancelled: Arc<AtomicBool>, client: Calls) -> (Self, watch::Receiver<State>) {
         let (states, receiver) = watch::channel(State::Begun);
         (Self { states, cancelled, client, teller: None, takes_model: false }, receiver)
     }
 
-    /// Says in a few words how the search ended.
+    /// Ends the progress with a short message.
     pub(super) fn end(self, message: &str) {
         self.states.send_replace(State::Ended(message.to_owned()));
     }
 }
 
-/// What a user may answer when their program is to be run.
+/// The buttons of the question whether the user's program may be run.
 const RUN: &str = "Run it once";
 const DO_NOT_RUN: &str = "Cancel";
-/// The same when something is to be sent to a language model.
+/// The buttons of the question whether something may be sent to a language model.
 const SEND: &str = "Send";
 const DO_NOT_SEND: &str = "Search without it";
 
@@ -95,7 +95,7 @@ impl Observer for Watcher {
 }
 
 impl Watcher {
-    /// Asks the user, and waits for the answer.
+    /// Asks the user and waits for the answer.
     fn ask(&self, question: &str, actions: [&'static str; 2]) -> bool {
         let (answer, answered) = mpsc::channel();
         self.client.send(Call::Confirm { text: question.to_owned(), actions, answer });
@@ -110,7 +110,8 @@ impl Watcher {
     }
 }
 
-/// Shows progress under the token `job` until the watcher is gone. Shows nothing when the client does not want to.
+/// Shows progress under the token `job` until the watcher is dropped. Shows nothing when the client does not accept
+/// it.
 pub(super) async fn show(client: tower_lsp::Client, job: String, title: String, mut states: watch::Receiver<State>) {
     let token = lsp::ProgressToken::String(job); // a string: Zed knows no other
     if let Err(error) = client.create_work_done_progress(token.clone()).await {

@@ -1,7 +1,8 @@
-//! Recording a workload from the editor: the user's program runs under the recorder, on a thread of its own.
+//! Recording of a workload from the editor: the user's program runs under the recorder, on a thread of its own.
 //!
-//! The command [`RECORD`] takes `{uri}` to run the file, or `{uri, again: true}` for the command that recorded its calls last.
-//! It answers at once with `{job}`, which is also the token of the progress; the command `warpsmith.cancel` takes it, too.
+//! The command [`RECORD`] takes `{uri}` to run the file, or `{uri, again: true}` to run the command that recorded
+//! its calls last. It answers at once with `{job}`, which is also the token of the progress; the command
+//! `warpsmith.cancel` accepts it, too.
 
 use std::ffi::OsString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -31,7 +32,7 @@ use super::unit::Unit;
 /// The command that records a workload.
 pub(super) const RECORD: &str = "warpsmith.record";
 
-/// So many calls are named in a message.
+/// Number of calls that a message names.
 const SHOWN: usize = 5;
 
 #[derive(Deserialize)]
@@ -41,22 +42,23 @@ pub(super) struct Arguments {
     again: bool,
 }
 
-/// A program that runs.
+/// A program that runs under the recorder.
 pub(super) struct Recording {
-    /// The file that it is run for.
+    /// The file whose calls are recorded.
     pub(super) uri: lsp::Uri,
-    /// The command, for people.
+    /// The command as it is shown to the user.
     shown: String,
     pub(super) cancelled: Arc<AtomicBool>,
 }
 
-/// The kind of the actions: nothing is edited.
+/// The kind of the actions, which edit nothing.
 pub(super) fn kind() -> lsp::CodeActionKind {
     RECORD.to_owned().into()
 }
 
 impl Owner {
-    /// To record a workload of the file: at kernels, what launches them, and where the file runs itself.
+    /// The actions that record a workload of the file: at kernels, at functions that launch them, and where the
+    /// file runs itself.
     pub(super) fn record_actions(&mut self, place: &Place<'_>) -> Vec<lsp::CodeAction> {
         let unit = place.unit;
         let guard = main_guard(&unit.source);
@@ -97,7 +99,7 @@ impl Owner {
         actions
     }
 
-    /// The command that recorded calls of a file last, if it is another one than to run the file.
+    /// The command that recorded calls of a file last, unless it just runs the file.
     fn other_run(&self, path: &Path) -> Option<Run> {
         let run = self.documents.run_of(path)?;
         let path = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
@@ -106,7 +108,7 @@ impl Owner {
         (!is_plain).then_some(run)
     }
 
-    /// Whether the user's program may be run, on their word.
+    /// Whether the user's program may be run at the user's request.
     fn may_record(&mut self, unit: &Unit) -> std::result::Result<(), String> {
         let reason = if !self.trusted {
             "this workspace is not trusted, and recording runs its code"
@@ -169,7 +171,7 @@ impl Owner {
         Ok(id)
     }
 
-    /// What is run, and its name for people.
+    /// The command to run, and its text for the user.
     fn what_to_run(&mut self, unit: &Unit, again: bool) -> std::result::Result<(ToRecord, String), String> {
         let resolved = self.resolved(unit);
         let (Some(path), Some(environment)) = (unit.path.clone(), resolved.environment.as_ref()) else {
@@ -189,7 +191,7 @@ impl Owner {
         Ok((ToRecord { workspace, folder, command, python, device, quiet: true, limits, entry: None }, shown))
     }
 
-    /// A program has ended: says what was recorded.
+    /// Handles the end of a program: shows what was recorded.
     pub(super) fn recording_ended(&mut self, id: &str, result: std::result::Result<Recorded, RecordingError>) {
         if self.documents.look_around() {
             self.check_all_again();
@@ -204,7 +206,7 @@ impl Owner {
     }
 }
 
-/// What a recording found, for a message.
+/// The message about a recording, with its severity.
 fn told(recorded: &Recorded, shown: &str) -> (lsp::MessageType, String) {
     let is_failed = recorded.status != Some(0);
     let failure = format!("`{shown}` failed: {}", last_lines(&recorded.output));
@@ -233,8 +235,8 @@ fn told(recorded: &Recorded, shown: &str) -> (lsp::MessageType, String) {
     }
 }
 
-/// The words of a command that is run again. A bare `python` was that of the shell, which the server does not know: the
-/// project's takes its place.
+/// The words of a command that is run again. A bare `python` is replaced by the project's interpreter, because the
+/// server does not know which one the user's shell has.
 fn command(run: &Run, python: &Path) -> Vec<OsString> {
     let mut words: Vec<OsString> = run.words.iter().map(OsString::from).collect();
     if let (Some(first), Some(word)) = (run.words.first(), words.first_mut()) {
@@ -247,7 +249,7 @@ fn command(run: &Run, python: &Path) -> Vec<OsString> {
     words
 }
 
-/// A command for people: the program by its name alone.
+/// A command for the user, with only the file name of the program.
 fn shown(run: &Run) -> String {
     let program = run.words.first().map(Path::new).and_then(Path::file_name).unwrap_or_default();
     let rest = run.words.iter().skip(1).map(String::as_str);

@@ -1,4 +1,4 @@
-//! What is told to the skill memory is written on a thread of its own: the store may have to wait for other processes.
+//! The writer of the skill memory, on a thread of its own, because the store may have to wait for other processes.
 
 use learn::SkillMemory as _;
 use std::sync::OnceLock;
@@ -10,45 +10,45 @@ use rules::learned::{LearnedRule, Memory};
 use runtime::python::state_folder;
 use store::{Accepted, Failure, Store, StoreError};
 
-/// So many kernels may wait to be written; further ones are left out.
+/// Number of kernels that may wait to be written; further ones are dropped.
 const WAITING: usize = 256;
-/// So many notes are written at once.
+/// Number of messages that are handled at once.
 const BATCH: usize = 64;
-/// So long the end of the server waits for what is not written yet.
+/// Time limit at the end of the server for notes that are not written yet.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Something that the skill memory is told.
+/// A note for the skill memory.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     /// Triton has refused a kernel.
     Failed(Box<Failure>),
-    /// Triton has taken a kernel.
+    /// Triton has accepted a kernel.
     Compiled(Accepted),
-    /// Triton has taken a kernel that a rule flags.
+    /// Triton has accepted a kernel that a rule flags.
     Disproved {
-        /// The rule.
+        /// The disproved rule.
         rule: Box<LearnedRule>,
-        /// The kernel.
+        /// The kernel that the rule flags.
         kernel: String,
-        /// The version of Triton.
+        /// The version of Triton that accepted it.
         triton: String,
     },
-    /// The user does not want to see the findings of the rule with this code.
+    /// The user has muted the rule with this code.
     Muted(String),
 }
 
 enum Message {
     Note(Note),
-    /// Answered when all before it is written.
+    /// Answered when all earlier notes are written.
     Flush(SyncSender<()>),
 }
 
 static WRITER: OnceLock<Option<Sender<Message>>> = OnceLock::new();
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 
-/// What the memory of this user holds; what is shipped when that cannot be read.
+/// The skill memory of this user; the shipped one when the user's cannot be read.
 pub(super) fn memory() -> Memory {
-    // What this server has to say comes first.
+    // The notes of this server are written first, so that they are included.
     flush();
     Store::memory_in(&state_folder()).unwrap_or_else(|error| {
         tracing::warn!(%error, "the skill memory cannot be read; only what is shipped is used");
@@ -56,7 +56,7 @@ pub(super) fn memory() -> Memory {
     })
 }
 
-/// Has a note written.
+/// Queues a note to be written.
 pub(super) fn remember(note: Note) {
     let writer = WRITER.get_or_init(|| {
         let (sender, notes) = channel();
@@ -73,7 +73,7 @@ pub(super) fn remember(note: Note) {
     let _ = writer.send(Message::Note(note));
 }
 
-/// Waits until all is written, but not for ever.
+/// Waits until all notes are written, up to a time limit.
 pub(super) fn flush() {
     let Some(Some(writer)) = WRITER.get() else { return };
     let (done, written) = sync_channel(1);
@@ -97,7 +97,7 @@ fn run(messages: &Receiver<Message>) {
             tracing::warn!(%error, "what was learned is not kept");
         }
         for done in waiting {
-            // Who has waited may have given up.
+            // The receiver may have stopped waiting.
             let _ = done.send(());
         }
     }

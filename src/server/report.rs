@@ -1,6 +1,6 @@
 //! The report of the last search of a kernel, opened by the editor.
 //!
-//! The command: [`REPORT`] takes `{uri, kernel}`, or `{uri, run}` for another run than the last.
+//! The command [`REPORT`] takes `{uri, kernel}`, or `{uri, run}` for another run than the last.
 
 use std::path::PathBuf;
 
@@ -28,13 +28,14 @@ struct Arguments {
 }
 
 impl Owner {
-    /// The last search of this, in this server or elsewhere.
+    /// The last search of this subject, in this server or elsewhere.
     pub(super) fn last_run(&mut self, unit: &Unit, subject: &Subject) -> Option<Past> {
         let workspace = self.root_of(unit);
         self.jobs.last_run(&workspace, unit.path.as_deref()?, subject)
     }
 
-    /// Has the editor open a report. Reading a run and writing a page is not for this thread.
+    /// Writes a report and asks the client to open it. This is done on another thread, because the run has to be
+    /// read.
     pub(super) fn report_command(&mut self, argument: Value) -> Result<Option<Value>> {
         let Arguments { uri, kernel, run } = read(argument)?;
         let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;
@@ -60,7 +61,7 @@ impl Owner {
     }
 }
 
-/// Writes the page of a run.
+/// Writes the page of a run and returns its path.
 fn page(workspace: &std::path::Path, run: &str) -> std::result::Result<PathBuf, String> {
     let report = Report::of(workspace, run).map_err(|error| error.to_string())?;
     let folder = cache_folder().join("reports");

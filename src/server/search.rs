@@ -1,8 +1,8 @@
-//! `warpsmith/search`: a search while it goes on, for editors that draw it.
+//! `warpsmith/search`: the state of a search in progress, for editors that draw it.
 //!
-//! As a notification it says what has changed since the last one, a few times a second and of bounded size; only clients that ask for
-//! it are told. As a request, with `{uri, run}`, it is answered with the report of a run, and with `{uri, run, candidate}` with all that
-//! is known of a candidate.
+//! The notification contains what has changed since the last one. It is sent a few times a second, is bounded in
+//! size, and goes only to clients that ask for it. The request `{uri, run}` is answered with the report of a run,
+//! and `{uri, run, candidate}` with the details of a candidate.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,15 +24,15 @@ use super::owner::{Owner, answer};
 /// The name of the notification and of the request.
 pub(super) const METHOD: &str = "warpsmith/search";
 
-/// At most five notifications a second, with so many candidates each.
+/// Least time between two notifications (at most five a second), and number of candidates in each.
 const PERIOD: Duration = Duration::from_millis(200);
 const MOST: usize = 40;
-/// So many calls are named at the beginning.
+/// Number of calls in the first notification.
 const CALLS: usize = 16;
-/// Characters of a text in a notification.
+/// Greatest length of a text in a notification, in characters.
 const LONGEST: usize = 300;
 
-/// Tells the client what is new of a search.
+/// The notification about the news of a search.
 pub(super) struct SearchNotification;
 
 impl lsp::Notification for SearchNotification {
@@ -41,17 +41,17 @@ impl lsp::Notification for SearchNotification {
     const MESSAGE_DIRECTION: lsp::MessageDirection = lsp::MessageDirection::ServerToClient;
 }
 
-/// What is asked of a run.
+/// The parameters of the request about a run.
 #[derive(Debug, Deserialize)]
 pub(super) struct Question {
-    /// A file of its workspace.
+    /// A file of the run's workspace.
     uri: lsp::Uri,
     run: String,
-    /// The number of a candidate; without one the whole run is meant.
+    /// The number of a candidate; without it the request is about the whole run.
     candidate: Option<usize>,
 }
 
-/// What was not told yet. Newer news of a candidate takes the place of older.
+/// News that were not sent yet. Newer news of a candidate replace older ones.
 #[derive(Default)]
 struct News {
     started: Option<Value>,
@@ -62,18 +62,18 @@ struct News {
     ended: Option<Value>,
 }
 
-/// News of a search, on their way from its thread to the client.
+/// A queue of news from a search's thread to the client.
 #[derive(Default)]
 pub(super) struct Feed {
     news: Mutex<News>,
     changed: Notify,
 }
 
-/// The end of a feed that the search has. What is told ends with it.
+/// The search's end of a feed. The feed ends when it is dropped.
 pub(super) struct Teller(Arc<Feed>);
 
 impl Teller {
-    /// Both ends, for a search of something in a file.
+    /// Creates both ends, for a search of something in a file.
     pub(super) fn new(uri: &lsp::Uri, subject: &Subject, budget: f64) -> (Self, Arc<Feed>) {
         let feed = Arc::new(Feed::default());
         feed.add(|news| {
@@ -83,12 +83,12 @@ impl Teller {
         (Self(Arc::clone(&feed)), feed)
     }
 
-    /// It is so far.
+    /// Adds the search's progress.
     pub(super) fn progress(&self, progress: &Progress) {
         self.0.add(|news| news.progress = Some(progress.clone()));
     }
 
-    /// Its report has changed.
+    /// Adds a change of the report.
     pub(super) fn noted(&self, report: &Report, changed: Changed) {
         self.0.add(|news| match changed {
             Changed::All => {
@@ -103,12 +103,12 @@ impl Teller {
                 report.candidates.iter().skip(place).take(1).for_each(|tried| news.tried(tried))
             }
             Changed::Confirmed => news.confirmations.extend(report.confirmations.last().map(confirmation)),
-            // Why it ended is known when it has.
+            // The reason of the end is known only in [`Teller::end`].
             Changed::Ended => {}
         });
     }
 
-    /// It has ended.
+    /// Adds the result of the search.
     pub(super) fn end(&self, result: &std::result::Result<Outcome, OptimizeError>) {
         let (how, summary) = match result {
             Ok(outcome) => ("over", outcome.summary.clone()),
@@ -147,7 +147,7 @@ impl Feed {
         self.changed.notify_one();
     }
 
-    /// What is new, and whether nothing will follow.
+    /// Takes the news as a message, and whether it is the last one.
     fn take(&self, job: &str) -> (Value, bool) {
         let mut news = self.news();
         let mut told = json!({ "job": job });
@@ -179,7 +179,7 @@ impl Feed {
     }
 }
 
-/// Tells the client of a search until it has ended.
+/// Sends the news of a search to the client until it has ended.
 pub(super) async fn tell(client: tower_lsp::Client, job: String, feed: Arc<Feed>) {
     loop {
         feed.changed.notified().await;
@@ -193,11 +193,11 @@ pub(super) async fn tell(client: tower_lsp::Client, job: String, feed: Arc<Feed>
 }
 
 impl Owner {
-    /// Answers with what is known of a run. Reading it is not for this thread.
+    /// Answers a request about a run on another thread, because the run has to be read.
     pub(super) fn answer_about_run(&self, question: Question, reply: Reply<Value>) {
         let workspace = self.root_at(&question.uri, super::from_lsp::path(&question.uri).as_deref());
         let work = move || answer(reply, || about_run(&workspace, &question));
-        // Without a thread the reply is dropped, which is an answer, too.
+        // Without a thread the reply is dropped, which answers the request with an error.
         if let Err(error) = std::thread::Builder::new().name("run".to_owned()).spawn(work) {
             tracing::warn!(%error, "a question is not answered");
         }
@@ -217,13 +217,13 @@ fn about_run(workspace: &Path, question: &Question) -> Result<Value> {
     Ok(json!({ "report": report, "confirmations": confirmations, "page": page, "label": label }))
 }
 
-/// A candidate without what is too long.
+/// A candidate with its long texts cut.
 fn short(tried: Tried) -> Tried {
     let (kind, change, reason) = (cut(&tried.kind), cut(&tried.change), tried.reason.as_deref().map(cut));
     Tried { kind, change, reason, ..tried }
 }
 
-/// The checks are for the end, when the whole report is asked for.
+/// A confirmation without its checks, which are in the whole report at the end.
 fn confirmation(confirmation: &Confirmation) -> Value {
     let (change, refused) = (cut(&confirmation.change), confirmation.refused.as_deref().map(cut));
     json!({ "change": change, "refused": refused, "label": confirmation.speedup.as_ref().map(|speedup| speedup.label()) })

@@ -1,4 +1,4 @@
-//! What the names in kernels are, as the client colours them.
+//! Semantic tokens of the names in kernels, in the client's terms.
 
 use tower_lsp::gen_lsp_types as lsp;
 
@@ -8,18 +8,20 @@ use model::syntax::{Encoding, Span};
 
 use super::unit::Unit;
 
-/// The token types, in the order of their numbers. They are standard ones, so that every theme has colours for them.
+/// The token types, in the order of their numbers. They are standard ones, so that every theme has colours for
+/// them.
 const TYPES: [&str; 3] = ["parameter", "variable", "function"];
-/// The modifiers, in the order of their bits: two standard ones and our own.
+/// The modifiers, in the order of their bits: two standard ones and three of the server's own.
 const MODIFIERS: [&str; 5] = ["declaration", "readonly", "constexpr", "pointer", "tile"];
 
-/// What the numbers of tokens mean.
+/// The legend that gives the numbers of tokens their meaning.
 pub(super) fn legend() -> lsp::SemanticTokensLegend {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     lsp::SemanticTokensLegend { token_types: owned(&TYPES), token_modifiers: owned(&MODIFIERS) }
 }
 
-/// The tokens in `within`, a part of one document. Nothing for a file without kernels: it is not ours to colour.
+/// The tokens in `within`, a part of one document. A file without kernels has none, because it is left to other
+/// servers.
 pub(super) fn of_document(
     unit: &Unit,
     target: Target,

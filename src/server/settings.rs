@@ -1,4 +1,4 @@
-//! The settings of each place: those of its settings file, and over them those of the editor.
+//! The settings of each document: those of its settings file, overridden by those of the editor.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -16,17 +16,18 @@ use super::target;
 use super::tools::Tools;
 use crate::settings::{load, merge};
 
-/// The section of the editor's settings that is ours.
+/// The server's section of the editor's settings.
 pub(super) const SECTION: &str = "warpsmith";
 
-/// Keys in that section that are for the editor's extension, not for the server.
+/// Keys in that section that are for the editor's extension and not for the server.
 const EXTENSION_KEYS: [&str; 5] = ["enable", "path", "server", "trace", INTERPRETER];
-/// The key of the interpreter that the user chose in the editor: no setting, since it ranks behind those of the project.
+/// The key of the interpreter that the user chose in the editor. It is no setting, because it ranks behind those of
+/// the project.
 const INTERPRETER: &str = "interpreter";
 
-/// What holds in one folder.
+/// The resolved settings of one folder.
 pub(super) struct Resolved {
-    /// The settings.
+    /// The settings after merging.
     pub(super) settings: Settings,
     /// The rules that they select.
     pub(super) selection: Selection,
@@ -34,48 +35,48 @@ pub(super) struct Resolved {
     pub(super) target: Target,
     /// The Python environment.
     pub(super) environment: Option<Environment>,
-    /// The root of the workspace that it holds in.
+    /// The root of the workspace in which they apply.
     root: PathBuf,
     excludes: Option<Excludes>,
 }
 
 impl Resolved {
-    /// Whether the settings leave this file out.
+    /// Whether the settings exclude this file.
     pub(super) fn excludes(&self, path: &Path) -> bool {
         self.excludes.as_ref().is_some_and(|excludes| excludes.cover(path, false))
     }
 }
 
-/// Where a document stands.
+/// The location of a document.
 pub(super) struct Place<'a> {
-    /// Its folder.
+    /// The folder that contains it.
     pub(super) folder: &'a Path,
     /// The root of its workspace.
     pub(super) root: &'a Path,
-    /// The workspace folder that holds it, as the client calls it.
+    /// The workspace folder that contains it, by the client's address.
     pub(super) workspace: Option<&'a lsp::Uri>,
 }
 
-/// All settings.
+/// All settings, with caches by folder.
 #[derive(Default)]
 pub(super) struct Store {
-    /// What the client sent with `initialize`: holds where it says nothing later.
+    /// The settings from `initialize`, which apply where the client sends no later ones.
     initial: Value,
-    /// What the editor set, by workspace folder.
+    /// The editor's settings, by workspace folder.
     client: HashMap<Option<lsp::Uri>, Value>,
-    /// The interpreter chosen in the editor, by workspace folder, and as it was at the start.
+    /// The interpreter chosen in the editor, by workspace folder, and the one at the start.
     chosen: HashMap<Option<lsp::Uri>, Option<PathBuf>>,
     chosen_initially: Option<PathBuf>,
-    /// What the settings files said when they could be read, by folder.
+    /// The contents of the settings files when they were last readable, by folder.
     files: HashMap<PathBuf, Loaded>,
     resolved: HashMap<(PathBuf, Option<lsp::Uri>), Rc<Resolved>>,
-    /// Problems that were not yet told, and all that ever were.
+    /// Problems that were not shown yet, and all problems so far.
     untold: Vec<String>,
     told: HashSet<String>,
 }
 
 impl Store {
-    /// Takes the settings that came with `initialize`.
+    /// Stores the settings from `initialize`.
     pub(super) fn set_initial(&mut self, value: Value, chosen: Option<PathBuf>) {
         self.chosen_initially = chosen.or_else(|| interpreter(&value).flatten());
         if let Some(value) = self.checked(value) {
@@ -83,7 +84,7 @@ impl Store {
         }
     }
 
-    /// Takes the editor's settings; `null` takes them back. Where they cannot be used, the former ones stay.
+    /// Stores the editor's settings; `null` removes them. Where new settings cannot be used, the former ones stay.
     pub(super) fn set_client(&mut self, answers: Vec<(Option<lsp::Uri>, Value)>) {
         for (folder, value) in answers {
             match interpreter(&value) {
@@ -104,7 +105,7 @@ impl Store {
         merge(&Settings::default(), &value).map_err(|error| self.complain(error.to_string())).ok().map(|_| value)
     }
 
-    /// Reads the settings files again. Returns whether one of them says something else than before.
+    /// Reads the settings files again. Returns whether one of them has changed.
     pub(super) fn reload(&mut self) -> bool {
         let mut changed = false;
         for (folder, known) in &mut self.files {
@@ -114,7 +115,7 @@ impl Store {
                     *known = now;
                     changed = true;
                 }
-                // The former ones stay; what is wrong is told when they are asked for.
+                // The former settings stay; the problem is reported when they are asked for.
                 Err(_) => changed = true,
             }
         }
@@ -124,12 +125,12 @@ impl Store {
         changed
     }
 
-    /// Forgets what was found in the file system.
+    /// Drops what was found in the file system.
     pub(super) fn forget(&mut self) {
         self.resolved.clear();
     }
 
-    /// Looks for the Python environments again. Returns whether one is another than before.
+    /// Looks for the Python environments again. Returns whether one has changed.
     pub(super) fn look_again(&mut self, tools: &Tools) -> bool {
         let is_another = |((folder, workspace), known): (&(PathBuf, Option<lsp::Uri>), &Rc<Resolved>)| {
             let settings = known.settings.python.as_deref();
@@ -143,7 +144,7 @@ impl Store {
         changed
     }
 
-    /// The folders with the packages of an interpreter that is in use.
+    /// The package folders of an interpreter that is in use.
     pub(super) fn packages_of(&self, python: &Path) -> Vec<PathBuf> {
         let mut environments = self.resolved.values().filter_map(|known| known.environment.as_ref());
         let found = environments.find(|environment| environment.python == python);
@@ -156,7 +157,7 @@ impl Store {
         chosen.map_or(self.chosen_initially.as_deref(), Option::as_deref)
     }
 
-    /// What holds at `place`.
+    /// The settings that apply at `place`.
     pub(super) fn at(&mut self, place: &Place<'_>, tools: &Tools) -> Rc<Resolved> {
         let key = (place.folder.to_path_buf(), place.workspace.cloned());
         if let Some(resolved) = self.resolved.get(&key) {
@@ -207,30 +208,30 @@ impl Store {
         }
     }
 
-    /// The problems that the user was not yet told.
+    /// Takes the problems that the user has not seen yet.
     pub(super) fn take_problems(&mut self) -> Vec<String> {
         std::mem::take(&mut self.untold)
     }
 }
 
-/// What the client sent with `initialize`.
+/// The initialization options of the client.
 #[derive(Default)]
 pub(super) struct Options {
-    /// The editor's settings: below `settings`, or all of the options.
+    /// The editor's settings: the member `settings`, or the options as a whole.
     pub(super) settings: Value,
-    /// Whether the user trusts the workspace; `workspaceTrusted: false` when not.
+    /// Whether the user trusts the workspace; false only with `workspaceTrusted: false`.
     pub(super) trusted: bool,
     /// The interpreter that the user chose in the editor: `interpreter`.
     pub(super) interpreter: Option<PathBuf>,
-    /// Whether the client takes `warpsmith/status`: `status: true`.
+    /// Whether the client accepts `warpsmith/status`: `status: true`.
     pub(super) status: bool,
-    /// Whether it takes `warpsmith/search`: `search: true`.
+    /// Whether it accepts `warpsmith/search`: `search: true`.
     pub(super) search: bool,
     /// Whether it answers `warpsmith/model`: `languageModel: true`.
     pub(super) language_model: bool,
 }
 
-/// Reads `initializationOptions`.
+/// Parses `initializationOptions`.
 pub(super) fn options(value: Option<Value>) -> Options {
     let Some(Value::Object(mut options)) = value else {
         return Options { trusted: true, ..Options::default() };
@@ -244,14 +245,14 @@ pub(super) fn options(value: Option<Value>) -> Options {
     Options { settings, trusted, interpreter, status, search, language_model }
 }
 
-/// What an object says of the interpreter that was chosen: a path, or a list that begins with one. `null` takes it back.
+/// The interpreter in an object: a path, or a list that begins with one. `null` resets the choice.
 fn interpreter(value: &Value) -> Option<Option<PathBuf>> {
     let chosen = value.get(INTERPRETER)?;
     let path = chosen.as_str().or_else(|| chosen.get(0)?.as_str());
     Some(path.filter(|path| !path.is_empty()).map(PathBuf::from))
 }
 
-/// Our section of settings that a client sent unasked: below its name, or alone.
+/// The server's section of settings that a client sent unasked: the member with its name, or the value as a whole.
 pub(super) fn section(settings: Value) -> Value {
     match settings {
         Value::Object(mut sections) => sections.remove(SECTION).unwrap_or(Value::Object(sections)),

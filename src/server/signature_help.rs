@@ -1,4 +1,4 @@
-//! The signature of the call around the cursor, as the client shows it.
+//! Signature help for the call around the cursor, in the client's terms.
 
 use tower_lsp::gen_lsp_types as lsp;
 
@@ -8,9 +8,9 @@ use model::syntax::Encoding;
 
 use super::capabilities::Client;
 
-/// The characters after which clients ask by themselves.
+/// The characters that trigger a request.
 pub(super) const TRIGGERS: [&str; 2] = ["(", ","];
-/// The characters after which clients that show a signature ask again.
+/// The characters that trigger a new request while a signature is shown.
 pub(super) const RETRIGGERS: [&str; 2] = [")", "="];
 
 /// The signature at `place`.
@@ -30,7 +30,7 @@ pub(super) fn at(place: &Place<'_>, client: &Client) -> Option<lsp::SignatureHel
     let active = match signature.active.and_then(|active| u32::try_from(active).ok()) {
         Some(active) => lsp::ActiveParameter::Int(active),
         None if client.no_active_parameter => lsp::ActiveParameter::Null,
-        // No parameter has this number: clients mark none.
+        // No parameter has this number, so clients mark none.
         None => lsp::ActiveParameter::Int(u32::try_from(params.len()).unwrap_or(u32::MAX)),
     };
     let information = lsp::SignatureInformation {

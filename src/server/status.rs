@@ -1,4 +1,4 @@
-//! `warpsmith/status`: how the compiler tier is and which device there is, for editors that show it.
+//! `warpsmith/status`: the state of the compiler tier and the device, for editors that show it.
 
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -15,49 +15,50 @@ use super::settings::{Place, Resolved};
 /// The name of the notification and of the request.
 pub(super) const METHOD: &str = "warpsmith/status";
 
-/// How the server is.
+/// The server's status.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
     compiler: CompilerStatus,
     device: DeviceStatus,
 }
 
-/// What kernels are measured on: a pool where one is set, else what is here. Both are `None` as long as it is looked for.
+/// The device that kernels are measured on: a pool where one is set, else this machine's. Both fields are `None`
+/// until the search for devices has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct DeviceStatus {
     name: Option<String>,
-    /// Why there is none.
+    /// The reason why there is no device.
     message: Option<String>,
 }
 
-/// How the compiler tier is.
+/// The state of the compiler tier.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct CompilerStatus {
     state: State,
-    /// The interpreter.
+    /// The path of the interpreter.
     python: Option<PathBuf>,
     /// The version of its Triton.
     triton: Option<String>,
-    /// What is missing.
+    /// The missing part, if the tier cannot run.
     message: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 enum State {
-    /// Nothing was asked yet.
+    /// No question was asked yet.
     Idle,
     /// The process imports Triton.
     Starting,
-    /// All that was asked is answered.
+    /// All questions are answered.
     Ready,
     /// A kernel is being compiled.
     Compiling,
-    /// Nothing can be asked.
+    /// No question can be asked.
     Unfit,
 }
 
-/// Tells the client how the server is.
+/// The notification of the server's status.
 pub(super) struct StatusNotification;
 
 impl lsp::Notification for StatusNotification {
@@ -67,7 +68,7 @@ impl lsp::Notification for StatusNotification {
 }
 
 impl Owner {
-    /// How the server is.
+    /// The present status.
     pub(super) fn status(&mut self) -> Status {
         let set = if self.trusted { self.of_first_folder() } else { None };
         let pool = set.and_then(|resolved| runtime::pool::Pool::of(&resolved.settings.evaluator));
@@ -78,7 +79,7 @@ impl Owner {
         Status { compiler: self.compiler_status(), device }
     }
 
-    /// The devices of this machine, several of a kind as one.
+    /// The devices of this machine; several of one kind are shown as one entry.
     fn device_status(&self) -> DeviceStatus {
         match &self.devices {
             None => DeviceStatus::default(),
@@ -122,7 +123,7 @@ impl Owner {
         }
     }
 
-    /// What would be asked in the first folder of the workspace.
+    /// The compiler's status before the first question, from the first workspace folder.
     fn idle(&mut self) -> CompilerStatus {
         let mut idle = CompilerStatus { state: State::Idle, python: None, triton: None, message: None };
         if !self.trusted {
@@ -136,14 +137,14 @@ impl Owner {
         idle
     }
 
-    /// What is set in the first folder of the workspace.
+    /// The settings of the first workspace folder.
     fn of_first_folder(&mut self) -> Option<Rc<Resolved>> {
         let workspace = self.folders.first().cloned()?;
         let root = super::from_lsp::path(&workspace)?;
         Some(self.settings.at(&Place { folder: &root, root: &root, workspace: Some(&workspace) }, &self.tools))
     }
 
-    /// Tells a client that takes it when the status is another than the one told last.
+    /// Sends the status to a client that accepts it, when it has changed.
     pub(super) fn tell_status(&mut self) {
         if !self.tells_status || self.waits_for_settings {
             return;

@@ -1,4 +1,4 @@
-//! `# warpsmith: ignore[CODE]`: reading the comment under the cursor, and writing one.
+//! Suppression comments, `# warpsmith: ignore[CODE]`: finds the code under the cursor, and writes new ones.
 
 use tree_sitter::Node;
 
@@ -7,8 +7,8 @@ use rules::Edit;
 
 const MARK: &str = "warpsmith: ignore";
 
-/// The code under byte `offset`, when it stands in a suppression comment; of a comment with one code that code,
-/// wherever in the comment the offset is.
+/// The code at byte `offset` of a suppression comment, with its span. In a comment with a single code, any offset
+/// selects it.
 pub(super) fn code_at(source: &Source, offset: usize) -> Option<(&str, Span)> {
     let comment = comment_at(source, offset)?;
     let list = list(source, comment)?;
@@ -21,8 +21,8 @@ pub(super) fn code_at(source: &Source, offset: usize) -> Option<(&str, Span)> {
     codes.find(|(_, span)| only || span.touches(offset)).filter(|(code, _)| !code.is_empty())
 }
 
-/// The edit that suppresses `code` for a finding at `span`: an addition to the comment at the line's end, or a new one.
-/// `None` where no comment can stand.
+/// The edit that suppresses `code` for a finding at `span`: an addition to the comment at the line's end, or a new
+/// comment. `None` where no comment is possible, or where one covers all codes already.
 pub(super) fn edit(source: &Source, span: Span, code: &str) -> Option<Edit> {
     let line_end = |offset: usize| {
         let lines = source.lines();
@@ -61,13 +61,13 @@ fn edit_at(source: &Source, line_end: usize, code: &str) -> Option<Edit> {
     Some(Edit { span: Span::new(end, line_end), text: format!("  # {MARK}[{code}]") })
 }
 
-/// The comment that byte `offset` stands in or ends.
+/// The comment that contains byte `offset` or ends there.
 fn comment_at(source: &Source, offset: usize) -> Option<Span> {
     let at = |offset| source.node_at(Span::new(offset, offset)).filter(|node: &Node<'_>| node.kind() == "comment");
     at(offset).or_else(|| at(offset.checked_sub(1)?)).map(node_span)
 }
 
-/// What stands in the brackets of a suppression comment.
+/// The span between the brackets of a suppression comment.
 fn list(source: &Source, comment: Span) -> Option<Span> {
     let text = source.slice(comment);
     let after_mark = text.find(MARK)? + MARK.len();

@@ -1,6 +1,7 @@
-//! What kernels take of a device: compiled to the end when their file is saved, or on demand, while nothing else is asked.
+//! Surveys of the resources that kernels take of a device. A kernel is compiled completely when its file is saved,
+//! or on demand, while the compiler is otherwise idle.
 //!
-//! The command: [`RESOURCES`] takes `{uri, kernel}`; what it finds is shown in a message.
+//! The command [`RESOURCES`] takes `{uri, kernel}` and shows the result in a message.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -21,17 +22,17 @@ use super::optimize::{read, refused};
 use super::owner::Owner;
 use super::unit::Unit;
 
-/// The command that compiles a kernel to the end and says what it takes.
+/// The command that compiles a kernel completely and shows its resources.
 pub(super) const RESOURCES: &str = "warpsmith.resources";
 
-/// Surveys that are remembered, for edits that are taken back.
+/// Number of surveys that are cached, for edits that are undone.
 const REMEMBERED: usize = 256;
 
-/// What is to be surveyed, and what was.
+/// The queue and the results of surveys.
 #[derive(Default)]
 pub(super) struct Surveys {
     waiting: VecDeque<Waiting>,
-    /// Kernels that somebody has asked about, by file and name.
+    /// Kernels that the user has asked about, by file and name.
     wanted: Vec<(lsp::Uri, String)>,
     known: HashMap<u64, Resources>,
 }
@@ -39,7 +40,7 @@ pub(super) struct Surveys {
 struct Waiting {
     uri: lsp::Uri,
     kernel: String,
-    /// What was done before something else came first.
+    /// A survey that was interrupted by a more urgent question.
     begun: Option<Box<Survey>>,
 }
 
@@ -50,24 +51,24 @@ struct Arguments {
 }
 
 impl Surveys {
-    /// Whether nothing is to be surveyed.
+    /// Whether the queue is empty.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Forgets what is to be surveyed.
+    /// Clears the queue.
     pub(super) fn clear(&mut self) {
         self.waiting.clear();
         self.wanted.clear();
     }
 
-    /// Forgets what is to be surveyed of a file or notebook.
+    /// Removes a file or notebook from the queue.
     pub(super) fn forget(&mut self, uri: &lsp::Uri) {
         self.waiting.retain(|waiting| waiting.uri != *uri);
         self.wanted.retain(|(of, _)| of != uri);
     }
 
-    /// Goes on with this survey next.
+    /// Puts an interrupted survey at the front.
     pub(super) fn put_back(&mut self, uri: lsp::Uri, survey: Box<Survey>) {
         let kernel = survey.kernel().to_owned();
         self.waiting.push_front(Waiting { uri, kernel, begun: Some(survey) });
@@ -87,19 +88,20 @@ impl Surveys {
 }
 
 impl Owner {
-    /// What kernels of a unit are compiled for: the device of the settings, else the GPU of this machine.
+    /// The device that the kernels of a unit are compiled for: the one in the settings, else the GPU of this
+    /// machine.
     pub(super) fn device_of(&mut self, unit: &Unit) -> Option<Device> {
         let set = crate::settings::device(&self.resolved(unit).settings.compiler);
         set.or_else(|| Device::of_capability(self.devices.as_ref()?.capability()?))
     }
 
-    /// Whether kernels of a unit are compiled to the end, and for what.
+    /// The device that the kernels of a unit are surveyed for; `None` when they are not surveyed.
     pub(super) fn surveyed_for(&mut self, unit: &Unit) -> Option<Device> {
         let is_wanted = self.trusted && self.resolved(unit).settings.compiler.enabled;
         self.device_of(unit).filter(|_| is_wanted)
     }
 
-    /// A file or notebook was saved: its kernels are surveyed when there is time.
+    /// Notes that a file or notebook was saved: its kernels are surveyed when the compiler is idle.
     pub(super) fn survey_later(&mut self, uri: &lsp::Uri) {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(device) = self.surveyed_for(&unit) else { return };
@@ -111,7 +113,7 @@ impl Owner {
         self.compile_next();
     }
 
-    /// Goes on with the next survey.
+    /// Continues with the next survey.
     pub(super) fn survey_next(&mut self) {
         let Some(Waiting { uri, kernel: name, begun }) = self.compile.surveys.waiting.pop_front() else { return };
         let Some(unit) = self.documents.unit(&uri) else { return };
@@ -145,14 +147,14 @@ impl Owner {
         }
     }
 
-    /// Takes in an answer to a survey.
+    /// Handles an answer to a survey.
     pub(super) fn survey_answered(&mut self, uri: lsp::Uri, mut survey: Box<Survey>, answer: &Answer) {
         let Some(unit) = self.documents.unit(&uri) else { return self.compile_next() };
         let name = survey.kernel().to_owned();
         let Some(kernel) = unit.module.kernel(&name) else { return self.compile_next() };
         if !survey.hear(&unit.module, kernel, answer) {
             self.ask_further(uri, Asking::Survey(survey));
-            // What is asked of the front end comes first.
+            // Questions to the front end come first.
             return self.compile_next();
         }
         drop(unit);
@@ -166,7 +168,7 @@ impl Owner {
         self.compile_next();
     }
 
-    /// Keeps with a kernel what it takes, and shows it.
+    /// Stores the resources with a kernel and shows them.
     fn keep_resources(&mut self, uri: &lsp::Uri, name: &str, resources: Resources) {
         let Some(unit) = self.documents.unit(uri) else { return };
         let Some(kernel) = unit.module.kernel(name) else { return };
@@ -184,7 +186,7 @@ impl Owner {
         self.tell_wanted(uri, name, &text);
     }
 
-    /// Tells what came of a survey, if somebody asked for it.
+    /// Shows the result of a survey that the user asked for.
     fn tell_wanted(&mut self, uri: &lsp::Uri, name: &str, text: &str) {
         let wanted = &mut self.compile.surveys.wanted;
         let before = wanted.len();
@@ -194,14 +196,14 @@ impl Owner {
         }
     }
 
-    /// Has the client ask for code lenses again.
+    /// Asks the client to pull code lenses again.
     pub(super) fn refresh_lenses(&self) {
         if self.capabilities.refreshes_lenses {
             self.client.send(Call::RefreshLenses);
         }
     }
 
-    /// Forgets what was found out about other devices than the present ones.
+    /// Drops the resources on devices that are no longer the present ones.
     pub(super) fn forget_other_devices(&mut self) {
         for uri in self.documents.all() {
             let Some(unit) = self.documents.unit(&uri) else { continue };
@@ -215,7 +217,7 @@ impl Owner {
         self.refresh_lenses();
     }
 
-    /// [`RESOURCES`]: tells what is known, or finds it out first.
+    /// Runs the command [`RESOURCES`]: shows the resources, after a survey if they are unknown.
     pub(super) fn resources_command(&mut self, argument: Value) -> Result<Option<Value>> {
         let Arguments { uri, kernel: name } = read(argument)?;
         let unit = self.documents.unit(&uri).ok_or_else(|| refused("open the file first".to_owned()))?;

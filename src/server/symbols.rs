@@ -1,4 +1,4 @@
-//! The outline of a document, as a tree or, for clients that know none, as a list.
+//! The outline of a document, as a tree or, for clients that do not support trees, as a list.
 
 use tower_lsp::gen_lsp_types as lsp;
 

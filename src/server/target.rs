@@ -1,10 +1,10 @@
-//! Which Python and which Triton a document is for.
+//! The Python environment and the Triton version that a document is checked against.
 
 use config::Settings;
 use model::api::Target;
 use runtime::python::environment::{self, Environment, Search};
 
-/// The Python environment of what is searched for. Reads the file system, runs nothing.
+/// Finds the Python environment. Reads the file system, runs nothing.
 pub(super) fn environment(search: &Search<'_>) -> Option<Environment> {
     Environment::find(search, &|name| std::env::var_os(name))
 }
@@ -12,7 +12,7 @@ pub(super) fn environment(search: &Search<'_>) -> Option<Environment> {
 /// The Triton version to check against.
 pub(super) fn target_for(settings: &Settings, environment: Option<&Environment>) -> Target {
     environment::target_for(settings, environment).unwrap_or_else(|error| {
-        // Settings are checked when they are read: this does not happen.
+        // Settings are checked when they are read, so this does not happen.
         tracing::error!(%error, "the version of Triton in the settings cannot be read");
         Target::newest()
     })

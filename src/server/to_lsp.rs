@@ -1,4 +1,4 @@
-//! Ours → LSP.
+//! Conversions from the server's types to those of LSP.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use rules::{Edit, Severity};
 use super::capabilities::Client;
 use super::unit::{Part, Unit};
 
-/// A position.
+/// The position with the same line and column.
 pub(super) fn position(position: Position) -> lsp::Position {
     lsp::Position { line: position.line, character: position.column }
 }
@@ -24,7 +24,7 @@ pub(super) fn severity(severity: Severity) -> lsp::DiagnosticSeverity {
     }
 }
 
-/// Edits of one document of a unit. `None` when they concern several documents or cross the border of one.
+/// Edits of one document of a unit. `None` when they belong to several documents or cross the border of one.
 pub(super) fn edits<'a>(unit: &'a Unit, edits: &[Edit], encoding: Encoding) -> Option<(&'a Part, Vec<lsp::TextEdit>)> {
     let mut document: Option<&Part> = None;
     let mut out = Vec::with_capacity(edits.len());
@@ -39,7 +39,7 @@ pub(super) fn edits<'a>(unit: &'a Unit, edits: &[Edit], encoding: Encoding) -> O
     Some((document?, out))
 }
 
-/// Text edits of one version of a document as a workspace edit; with the version where the client can tell it.
+/// A workspace edit of one version of a document; it names the version where the client supports that.
 pub(super) fn workspace_edit(
     client: &Client,
     uri: &lsp::Uri,
@@ -54,7 +54,7 @@ pub(super) fn workspace_edit(
     }
 }
 
-/// The same, under an annotation that the user must confirm, with the name of the job that asks.
+/// The same under an annotation that the user must confirm, with the job's name as its identifier.
 pub(super) fn annotated_edit(
     uri: &lsp::Uri,
     version: i32,

@@ -1,4 +1,4 @@
-//! What the server calls that is not its own: replaceable, so that tests can script it.
+//! The features that the server calls, which tests can replace.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,28 +19,28 @@ type Optimize = dyn Fn(&Request, &dyn Observer) -> Result<Outcome, OptimizeError
 type Record = dyn Fn(&ToRecord, &dyn Fn() -> bool) -> Result<Recorded, RecordingError> + Send + Sync;
 type FindEnvironment = dyn Fn(&Search<'_>) -> Option<Environment> + Send + Sync;
 
-/// The features behind the server.
+/// The features behind the server, as functions.
 #[derive(Clone)]
 pub struct Tools {
     /// Runs the rules over a file.
     pub check: Arc<Check>,
     /// Searches for a faster kernel; blocks.
     pub optimize: Arc<Optimize>,
-    /// Runs a command under the recorder, as long as the function says so; blocks.
+    /// Runs a command under the recorder for as long as the function returns true; blocks.
     pub record: Arc<Record>,
     /// Looks for CUDA devices; may take a second.
     pub devices: Arc<dyn Fn() -> Devices + Send + Sync>,
-    /// Stores an error of a rule that Triton disproved; must not wait.
+    /// Stores a false alarm of a rule that Triton disproved; must not wait.
     pub store_false_alarm: Arc<dyn Fn(FalseAlarm) + Send + Sync>,
-    /// What the skill memory holds; reads the user's store.
+    /// Reads the skill memory from the user's store.
     pub memory: Arc<dyn Fn() -> Memory + Send + Sync>,
-    /// Tells the skill memory something; must not wait.
+    /// Queues a note for the skill memory; must not wait.
     pub remember: Arc<dyn Fn(Note) + Send + Sync>,
     /// Finds the Python environment of files in a folder; may read the file system.
     pub environment: Arc<FindEnvironment>,
 }
 
-/// Stores a false alarm on the side, one after the other.
+/// Stores a false alarm on a thread of its own; one is written at a time.
 fn store_false_alarm(alarm: FalseAlarm) {
     static STORING: Mutex<()> = Mutex::new(());
     let store = move || {

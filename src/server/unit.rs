@@ -1,4 +1,5 @@
-//! What is checked as one: a file, or the Python cells of a notebook; and where its places are in the editor's documents.
+//! A unit of checking: a file, or the Python cells of a notebook, with the mapping of its offsets to the editor's
+//! documents.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -14,21 +15,21 @@ use rules::Diagnostic;
 use super::{from_lsp, to_lsp};
 use crate::workspace::Workspace;
 
-/// One version of a text and what is known about it.
+/// One version of a text with its model and findings.
 pub(super) struct Unit {
-    /// The file or the notebook.
+    /// The address of the file or the notebook.
     pub(super) uri: lsp::Uri,
-    /// Its place in the file system, if it has one.
+    /// Its path, if it is in the file system.
     pub(super) path: Option<PathBuf>,
     /// Whether it is a notebook.
     pub(super) is_notebook: bool,
-    /// The whole text.
+    /// The parsed text.
     pub(super) source: Source,
-    /// Its kernels.
+    /// The model of its kernels.
     pub(super) module: Module,
-    /// The documents that it is made of, in order.
+    /// The documents that it consists of, in order.
     pub(super) parts: Vec<Part>,
-    /// What the rules found, once they ran.
+    /// The findings of the rules, once they ran.
     pub(super) diagnostics: OnceCell<Vec<Diagnostic>>,
 }
 
@@ -36,9 +37,9 @@ pub(super) struct Unit {
 pub(super) struct Part {
     /// The document.
     pub(super) uri: lsp::Uri,
-    /// The version that the text is of.
+    /// The version of the document.
     pub(super) version: i32,
-    /// Where the document's text begins in the unit's.
+    /// The byte at which the document's text begins in the unit's.
     start: usize,
     /// The document's own text: as long as its share of the unit's, but with its magic lines.
     text: Arc<str>,
@@ -46,7 +47,7 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// The document that is the whole unit.
+    /// The only document of a unit.
     pub(super) fn whole(uri: lsp::Uri, version: i32, source: &Source) -> Self {
         Self { uri, version, start: 0, text: Arc::clone(source.text()), lines: source.lines().clone() }
     }
@@ -65,7 +66,8 @@ impl Part {
 }
 
 impl Unit {
-    /// The unit of `source`, which is made of `parts`. What is unchanged since `before`, an older version, is taken over.
+    /// Creates the unit of `source`, which consists of `parts`. What is unchanged since `before`, an older version,
+    /// is reused.
     pub(super) fn new(
         uri: lsp::Uri,
         source: Source,
@@ -85,12 +87,12 @@ impl Unit {
         Self { path, uri, is_notebook, source, module, parts, diagnostics: OnceCell::new() }
     }
 
-    /// Whether something around the file is not as it was when that was looked at.
+    /// Whether imports or recordings have changed since the model was completed with them.
     pub(super) fn is_outdated(&self, workspace: &Workspace) -> bool {
         self.path.as_deref().is_some_and(|path| !workspace.has_completed(&self.module, path))
     }
 
-    /// What the rules found; nothing as long as they did not run.
+    /// The findings of the rules; empty until they ran.
     pub(super) fn findings(&self) -> &[Diagnostic] {
         self.diagnostics.get().map_or(&[], Vec::as_slice)
     }
@@ -105,24 +107,24 @@ impl Unit {
         self.part(uri).map(|part| Span::new(part.start, part.start + part.text.len()))
     }
 
-    /// The document in which byte `offset` stands.
+    /// The document that contains byte `offset`.
     pub(super) fn part_at(&self, offset: usize) -> Option<&Part> {
         self.parts.iter().rev().find(|part| part.start <= offset)
     }
 
-    /// Where `span` stands; a span that leaves its document ends with it.
+    /// The document and range of `span`; a span that leaves its document is cut at the document's end.
     pub(super) fn locate(&self, span: Span, encoding: Encoding) -> Option<(&Part, lsp::Range)> {
         let part = self.part_at(span.start)?;
         Some((part, part.range(span, encoding)))
     }
 
-    /// Where `span` stands, when it is within one document: what an edit needs.
+    /// The document and range of `span` if it is within one document, as an edit requires.
     pub(super) fn locate_within(&self, span: Span, encoding: Encoding) -> Option<(&Part, lsp::Range)> {
         let (part, range) = self.locate(span, encoding)?;
         (span.end <= part.start + part.text.len()).then_some((part, range))
     }
 
-    /// The span that `range` of a document means.
+    /// The span of a `range` of a document.
     pub(super) fn span(&self, uri: &lsp::Uri, range: lsp::Range, encoding: Encoding) -> Option<Span> {
         let part = self.part(uri)?;
         let offset = |position| part.start + part.lines.offset(&part.text, from_lsp::position(position), encoding);

@@ -1,4 +1,4 @@
-//! Functions and modules of torch's that launch no kernel: a language model may write one for them.
+//! Functions and torch modules that launch no kernel, for which a language model may write one.
 
 use serde_json::json;
 use tower_lsp::gen_lsp_types as lsp;
@@ -13,7 +13,7 @@ use super::owner::Owner;
 use super::unit::Unit;
 
 impl Owner {
-    /// To have a kernel written, where a model is set that may do so.
+    /// The action that has a kernel written, where a model is set that may do so.
     pub(super) fn write_action(&mut self, place: &Place<'_>) -> Option<lsp::CodeAction> {
         let name = place.writable().filter(|name| is_writable(place.unit, name))?;
         if !self.resolved(place.unit).settings.model.is_asked() {
@@ -31,7 +31,7 @@ impl Owner {
 }
 
 impl Place<'_> {
-    /// The function or class of the top level on whose first line the place is, if a kernel could be written for it.
+    /// The top-level function or class whose first line contains the place, if a kernel could be written for it.
     pub(super) fn writable(&self) -> Option<String> {
         let span = self.unit.span(self.uri, self.range, self.encoding)?;
         let lines = self.unit.source.lines();
@@ -41,13 +41,13 @@ impl Place<'_> {
     }
 }
 
-/// Whether a kernel could be written for a function or a class of this name.
+/// Whether a kernel could be written for a function or class of this name.
 pub(super) fn is_writable(unit: &Unit, name: &str) -> bool {
     writable(&unit.source).iter().any(|(known, _)| known == name)
         && !unit.module.hosts.iter().any(|host| host.qualname.split('.').next() == Some(name))
 }
 
-/// The plain functions and the modules with a `forward`, in whose texts torch is used, with their names.
+/// The plain functions, and the modules with a `forward`, whose texts use torch, with their names.
 fn writable(source: &Source) -> Vec<(String, Node<'_>)> {
     let text = source.text();
     let mut found = Vec::new();

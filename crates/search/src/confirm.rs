@@ -1,4 +1,4 @@
-//! The last part of a search: the best is measured again and offered, or nothing is.
+//! The last part of a search: the best candidates are measured again, and one is offered if it holds up.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,22 +18,24 @@ use super::run::{ROUGH_PAIRS, Run, failed};
 use super::tree::Id;
 use super::{Offer, OptimizeError, Outcome, Speedup};
 
-/// Pairs of the confirming measurement.
+/// Timing pairs of the confirming measurement, beyond the rough ones.
 const CONFIRM_PAIRS: usize = 188;
-/// What is at least so many times as fast as the best is as fast, by a rough measurement.
+/// A candidate counts as equally fast as the best if its rough speedup is at least this share of the best one's.
 const AS_FAST: f64 = 0.99;
-/// What comes out less than so many times as fast as it was while it was searched did not hold: an autotuner that was disturbed chose another
-/// configuration, say, or the calls that were left out are the slow ones.
+/// A confirmed speedup below this share of the rough one did not hold. Possible causes are an autotuner that was
+/// disturbed and chose another configuration, or calls that were left out of the search and are the slow ones.
 const HELD: f64 = 0.8;
-/// This many of the best are tried to be confirmed, and for each that is refused another one, up to so many.
+/// Number of candidates to confirm. For each refused one, another is tried, up to `REFUSED` more.
 const CONFIRMED: usize = 3;
 const REFUSED: usize = 3;
-/// Share of the budget by which all but the rest of the confirming should be done, and limits of what is left of it (seconds).
+/// Share of the budget at which the runs under the memory checker should be done. One run may take the time that is
+/// left until then, but at least `LEAST_CHECKED` and at most `MOST_CHECKED` seconds.
 const CHECKED_AT: f64 = 0.9;
 const LEAST_CHECKED: f64 = 15.0;
 const MOST_CHECKED: f64 = 60.0;
 
-/// The candidates that are right, the fastest first; of those that are as fast as the best, the one that changes least.
+/// The correct candidates, the fastest first; among those that are as fast as the best, the one that changes least
+/// comes first.
 fn simplest_first(search: &Search<'_>) -> Vec<(Id, f64)> {
     let mut ranked = search.tree.ranked();
     let best = ranked.first().map_or(1.0, |(_, speedup)| *speedup);
@@ -45,26 +47,26 @@ fn simplest_first(search: &Search<'_>) -> Vec<(Id, f64)> {
     ranked
 }
 
-/// Which of some candidates to confirm next, by what each changes: the first that does not share with one that was refused all that is changed
-/// there.
+/// The index of the next candidate to confirm, given the changes of each: the first that does not contain all
+/// changes of a refused one; if there is none, the first.
 fn next(left: &[BTreeSet<String>], refused: &[BTreeSet<String>]) -> Option<usize> {
     let is_alike = |turned: &BTreeSet<String>| refused.iter().any(|refused| refused.is_subset(turned));
     left.iter().position(|turned| !is_alike(turned)).or((!left.is_empty()).then_some(0))
 }
 
-/// Whether a candidate, by its rough speedup, is likely to be faster than what was confirmed.
+/// Whether a candidate, by its rough speedup, is likely to be faster than the confirmed one.
 fn is_worth(rough: f64, confirmed: Option<f64>) -> bool {
     confirmed.is_none_or(|confirmed| rough * HELD > confirmed)
 }
 
-/// What came of an attempt to confirm a candidate.
+/// The result of an attempt to confirm a candidate.
 enum Answer {
     Confirmed(Speedup),
-    /// It is wrong.
+    /// The candidate is wrong.
     Refused(Reason, String),
-    /// It is right, but not certainly faster, or too fast to be believed.
+    /// The candidate is correct, but not certainly faster, or too fast to be believed.
     Objected(String),
-    /// What it is could not be told.
+    /// The judge could not decide; the text is the reason.
     Undecided(String),
 }
 
@@ -77,7 +79,7 @@ impl Answer {
         }
     }
 
-    /// Why what was not refused is no offer, for the journal and the reports.
+    /// The reason why a candidate that was not refused is no offer, for the journal and the reports.
     fn reservation(&self) -> Option<String> {
         match self {
             Self::Undecided(why) => Some(format!("whether it is right and faster cannot be told: {why}")),
@@ -88,13 +90,13 @@ impl Answer {
 }
 
 impl Run<'_> {
-    /// Judges one candidate and waits for it.
+    /// Judges one candidate on all calls and waits for the verdict.
     fn judge(&mut self, original: &Path, text: &str, effort: Effort) -> Result<Verdict, OptimizeError> {
         let task = self.task(original, text, effort, usize::MAX)?;
         judge(&Arc::clone(&self.bench), &task, self.observer)
     }
 
-    /// Measures the best again, alone, on inputs and sizes that the search has not seen.
+    /// Measures the best candidates again, alone, on inputs and sizes that the search has not seen.
     pub(super) fn confirm_best(
         &mut self,
         original: &Path,
@@ -111,7 +113,8 @@ impl Run<'_> {
         let (mut tried, mut refused) = (0, Vec::new());
         let mut best: Option<Offer> = None;
         while tried < CONFIRMED + refused.len().min(REFUSED) {
-            // Once one of these was held back, one that would not be is of more use.
+            // After an objection, candidates that are too fast to be believed are left out: one that can be offered
+            // is of more use.
             left.retain(|(_, speedup)| *speedup <= CREDIBLE || self.objections.is_empty());
             let turned: Vec<_> = left.iter().map(|(id, _)| search.candidate(*id).turned()).collect();
             let Some(at) = next(&turned, &refused) else { break };
@@ -136,13 +139,13 @@ impl Run<'_> {
         Ok(best)
     }
 
-    /// How long one run under the checker of memory may take. There is some time for it after the budget, too.
+    /// Time limit of one run under the memory checker. It may extend past the end of the budget.
     fn left_for_checks(&self) -> Duration {
         let left = self.request.settings.optimize.budget * (CHECKED_AT - self.spent());
         Duration::from_secs_f64(left.clamp(LEAST_CHECKED, MOST_CHECKED))
     }
 
-    /// What can be said of a candidate, on all calls.
+    /// Judges a candidate with all checks on all calls, and writes the result to the journal.
     fn confirm(&mut self, original: &Path, candidate: &Candidate) -> Result<Answer, OptimizeError> {
         self.tell(format!("confirming {}", candidate.describe()));
         let effort = Effort {
@@ -218,7 +221,7 @@ impl Run<'_> {
         }
     }
 
-    /// What is said of candidates that were not run, and of those that were not judged again.
+    /// The part of the summary that counts the candidates that were not run or were not judged again.
     fn before(&self) -> String {
         let twins = match self.twins {
             0 => String::new(),
@@ -267,7 +270,7 @@ mod tests {
     #[test]
     fn what_did_not_hold_is_no_reason_to_leave_others_untried() {
         assert!(is_worth(1.1, None) && is_worth(1.63, Some(1.06)));
-        // It is as fast as it was measured before, or what comes next is no faster.
+        // It held up in the confirming measurement, or the next one is no faster by its rough speedup.
         assert!(!is_worth(1.63, Some(1.6)) && !is_worth(1.3, Some(1.06)));
     }
 

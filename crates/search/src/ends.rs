@@ -1,4 +1,4 @@
-//! When a search ends, and when it waits.
+//! The conditions under which a search ends, waits or looks for choices between candidates.
 
 use std::time::Instant;
 
@@ -7,24 +7,27 @@ use judge::{LEAST_SPEEDUP, Measured, is_stand_in};
 use super::run::Run;
 use super::speedup::floor_share;
 
-/// Share of the budget after which nothing new is proposed; the rest confirms the best.
+/// Share of the budget after which no candidate is proposed; the rest is for confirming the best.
 const SEARCH_SHARE: f64 = 0.7;
-/// Share of what a search may spend (time, candidates, patience) after which it looks for choices between candidates.
+/// Share of the search's resources (time, candidates, patience) after which it looks for choices between
+/// candidates.
 const CHOICE_SHARE: f64 = 0.5;
-/// Share of the same after which the original is asked what will be asked of an offer.
+/// Share of the same resources after which the reference results that an offer is checked against are prefetched.
 const AHEAD_SHARE: f64 = 0.4;
-/// What takes no longer than this share of its time to move its bytes is as fast as it gets.
+/// Share of the time of the original or a candidate that its memory traffic needs at least, from which on the search
+/// takes it to be as fast as it gets.
 const AT_FLOOR: f64 = 0.95;
-/// What takes more than all of it is there; below, another tile or other options may still give some percent, so these are tried
-/// first: so many candidates, or for this share of the budget.
+/// Share from which on the search ends at once. Below it, another tile or other options may still give some
+/// percent, so the search goes on until it has judged `LOOKED_AT` candidates or has spent this share (`LOOK_SHARE`)
+/// of its budget.
 const AT_ONCE: f64 = 1.0;
 const LOOKED_AT: usize = 48;
 const LOOK_SHARE: f64 = 0.2;
-/// What is less than this times as fast as the best is as fast as that.
+/// Factor by which a candidate must be faster than the best to count as progress.
 const BETTER: f64 = 1.005;
 
 impl Run<'_> {
-    /// Whether something new may be proposed while so many are being judged.
+    /// Whether something new may be proposed while `flying` candidates are being judged.
     pub(super) fn goes_on(&self, flying: usize) -> bool {
         let settings = &self.request.settings.optimize;
         let is_within = |count: usize, most: usize| most == 0 || count < most;
@@ -36,17 +39,18 @@ impl Run<'_> {
             && !self.observer.cancelled()
     }
 
-    /// Whether the memory lets nothing be much faster, and it was tried what else there is.
+    /// Whether the memory's bandwidth rules out anything much faster, and the other options were tried.
     pub(super) fn ends_at_floor(&self, flying: usize) -> bool {
         self.at_floor.is_some_and(|share| is_looked_at(share, self.evaluated + flying, self.spent()))
     }
 
-    /// Whether it is time to look for choices between candidates: there are some, and what is left is enough to find better ones.
+    /// Whether it is time to look for choices between candidates: there are some by now, and enough of the
+    /// resources is left to find better ones.
     pub(super) fn chooses(&self) -> bool {
         self.progress() > CHOICE_SHARE
     }
 
-    /// The greatest share that is used up of what may end the search: time, candidates, patience.
+    /// The greatest used share of the resources that may end the search: time, candidates, patience.
     fn progress(&self) -> f64 {
         let settings = &self.request.settings.optimize;
         let share = |count: usize, most: usize| if most == 0 { 0.0 } else { count as f64 / most as f64 };
@@ -54,13 +58,14 @@ impl Run<'_> {
         counts.max(self.spent() / SEARCH_SHARE)
     }
 
-    /// Whether something is likely to be offered, so that it pays to find out now what it will be held against.
+    /// Whether an offer is likely, so that it pays to prefetch the reference results that it will be checked
+    /// against.
     pub(super) fn will_offer(&self) -> bool {
         self.best.is_some_and(|best| best >= LEAST_SPEEDUP) && self.progress() > AHEAD_SHARE
     }
 
-    /// Whether it waits for a program of the user. What goes by until then, while nothing is judged, does not count; nor does what goes by until
-    /// processes that were started again have judged something.
+    /// Whether the search waits for a program of the user. Time in which nothing is judged because of that does not
+    /// count against the budget, nor does the time until restarted processes have judged a candidate.
     pub(super) fn waits(&mut self, is_idle: bool) -> bool {
         let other =
             self.pause.other().map(|other| format!("waiting for `{other}`, which uses the GPU (`optimize.pause`)"));
@@ -73,13 +78,14 @@ impl Run<'_> {
         waits
     }
 
-    /// Whether the device is left to others for a while (`optimize.share`).
+    /// Whether the device is left to other programs for a while (`optimize.share`).
     pub(super) fn rests(&self) -> bool {
         let share = self.request.settings.optimize.share;
         share < 1.0 && self.bench.used().as_secs_f64() > share * self.began.elapsed().as_secs_f64()
     }
 
-    /// One that is right, and so many times as fast. What has the machine code of another one says nothing of what is left to find.
+    /// Notes a correct candidate and its speedup. A candidate with the machine code of another one does not count
+    /// as a try in vain, since it says nothing about what is left to find.
     pub(super) fn better(&mut self, speedup: f64, is_twin: bool) {
         let best = self.best.unwrap_or(1.0);
         self.in_vain = if speedup > best * BETTER { 0 } else { self.in_vain + usize::from(!is_twin) };
@@ -88,7 +94,8 @@ impl Run<'_> {
         }
     }
 
-    /// Nothing that is right is much faster than what the memory needs for its bytes.
+    /// Notes how close the original and a correct candidate are to the least time that the memory's bandwidth
+    /// allows.
     pub(super) fn look_at_floor(&mut self, measured: &[Measured]) {
         let Some((before, after)) = floor_share(measured) else { return };
         self.floor_of_original = Some(before);
@@ -99,7 +106,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether a search that is so near to the floor is done after so many candidates and such a share of its budget.
+/// Whether a search at this share of the floor ends after this number of candidates and this share of its budget.
 fn is_looked_at(floor: f64, candidates: usize, spent: f64) -> bool {
     floor >= AT_ONCE || candidates >= LOOKED_AT || spent > LOOK_SHARE
 }

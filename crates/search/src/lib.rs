@@ -1,4 +1,5 @@
-//! The search: from the user's kernel to a faster one, measured.
+//! The search for a faster version of a kernel: it proposes candidates, has them judged and measured, and offers
+//! the best.
 
 mod choice;
 mod confirm;
@@ -42,18 +43,18 @@ use config::Settings;
 use rules::Edit;
 use runtime::python::ForkerError;
 
-/// A skill, for those who want to know what is tried.
+/// A built-in skill (source transformation), as listings show it.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct SkillFacts {
-    /// The name of its file: `rows_per_program`
+    /// Its identifier, which is also the name of its source file: `rows_per_program`.
     pub name: &'static str,
-    /// Whether it builds the kernel otherwise, or draws all numbers anew; else it changes one thing.
+    /// Whether it restructures the kernel or draws all launch parameters anew; a small skill changes one thing.
     pub is_large: bool,
-    /// What it does, and why that may be faster; Markdown.
+    /// What the skill does and why that may be faster, in Markdown.
     pub about: &'static str,
 }
 
-/// All skills, in the order in which they are asked.
+/// All skills, in the order in which the search asks them.
 pub fn skills() -> impl Iterator<Item = SkillFacts> {
     let facts = |skill: &&dyn transform::Skill| SkillFacts {
         name: skill.name(),
@@ -63,21 +64,21 @@ pub fn skills() -> impl Iterator<Item = SkillFacts> {
     transform::SKILLS.iter().map(facts)
 }
 
-/// What of a file is optimized.
+/// The part of a file that is optimized.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Subject {
     /// All kernels that one call of the file launches.
     #[default]
     File,
-    /// One kernel.
+    /// One kernel, by its name.
     Kernel(String),
-    /// All kernels that a function launches, by its qualified name.
+    /// All kernels that a function launches, by the function's qualified name.
     Function(String),
 }
 
 impl Subject {
-    /// The kernel or the function.
+    /// The name of the kernel or function; `None` for the whole file.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
@@ -87,54 +88,54 @@ impl Subject {
     }
 }
 
-/// What is to be done. Runs are known by their names; `last` is the latest.
+/// What to do: search, continue a run, or measure again. A run is given by its name; `last` is the latest.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Work {
-    /// A new search.
+    /// Start a new search.
     #[default]
     Search,
-    /// To go on with the search of a run.
+    /// Continue the search of this run.
     GoOn(String),
-    /// To measure the file against what it was when a run began.
+    /// Measure the file against its text at the beginning of this run.
     Measure(String),
 }
 
-/// What to optimize, and with what.
+/// A request: what to optimize, where, and under which settings.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The file that holds the kernel.
+    /// The path of the file that holds the kernel.
     pub file: PathBuf,
-    /// Its text, as the editor has it.
+    /// The file's text in the editor, which may not be saved yet.
     pub text: String,
-    /// What of it.
+    /// The part of the file to optimize.
     pub subject: Subject,
     /// The workspace's root, which holds `.warpsmith/`.
     pub workspace: PathBuf,
-    /// The user's interpreter.
+    /// The path of the user's Python interpreter.
     pub python: PathBuf,
-    /// Budget, parallelism, seed.
+    /// The user's settings: budget, parallelism and seed among others.
     pub settings: Settings,
-    /// What is to be done.
+    /// What to do with the file.
     pub work: Work,
 }
 
-/// How far a search is.
+/// The progress of a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Progress {
-    /// What happens now, for a status line.
+    /// The present activity, for a status line.
     pub message: String,
     /// Share of the budget that is spent, 0 to 1.
     pub fraction: f64,
-    /// Best verified speedup so far.
+    /// Best speedup of a correct candidate so far (1 is the speed of the original).
     pub best: Option<f64>,
-    /// Seconds of the budget that are spent, and that there are, once they count.
+    /// Seconds of the budget that are spent, and the whole budget in seconds; `None` before the budget counts.
     pub seconds: Option<(f64, f64)>,
-    /// Candidates that were judged.
+    /// Number of candidates that were judged.
     pub candidates: usize,
 }
 
 impl Progress {
-    /// Something before the budget counts.
+    /// Progress of a step that comes before the budget counts.
     #[must_use]
     pub fn before(message: impl Into<String>) -> Self {
         Self { message: message.into(), fraction: 0.0, best: None, seconds: None, candidates: 0 }
@@ -142,7 +143,7 @@ impl Progress {
 }
 
 impl fmt::Display for Progress {
-    /// `exploring · 12/60 s · 1.40× · 14 candidates`
+    /// One status line, as far as the parts are known: `exploring · 12/60 s · 1.40× · 14 candidates`
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
         if let Some((spent, budget)) = self.seconds {
@@ -159,65 +160,67 @@ impl fmt::Display for Progress {
     }
 }
 
-/// Who watches a search and may stop it. Called from the thread that runs it.
+/// A listener that receives the progress of a search, answers its questions and may stop it. The thread that runs
+/// the search calls it.
 pub trait Observer: Sync {
-    /// Something happened.
+    /// Receives the search's progress.
     fn progress(&self, progress: &Progress);
-    /// The report of a run that goes on has changed, for those who draw it.
+    /// Receives the report of the run whenever it has changed, for views that draw the search.
     fn noted(&self, _report: &Report, _changed: Changed) {}
-    /// Whether to stop; asked often.
+    /// Whether the search should stop. The search asks often, so this must be cheap.
     fn cancelled(&self) -> bool;
-    /// Whether the user's program may be run once to record a workload; the question is for them.
+    /// Asks the user `question`: whether their program may be run once to record a workload.
     fn confirm(&self, question: &str) -> bool;
-    /// Whether something may be sent to a language model; the question says what and to whom. Nobody agrees for the user.
+    /// Asks the user `question`: whether something, named with its recipient, may be sent to a language model. The
+    /// default is no, so that no implementation consents on the user's behalf.
     fn may_send(&self, _question: &str) -> bool {
         false
     }
-    /// The language models of the editor that the search is made in, if it has any for us.
+    /// The language models of the editor in which the search was started, if the editor offers any.
     fn editor_model(&self) -> Option<Arc<dyn llm::EditorModel>> {
         None
     }
 }
 
-/// How a search ended.
+/// The result of a search.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Outcome {
-    /// The kernel; of several the function that launches them.
+    /// The kernel's name; for several kernels, the name of the function that launches them.
     pub kernel: String,
-    /// Candidates evaluated.
+    /// Number of candidates that were evaluated.
     pub evaluated: usize,
-    /// Candidates that were not, since an earlier search saw them refused.
+    /// Number of candidates that were skipped because an earlier search had seen them refused.
     pub remembered: usize,
-    /// The offer; absent when nothing is certainly faster.
+    /// The offer; `None` when no candidate is certainly faster.
     pub offer: Option<Offer>,
-    /// One or two sentences for the user.
+    /// The result for the user, in a few sentences.
     pub summary: String,
-    /// The name under which it was written down.
+    /// The run's name: of a new search, empty when its journal could not be created; of a measurement, the run compared with.
     pub run: String,
 }
 
 /// A faster version of the file.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Offer {
-    /// The edits of the text that the request carried; they do not overlap.
+    /// Edits of the text that the request carried; they do not overlap.
     #[serde(skip)]
     pub edits: Vec<Edit>,
-    /// The whole text with the edits made.
+    /// The whole text after the edits.
     #[serde(skip)]
     pub text: String,
-    /// What was changed, in words: `num_warps 4 → 8, BLOCK_M 64 → 128`.
+    /// The changes in words: `num_warps 4 → 8, BLOCK_M 64 → 128`.
     pub change: String,
-    /// The measured speedup.
+    /// The speedup with its confidence interval and conditions; a prediction when no device was used.
     pub speedup: Speedup,
 }
 
-/// Why a search could not run or finish.
+/// The reason why a search could not run or finish.
 #[derive(Debug, thiserror::Error)]
 pub enum OptimizeError {
-    /// The user stopped it.
+    /// The user stopped the search.
     #[error("stopped")]
     Cancelled,
-    /// The user did not want their file to be run; the text says what to do instead.
+    /// The user did not allow their file to be run; the text says what to do instead.
     #[error("{0}")]
     Declined(String),
     /// Something is missing or failed; the text says what to do.
@@ -231,10 +234,11 @@ impl From<ForkerError> for OptimizeError {
     }
 }
 
-/// Searches for a faster version, or measures one again. Blocks until done; run it on a thread of its own.
+/// Searches for a faster version, or measures one again. Blocks until done; call it on a thread of its own.
 ///
 /// # Errors
-/// [`OptimizeError`] when it was cancelled or could not run.
+/// Returns an [`OptimizeError`] when the search was cancelled, was not allowed to run the user's program, or could
+/// not run.
 pub fn optimize(request: &Request, observer: &dyn Observer) -> Result<Outcome, OptimizeError> {
     match &request.work {
         Work::Measure(run) => remeasure::remeasure(request, run, observer),

@@ -1,20 +1,21 @@
-//! How long candidates take: whoever takes much longer than the rest holds no place, and is not waited for at the end.
+//! Straggler handling: a candidate that takes much longer than the rest frees its place, and the end of the search
+//! does not wait for it.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::tree::Id;
 
-/// So many have to be done before it is known what is usual.
+/// Number of finished candidates from which on the usual time is known.
 const KNOWN: usize = 8;
-/// So many times what is usual is much longer.
+/// A candidate is a straggler after this multiple of the median time.
 const TIMES: u32 = 4;
-/// And no less than this, whatever is usual.
+/// A candidate is never a straggler before this time.
 const LEAST: Duration = Duration::from_secs(5);
-/// One in so many places is given to another candidate at the most. As in `pool/room.py`.
+/// At most one in this number of places is given to another candidate, as in `pool/room.py`.
 const BESIDE: usize = 4;
 
-/// Candidates that are under way, and how long others took.
+/// The start times of candidates under way, and how long finished ones took.
 #[derive(Default)]
 pub(super) struct Pace {
     begun: HashMap<Id, Instant>,
@@ -26,18 +27,18 @@ impl Pace {
         self.begun.insert(id, Instant::now());
     }
 
-    /// It has ended; before its end, if it was recalled.
+    /// Notes that a candidate has ended; the time of a recalled one does not count, because it was cut short.
     pub(super) fn ends(&mut self, id: Id, is_recalled: bool) {
         let took = self.begun.remove(&id).filter(|_| !is_recalled);
         self.took.extend(took.map(|since| since.elapsed()));
     }
 
-    /// Whether all that are under way take much longer than those that are done: most compile, some do for minutes.
+    /// Whether all candidates under way are stragglers. Most of them are compiling, some for minutes.
     pub(super) fn leaves_stragglers(&mut self) -> bool {
         !self.begun.is_empty() && self.late() == self.begun.len()
     }
 
-    /// How many that are under way take much longer than those that are done. Each has a core for its compiler and little else.
+    /// Number of stragglers under way. Each occupies a core with its compiler and little else.
     fn late(&mut self) -> usize {
         if self.took.len() < KNOWN {
             return 0;
@@ -48,7 +49,8 @@ impl Pace {
         self.begun.values().filter(|since| since.elapsed() > limit).count()
     }
 
-    /// How many candidates may be under way, of so many places: others take the places of those that are late, as far as there are cores.
+    /// How many candidates may be under way when `parallel` places are set: additional candidates take the places
+    /// of stragglers, as far as there are cores.
     pub(super) fn places(&mut self, parallel: usize) -> usize {
         parallel + self.late().min(parallel / BESIDE)
     }
@@ -79,7 +81,7 @@ mod tests {
         assert!(pace(&[5.5], &[0.1; 20]).leaves_stragglers());
     }
 
-    /// In a pool of four GPUs such candidates held one place in nine.
+    /// In a pool of four GPUs, stragglers held one place in nine.
     #[test]
     fn others_take_the_places_of_some_who_are_late() {
         let mut none = pace(&[7.0, 1.0, 30.0], &[2.0; 9]);

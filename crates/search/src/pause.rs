@@ -1,19 +1,19 @@
-//! A search waits while other programs of the user compute: neither is to slow the other down.
+//! The pause of a search while other programs of the user use the GPU, so that neither slows the other down.
 
 use std::time::{Duration, Instant};
 
 use judge::other_at_work;
 
-/// How often it is looked who is at work.
+/// Period of the check for other programs.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Who a search waits for.
+/// The program that the search waits for, and the time that it has waited.
 #[derive(Default)]
 pub(super) struct Pause {
     is_wanted: bool,
     looked: Option<Instant>,
     other: Option<String>,
-    /// When a wait began in which nothing is judged.
+    /// Start of the present wait in which nothing is judged.
     idle: Option<Instant>,
 }
 
@@ -22,7 +22,7 @@ impl Pause {
         Self { is_wanted, ..Self::default() }
     }
 
-    /// The program that is waited for.
+    /// The name of the other program that uses the GPU, if there is one.
     pub(super) fn other(&mut self) -> Option<&str> {
         if self.is_wanted && self.looked.is_none_or(|at| at.elapsed() >= LOOK) {
             self.looked = Some(Instant::now());
@@ -31,7 +31,7 @@ impl Pause {
         self.other.as_deref()
     }
 
-    /// What went by while nothing was judged since the last call: time that does not count.
+    /// The time since the last call during which nothing was judged; it does not count against the budget.
     pub(super) fn lost(&mut self, is_idle: bool) -> Duration {
         let since = self.idle.take().filter(|_| is_idle).map(|at| at.elapsed());
         self.idle = is_idle.then(Instant::now);

@@ -1,4 +1,5 @@
-//! What a large step sees: the best of each structure on its way, and some of others.
+//! The pool of base candidates for a large step: the best of each structure on the path to the root, and some
+//! others.
 
 use base::rng::Chance;
 use config::SearchSettings;
@@ -6,8 +7,9 @@ use transform::Step;
 
 use super::tree::{Id, Tree};
 
-/// The pool for a large step from a node, the fastest first: of each large step on the path to the root the fastest of what
-/// small steps made of it; a few more from elsewhere, the faster the likelier.
+/// The pool for a large step from a node, the fastest first. For each large step on the path to the root it has the
+/// fastest candidate that small steps made from it; a few more come from elsewhere, the faster ones with higher
+/// probability.
 pub(super) fn pool(tree: &Tree, from: Id, settings: &SearchSettings, chance: &mut Chance) -> Vec<Id> {
     let all = tree.best_of_components();
     let path = tree.path(from);
@@ -25,7 +27,7 @@ pub(super) fn pool(tree: &Tree, from: Id, settings: &SearchSettings, chance: &mu
     taken.into_iter().map(|(_, id, _)| id).collect()
 }
 
-/// How many more: geometric, cut off.
+/// How many candidates come from elsewhere: drawn from a truncated geometric distribution.
 fn extra(settings: &SearchSettings, room: usize, chance: &mut Chance) -> usize {
     let weights = (0..=settings.pool_extra.min(room)).map(|count| (1.0 - settings.pool_stop).powi(count as i32));
     chance.weighted(&weights.collect::<Vec<_>>())
@@ -81,7 +83,7 @@ mod tests {
             times[1] += usize::from(other.contains(&slow));
         }
         assert_eq!(seen.len(), 10, "three of five");
-        // 1 : 0.4 : 0.16 : 0.064, by 1.624.
+        // The expected ratios are 1 : 0.4 : 0.16 : 0.064, which sum to 1.624.
         for (count, expected) in counts.iter().zip([1232_i32, 493, 197, 79]) {
             assert!(count.abs_diff(expected) < 80, "{counts:?}");
         }

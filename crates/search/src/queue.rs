@@ -1,8 +1,9 @@
-//! Searches take turns: one at a time measures on the devices, in the order in which they were asked for.
+//! The queue of searches: one search at a time measures on the devices, in the order of arrival.
 //!
-//! Each holds a ticket, a locked file whose name says when it came. Whoever dies lets go of the lock, so that nobody waits for the dead;
-//! servers and commands of one user wait in one queue. Two that measure at a time would spoil each other's times, and twenty that
-//! compile at a time would finish none.
+//! Each search holds a ticket, a locked file whose name contains its time of arrival. The system releases the lock
+//! when a process dies, so no search waits for a dead one; servers and commands of one user share the queue. Two
+//! searches that measure at a time would distort each other's times, and twenty that compile at a time would finish
+//! none.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
@@ -10,10 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// How often a waiting search looks whether it is its turn.
+/// Period at which a waiting search looks at the queue.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// A place in the queue, until it is dropped.
+/// A place in the queue, which is given up on drop.
 pub(super) struct Ticket {
     path: PathBuf,
     /// Locked as long as it is open.
@@ -21,14 +22,18 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// Joins the queue whose tickets lie in a folder.
+    /// Joins the queue whose tickets are in `folder`.
+    ///
+    /// # Errors
+    /// Returns an error when the ticket cannot be created, locked or renamed.
     pub(super) fn draw(folder: &Path) -> io::Result<Self> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         fs::create_dir_all(folder)?;
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let path = folder.join(format!("{:024}-{:010}-{count:010}", since.as_nanos(), std::process::id()));
-        // It is locked before others see it: one that nobody holds is swept away.
+        // The draft is locked before other processes see it under its final name, because they remove tickets
+        // without a lock.
         let draft = path.with_extension("draft");
         let file = OpenOptions::new().write(true).create_new(true).open(&draft)?;
         file.lock()?;
@@ -36,7 +41,7 @@ impl Ticket {
         Ok(Self { path, _file: file })
     }
 
-    /// How many came before and have not ended.
+    /// Number of searches that arrived earlier and have not ended.
     pub(super) fn before(&self) -> usize {
         let others = self.path.parent().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
         let earlier = others.filter(|entry| {
@@ -46,7 +51,8 @@ impl Ticket {
         earlier.count()
     }
 
-    /// Waits until nobody is before it; `false` where `waiting` says so first. It is told how many are.
+    /// Waits until no earlier search is left; returns `false` if `waiting`, which receives their number, returns
+    /// `false` first.
     pub(super) fn wait(&self, mut waiting: impl FnMut(usize) -> bool) -> bool {
         loop {
             let before = self.before();
@@ -63,12 +69,12 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        // What stays behind is swept away by those who come later.
+        // A ticket that cannot be removed is swept away by later searches.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Whether somebody has a ticket; one that nobody has any more is removed.
+/// Whether a process holds the ticket; a ticket without a lock is removed.
 fn is_held(path: &Path) -> bool {
     let Ok(file) = OpenOptions::new().write(true).open(path) else { return false };
     match file.try_lock() {

@@ -1,40 +1,44 @@
-//! What a candidate may be worth, by those like it that were judged: of many turns the promising ones are judged first.
+//! A kernel regression that estimates the speedup of a candidate from similar candidates that were judged, so that
+//! promising changes are judged first.
 //!
-//! Candidates are alike when their numbers are, counted in halves and doubles. The estimate is the mean of all that were judged, weighted
-//! by likeness; the fewer are near, the less is known, which counts in favour of a candidate (an upper confidence bound).
+//! Candidates are similar when their numbers are, on a logarithmic scale. The estimate is the mean of the judged
+//! candidates weighted by similarity, plus a bonus that grows where few judged candidates are near (an upper
+//! confidence bound).
 
 use std::collections::{BTreeMap, HashMap};
 
-/// The numbers of a candidate, by their names, as logarithms to base 2.
+/// The numbers of a candidate by name, as logarithms to base 2.
 pub(super) type Point = BTreeMap<String, f64>;
 
-/// Halves and doubles within which candidates are alike.
+/// Bandwidth of the regression, in powers of two.
 const REACH: f64 = 0.9;
-/// How much of what is not known is hoped for, in logarithms of speedup.
+/// Weight of the uncertainty bonus, in logarithms of speedup.
 const HOPE: f64 = 0.5;
-/// The weight of the expectation that a candidate nothing is known of is as fast as the mean.
+/// Weight of the prior, which expects the mean speedup of all judged candidates.
 const PRIOR: f64 = 0.1;
-/// What a number counts that only one of two has: a difference of two doubles, squared.
+/// Squared distance for a number that only one of two candidates has: as much as a difference of two powers of two.
 const MISSING: f64 = 4.0;
 
-/// A point with numbers for names, in their order: each turn is compared with all that was judged.
+/// A point whose names are replaced by numbers, sorted by them, because each proposal is compared with all judged
+/// candidates.
 type Dense = Vec<(usize, f64)>;
 
-/// What was judged.
+/// The judged candidates with the logarithms of their speedups.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Surrogate {
     names: HashMap<String, usize>,
     judged: Vec<(Dense, f64)>,
-    /// Those of which nothing is known yet: who is like them need not be judged to know more.
+    /// Candidates under judgement. They lower the uncertainty bonus near them, because similar candidates would add
+    /// little information.
     pending: Vec<Dense>,
 }
 
-/// How alike two candidates are: 1 where all of their numbers are the same.
+/// The similarity of two candidates: a Gaussian of their squared distance, 1 where all numbers agree.
 fn likeness(distance: f64) -> f64 {
     (-distance / (2.0 * REACH * REACH)).exp()
 }
 
-/// How different they are, squared.
+/// The squared distance of two points.
 fn distance(one: &[(usize, f64)], other: &[(usize, f64)]) -> f64 {
     let (mut at, mut there, mut both, mut sum) = (0, 0, 0, 0.0);
     while let (Some((name, value)), Some((other_name, other_value))) = (one.get(at), other.get(there)) {
@@ -48,13 +52,14 @@ fn distance(one: &[(usize, f64)], other: &[(usize, f64)]) -> f64 {
 }
 
 impl Surrogate {
-    /// A candidate is being judged.
+    /// Adds a candidate under judgement.
     pub(super) fn begin(&mut self, point: &Point) {
         let dense = self.named(point);
         self.pending.push(dense);
     }
 
-    /// A candidate was judged; `worth` is the logarithm of its speedup, `None` where nothing came of it.
+    /// Records that a candidate was judged; `worth` is the logarithm of its speedup, `None` when it could not be
+    /// judged.
     pub(super) fn finish(&mut self, point: &Point, worth: Option<f64>) {
         let dense = self.named(point);
         if let Some(at) = self.pending.iter().position(|other| *other == dense) {
@@ -63,9 +68,9 @@ impl Surrogate {
         self.judged.extend(worth.map(|worth| (dense, worth)));
     }
 
-    /// What may be hoped of a candidate.
+    /// The upper confidence bound of a candidate's speedup, as a logarithm.
     pub(super) fn hope(&self, point: &Point) -> f64 {
-        // What has a name that no other one has is as far from all of them.
+        // A name that no other candidate has adds the same distance to all of them.
         let dense = self.known(point);
         let apart = MISSING * (point.len() - dense.len()) as f64;
         let likeness_to = |other: &Dense| likeness(apart + distance(&dense, other));
@@ -88,7 +93,7 @@ impl Surrogate {
         self.known(point)
     }
 
-    /// The numbers of a point whose names are known, in the order in which they came to be.
+    /// The numbers of a point whose names are known, sorted by the numbers of the names.
     fn known(&self, point: &Point) -> Dense {
         let known = point.iter().filter_map(|(name, value)| Some((*self.names.get(name)?, *value)));
         let mut dense: Dense = known.collect();
@@ -113,7 +118,7 @@ mod tests {
         surrogate.finish(&point(&[("B", 64), ("w", 16)]), Some(-1.0));
         let hope = |b, w| surrogate.hope(&point(&[("B", b), ("w", w)]));
         assert!(hope(256, 4) > hope(32, 4) && hope(128, 8) > hope(64, 8) && hope(64, 8) > hope(64, 32));
-        // What has other numbers is not like these.
+        // A candidate with other names is not similar to these.
         let other = surrogate.hope(&point(&[("ROWS", 4), ("w", 4)]));
         assert!((other - Surrogate { pending: Vec::new(), ..surrogate.clone() }.hope(&Point::new())).abs() < 0.1);
     }

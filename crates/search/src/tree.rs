@@ -1,8 +1,8 @@
-//! The tree of candidates: which one to go on from, and by a small or a large step.
+//! The search tree: it selects the candidate to continue from, and whether by a small or a large step.
 //!
-//! A search for upper confidence bounds in AdaExplore's shape (arXiv 2604.16625): what is selected may be any node, since to expand one
-//! has a score of its own, which is held against its best child's. Candidates that are still being judged count as visits that
-//! brought nothing, so that those who choose beside each other choose other places.
+//! The search uses upper confidence bounds in AdaExplore's shape (arXiv 2604.16625): any node may be selected,
+//! since expanding a node has a score of its own, which competes with the score of its best child. Candidates under
+//! judgement count as visits without reward, so that selections made in parallel spread over the tree.
 
 use serde::{Deserialize, Serialize};
 pub(crate) use transform::Step;
@@ -10,21 +10,21 @@ pub(crate) use transform::Step;
 use base::rng::Chance;
 use config::SearchSettings;
 
-/// A candidate in the tree, by its place in [`Tree::nodes`].
+/// The number of a node, which is its index in [`Tree::nodes`].
 pub(super) type Id = usize;
 
-/// The root, which holds no candidate: its children begin anew.
+/// The root, which holds no candidate; its children are new beginnings.
 pub(super) const ROOT: Id = 0;
 
-/// What came of judging a candidate.
+/// The result of judging a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Fate {
     /// It does not compile.
     Uncompiled,
-    /// It compiles, and is wrong.
+    /// It compiles, but its results are wrong.
     Wrong,
-    /// It is right, and so many times as fast as the original.
+    /// It is correct; the number is its speedup over the original.
     Right(f64),
 }
 
@@ -36,37 +36,38 @@ pub(super) struct Node {
     pub(super) children: Vec<Id>,
     /// `None` while it is being judged.
     pub(super) fate: Option<Fate>,
-    /// Rewards of it and of what came of it.
+    /// Number, sum and maximum of the rewards of this node and all nodes below it.
     visits: usize,
     total: f64,
     greatest: f64,
-    /// How many below it, and itself, are being judged.
+    /// Number of nodes under judgement in this subtree, this node included.
     pending: usize,
-    /// Steps of which no skill knows another one.
+    /// Steps for which the skills have no proposal left.
     spent: Vec<Step>,
-    /// Steps that models are asked for.
+    /// Steps that a model is being asked for.
     asked: Vec<Step>,
-    /// Whether nobody goes on from it.
+    /// Whether the node is excluded from further steps.
     closed: bool,
 }
 
-/// Who makes a step.
+/// The kind of proposer that makes a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum By {
-    /// The built-in skills, which may know no other one.
+    /// The built-in skills, which may run out of proposals.
     Skills,
     /// A language model.
     Model,
 }
 
-/// All candidates of a search.
+/// All candidates of a search, as a tree.
 #[derive(Clone, Debug)]
 pub(super) struct Tree {
     nodes: Vec<Node>,
     settings: SearchSettings,
 }
 
-/// What a candidate is worth, by how far it came.
+/// The reward of a candidate: 0 when it does not compile, more when it compiles, and more again, growing with the
+/// speedup, when it is correct.
 pub(super) fn reward(fate: Fate, settings: &SearchSettings) -> f64 {
     match fate {
         Fate::Uncompiled => 0.0,
@@ -86,7 +87,7 @@ impl Node {
         Self { parent, step, children, fate, visits, total, greatest, pending, spent, asked, closed }
     }
 
-    /// How fast it is, if it is right.
+    /// The speedup over the original, if the candidate is correct.
     pub(super) fn speedup(&self) -> Option<f64> {
         if let Some(Fate::Right(speedup)) = self.fate { Some(speedup) } else { None }
     }
@@ -97,7 +98,7 @@ impl Tree {
         Self { nodes: vec![Node::new(ROOT, Step::Large)], settings: settings.clone() }
     }
 
-    /// How many nodes there have been: the number of the next one.
+    /// Number of nodes, the root included; this is the number that the next node gets.
     pub(super) fn len(&self) -> Id {
         self.nodes.len()
     }
@@ -106,7 +107,7 @@ impl Tree {
         &self.nodes[id]
     }
 
-    /// All candidates that are right, the fastest first.
+    /// All correct candidates with their speedups, the fastest first.
     pub(super) fn ranked(&self) -> Vec<(Id, f64)> {
         let all = self.nodes.iter().enumerate();
         let mut right: Vec<(Id, f64)> = all.filter_map(|(id, node)| Some((id, node.speedup()?))).collect();
@@ -114,7 +115,8 @@ impl Tree {
         right
     }
 
-    /// From where to go on next, and how; `None` when they know no other step from anywhere.
+    /// Selects the node to continue from and the kind of step; `None` when no node has a step left for this
+    /// proposer.
     pub(super) fn select(&self, by: By, chance: &mut Chance) -> Option<(Id, Step)> {
         let mut at = ROOT;
         loop {
@@ -129,7 +131,7 @@ impl Tree {
         }
     }
 
-    /// The step that is made from a node that can be expanded.
+    /// The kind of step to make from a node: large with probability `settings.large` where both are possible.
     fn step(&self, at: Id, by: By, chance: &mut Chance) -> Option<Step> {
         let is_open = |step: Step| self.is_open(at, step, by);
         let wants_large = chance.share() < self.settings.large;
@@ -141,7 +143,7 @@ impl Tree {
         }
     }
 
-    /// Whether such a step may be made from a node.
+    /// Whether this kind of step may be made from a node.
     fn is_open(&self, at: Id, step: Step, by: By) -> bool {
         let node = &self.nodes[at];
         if node.closed || by == By::Skills && node.spent.contains(&step) || at != ROOT && node.fate.is_none() {
@@ -153,7 +155,8 @@ impl Tree {
         }
     }
 
-    /// Whether a node has made fewer small steps than it may. Those that were made with others meanwhile count as well.
+    /// Whether a node has made fewer small steps than it may. Steps under judgement and steps that a model is asked
+    /// for count as well.
     fn has_small_left(&self, at: Id) -> bool {
         let node = &self.nodes[at];
         let steps = node.children.iter().map(|&child| self.nodes[child].step).chain(node.asked.iter().copied());
@@ -164,12 +167,13 @@ impl Tree {
         self.is_open(at, Step::Small, by) || self.is_open(at, Step::Large, by)
     }
 
-    /// Whether there is something to be expanded at a node or below it.
+    /// Whether a node in this subtree can be expanded.
     fn is_alive(&self, at: Id, by: By) -> bool {
         self.can_expand(at, by) || self.nodes[at].children.iter().any(|&child| self.is_alive(child, by))
     }
 
-    /// What is known of a node: between the greatest and the mean reward, of which pending ones bring none.
+    /// The value of a node: a blend of the greatest and the mean reward, where pending nodes count as visits
+    /// without reward.
     fn value(&self, at: Id) -> f64 {
         let node = &self.nodes[at];
         let visits = (node.visits + node.pending).max(1) as f64;
@@ -180,7 +184,7 @@ impl Tree {
         (self.nodes[at].visits + self.nodes[at].pending).max(1) as f64
     }
 
-    /// The child that is best to go on below, with its score; none that is still being judged.
+    /// The child with the best upper confidence bound, with its score; children under judgement are left out.
     fn best_child(&self, at: Id, by: By) -> Option<(f64, Id)> {
         let around = self.visits(at).ln();
         let is_open = |child: Id| self.nodes[child].fate.is_some() && self.is_alive(child, by);
@@ -188,15 +192,15 @@ impl Tree {
         let scored = open.map(|&child| {
             (self.value(child) + self.settings.exploration * (around / self.visits(child)).sqrt(), child)
         });
-        // Of equals the first.
+        // Of equal scores, the first child wins.
         scored.fold(
             None,
             |best: Option<(f64, Id)>, one| if best.is_none_or(|best| one.0 > best.0) { Some(one) } else { best },
         )
     }
 
-    /// Candidates that are being judged and may be gone on from by small steps, as if they were right. Not from what was made so itself: most
-    /// of that would be for nothing.
+    /// Candidates under judgement from which a small step may be made as if they were correct. A candidate that was
+    /// itself made this way is left out, since most of its steps would be wasted.
     pub(super) fn open_ahead(&self) -> Vec<Id> {
         let is_open = |&id: &Id| {
             let node = &self.nodes[id];
@@ -211,7 +215,7 @@ impl Tree {
         (ROOT + 1..self.nodes.len()).filter(is_open).collect()
     }
 
-    /// What was made of a candidate that has turned out to be nothing to go on from, and is being judged still.
+    /// Children of a refused candidate that are still being judged and have lost their point.
     pub(super) fn lost(&self, id: Id) -> Vec<Id> {
         let node = &self.nodes[id];
         let is_bad = matches!(node.fate, Some(Fate::Uncompiled | Fate::Wrong));
@@ -219,7 +223,7 @@ impl Tree {
         node.children.iter().copied().filter(is_flying).collect()
     }
 
-    /// The score of expanding a node; `None` where that cannot be done.
+    /// The score of expanding a node; `None` where it cannot be expanded.
     fn expansion(&self, at: Id, by: By) -> Option<f64> {
         if !self.can_expand(at, by) {
             return None;
@@ -234,18 +238,18 @@ impl Tree {
         Some(best + weight * (self.visits(at).ln() / (count * count) as f64).sqrt())
     }
 
-    /// Nobody goes on from a node: its text is nothing to build upon.
+    /// Excludes a node from further steps, because its text is no basis for other candidates.
     pub(super) fn close(&mut self, id: Id) {
         self.nodes[id].closed = true;
     }
 
-    /// Takes note that a model is asked for a step: as long as it thinks, the place counts like one that is being judged.
+    /// Notes that a model is being asked for a step. Until it answers, the place counts as under judgement.
     pub(super) fn ask(&mut self, at: Id, step: Step) {
         self.nodes[at].asked.push(step);
         self.path(at).into_iter().for_each(|above| self.nodes[above].pending += 1);
     }
 
-    /// The model has answered, or will not.
+    /// Notes that the model has answered, or will not answer.
     pub(super) fn answered(&mut self, at: Id, step: Step) {
         let asked = &mut self.nodes[at].asked;
         if let Some(place) = asked.iter().position(|one| *one == step) {
@@ -254,12 +258,12 @@ impl Tree {
         self.path(at).into_iter().for_each(|above| self.nodes[above].pending -= 1);
     }
 
-    /// Takes note of a step that no skill knows another one of.
+    /// Notes that the skills have no proposal left for a step.
     pub(super) fn spend(&mut self, at: Id, step: Step) {
         self.nodes[at].spent.push(step);
     }
 
-    /// A candidate that is going to be judged.
+    /// Adds a candidate that is about to be judged.
     pub(super) fn begin(&mut self, parent: Id, step: Step) -> Id {
         let id = self.nodes.len();
         self.nodes.push(Node::new(parent, step));
@@ -270,7 +274,7 @@ impl Tree {
         id
     }
 
-    /// What came of it.
+    /// Records the result of a candidate and passes its reward up to the root.
     pub(super) fn finish(&mut self, id: Id, fate: Fate) {
         let reward = reward(fate, &self.settings);
         self.nodes[id].fate = Some(fate);
@@ -281,21 +285,21 @@ impl Tree {
         }
     }
 
-    /// Takes back one of which nothing came, through no fault of its own.
+    /// Removes a candidate that could not be judged through no fault of its own.
     pub(super) fn forget(&mut self, id: Id) {
         for above in self.path(id) {
             self.nodes[above].pending -= 1;
         }
         let (parent, step) = (self.nodes[id].parent, self.nodes[id].step);
         self.nodes[parent].children.retain(|&child| child != id);
-        // Nothing is known against what was made of it: that takes its place.
+        // Nothing speaks against its children, so they move up to its parent.
         for child in std::mem::take(&mut self.nodes[id].children) {
             (self.nodes[child].parent, self.nodes[child].step) = (parent, step);
             self.nodes[parent].children.push(child);
         }
     }
 
-    /// A node and all above it, up to the root.
+    /// The node and its ancestors, the root last.
     pub(super) fn path(&self, id: Id) -> Vec<Id> {
         let mut path = vec![id];
         let mut at = id;
@@ -306,7 +310,8 @@ impl Tree {
         path
     }
 
-    /// The large step that a node comes from by small ones: that is its component. The root's is the root.
+    /// The start of a node's component: the large step from which the node follows by small steps. For nodes below
+    /// no large step it is the root.
     pub(super) fn component(&self, id: Id) -> Id {
         let mut at = id;
         while at != ROOT && self.nodes[at].step == Step::Small {
@@ -315,7 +320,8 @@ impl Tree {
         at
     }
 
-    /// What a small step sees: the nodes from the last large step on, the last few of them, the latest last.
+    /// The nodes that a small step takes into account: those from the last large step on, at most `settings.memory`
+    /// of them, the latest last.
     pub(super) fn branch(&self, id: Id) -> Vec<Id> {
         let from = self.component(id);
         let mut branch = self.path(id);
@@ -325,7 +331,7 @@ impl Tree {
         branch
     }
 
-    /// The fastest that is right of each component, by the large step that it begins with.
+    /// The fastest correct candidate of each component, as (start of the component, candidate, speedup).
     pub(super) fn best_of_components(&self) -> Vec<(Id, Id, f64)> {
         let mut best: Vec<(Id, Id, f64)> = Vec::new();
         for (id, speedup) in self.ranked() {
