@@ -13,35 +13,76 @@ const TEST_PYTHON: &str = "WARPSMITH_TEST_PYTHON";
 /// Tests that ask further releases of Triton find them here, each in a folder called after its version.
 const TEST_TRITONS: &str = "WARPSMITH_TEST_TRITONS";
 
+/// How many of the slowest tests are listed at the end.
+const SLOWEST: usize = 30;
+
 pub(crate) fn run(root: &Path) -> anyhow::Result<()> {
     let target = root.join("target");
     say("Format");
     process::run(&mut cargo("fmt --all --check"))?;
-    let nextest = output(&mut cargo("nextest --version")).is_ok();
-    let words = if nextest { "nextest run --workspace" } else { "test --workspace --all-targets" };
-    // Downloads leave the processors to the compiler.
-    let (built, brought) = std::thread::scope(|scope| {
+    // Downloads and the check of the dependencies leave the processors to the compiler.
+    let (built, brought, denied) = std::thread::scope(|scope| {
         let bringing = scope.spawn(|| bring(root, &target));
-        let built = check(&target).and_then(|()| {
-            say("Builds of the tests");
-            process::run(cargo(words).arg("--no-run"))
-        });
-        (built, bringing.join())
+        let denying = scope.spawn(|| deny(&target));
+        let built = build(&target);
+        (built, bringing.join(), denying.join())
     });
     built?;
     let test_python = brought.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-    say("Examples in the documentation");
-    process::run(cargo("test --workspace --doc").env(TEST_PYTHON, &test_python))?;
+    denied.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
     say("Tests");
-    process::run(cargo(words).env(TEST_PYTHON, &test_python).env(TEST_TRITONS, tritons(&target)))
+    let mut tests = nextest(&target);
+    tests.env(TEST_PYTHON, &test_python).env(TEST_TRITONS, tritons(&target));
+    let passed = process::run(&mut tests);
+    let report = target.join("nextest/ci/junit.xml");
+    if let Err(error) = slowest(&report) {
+        eprintln!("{} cannot be read: {error:#}", report.display());
+    }
+    passed
 }
 
-/// What is checked without running it.
-fn check(target: &Path) -> anyhow::Result<()> {
+/// Checks the code and builds the tests.
+fn build(target: &Path) -> anyhow::Result<()> {
     say("Lints");
     process::run(&mut cargo("clippy --workspace --all-targets --all-features -- --deny warnings"))?;
-    say("Licences, bans and sources of the dependencies");
-    deny(target)
+    say("Builds of the tests");
+    install(target, "cargo-nextest", "nextest")?;
+    process::run(nextest(target).arg("--no-run"))
+}
+
+/// The test runner; its settings are in `.config/nextest.toml`.
+fn nextest(target: &Path) -> Command {
+    let tools = target.join("tools/bin");
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::env::join_paths([tools].into_iter().chain(std::env::split_paths(&path)));
+    let mut command = cargo("nextest run --workspace --profile ci");
+    if let Ok(path) = path {
+        command.env("PATH", path);
+    }
+    command
+}
+
+/// Lists the tests that took longest, from the JUnit report of the run.
+fn slowest(report: &Path) -> anyhow::Result<()> {
+    let text = fs::read_to_string(report)?;
+    let document = roxmltree::Document::parse(&text)?;
+    let cases = document.descendants().filter(|node| node.has_tag_name("testcase"));
+    let timed = cases.filter_map(|case| {
+        let seconds: f64 = case.attribute("time")?.parse().ok()?;
+        Some((seconds, case.attribute("classname")?, case.attribute("name")?))
+    });
+    let mut timed: Vec<_> = timed.collect();
+    timed.sort_by(|one, other| other.0.total_cmp(&one.0));
+    let all: f64 = timed.iter().map(|(seconds, ..)| seconds).sum();
+    say(&format!("The {SLOWEST} slowest of {} tests, which took {all:.0} s one after the other", timed.len()));
+    for (seconds, binary, name) in timed.iter().take(SLOWEST) {
+        eprintln!("{seconds:8.1} s  {binary} {name}");
+    }
+    // The runner's own summary is above the list; what reads the end of the output finds this one.
+    let count = |name: &str| document.descendants().filter(|node| node.has_tag_name(name)).count();
+    let failed = count("failure") + count("error");
+    eprintln!("\n{} passed, {failed} failed", timed.len().saturating_sub(failed));
+    Ok(())
 }
 
 /// Downloads what the tests need; returns their interpreter.
@@ -82,18 +123,24 @@ fn vscode(root: &Path, target: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Checks licences, bans and sources of the dependencies.
 fn deny(target: &Path) -> anyhow::Result<()> {
     const CHECK: [&str; 4] = ["check", "licenses", "bans", "sources"];
-    if output(&mut cargo("deny --version")).is_ok() {
-        return process::run(cargo("deny").args(CHECK));
-    }
+    install(target, "cargo-deny", "deny")?;
+    let installed = target.join("tools/bin/cargo-deny");
+    let mut command = if installed.exists() { Command::new(installed) } else { cargo("deny") };
+    process::run(command.args(CHECK))
+}
+
+/// Installs a program of Cargo's below `target/tools` if there is none.
+fn install(target: &Path, package: &str, subcommand: &str) -> anyhow::Result<()> {
     let tools = target.join("tools");
-    let program = tools.join("bin/cargo-deny");
-    if !program.exists() {
-        say("cargo-deny is missing: installing it (some minutes, once)");
-        // Without optimizing it and without what debuggers read, which take most of the time.
-        let install = "install cargo-deny --locked --debug --quiet --root";
-        process::run(cargo(install).arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "0"))?;
+    let is_there = tools.join("bin").join(package).exists();
+    if is_there || output(cargo(subcommand).arg("--version")).is_ok() {
+        return Ok(());
     }
-    process::run(Command::new(program).args(CHECK))
+    say(&format!("{package} is missing: installing it (some minutes, once)"));
+    // Without optimizing it and without debug information, which take most of the time.
+    let install = format!("install {package} --locked --debug --quiet --root");
+    process::run(cargo(&install).arg(&tools).env("CARGO_PROFILE_DEV_DEBUG", "0"))
 }
