@@ -35,8 +35,8 @@ pub struct PaddedReduction<'a> {
 /// The result of [`lanes_that_count`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reductions<'a> {
-    /// Those that mix in undefined lanes, in source order of the loads.
+    /// Reductions that mix in undefined lanes, in source order of the loads.
     pub undefined: Vec<UndefinedReduction<'a>>,
-    /// Those that mix in padding, in source order.
+    /// Reductions that mix in padding, in source order.
     pub padded: Vec<PaddedReduction<'a>>,
 }
