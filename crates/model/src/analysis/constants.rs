@@ -1,8 +1,8 @@
-//! Values that an expression certainly has.
+//! The constant values of expressions.
 
 use crate::kernel::ast::{Expr, ExprKind};
 
-/// The truth value that `expr` has whatever happens, if it is spelled out: `False`, `0`, `not True`, `False and x`.
+/// The truth value that `expr` certainly has, when its text determines it: `False`, `0`, `not True`, `False and x`.
 #[must_use]
 pub fn truth(expr: &Expr) -> Option<bool> {
     match &expr.kind {
@@ -19,8 +19,8 @@ pub fn truth(expr: &Expr) -> Option<bool> {
     }
 }
 
-/// The integer that `expr` has by Python's rules when `name` gives the integers of names; `None` when any part is not
-/// known or the result is no integer.
+/// The integer value of `expr` by Python's rules, where `name` supplies the integers of names. `None` when a part is
+/// not known or the result is not an integer.
 pub fn integer(expr: &Expr, name: &dyn Fn(&str) -> Option<i128>) -> Option<i128> {
     match &expr.kind {
         ExprKind::Int(value) => Some(*value),
@@ -40,7 +40,7 @@ pub fn integer(expr: &Expr, name: &dyn Fn(&str) -> Option<i128>) -> Option<i128>
     }
 }
 
-/// `left op right` by Python's rules.
+/// `left op right` by Python's rules; `None` when the result is not an integer or not defined.
 #[must_use]
 pub fn binary(op: &str, left: i128, right: i128) -> Option<i128> {
     let shift = || u32::try_from(right).ok().filter(|bits| *bits < 100);

@@ -1,4 +1,4 @@
-//! What a name of a kernel stands for, where one assignment says it.
+//! The expressions behind the names of a kernel, where a single assignment determines them.
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -15,7 +15,7 @@ pub struct Definitions<'a> {
 }
 
 impl<'a> Definitions<'a> {
-    /// Those of `kernel`.
+    /// The assignments of `kernel`.
     #[must_use]
     pub fn of(kernel: &'a Kernel) -> Self {
         let mut definitions = Self::default();
@@ -54,7 +54,7 @@ impl<'a> Definitions<'a> {
         }
     }
 
-    /// What the only assignment of `name` gives it.
+    /// The value of the only assignment of `name`.
     #[must_use]
     pub fn only(&self, name: &str) -> Option<&'a Expr> {
         match self.of.get(name)?.as_slice() {
@@ -63,13 +63,13 @@ impl<'a> Definitions<'a> {
         }
     }
 
-    /// What all assignments of `name` give it; `None` when one of them cannot be read off.
+    /// The values of all assignments of `name`; `None` when one of them does not assign an expression.
     #[must_use]
     pub fn all(&self, name: &str) -> Option<Vec<&'a Expr>> {
         self.of.get(name)?.iter().copied().collect()
     }
 
-    /// The expression behind a name, and the names behind that.
+    /// The expression that a name stands for, followed through further names.
     #[must_use]
     pub fn behind(&self, expr: &'a Expr) -> &'a Expr {
         let mut found = expr;

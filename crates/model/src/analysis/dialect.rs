@@ -1,10 +1,10 @@
-//! Whether a file is written for another compiler than Triton's own.
+//! Detection of files that are written for another compiler than Triton's own.
 //!
-//! Makers of other accelerators ship compilers that take the same language under the same name, `import triton`, with rules
-//! of their own: Triton-Ascend takes tiles of any size and fills masked lanes by itself. What the documentation of
-//! Triton leaves undefined or forbids may be fine there, and nobody knows.
+//! Makers of other accelerators ship compilers that accept the same language under the same name, `import triton`, with
+//! their own rules: Triton-Ascend accepts tiles of any size and fills masked lanes by itself. Code that Triton's
+//! documentation leaves undefined or forbids may be correct there.
 
-/// Words that a file written for such a compiler has: devices, makers, and functions that only they have.
+/// Words that occur in files for such compilers: devices, makers, and functions that only these compilers have.
 const WORDS: &[&str] = &[
     "aipu",
     "ascend",
@@ -25,7 +25,7 @@ const WORDS: &[&str] = &[
     "tsingmicro",
 ];
 
-/// Whether `text` has one of the words, in any case, between anything but letters (`torch_npu`, `GEMS_ASCEND`).
+/// Whether one of the words occurs in `text`, in any case and not between letters (`torch_npu`, `GEMS_ASCEND`).
 #[must_use]
 pub fn names_other_compiler(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();

@@ -1,10 +1,10 @@
-//! The element types of tensors that host functions make.
+//! The element types of tensors that host functions create.
 
 use super::host::Names;
 use super::types::dtype::Number;
 use crate::kernel::ast::{Expr, ExprKind};
 
-/// The element type of a tensor, where the host function says so: `torch.empty(…, dtype=torch.float16)`, `x.half()`,
+/// The element type of a tensor, where the host function states it: `torch.empty(…, dtype=torch.float16)`, `x.half()`,
 /// `x.to(torch.bfloat16)`.
 #[must_use]
 pub fn element<'a>(names: &Names<'a>, tensor: &'a Expr) -> Option<Number> {
@@ -20,7 +20,7 @@ pub fn element<'a>(names: &Names<'a>, tensor: &'a Expr) -> Option<Number> {
     }
 }
 
-/// A dtype of torch.
+/// The number type of a dtype of torch.
 fn number(dtype: &Expr) -> Option<Number> {
     let path = dtype.dotted()?;
     let ["torch", name] = path.as_slice() else { return None };

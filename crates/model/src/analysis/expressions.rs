@@ -1,8 +1,8 @@
-//! Comparing expressions.
+//! Comparison of expressions.
 
 use crate::kernel::ast::{Expr, ExprKind};
 
-/// Whether two expressions are written alike, wherever they stand.
+/// Whether two expressions are the same apart from their spans.
 #[must_use]
 pub fn alike(left: &Expr, right: &Expr) -> bool {
     let same_parts = || {

@@ -1,7 +1,7 @@
-//! How many elements tensors have that host functions make, in terms of the sizes that they are made of.
+//! The number of elements of tensors that host functions create, in terms of the sizes passed to create them.
 //!
-//! [`super::tensors`] gives numbers; this gives polynomials over sizes that nobody knows: `m * n` for `torch.empty(m, n)`
-//! behind `m, n = x.shape`, which is certainly more than `m` unless `n` is 1.
+//! [`super::tensors`] computes numbers; this computes polynomials over sizes that are not known: `m * n` for
+//! `torch.empty(m, n)` after `m, n = x.shape`, which is certainly more than `m` unless `n` is 1.
 
 use super::expressions::alike;
 use super::host::{Binding, Names};
@@ -12,13 +12,13 @@ use crate::kernel::ast::{Call, Expr, ExprKind, StmtKind, walk_statements};
 /// Names that refer to each other deeper than this are not followed.
 const DEEP: usize = 12;
 
-/// Functions of torch, and methods of tensors, that make a tensor of the sizes that are their only positional arguments.
+/// Functions of torch, and methods of tensors, that create a tensor and whose only positional arguments are the sizes.
 const BY_SIZE: &[&str] = &["empty", "zeros", "ones", "rand", "randn", "new_empty", "new_zeros", "new_ones"];
 
-/// Functions of torch that make a tensor of the shape of their first argument.
+/// Functions of torch that create a tensor with the shape of their first argument.
 const ALIKE: &[&str] = &["empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"];
 
-/// What a host function says about the sizes of tensors.
+/// The sizes of tensors in a host function.
 #[derive(Clone, Copy, Debug)]
 pub struct Extents<'n, 'a> {
     host: Option<&'a Host>,
@@ -26,19 +26,19 @@ pub struct Extents<'n, 'a> {
 }
 
 impl<'n, 'a> Extents<'n, 'a> {
-    /// Those that the function `host` tells, whose names are `names`.
+    /// The sizes in the function `host`, whose names are `names`.
     #[must_use]
     pub fn new(host: Option<&'a Host>, names: &'n Names<'a>) -> Self {
         Self { host, names }
     }
 
-    /// An integer in terms of sizes, each at least 0.
+    /// An integer as a polynomial over sizes, each at least 0.
     #[must_use]
     pub fn integer(&self, expr: &'a Expr) -> Option<Poly> {
         self.integer_at(expr, 0)
     }
 
-    /// The number of elements that a tensor has room for, when the function makes it.
+    /// The number of elements of a tensor that the function creates.
     #[must_use]
     pub fn room(&self, expr: &'a Expr) -> Option<Poly> {
         let made = self.names.resolve(expr).as_call()?;
@@ -46,7 +46,7 @@ impl<'n, 'a> Extents<'n, 'a> {
         shape.or_else(|| self.count(self.likened(made)?, 0))
     }
 
-    /// What a whole number is cut down from: `n` and 2 for a tensor made of `n // 2` elements.
+    /// The number of elements as a quotient: `n` and 2 for a tensor created with `n // 2` elements.
     #[must_use]
     pub fn room_divided(&self, expr: &'a Expr) -> Option<(Poly, i128)> {
         let call = self.names.resolve(expr).as_call()?;
@@ -104,7 +104,7 @@ impl<'n, 'a> Extents<'n, 'a> {
         }
     }
 
-    /// The size of a tensor along an axis.
+    /// The size of a tensor along `axis`, which counts from the end when it is negative.
     fn size(&self, tensor: &'a Expr, axis: i128, depth: usize) -> Option<Poly> {
         if let Some(shape) = self.shape(tensor, depth + 1) {
             let rank = i128::try_from(shape.len()).ok()?;
@@ -138,12 +138,12 @@ impl<'n, 'a> Extents<'n, 'a> {
         Some((0..rank).map(|axis| atom(format!("{name}.shape[{axis}]"))).collect())
     }
 
-    /// Whether a name stands for one tensor all along.
+    /// Whether a name refers to the same tensor throughout the function.
     fn is_fixed(&self, name: &str) -> bool {
         self.names.is_param(name) || self.names.binding(name).is_some()
     }
 
-    /// The sizes of a tensor that a call makes.
+    /// The sizes of a tensor that a call creates.
     fn made(&self, call: &'a Call, depth: usize) -> Option<Vec<Poly>> {
         let function = *call.func.dotted()?.last()?;
         if ALIKE.contains(&function) {
@@ -180,7 +180,7 @@ impl<'n, 'a> Extents<'n, 'a> {
         (!call.has_star()).then(|| plain.collect())
     }
 
-    /// The sizes that are passed to a call that makes a tensor of them.
+    /// The sizes passed to a call that creates a tensor of these sizes.
     fn sizes_passed(&self, call: &'a Call) -> Option<Vec<&'a Expr>> {
         if !self.makes_by_size(call) {
             return None;
@@ -198,7 +198,7 @@ impl<'n, 'a> Extents<'n, 'a> {
         (!starred).then_some(sizes)
     }
 
-    /// How many axes a tensor has, when the function takes its shape apart somewhere.
+    /// The number of axes of a tensor, when the function unpacks its shape somewhere.
     fn rank(&self, tensor: &Expr) -> Option<usize> {
         let mut ranks = Vec::new();
         let body = self.host.map_or(&[][..], |host| &host.body);
@@ -232,7 +232,7 @@ fn product(sizes: Vec<Poly>) -> Option<Poly> {
     sizes.iter().try_fold(Poly::number(1), |product, size| product.times(size))
 }
 
-/// What `whole` is a multiple of `part` by, when both are products: `n` for `m*n` and `m`.
+/// The quotient of `whole` and `part` when both are products and it is exact: `n` for `m*n` and `m`.
 #[must_use]
 pub fn quotient(whole: &Poly, part: &Poly) -> Option<Poly> {
     let factors = |poly: &Poly| match (poly.terms.as_slice(), poly.constant) {

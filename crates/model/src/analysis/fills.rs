@@ -1,21 +1,21 @@
-//! What is in the lanes that a mask turned off and `other` filled, and what arithmetic makes of it.
+//! The values of lanes outside a load's mask that `other` filled, and how later arithmetic changes them.
 //!
-//! `tl.load(p, mask=m, other=0.0)` is neutral in a sum, and stays so through casts, products and quotients. It no longer is
-//! once something is subtracted or an exponential taken: then each lane of padding counts.
+//! `tl.load(p, mask=m, other=0.0)` is neutral in a sum, and stays so through casts, products and quotients. It is no
+//! longer neutral after a subtraction or an exponential: then each lane of padding changes the result.
 
 use super::lanes::{Along, Operation, Value};
 use crate::kernel::ast::Expr;
 use crate::syntax::Span;
 
-/// A finite `other` beyond this stands for an infinity.
+/// A finite `other` of at least this magnitude counts as an infinity.
 const ALMOST_INFINITE: f64 = 1e4;
 
-/// What each lane of padding holds.
+/// The value in each lane of padding.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Content {
-    /// This number.
+    /// The same number in every lane.
     Number(f64),
-    /// A number that depends on what the kernel computes and is zero only by chance.
+    /// A number that depends on what the kernel computes, and that is zero only by coincidence.
     Other {
         /// Whether it is never negative.
         nonnegative: bool,
@@ -24,29 +24,29 @@ pub enum Content {
 
 use Content::{Number, Other};
 
-/// Lanes of a value that a load filled.
+/// The padding of a value: the lanes that a load filled with `other`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fill<'a> {
     /// The load.
     pub load: &'a Expr,
-    /// Its mask.
+    /// The mask of the load.
     pub mask: &'a Expr,
     /// For each axis of the value, whether the mask certainly changes along it.
     pub axes: Vec<bool>,
-    /// What is in the lanes.
+    /// The present value of these lanes.
     pub content: Content,
-    /// What the load put there.
+    /// The number with which the load filled them.
     pub filled: f64,
-    /// What changed it.
+    /// Span of the operation that changed them; `None` while they hold what the load filled in.
     pub changed: Option<Span>,
     /// Whether no lane is negative, padding or not.
     pub is_nonnegative: bool,
-    /// Whether its axes are others than those of the load.
+    /// Whether the axes of the value are no longer those of the load.
     pub is_moved: bool,
 }
 
 impl<'a> Fill<'a> {
-    /// What `load` fills with `number`.
+    /// The padding of `load`, which fills it with `number`.
     #[must_use]
     pub fn of(load: &'a Expr, mask: &'a Expr, axes: Vec<bool>, number: f64) -> Self {
         let filled = if number.abs() >= ALMOST_INFINITE { f64::INFINITY.copysign(number) } else { number };
@@ -66,20 +66,20 @@ impl<'a> Fill<'a> {
         Self { content, is_nonnegative, ..self }
     }
 
-    /// Whether it is zero.
+    /// Whether the lanes hold zero.
     #[must_use]
     pub fn is_zero(&self) -> bool {
         self.content == Number(0.0)
     }
 
-    /// As lanes of a tile of rank `rank`.
+    /// The padding after broadcasting to a tile of rank `rank`.
     fn in_rank(&self, rank: usize) -> Self {
         let missing = rank.saturating_sub(self.axes.len());
         let axes = std::iter::repeat_n(false, missing).chain(self.axes.iter().copied()).collect();
         Self { axes, is_moved: self.is_moved || missing > 0, ..self.clone() }
     }
 
-    /// Notes what changed the content, once.
+    /// Records `at` as the operation that changed the content, unless one is recorded already.
     pub fn note(&mut self, at: Span) {
         if self.changed.is_none() && self.content != Number(self.filled) {
             self.changed = Some(at);
@@ -94,7 +94,7 @@ impl<'a> Fill<'a> {
         same_mask && self.axes == other.axes
     }
 
-    /// What is known when it is either of the two.
+    /// What is certain when the padding is one of the two.
     #[must_use]
     pub fn either(&self, other: &Self) -> Option<Self> {
         let is_positive = |content: Content| match content {
@@ -111,7 +111,7 @@ impl<'a> Fill<'a> {
         self.is_alike(other).then(|| self.clone().holding(content, self.is_nonnegative && other.is_nonnegative))
     }
 
-    /// After `tl.sum`, `tl.max`, … along another axis.
+    /// The padding after the reduction `name` (`sum`, `max`, …) along another axis; `axes` are those of the result.
     #[must_use]
     pub fn reduced(mut self, name: &str, axes: Vec<bool>) -> Option<Self> {
         let stays = match (name, self.content) {
@@ -123,7 +123,7 @@ impl<'a> Fill<'a> {
         (stays && self.axes.contains(&true)).then_some(self)
     }
 
-    /// After a cast to an integer.
+    /// The padding after a cast to an integer.
     #[must_use]
     pub fn truncated(self) -> Option<Self> {
         match self.content {
@@ -132,7 +132,7 @@ impl<'a> Fill<'a> {
         }
     }
 
-    /// After a function of each lane.
+    /// The padding after the elementwise function `name`.
     #[must_use]
     pub fn mapped(self, name: &str) -> Option<Self> {
         let number = |function: fn(f64) -> f64| match self.content {
@@ -166,7 +166,7 @@ impl<'a> Fill<'a> {
     }
 }
 
-/// The padding of `left op right`; `is_square` tells that both are one value.
+/// The padding of `left op right`. `is_square` is true when both operands are the same value.
 #[must_use]
 pub fn binary<'a>(
     operation: Operation,
@@ -178,7 +178,7 @@ pub fn binary<'a>(
     let of = |value: &Value<'a>| value.fill.as_ref().map(|fill| fill.in_rank(rank));
     let fills = (of(left), of(right));
     if !left.undefined.is_empty() || !right.undefined.is_empty() {
-        // Zero times what nobody defined is zero or worse, so what follows is no better than of a zero.
+        // Zero times an undefined lane is zero or worse, so treating it as zero understates the effect.
         let ((Some(fill), None) | (None, Some(fill))) = fills else { return None };
         return (operation == Operation::Product && fill.is_zero()).then(|| fill.holding(Number(0.0), false));
     }
@@ -190,11 +190,11 @@ pub fn binary<'a>(
     }
 }
 
-/// A tile with padding and another value without.
+/// The padding of an operation between a tile with padding and a value without.
 fn one<'a>(operation: Operation, fill: Fill<'a>, partner: &Value<'a>, rank: usize, is_left: bool) -> Option<Fill<'a>> {
     let is_uniform = (0..rank).all(|at| !fill.axes[at] || partner.along(at, rank) == Along::Same);
     if !is_uniform {
-        // What differs from lane to lane may be a mask.
+        // A value that differs from lane to lane may be a mask.
         let is_zero = fill.is_zero() && matches!(operation, Operation::Product | Operation::And);
         return is_zero.then(|| fill.holding(Number(0.0), false));
     }
@@ -228,7 +228,7 @@ fn one<'a>(operation: Operation, fill: Fill<'a>, partner: &Value<'a>, rank: usiz
     content.map(|content| fill.holding(content, stays))
 }
 
-/// Two tiles with padding.
+/// The padding of an operation between two tiles with padding.
 fn both<'a>(operation: Operation, a: Fill<'a>, b: Fill<'a>, is_square: bool) -> Option<Fill<'a>> {
     let infinite = |content: Content| matches!(content, Number(number) if number.is_infinite());
     if operation == Operation::Product && !infinite(a.content) && !infinite(b.content) {
@@ -279,7 +279,7 @@ fn computed(operation: Operation, a: f64, b: f64) -> Option<Content> {
     (!number.is_nan()).then_some(Number(number))
 }
 
-/// What a comparison with a number gives in the padding.
+/// The padding of a comparison with a number.
 #[must_use]
 pub fn compared<'a>(op: &str, left: &Value<'a>, right: &Value<'a>, rank: usize) -> Option<Fill<'a>> {
     let of = |value: &Value<'a>| match &value.fill {
@@ -304,7 +304,7 @@ pub fn compared<'a>(op: &str, left: &Value<'a>, right: &Value<'a>, rank: usize) 
     Some(fill.holding(Number(f64::from(u8::from(holds))), true))
 }
 
-/// `tl.maximum(left, right)`, `tl.minimum(left, right)` with a number.
+/// The padding of `tl.maximum(left, right)` or `tl.minimum(left, right)` with a number.
 #[must_use]
 pub fn bounded<'a>(is_maximum: bool, left: &Value<'a>, right: &Value<'a>) -> Option<Fill<'a>> {
     let (fill, number) = match (&left.fill, &right.fill) {

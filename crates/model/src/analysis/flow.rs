@@ -1,13 +1,13 @@
-//! Which statements Triton compiles at all.
+//! The statements of a kernel that Triton may compile.
 
 use super::constants::truth;
 use crate::kernel::ast::{Stmt, StmtKind};
 
-/// Calls `visit` on each statement of `body`, nested ones included, that Triton does not certainly leave out, in source
-/// order.
+/// Calls `visit` on each statement of `body`, nested ones included, in source order, except those that Triton certainly
+/// does not compile.
 ///
-/// Left out is what follows a `return` in its own list of statements, and a branch whose condition is spelled out as
-/// false. A branch under a compile-time parameter counts: somebody may set it.
+/// Those are the statements after a `return` in the same list, and branches whose condition is literally false. A
+/// branch that depends on a compile-time parameter is visited, because a launch may set the parameter.
 pub fn live<'a>(body: &'a [Stmt], visit: &mut dyn FnMut(&'a Stmt)) {
     for stmt in body {
         visit(stmt);

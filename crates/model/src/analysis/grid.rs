@@ -1,4 +1,4 @@
-//! How many programs a launch starts, in terms of what it passes to the kernel.
+//! The number of programs that a launch starts, in terms of the arguments that it passes.
 
 use super::expressions::alike;
 use super::host::Names;
@@ -9,13 +9,13 @@ use crate::kernel::{Kernel, Launch};
 /// The number of programs along one dimension.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Extent<'a> {
-    /// Certainly so many.
+    /// A known number of programs.
     Number(i128),
-    /// As many as it takes to cover `size` with tiles of `block`: `triton.cdiv(size, block)`.
+    /// The number of tiles of `block` that cover `size`: `triton.cdiv(size, block)`.
     Tiles {
-        /// What is covered.
+        /// The size that the tiles cover.
         size: &'a Expr,
-        /// By how much each program moves on.
+        /// The size of one program's tile.
         block: &'a Expr,
     },
     /// Another expression.
@@ -56,14 +56,14 @@ fn extent<'a>(names: &Names<'a>, expr: &'a Expr) -> Extent<'a> {
     }
 }
 
-/// `n` of `(n + block - 1) // block`.
+/// `n` of `(n + block - 1) // block`; `None` for other expressions.
 fn rounded_up<'a>(left: &'a Expr, block: &Expr) -> Option<&'a Expr> {
     let ExprKind::Binary { op, left: sum, right: one } = &left.kind else { return None };
     let ExprKind::Binary { op: plus, left: size, right: added } = &sum.kind else { return None };
     (op == "-" && plus == "+" && one.as_int() == Some(1) && alike(added, block)).then_some(size)
 }
 
-/// Whether `launch` passes for the parameter `name` of `kernel` what `expr` is, or `expr` takes the parameter from the
+/// Whether `launch` passes `expr` for the parameter `name` of `kernel`, or `expr` reads that parameter from the
 /// configuration (`META["BLOCK"]`).
 #[must_use]
 pub fn is_passed<'a>(names: &Names<'a>, launch: &'a Launch, kernel: &Kernel, name: &str, expr: &'a Expr) -> bool {

@@ -1,4 +1,4 @@
-//! What the names of host functions stand for.
+//! The values of names in host functions.
 
 use std::rc::Rc;
 
@@ -12,12 +12,12 @@ use crate::kernel::{Host, Launch, Module};
 /// Names that refer to each other deeper than this are not followed.
 const DEEP: usize = 8;
 
-/// How a function binds a name.
+/// The way in which a function binds a name.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Binding<'a> {
     /// `name = value`
     Value(&'a Expr),
-    /// `…, name, … = value`: the value and which of its items.
+    /// `…, name, … = value`: the value and the index of the item.
     Item(&'a Expr, usize),
     /// In another way: a loop, `name += …`, a definition.
     Other,
@@ -31,7 +31,7 @@ pub struct Names<'a> {
     bound: HashMap<&'a str, Vec<Binding<'a>>>,
 }
 
-/// The names of all functions that launch, each read when first asked for.
+/// The names of all functions that launch kernels; each function is read on first use.
 #[derive(Debug)]
 pub struct Hosts<'a> {
     module: &'a Module,
@@ -39,13 +39,13 @@ pub struct Hosts<'a> {
 }
 
 impl<'a> Hosts<'a> {
-    /// Those of a file.
+    /// The names of the functions of `module`.
     #[must_use]
     pub fn new(module: &'a Module) -> Self {
         Self { module, known: HashMap::default() }
     }
 
-    /// The names that the function around `launch` sees.
+    /// The names in scope at `launch`.
     pub fn around(&mut self, launch: &Launch) -> Rc<Names<'a>> {
         let module = self.module;
         let host = launch.host.and_then(|host| module.hosts.get(host));
@@ -54,7 +54,7 @@ impl<'a> Hosts<'a> {
 }
 
 impl<'a> Names<'a> {
-    /// The names that `host` sees; without one, those of the top level.
+    /// The names in scope in `host`; without a host, those of the top level.
     #[must_use]
     pub fn of(module: &'a Module, host: Option<&'a Host>) -> Self {
         let mut bound: HashMap<&str, Vec<Binding<'_>>> = HashMap::default();
@@ -115,7 +115,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// The value that `name` certainly has wherever it has one.
+    /// The value that `name` certainly has wherever it is bound.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a Expr> {
         match self.binding(name) {
@@ -133,7 +133,7 @@ impl<'a> Names<'a> {
         if hidden || self.bound.contains_key(name) { None } else { global(self.module, name) }
     }
 
-    /// What `expr` stands for, when it is a name whose value is written somewhere.
+    /// The value of `expr` when it is a name whose value is written in the file, else `expr` itself.
     #[must_use]
     pub fn resolve(&self, expr: &'a Expr) -> &'a Expr {
         let mut expr = expr;
@@ -146,7 +146,7 @@ impl<'a> Names<'a> {
         expr
     }
 
-    /// The integer that `expr` certainly has.
+    /// The integer that `expr` certainly evaluates to.
     #[must_use]
     pub fn integer(&self, expr: &'a Expr) -> Option<i128> {
         self.integer_at(expr, 0)
@@ -174,7 +174,7 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Whether this calls `triton.cdiv`.
+    /// Whether the call is one of `triton.cdiv`.
     #[must_use]
     pub fn is_cdiv(&self, call: &Call) -> bool {
         self.module.imports.resolve(&call.func).is_some_and(|found| found.path == "triton.cdiv")

@@ -1,33 +1,33 @@
-//! The domain of tiles: rank, along which axes a value differs from lane to lane, and which lanes nobody defined.
+//! The abstract domain of tiles: the rank, the axes along which a value differs from lane to lane, and undefined lanes.
 //!
 //! A masked `tl.load` without `other` leaves the lanes outside its mask undefined. What matters for a reduction is not
 //! *that* there are such lanes but whether they lie along the reduced axis: a mask over rows alone leaves whole rows
 //! undefined, and a sum along the columns of each row mixes nothing. So each value carries, per load, the axes along
-//! which definedness certainly changes; elementwise operations hand that on, unless the other operand may be there to
-//! undo it (a mask that multiplies, a `-inf` that is added).
+//! which definedness certainly changes. Elementwise operations keep this information, unless the other operand may be
+//! there to neutralize the lanes (a mask that multiplies, a `-inf` that is added).
 //!
-//! To grow: a dtype, an integer range and a size per axis belong into [`Value`] beside what is there.
+//! Possible extensions of [`Value`]: a dtype, an integer range, and a size for each axis.
 
 use super::fills::{self, Fill};
 use crate::kernel::ast::Expr;
 
-/// How a value differs from lane to lane along one axis of its tile.
+/// Whether a value differs from lane to lane along one axis of its tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
-    /// It is the same in every lane (this includes axes of size 1).
+    /// Every lane has the same value (this includes axes of size 1).
     Same,
-    /// It comes from `tl.arange` along this axis by adding, scaling and comparing: each lane has its own.
+    /// Every lane has its own value: it comes from `tl.arange` along this axis by adding, scaling and comparing.
     Varies,
-    /// Nobody can tell.
+    /// Not known.
     Unknown,
 }
 
-/// What kind of number a value is, where that matters.
+/// Numeric properties of a value that the analysis uses.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind<'a> {
-    /// Nothing special.
+    /// No special property.
     Plain,
-    /// `tl.arange(0, end)`, at most with axes added or cast; with its `end`.
+    /// `tl.arange(0, end)`, possibly with added axes or a cast; holds its `end`.
     Index(&'a Expr),
     /// Built from `tl.arange` by arithmetic: finite in every lane.
     Affine,
@@ -37,46 +37,46 @@ pub enum Kind<'a> {
     Filled,
 }
 
-/// Lanes of a value that a load left undefined.
+/// The lanes of a value that a load left undefined.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Undefined<'a> {
     /// The load.
     pub load: &'a Expr,
     /// For each axis of the value, whether definedness certainly changes along it.
     pub axes: Vec<bool>,
-    /// Whether a zero in the load's undefined lanes would still be a zero in this value's.
+    /// Whether filling the load's undefined lanes with zero would make these lanes zero, too.
     pub zero_stays: bool,
-    /// Whether the value cannot be negative, whatever was loaded.
+    /// Whether the value cannot be negative, whatever the load returns.
     pub nonnegative: bool,
-    /// Whether the value is what was loaded, at most cast.
+    /// Whether the value is the loaded one, at most cast.
     pub as_loaded: bool,
 }
 
 impl<'a> Undefined<'a> {
-    /// What `load` leaves undefined, along `axes`.
+    /// The lanes that `load` leaves undefined along `axes`.
     #[must_use]
     pub fn of(load: &'a Expr, axes: Vec<bool>) -> Self {
         Self { load, axes, zero_stays: true, nonnegative: false, as_loaded: true }
     }
 }
 
-/// What is known about a value.
+/// The abstract value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Value<'a> {
-    /// One entry an axis, so none for a scalar; `None` when the rank is not known.
+    /// One entry for each axis, so none for a scalar; `None` when the rank is not known.
     pub axes: Option<Vec<Along>>,
-    /// What kind of number it is.
+    /// Numeric properties of the value.
     pub kind: Kind<'a>,
     /// Its undefined lanes; empty when the rank is not known.
     pub undefined: Vec<Undefined<'a>>,
-    /// Its lanes that a load filled; none when the rank is not known.
+    /// The padding of the value; `None` when there is none or the rank is not known.
     pub fill: Option<Fill<'a>>,
-    /// The number that all lanes have, where it is written out.
+    /// The number in all lanes, when it is a literal.
     pub number: Option<f64>,
 }
 
 impl<'a> Value<'a> {
-    /// A value of which nothing is known.
+    /// A value about which nothing is known.
     #[must_use]
     pub fn unknown() -> Self {
         Self { axes: None, kind: Kind::Plain, undefined: Vec::new(), fill: None, number: None }
@@ -88,20 +88,20 @@ impl<'a> Value<'a> {
         Self { axes: Some(axes), kind: Kind::Plain, undefined: Vec::new(), fill: None, number: None }
     }
 
-    /// A number or a pointer.
+    /// A scalar: a number or a pointer.
     #[must_use]
     pub fn scalar() -> Self {
         Self::tile(Vec::new())
     }
 
-    /// The same value, of another kind.
+    /// The same value with the property `kind`.
     #[must_use]
     pub fn of_kind(mut self, kind: Kind<'a>) -> Self {
         self.kind = kind;
         self
     }
 
-    /// The same value, of which all lanes are this number.
+    /// The same value with `number` in all lanes.
     #[must_use]
     pub fn of_number(mut self, number: Option<f64>) -> Self {
         self.number = number;
@@ -114,14 +114,14 @@ impl<'a> Value<'a> {
         self.axes.as_ref().map(Vec::len)
     }
 
-    /// How it differs along axis `at` of a tile of rank `rank` that it is broadcast to.
+    /// How the value differs along axis `at` after broadcasting to a tile of rank `rank`.
     pub(super) fn along(&self, at: usize, rank: usize) -> Along {
         let Some(axes) = &self.axes else { return Along::Unknown };
         let missing = rank.saturating_sub(axes.len());
         if at < missing { Along::Same } else { axes[at - missing] }
     }
 
-    /// The undefined lanes as lanes of a tile of rank `rank`.
+    /// The undefined lanes after broadcasting to a tile of rank `rank`.
     fn undefined_in(&self, rank: usize) -> impl Iterator<Item = Undefined<'a>> {
         self.undefined.iter().map(move |undefined| {
             let missing = rank - undefined.axes.len();
@@ -130,8 +130,8 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// The value under a function of each lane; `zero_stays` tells whether it takes zero to zero, `nonnegative` whether
-    /// it is never negative.
+    /// The value after an elementwise function. `zero_stays` is true when the function maps zero to zero, and
+    /// `nonnegative` when its results are never negative.
     #[must_use]
     pub fn mapped(mut self, zero_stays: bool, nonnegative: bool) -> Self {
         self.kind = Kind::Plain;
@@ -145,8 +145,8 @@ impl<'a> Value<'a> {
         self
     }
 
-    /// Whether this value, as an operand of `operation`, leaves lanes undefined that `undefined` of the other operand
-    /// leaves so. It does not when it may differ between defined and undefined lanes: then it may be there to undo them.
+    /// Whether lanes that are `undefined` in the other operand stay undefined when this value is combined with it. They
+    /// may not when this value differs between defined and undefined lanes, because it may be there to neutralize them.
     fn keeps(&self, undefined: &Undefined<'a>, operation: Operation) -> bool {
         let rank = undefined.axes.len();
         let concerned: Vec<usize> = (0..rank).filter(|&at| undefined.axes[at]).collect();
@@ -157,8 +157,8 @@ impl<'a> Value<'a> {
             || self.undefined_in(rank).any(|own| concerned.iter().all(|&at| own.axes[at] || same(at)))
     }
 
-    /// Whether this value, as the other operand of a product of matrices whose axis 0 is summed, leaves undefined what
-    /// `lanes` leaves so along it: it does not when it may be zero there.
+    /// The same for a product of matrices in which axis 0 of this value is summed: the lanes may not stay undefined
+    /// when this value may be zero there.
     #[must_use]
     pub fn keeps_undefined(&self, lanes: &Undefined<'a>) -> bool {
         self.along(0, lanes.axes.len()) == Along::Same || self.undefined.iter().any(|own| own.axes[0])
@@ -203,7 +203,7 @@ impl<'a> Value<'a> {
         Self { axes: Some(axes), kind, undefined, fill, number: None }
     }
 
-    /// Whether adding this leaves a zero a zero in the lanes that `lanes` leaves undefined, once its load is filled.
+    /// Whether adding this value keeps zeros in the `lanes`, once their load fills them with zero.
     fn adds_zero_to(&self, lanes: &Undefined<'a>) -> bool {
         let rank = lanes.axes.len();
         self.kind == Kind::Zero || self.undefined_in(rank).any(|own| own.zero_stays && own.axes == lanes.axes)
@@ -215,18 +215,18 @@ impl<'a> Value<'a> {
                 && self.rank() == Some(lanes.axes.len())
     }
 
-    /// Whether all that is undefined in it can be filled with zeros, too: zero times undefined may be NaN.
+    /// Whether all undefined lanes of this value could be filled with zeros, too: zero times undefined may be NaN.
     fn can_be_filled(&self) -> bool {
         self.undefined.iter().all(|own| own.zero_stays)
     }
 
-    /// Whether multiplying with this squares what `lanes` leaves undefined: both are the same load.
+    /// Whether multiplying by this value squares the undefined `lanes`, because both are the same load.
     fn is_square_with(&self, lanes: &Undefined<'a>) -> bool {
         let same = |own: &Undefined<'a>| own.load.span == lanes.load.span && own.as_loaded;
         lanes.as_loaded && self.undefined.iter().any(same)
     }
 
-    /// What is known when it is either of the two.
+    /// What is certain when the value is one of the two.
     #[must_use]
     pub fn either(&self, other: &Self) -> Self {
         let mut joined = self.alike(other);
@@ -238,13 +238,14 @@ impl<'a> Value<'a> {
         joined
     }
 
-    /// What is known of a variable after a loop that found it as `self` and left it as `after`: the body counts.
+    /// The value of a variable after a loop, where `self` is the value before it and `after` the value after the body.
+    /// The undefined lanes are those of `after`.
     #[must_use]
     pub fn looped(&self, after: &Self) -> Self {
         let mut joined = self.alike(after);
         joined.take_undefined(after);
         joined.fill = match (&self.fill, &after.fill) {
-            // What a running total starts from.
+            // The initial value of a running total.
             (None, Some(fill)) if joined.axes.is_some() && self.number == Some(0.0) => Some(fill.clone()),
             (Some(before), Some(after)) => before.either(after),
             _ => None,
@@ -270,7 +271,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// `tl.where(self, yes, no)`. A choice that is not the same everywhere may be there to leave the undefined lanes out.
+    /// `tl.where(self, yes, no)`. A condition that differs from lane to lane may be there to exclude the undefined
+    /// lanes.
     #[must_use]
     pub fn choose(&self, yes: &Self, no: &Self) -> Self {
         let (Some(a), Some(b), Some(c)) = (self.rank(), yes.rank(), no.rank()) else { return Self::unknown() };
@@ -288,7 +290,7 @@ impl<'a> Value<'a> {
         chosen
     }
 
-    /// With an axis of size 1 put in at `at`.
+    /// The value with an axis of size 1 inserted at `at`.
     #[must_use]
     pub fn expanded(mut self, at: usize) -> Self {
         match &mut self.axes {
@@ -305,7 +307,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// With the order of its axes reversed.
+    /// The value with the order of its axes reversed.
     #[must_use]
     pub fn transposed(mut self) -> Self {
         if let Some(axes) = &mut self.axes {
@@ -319,8 +321,8 @@ impl<'a> Value<'a> {
         self
     }
 
-    /// Reduced along `axis`, or along all of them; also gives the lanes that were undefined along what was reduced.
-    /// `name` is that of the reduction.
+    /// The value after the reduction `name` along `axis`, or along all axes, and the undefined lanes that lie along a
+    /// reduced axis.
     #[must_use]
     pub fn reduced(self, axis: Option<usize>, keep_dims: bool, name: &str) -> (Self, Vec<Undefined<'a>>) {
         let Some(axes) = self.axes else { return (Self::unknown(), Vec::new()) };
@@ -349,7 +351,7 @@ fn without<T: Copy>(axes: &[T], gone: &dyn Fn(usize) -> bool, keep: bool, kept_a
     each.filter_map(|(at, &axis)| if gone(at) { keep.then_some(kept_as) } else { Some(axis) }).collect()
 }
 
-/// Two ways in which one load leaves lanes undefined are one: along the axes that both agree on.
+/// Adds undefined lanes. Those of the same load are merged and keep the axes on which both agree.
 fn add_undefined<'a>(into: &mut Vec<Undefined<'a>>, lanes: Undefined<'a>) {
     match into.iter_mut().find(|known| known.load.span == lanes.load.span && known.axes.len() == lanes.axes.len()) {
         Some(known) => {
@@ -362,7 +364,7 @@ fn add_undefined<'a>(into: &mut Vec<Undefined<'a>>, lanes: Undefined<'a>) {
     }
 }
 
-/// The operations of two operands that the domain tells apart.
+/// The binary operations that the domain distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// `+`
@@ -393,7 +395,7 @@ impl Along {
     fn with(self, other: Self, operation: Operation) -> Self {
         match (self, other, operation) {
             (Self::Same, Self::Same, _) => Self::Same,
-            // What lets through only some lanes still does with a further condition.
+            // A mask stays a mask when another condition is added.
             (Self::Varies, _, Operation::And) | (_, Self::Varies, Operation::And) => Self::Varies,
             (Self::Varies, Self::Same, operation) | (Self::Same, Self::Varies, operation)
                 if operation.is_sum() || matches!(operation, Operation::Product | Operation::Comparison) =>
@@ -404,7 +406,7 @@ impl Along {
         }
     }
 
-    /// After a function of each lane, which may take different lanes to one value.
+    /// The result of an elementwise function, which may map different lanes to the same value.
     fn mapped(self) -> Self {
         if self == Self::Varies { Self::Unknown } else { self }
     }

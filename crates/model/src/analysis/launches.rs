@@ -1,22 +1,22 @@
-//! What the launches and configurations of a file pass for a kernel's parameters.
+//! The values that launches and configurations of a file pass for a kernel's parameters.
 
 use super::constants::integer;
 use crate::kernel::ast::{Expr, ExprKind, StmtKind, has_star, walk_statements};
 use crate::kernel::{Config, Kernel, Launch, Module};
 use crate::syntax::Span;
 
-/// How one launch sets a parameter.
+/// The way in which a launch sets a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Passed<'a> {
     /// By an argument.
     Argument(&'a Expr),
-    /// Not at all: its default holds, or a configuration or heuristic sets it.
+    /// The launch does not pass it: its default, a configuration or a heuristic sets it.
     Omitted,
-    /// Nobody can tell (`*args`, `**kwargs`).
+    /// Not known, because of `*args` or `**kwargs`.
     Unknown,
 }
 
-/// Whether the host certainly launches `kernel`, and no kernel of the file calls it: then its parameters are numbers and
+/// Whether the host certainly launches `kernel` and no kernel of the file calls it. Then its parameters are numbers and
 /// pointers, and those without `constexpr` are run-time values.
 #[must_use]
 pub fn certainly_launched(module: &Module, kernel: &Kernel) -> bool {
@@ -27,7 +27,7 @@ pub fn certainly_launched(module: &Module, kernel: &Kernel) -> bool {
         && !module.called_in_kernels().contains(kernel.name.as_str())
 }
 
-/// How `launch` sets the parameter `name` of `kernel`.
+/// The way in which `launch` sets the parameter `name` of `kernel`.
 #[must_use]
 pub fn passed<'a>(launch: &'a Launch, kernel: &Kernel, name: &str) -> Passed<'a> {
     let by_keyword = |arg: &&crate::kernel::ast::Arg| arg.keyword.as_ref().is_some_and(|(keyword, _)| keyword == name);
@@ -54,7 +54,7 @@ pub struct Setting<'a> {
     config: Option<&'a Config>,
 }
 
-/// Every way in which the file runs `kernel`; empty when nothing about it is certain.
+/// Every way in which the file runs `kernel`; empty when none of them is certain.
 #[must_use]
 pub fn settings<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Setting<'a>> {
     if !kernel.plain || !certainly_launched(module, kernel) {
@@ -75,7 +75,7 @@ pub fn settings<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Setting<'a>> 
 }
 
 impl Setting<'_> {
-    /// The integer that the parameter `name` certainly has, and where it is written.
+    /// The integer that the parameter `name` certainly has, with the span of the expression that sets it.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<(i128, Span)> {
         if !self.kernel.heuristics.as_ref().is_some_and(|names| names.iter().all(|set| set != name)) {
@@ -85,7 +85,7 @@ impl Setting<'_> {
         if let Some((_, value)) = in_config {
             return Some((host_integer(self.module, None, value)?, value.span));
         }
-        // A list of configurations that is built elsewhere may set anything that a launch leaves out.
+        // A list of configurations from elsewhere may set any parameter that a launch omits.
         let tuned_elsewhere = self.kernel.autotune.as_ref().is_some_and(|autotune| autotune.configs.is_none());
         match self.launch.map(|launch| (launch, passed(launch, self.kernel, name))) {
             Some((launch, Passed::Argument(value))) => {
@@ -101,20 +101,20 @@ impl Setting<'_> {
 }
 
 impl<'a> Setting<'a> {
-    /// The launch, if the file has one.
+    /// The launch, if this setting has one.
     #[must_use]
     pub fn launch(&self) -> Option<&'a Launch> {
         self.launch
     }
 
-    /// The configuration, if the kernel has some that are written out.
+    /// The configuration, if the kernel's configurations are listed in the file.
     #[must_use]
     pub fn config(&self) -> Option<&'a Config> {
         self.config
     }
 
-    /// The integer that a launch option such as `num_stages` certainly has, and where it is written; `default` when neither
-    /// launch nor configuration sets it.
+    /// The integer that a launch option such as `num_stages` certainly has, with the span that sets it. It is
+    /// `default`, without a span, when neither launch nor configuration sets it.
     #[must_use]
     pub fn option(&self, name: &str, default: i128) -> Option<(i128, Option<Span>)> {
         let is_tuned_elsewhere = self.kernel.autotune.is_some() && self.config.is_none();
@@ -135,7 +135,7 @@ impl<'a> Setting<'a> {
     }
 }
 
-/// Whether two expressions are one name or one number.
+/// Whether two expressions are the same name or the same number.
 #[must_use]
 pub fn same(left: &Expr, right: &Expr) -> bool {
     match (left.as_name(), left.as_int()) {
@@ -145,7 +145,7 @@ pub fn same(left: &Expr, right: &Expr) -> bool {
     }
 }
 
-/// Whether a launch passes the same for two parameters of `kernel`.
+/// Whether some launch passes the same expression for two parameters of `kernel`.
 #[must_use]
 pub fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: &str) -> bool {
     module.launches_of(&kernel.name).any(|launch| match (passed(launch, kernel, left), passed(launch, kernel, right)) {
@@ -154,8 +154,8 @@ pub fn passed_alike(module: &Module, kernel: &Kernel, left: &str, right: &str) -
     })
 }
 
-/// Whether a function of the host that launches `kernel` checks that a size is a multiple of something that it passes
-/// for a compile-time parameter: then masks may be there for good measure only.
+/// Whether a host function that launches `kernel` checks that a size is a multiple of a value that it passes for a
+/// compile-time parameter. Then masks may be redundant.
 #[must_use]
 pub fn promises_full_tiles(module: &Module, kernel: &Kernel) -> bool {
     let launches = module.launches.iter().filter(|launch| launch.target.mentions(&kernel.name));
@@ -192,8 +192,8 @@ pub fn promises_full_tiles(module: &Module, kernel: &Kernel) -> bool {
     })
 }
 
-/// The integer that an expression of host code certainly has: literals, names that the function around the launch binds
-/// once, and integers of the top level.
+/// The integer that an expression of host code certainly has. Understands literals, names that the function around the
+/// launch binds once, and integers of the top level.
 fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option<i128> {
     let host = launch.and_then(|launch| launch.host).and_then(|host| module.hosts.get(host));
     integer(expr, &|name| {
@@ -227,7 +227,7 @@ fn host_integer(module: &Module, launch: Option<&Launch>, expr: &Expr) -> Option
     })
 }
 
-/// The value that the top level certainly gives `name`.
+/// The value that the top level certainly binds to `name`.
 #[must_use]
 pub fn global<'a>(module: &'a Module, name: &str) -> Option<&'a Expr> {
     let mut of_name = module.globals.iter().filter(|global| global.name == name);

@@ -1,34 +1,36 @@
-//! What a kernel's statements say about its values, without running anything.
+//! Static analyses of kernels and of the host code that launches them. Nothing is executed.
 //!
-//! Each module answers one kind of question, purely and on the kernel model alone:
+//! Each module answers one kind of question and is a pure function of the kernel model (a few also read the file's
+//! text):
 //!
-//! - [`constants`]: which integer or truth value an expression certainly has,
-//! - [`definitions`]: what a name stands for, where one assignment says it,
+//! - [`constants`]: the integer or truth value that an expression certainly has,
+//! - [`definitions`]: the expression behind a name that is assigned once,
 //! - [`dialect`]: whether the file is written for another compiler than Triton's own,
-//! - [`elements`]: the element types of tensors that host functions make,
-//! - [`extents`]: how many elements tensors have that host functions make,
+//! - [`elements`]: the element types of tensors that host functions create,
+//! - [`extents`]: the number of elements of tensors that host functions create, as polynomials over sizes,
 //! - [`expressions`]: whether two expressions are written alike,
-//! - [`flow`]: which statements Triton compiles at all,
-//! - [`launches`]: what the launches and configurations of the file pass for a parameter,
-//! - [`grid`]: how many programs a launch starts,
-//! - [`host`]: what the names of host functions stand for,
-//! - [`occupancy`]: how many warps of a kernel are on a multiprocessor at once,
-//! - [`resources`]: what a compiled kernel takes, as Triton's back end said,
-//! - [`staging`]: which loads are kept in shared memory several times,
-//! - [`strides`]: which parameters have a part in which addresses,
-//! - [`tensors`]: the shapes of tensors that host functions make,
-//! - [`tuning`]: what `@triton.autotune` does to a kernel,
-//! - [`updates`]: which tensors a kernel reads and writes back changed,
-//! - [`witness`]: which program and lane an index is largest in,
-//! - [`lanes`]: the domain of tiles: ranks, along which axes a value differs, which lanes are undefined,
-//! - [`fills`]: what is in the lanes that a load filled, and what arithmetic makes of it,
-//! - [`interpret`]: runs a kernel's body over that domain,
-//! - [`verdict`]: what Triton itself said,
-//! - [`ranges`]: between which numbers an index lies,
-//! - [`types`]: runs a kernel's body as Triton's front end would: types, shapes, compile-time values.
+//! - [`flow`]: the statements that Triton may compile,
+//! - [`launches`]: the values that launches and configurations of the file pass for a parameter,
+//! - [`grid`]: the number of programs that a launch starts,
+//! - [`host`]: the values of names in host functions,
+//! - [`occupancy`]: the number of warps of a kernel that a multiprocessor holds at once,
+//! - [`resources`]: registers, shared memory and other resources of a compiled kernel, as Triton's back end reports
+//!   them,
+//! - [`staging`]: the loads that Triton's pipeliner keeps in shared memory several times,
+//! - [`strides`]: the parameters that take part in the addresses of each tensor,
+//! - [`tensors`]: the shapes of tensors that host functions create,
+//! - [`tuning`]: the effect of `@triton.autotune` on a kernel,
+//! - [`updates`]: the tensors that a kernel modifies in place,
+//! - [`witness`]: the program and lane in which an index is largest,
+//! - [`lanes`]: the abstract domain of tiles: ranks, variation along axes, and undefined lanes,
+//! - [`fills`]: the values in lanes that a load filled, through later arithmetic,
+//! - [`interpret`]: abstract interpretation of a kernel's body over that domain,
+//! - [`verdict`]: whether Triton's own compiler accepts a kernel,
+//! - [`ranges`]: the least and greatest value of an index,
+//! - [`types`]: abstract interpretation as in Triton's front end: types, shapes, compile-time values.
 //!
-//! An answer is certain or it is "unknown"; nothing here guesses. [`interpret`] is where further domains (dtypes, integer
-//! ranges, tile sizes) join in: one more field of [`lanes::Value`] and its transfer function, on the same walk.
+//! An answer is certain or it is "unknown"; nothing here guesses. Further domains (dtypes, integer ranges, tile sizes)
+//! can join [`interpret`]: each is one more field of [`lanes::Value`] with its transfer function, on the same walk.
 
 pub mod constants;
 pub mod definitions;

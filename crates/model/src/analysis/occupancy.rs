@@ -1,38 +1,39 @@
-//! How many warps of a kernel are on a multiprocessor at once, and what keeps it from more.
+//! Occupancy: the number of a kernel's warps that a multiprocessor holds at once, and the resource that limits it.
 
 use std::fmt;
 
-/// What a multiprocessor of one compute capability has: the technical specifications of NVIDIA's CUDA programming guide.
+/// The resources of a multiprocessor of one compute capability. Source: the technical specifications of NVIDIA's CUDA
+/// programming guide.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// The compute capability, `90` for 9.0.
+    /// The compute capability times ten: `90` for 9.0.
     pub capability: u32,
-    /// Warps that are there at once.
+    /// Maximum number of resident warps.
     pub warps: u32,
-    /// Blocks that are there at once.
+    /// Maximum number of resident blocks.
     pub blocks: u32,
-    /// Bytes of shared memory.
+    /// Shared memory of the multiprocessor in bytes.
     pub shared: u32,
-    /// Bytes of shared memory that one block can have, when it asks for more than the usual 48 KiB as Triton does.
+    /// Maximum shared memory of one block in bytes, when it opts in to more than the usual 48 KiB as Triton does.
     pub shared_of_block: u32,
-    /// Bytes of shared memory of each block that are the system's.
+    /// Shared memory in bytes that the system reserves in each block.
     reserved: u32,
-    /// What a block's shared memory is rounded up to.
+    /// Allocation unit of a block's shared memory in bytes.
     unit: u32,
 }
 
-/// Registers of 32 bits of a multiprocessor, of every capability that is listed.
+/// Number of 32-bit registers of a multiprocessor, the same for every capability in the table.
 const REGISTERS: u32 = 65_536;
-/// Each quarter of a multiprocessor has its own registers and warps.
+/// Partitions of a multiprocessor: each has its own registers and warps.
 const PARTS: u32 = 4;
-/// What the registers of a warp are rounded up to.
+/// Allocation unit of a warp's registers.
 const REGISTER_UNIT: u32 = 256;
-/// Lanes of a warp.
+/// Threads in a warp.
 const LANES: u32 = 32;
-/// Threads of a block, at most.
+/// Maximum number of threads in a block.
 const THREADS: u32 = 1024;
 
-/// A row of the table: shared memory in KiB; since Ampere they reserve one for the system.
+/// A row of the table, with shared memory in KiB. Since Ampere the system reserves 1 KiB in each block.
 const fn row(capability: u32, warps: u32, blocks: u32, shared: u32, shared_of_block: u32) -> Limits {
     let (reserved, unit) = if capability < 80 { (0, 256) } else { (1024, 128) };
     Limits { capability, warps, blocks, shared: shared << 10, shared_of_block: shared_of_block << 10, reserved, unit }
@@ -53,51 +54,51 @@ static LIMITS: [Limits; 12] = [
     row(121, 48, 24, 100, 99),
 ];
 
-/// What a program, which is one block, takes.
+/// The resources that a program uses; a program is one block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Usage {
     /// Registers of each thread.
     pub registers: u32,
-    /// Bytes of shared memory.
+    /// Shared memory in bytes.
     pub shared: u32,
-    /// Warps.
+    /// Number of warps.
     pub warps: u32,
 }
 
-/// How full a multiprocessor gets.
+/// The occupancy of a multiprocessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
-    /// Blocks that are there at once.
+    /// Resident blocks.
     pub blocks: u32,
-    /// Their warps.
+    /// Resident warps.
     pub warps: u32,
-    /// The most warps that could be there.
+    /// Maximum number of resident warps.
     pub most: u32,
-    /// What there is no more of; `None` when all warps are there.
+    /// The resource that limits the occupancy; `None` when it is complete.
     pub limit: Option<Limit>,
 }
 
-/// What there is no more of.
+/// A resource that limits the occupancy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
-    /// Registers.
+    /// The register file.
     Registers,
     /// Shared memory.
     Shared,
-    /// Warps: those that are left are too few for one more block.
+    /// Warps: too few are left for another block.
     Warps,
-    /// Blocks.
+    /// The maximum number of blocks.
     Blocks,
 }
 
 impl Limits {
-    /// The limits of a compute capability (`90` for 9.0), where they are known.
+    /// The limits of a compute capability (`90` for 9.0); `None` when the table lacks it.
     #[must_use]
     pub fn of(capability: u32) -> Option<&'static Self> {
         LIMITS.iter().find(|limits| limits.capability == capability)
     }
 
-    /// How full a multiprocessor gets; `None` for what cannot run at all.
+    /// The occupancy for programs of this usage; `None` when such a program cannot run at all.
     #[must_use]
     pub fn occupancy(&self, usage: Usage) -> Option<Occupancy> {
         if usage.warps == 0 || usage.warps * LANES > THREADS || usage.shared > self.shared_of_block {
@@ -119,7 +120,7 @@ impl Limits {
     }
 }
 
-/// Bytes of shared memory (LDS) that a workgroup of one of AMD's architectures (`gfx942`) can have, where that is known.
+/// Maximum shared memory (LDS) in bytes of a workgroup on one of AMD's architectures (`gfx942`); `None` when not known.
 #[must_use]
 pub fn shared_of_amd(architecture: &str) -> Option<u32> {
     const BY_START: [(&str, Option<u32>); 6] = [
@@ -135,7 +136,7 @@ pub fn shared_of_amd(architecture: &str) -> Option<u32> {
 }
 
 impl Occupancy {
-    /// In percent, as one says it: `12.5`, `100`.
+    /// Resident warps as a percentage of the maximum: `12.5`, `100`.
     #[must_use]
     pub fn percent(&self) -> f64 {
         (f64::from(self.warps) / f64::from(self.most) * 1000.0).round() / 10.0
@@ -163,7 +164,7 @@ mod tests {
         Some((found.blocks, found.warps, found.limit))
     }
 
-    /// Bytes of shared memory that a block can have, as `cudaDevAttrMaxSharedMemoryPerBlockOptin` tells on such GPUs.
+    /// Shared memory in bytes that a block can have, as `cudaDevAttrMaxSharedMemoryPerBlockOptin` reports on such GPUs.
     #[test]
     fn a_block_has_so_much_shared_memory() {
         for (capability, bytes) in
@@ -176,14 +177,14 @@ mod tests {
         assert_eq!(amd, [Some(65_536), Some(163_840), Some(65_536), None, None]);
     }
 
-    /// Of each capability: warps, registers and shared memory of a block, and the blocks that fit as CUDA's occupancy
-    /// calculator has it (registers of a warp in units of 256 within a quarter of 16,384; 1 KiB of shared memory more from
-    /// 8.0 on).
+    /// For each capability: warps, registers and shared memory of a block, and the blocks that fit by CUDA's occupancy
+    /// calculator (registers of a warp in units of 256 within a quarter of 16,384; 1 KiB more shared memory from 8.0
+    /// on).
     #[test]
     fn blocks_fit_as_cuda_says() {
         use Limit::{Blocks, Registers, Shared, Warps};
         for (capability, warps, registers, shared, expected) in [
-            // 8 warps of 32 registers fill all.
+            // 8 warps with 32 registers reach full occupancy.
             (80, 8, 32, 0, (8, 64, None)),
             (90, 8, 32, 0, (8, 64, None)),
             (86, 8, 32, 0, (6, 48, None)),
@@ -200,7 +201,7 @@ mod tests {
             (90, 4, 32, 49_152, (4, 16, Some(Shared))),
             (89, 4, 32, 49_152, (2, 8, Some(Shared))),
             (80, 4, 32, 49_152, (3, 12, Some(Shared))),
-            // Turing keeps nothing for itself: 32 KiB twice in 64 KiB.
+            // Turing reserves nothing: 32 KiB twice in 64 KiB.
             (75, 4, 32, 32_768, (2, 8, Some(Shared))),
             (90, 4, 32, 232_448, (1, 4, Some(Shared))),
             // Blocks of one warp.

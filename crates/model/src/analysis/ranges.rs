@@ -1,18 +1,18 @@
-//! Between which numbers an index lies, as far as the text says.
+//! The least and greatest value of an index, as far as the text of a kernel determines them.
 
 use super::types::Facts;
 use super::types::index::{Atom, Poly};
 
-/// The least and the greatest number, where there is one.
+/// An inclusive range, open where a bound is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Range {
-    /// The least.
+    /// The least value.
     pub least: Option<i128>,
-    /// The greatest.
+    /// The greatest value.
     pub greatest: Option<i128>,
 }
 
-/// The range of `poly` if nothing wraps around.
+/// The range of `poly`, assuming that nothing overflows.
 #[must_use]
 pub fn range(facts: &Facts, poly: &Poly) -> Range {
     range_at(facts, poly, 0)
@@ -38,7 +38,7 @@ fn range_at(facts: &Facts, poly: &Poly, depth: u32) -> Range {
     sum
 }
 
-/// The range of an atom, when that is known to hold no negative number.
+/// The range of an atom; `None` unless the atom is known to be nonnegative.
 fn of_atom(facts: &Facts, atom: &Atom, depth: u32) -> Option<Range> {
     let range = match atom {
         Atom::Program(_) => Range { least: Some(0), greatest: None },
@@ -50,7 +50,7 @@ fn of_atom(facts: &Facts, atom: &Atom, depth: u32) -> Option<Range> {
         }
         Atom::Loop(id) if depth < 4 => {
             let around = facts.loops.get(*id as usize)?;
-            // Only one that counts up.
+            // Only loops that count upwards.
             around.step.as_ref()?.as_number().filter(|step| *step > 0)?;
             let last = around.end.as_ref().and_then(|end| range_at(facts, end, depth + 1).greatest);
             let greatest = last.and_then(|last| last.checked_sub(1));
@@ -69,7 +69,7 @@ mod tests {
     use crate::kernel::Module;
     use crate::syntax::Source;
 
-    /// The range of what the last statement assigns.
+    /// The range of the value that the last statement assigns.
     fn last(body: &str) -> (Option<i128>, Option<i128>) {
         let text = format!(
             "import triton\nimport triton.language as tl\n\n# warpsmith: signature x=*fp16 n=i32\n@triton.jit\ndef k(x, n, B: \

@@ -1,5 +1,5 @@
-//! What a compiled kernel takes of a device, as Triton's back end said, kept with the kernel until something changes that
-//! may matter.
+//! The resources of a compiled kernel as Triton's back end reports them, cached with the kernel until something changes
+//! that may affect them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,101 +7,101 @@ use std::sync::Arc;
 use super::occupancy::{Limits, Occupancy, Usage};
 use crate::kernel::{Kernel, Shift};
 
-/// What a kernel takes on one device.
+/// The resources of a kernel on one device, for each way to compile it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Resources {
-    /// The device: `sm_90`, `gfx942`.
+    /// The architecture of the device: `sm_90`, `gfx942`.
     pub device: String,
     /// The limits of the device, where they are known.
     pub limits: Option<&'static Limits>,
-    /// Each way in which the kernel was compiled.
+    /// One row for each compiled configuration.
     pub rows: Vec<Row>,
-    /// Configurations that were left out, because there are many.
+    /// The number of configurations that were not compiled, because there are many.
     pub left_out: usize,
 }
 
-/// One way to compile a kernel, and what came of it.
+/// One way to compile a kernel, with its result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// Which of the calls of `triton.Config` makes it, as [`Tuner::configs`](super::tuning::Tuner::configs) counts them.
+    /// The index of its `triton.Config`, as [`Tuner::configs`](super::tuning::Tuner::configs) counts them.
     pub config: Option<usize>,
-    /// What tells it from the others: `BLOCK=64, num_warps=8`.
+    /// The settings in which it differs from the other rows: `BLOCK=64, num_warps=8`.
     pub setting: String,
-    /// How much of it was guessed.
+    /// How certain the settings are.
     pub certainty: Certainty,
-    /// What came of it.
+    /// The result of the compilation.
     pub outcome: Outcome,
 }
 
-/// How much of what a kernel was compiled with was guessed.
+/// How certain it is that the program compiles a kernel with the same settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Certainty {
-    /// Types or values of parameters.
+    /// Types or values of parameters were guessed.
     Guessed,
-    /// Not these, but it is not certain that the program runs the kernel so.
+    /// Nothing was guessed, but it is not certain that the program runs the kernel with these settings.
     Possible,
-    /// The program runs it so.
+    /// The program runs the kernel with these settings.
     Certain,
 }
 
-/// What came of a compilation.
+/// The result of a compilation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It was compiled to the end.
+    /// The compilation succeeded.
     Compiled(Taken),
-    /// The back end stopped: in which stage, and what it said.
+    /// The back end failed.
     Failed {
-        /// The stage.
+        /// The compiler stage that failed.
         stage: String,
-        /// What it said.
+        /// The error message.
         message: String,
     },
-    /// The front end does not take it, for this reason.
+    /// The front end rejects the kernel, for this reason.
     Refused(String),
-    /// Nobody can tell, for this reason.
+    /// The result is not known, for this reason.
     Unknown(String),
 }
 
-/// What a compiled kernel takes.
+/// The resources that a compiled kernel uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// Registers of a thread.
+    /// Registers per thread.
     pub registers: Option<u32>,
-    /// Bytes that a thread spills.
+    /// Bytes that each thread spills.
     pub spills: Option<u32>,
-    /// Bytes of a thread's stack.
+    /// Stack per thread in bytes.
     pub stack: Option<u32>,
-    /// Bytes of shared memory of a program.
+    /// Shared memory of a program in bytes.
     pub shared: u32,
     /// Warps of a program.
     pub warps: u32,
-    /// Programs of a cluster, which share a group of multiprocessors.
+    /// Programs in a cluster, which run together on a group of multiprocessors.
     pub ctas: u32,
 }
 
 impl Shift for Resources {
-    // Configurations are counted, and the kernel has its own place.
+    // Configurations are identified by index, so nothing here has a span that moves.
     fn shift(&mut self, _: isize) {}
 }
 
 impl Resources {
-    /// What is known of a kernel.
+    /// The cached resources of a kernel.
     #[must_use]
     pub fn of(kernel: &Kernel) -> Option<Arc<Self>> {
         kernel.facts.peek(0).filter(|known: &Arc<Self>| !known.rows.is_empty())
     }
 
-    /// Forgets what is known of a kernel.
+    /// Clears the cached resources of a kernel.
     pub fn forget(kernel: &Kernel) {
         Self { device: String::new(), limits: None, rows: Vec::new(), left_out: 0 }.keep(kernel);
     }
 
-    /// Keeps it with the kernel.
+    /// Caches the resources with the kernel.
     pub fn keep(self, kernel: &Kernel) {
         kernel.facts.put(0, self);
     }
 
-    /// What of it rests on assumptions.
+    /// The caveat that applies when results rest on assumptions; `None` when none do.
     #[must_use]
     pub fn caveat(&self) -> Option<&'static str> {
         let is = |row: &Row| row.certainty == Certainty::Possible && row.config.is_none();
@@ -112,16 +112,16 @@ impl Resources {
         }
     }
 
-    /// How full a multiprocessor gets with a row; `None` where that is not known.
+    /// The occupancy with the settings of a row; `None` where it is not known.
     #[must_use]
     pub fn occupancy(&self, row: &Row) -> Option<Occupancy> {
         let Outcome::Compiled(taken) = &row.outcome else { return None };
-        // Where a cluster finds its place depends on more than one multiprocessor.
+        // The placement of a cluster depends on more than one multiprocessor.
         let usage = Usage { registers: taken.registers?, shared: taken.shared, warps: taken.warps };
         self.limits.filter(|_| taken.ctas <= 1)?.occupancy(usage)
     }
 
-    /// What came of a row, in words.
+    /// The result of a row as text.
     #[must_use]
     pub fn words(&self, row: &Row) -> String {
         let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
@@ -137,7 +137,8 @@ impl Resources {
         }
     }
 
-    /// Why the device cannot run a row, for want of what a program may have.
+    /// The reason why the device cannot run a row: the resource that a program would need too much of. `None` when it
+    /// can.
     #[must_use]
     pub fn lack(&self, row: &Row) -> Option<String> {
         let device = &self.device;
@@ -159,7 +160,7 @@ impl Resources {
     }
 }
 
-/// Whether the assembler says that something ran out.
+/// Whether a line of the assembler's output reports an exhausted resource.
 fn is_about_resources(line: &str) -> bool {
     [
         "too much shared data",
@@ -195,7 +196,7 @@ impl fmt::Display for Occupancy {
     }
 }
 
-/// So many bytes, as one says it: `12 bytes`, `48 KiB`.
+/// A number of bytes as text: `12 bytes`, `48 KiB`.
 #[must_use]
 pub fn bytes_text(bytes: u32) -> String {
     if bytes < 1024 {

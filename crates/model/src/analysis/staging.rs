@@ -1,7 +1,7 @@
-//! Which loads Triton's pipeliner keeps several copies of in shared memory.
+//! The loads of which Triton's pipeliner keeps several copies in shared memory.
 //!
-//! Of a loop that it pipelines, each tile that goes from memory to a `tl.dot` is there `num_stages - 1` times at least
-//! (`num_stages` times from Hopper on). Told are only loops of which nothing is known to keep it from that.
+//! In a loop that it pipelines, each tile that is loaded for a `tl.dot` is in shared memory at least `num_stages - 1`
+//! times (`num_stages` times from Hopper on). Only loops without a known obstacle to pipelining are reported.
 
 use rustc_hash::FxHashSet as HashSet;
 
@@ -12,10 +12,10 @@ use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
 
-/// How deep an expression is followed.
+/// Maximum depth to which an expression is followed.
 const DEEP: usize = 8;
 
-/// Functions of `triton.language` that stand in the way of nothing.
+/// Functions of `triton.language` that do not prevent pipelining.
 const PLAIN: &[&str] = &[
     "abs",
     "arange",
@@ -44,14 +44,14 @@ const PLAIN: &[&str] = &[
     "zeros",
 ];
 
-/// A loop with the loads that it stages.
+/// A pipelined loop with the loads that it stages.
 #[derive(Clone, Debug)]
 pub struct Staged<'a, 'f> {
-    /// What it runs over.
+    /// The expression that the loop iterates over.
     pub head: &'a Expr,
-    /// How many stages the loop itself asks for.
+    /// The number of stages that the loop itself requests, if it does.
     pub stages: Option<&'a Expr>,
-    /// The loads of operands.
+    /// The loads of operands of `tl.dot`.
     pub loads: Vec<&'f Access>,
 }
 
@@ -72,7 +72,7 @@ struct Reader<'a, 'f> {
 }
 
 impl<'a, 'f> Reader<'a, 'f> {
-    /// Of what may not be compiled, nothing is told: branches are left alone.
+    /// Skips branches, because they may not be compiled.
     fn visit(&self, body: &'a [Stmt], found: &mut Vec<Staged<'a, 'f>>) {
         for stmt in body {
             if let StmtKind::For { target, iter, body, .. } = &stmt.kind {
@@ -89,7 +89,7 @@ impl<'a, 'f> Reader<'a, 'f> {
         let is_open = self.mentions(iter, &|expr| {
             expr.as_name().and_then(|name| self.kernel.param(name)).is_some_and(|param| !param.constexpr)
         });
-        // A loop of one round is none.
+        // A loop with a single iteration is not pipelined.
         if !is_open || !body.iter().all(|stmt| self.is_plain(stmt)) {
             return None;
         }
@@ -122,7 +122,8 @@ impl<'a, 'f> Reader<'a, 'f> {
         (!loads.is_empty()).then_some(Staged { head: iter, stages, loads })
     }
 
-    /// The stages that a loop over `range` or `tl.range` asks for; nothing for other loops.
+    /// The `num_stages` of a loop over `range` or `tl.range`, if it has one; the outer `None` means another kind of
+    /// loop.
     fn stages(&self, iter: &'a Expr) -> Option<Option<&'a Expr>> {
         let call = iter.as_call().filter(|call| !call.has_star())?;
         let is_range = call.func.as_name() == Some("range") && !self.kernel.locals.contains("range");
@@ -141,7 +142,7 @@ impl<'a, 'f> Reader<'a, 'f> {
         self.module.language_member(self.kernel, &call.func)
     }
 
-    /// Whether a statement of a loop is nothing but arithmetic and loads.
+    /// Whether a statement of a loop consists of arithmetic and loads only.
     fn is_plain(&self, stmt: &'a Stmt) -> bool {
         let is_simple = matches!(stmt.kind, StmtKind::Assign { .. } | StmtKind::AugAssign { .. } | StmtKind::Pass);
         is_simple
@@ -159,7 +160,7 @@ impl<'a, 'f> Reader<'a, 'f> {
             })
     }
 
-    /// The load that an operand comes from, through names, casts and transposition.
+    /// The load that an operand comes from, followed through names, casts and transposition.
     fn loaded(&self, operand: &'a Expr, depth: usize) -> Option<&'a Call> {
         let found = self.definitions.behind(operand);
         match &found.kind {
@@ -190,7 +191,7 @@ impl<'a, 'f> Reader<'a, 'f> {
         (is_sure && all.all(|other| other.pointer.shape == access.pointer.shape)).then_some(access)
     }
 
-    /// Whether some part of an expression, or of what its names stand for, satisfies `wanted`.
+    /// Whether some part of an expression, or of the definitions of its names, satisfies `wanted`.
     fn mentions(&self, expr: &'a Expr, wanted: &dyn Fn(&'a Expr) -> bool) -> bool {
         let (mut found, mut seen, mut waiting) = (false, HashSet::default(), vec![expr]);
         while let Some(expr) = waiting.pop() {
@@ -207,7 +208,7 @@ impl<'a, 'f> Reader<'a, 'f> {
     }
 }
 
-/// The names that are another number in each round of a loop.
+/// The names whose values change from one iteration of a loop to the next.
 fn moving<'a>(target: &'a Expr, body: &'a [Stmt]) -> HashSet<&'a str> {
     let mut names: HashSet<&str> = target.as_name().into_iter().collect();
     for stmt in body {

@@ -1,4 +1,4 @@
-//! Which parameters of a kernel have a part in the addresses of which tensors.
+//! The parameters of a kernel that take part in the addresses of each tensor.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 use crate::kernel::ast::{Expr, StmtKind, walk_expressions, walk_statements};
 use crate::kernel::{Kernel, Module};
 
-/// For each parameter that a load or store of the kernel addresses through, the parameters that its addresses are made
-/// of; itself included. Flow is ignored, so there may be too many.
+/// For each parameter through which the kernel loads or stores, the parameters from which its addresses are computed,
+/// including itself. Control flow is ignored, so there may be too many.
 #[must_use]
 pub fn address_parts<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<BTreeSet<&'a str>> {
     let mut values: HashMap<&str, Vec<&Expr>> = HashMap::default();

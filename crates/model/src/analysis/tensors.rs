@@ -1,4 +1,4 @@
-//! The shapes of tensors that host functions make, and the integers that come from them.
+//! The shapes of tensors that host functions create, and the integers that follow from them.
 
 use super::constants::binary;
 use super::host::{Binding, Names};
@@ -8,13 +8,13 @@ use crate::kernel::ast::{Call, Expr, ExprKind};
 /// Names that refer to each other deeper than this are not followed.
 const DEEP: usize = 12;
 
-/// Functions of torch that take the sizes as their only positional arguments.
+/// Functions of torch whose only positional arguments are the sizes.
 const BY_SIZE: &[&str] = &["empty", "zeros", "ones", "rand", "randn"];
 
-/// Functions of torch that give a tensor of the shape of their first argument.
+/// Functions of torch that return a tensor with the shape of their first argument.
 const ALIKE: &[&str] = &["empty_like", "zeros_like", "ones_like", "rand_like", "randn_like", "full_like"];
 
-/// What a host function says about sizes.
+/// The sizes of tensors in a host function.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes<'n, 'a> {
     module: &'a Module,
@@ -22,13 +22,13 @@ pub struct Sizes<'n, 'a> {
 }
 
 impl<'n, 'a> Sizes<'n, 'a> {
-    /// Those that `names` tell.
+    /// The sizes that follow from `names`.
     #[must_use]
     pub fn new(module: &'a Module, names: &'n Names<'a>) -> Self {
         Self { module, names }
     }
 
-    /// The integer that `expr` certainly has; `known` gives those of expressions that it knows by themselves.
+    /// The integer that `expr` certainly has. `known` supplies integers of expressions that the caller knows.
     #[must_use]
     pub fn integer(&self, expr: &'a Expr, known: &dyn Fn(&'a Expr) -> Option<i128>) -> Option<i128> {
         self.integer_at(expr, known, 0)
@@ -90,7 +90,7 @@ impl<'n, 'a> Sizes<'n, 'a> {
         self.module.imports.resolve(expr).map(|found| found.path)
     }
 
-    /// The sizes that `x.shape` and `x.size()` give.
+    /// The sizes in `x.shape` or `x.size()`.
     fn sizes(&self, expr: &'a Expr, depth: usize) -> Option<Vec<i128>> {
         let expr = self.names.resolve(expr);
         match &expr.kind {
@@ -106,7 +106,7 @@ impl<'n, 'a> Sizes<'n, 'a> {
         }
     }
 
-    /// The shape of the contiguous tensor that `expr` certainly is.
+    /// The shape of `expr` when it certainly is a contiguous tensor of known shape.
     #[must_use]
     pub fn shape(&self, expr: &'a Expr) -> Option<Vec<i128>> {
         self.shape_at(expr, 0)

@@ -1,11 +1,11 @@
-//! What the walk over a kernel's body knows of undefined lanes, and what the launches say.
+//! Tests of the interpreter of undefined lanes and of the values that launches pass.
 
 use super::interpret::{UndefinedReduction, undefined_reductions};
 use super::launches::{certainly_launched, promises_full_tiles, settings};
 use crate::kernel::Module;
 use crate::syntax::Source;
 
-/// What stands before each body: a tile of rows `r`, one of columns `c`, their masks, and one load of each kind.
+/// The code before each body: a tile of rows `r`, one of columns `c`, their masks, and one load of each kind.
 const HEAD: &str = "
 import triton
 import triton.language as tl
@@ -24,7 +24,7 @@ def k(x, y, m, n, flag, BM: tl.constexpr, BN: tl.constexpr, FLAG: tl.constexpr):
     full = tl.load(x + c)
 ";
 
-/// The reductions that are found in [`HEAD`] followed by these lines, as written, with a `+` where a zero is neutral.
+/// The reductions found in [`HEAD`] followed by these lines, as source text, with a `+` where a zero is neutral.
 fn found(lines: &str) -> Vec<String> {
     let body: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     let source = Source::parse(format!("{HEAD}{body}\nk[(1,)](x, y, m, n, f, BM=16, BN=64, FLAG=g)\n"));

@@ -1,4 +1,4 @@
-//! What `@triton.autotune` and `@triton.heuristics` do to a kernel, as far as the file says.
+//! The effect of `@triton.autotune` and `@triton.heuristics` on a kernel, as far as the file determines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::syntax::Span;
 /// Lists of configurations that refer to each other deeper than this are not followed.
 const DEEP: usize = 8;
 
-/// Nobody counts further than this.
+/// The largest number of configurations that is counted.
 const MANY: i128 = 1 << 20;
 
-/// Tuners with more configurations than this are not looked into one by one.
+/// The largest number of configurations that are enumerated.
 const MAX_ASSIGNMENTS: usize = 512;
 
 /// `@triton.autotune` of one kernel.
@@ -23,44 +23,44 @@ pub struct Tuner<'a> {
     module: &'a Module,
     /// The call of `triton.autotune`.
     pub call: &'a Call,
-    /// Where it stands among the decorators of the kernel; outermost is 0.
+    /// Its index among the decorators of the kernel; the outermost is 0.
     pub place: usize,
     /// The calls of `triton.Config` that make its configurations.
     pub configs: Vec<Template<'a>>,
-    /// It has so many configurations, or more.
+    /// A lower bound of the number of configurations.
     pub at_least: usize,
-    /// Whether [`Tuner::configs`] are all there are.
+    /// Whether [`Tuner::configs`] lists all configurations.
     pub complete: bool,
 }
 
-/// A call of `triton.Config`, of which a comprehension may make many.
+/// A call of `triton.Config`; a comprehension may evaluate it many times.
 #[derive(Clone, Debug)]
 pub struct Template<'a> {
     /// The call.
     pub call: &'a Call,
-    /// Where it stands.
+    /// Span of the call.
     pub span: Span,
-    /// The `for` clauses around it: what each target runs over.
+    /// The `for` clauses around it: targets with their iterables.
     pub clauses: Vec<&'a (Expr, Expr)>,
-    /// Whether it is made whatever happens: no condition is around it.
+    /// Whether it is evaluated unconditionally.
     pub is_sure: bool,
 }
 
-/// What stands around a list of configurations.
+/// The clauses and conditions around a list of configurations.
 #[derive(Clone, Debug, Default)]
 struct Around<'a> {
     clauses: Vec<&'a (Expr, Expr)>,
     is_conditional: bool,
 }
 
-/// What a list of names says.
+/// The content of an argument that is a list of names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Names<'a> {
-    /// There is none, or it is `None`.
+    /// The argument is absent or `None`.
     Absent,
-    /// These, with the places of the strings.
+    /// These names, each with the span of its string.
     Listed(Vec<(&'a str, Span)>),
-    /// It is not written out.
+    /// The list is not a literal.
     Unknown,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Tuner<'a> {
         Some(tuner)
     }
 
-    /// Adds the configurations of a list; how many there are at least.
+    /// Adds the configurations of a list. Returns a lower bound of their number.
     fn collect(&mut self, list: &'a Expr, around: &Around<'a>, depth: usize) -> usize {
         let module = self.module;
         let source = match &list.kind {
@@ -160,7 +160,7 @@ impl<'a> Tuner<'a> {
         }
     }
 
-    /// Whether something may run before each of the runs, and put right what they leave behind.
+    /// Whether a hook may run before each run and undo what the run before changed.
     #[must_use]
     pub fn may_have_hook(&self) -> bool {
         let is_set =
@@ -171,7 +171,7 @@ impl<'a> Tuner<'a> {
             || self.configs.iter().any(|config| is_set(config.call, None) || config.call.has_star())
     }
 
-    /// Whether something may leave out configurations before they are tried.
+    /// Whether configurations may be pruned before they are tried.
     #[must_use]
     pub fn may_prune(&self) -> bool {
         self.call.has_star()
@@ -188,7 +188,7 @@ impl<'a> Tuner<'a> {
         (!values.is_empty()).then_some(values)
     }
 
-    /// What each configuration sets: the integers of its meta-parameters. `None` when the configurations are not all known.
+    /// The integer meta-parameters that each configuration sets. `None` when the configurations are not all known.
     #[must_use]
     pub fn assignments(&self) -> Option<Vec<BTreeMap<&'a str, i128>>> {
         let mut all = Vec::new();
@@ -206,7 +206,7 @@ impl<'a> Tuner<'a> {
 }
 
 impl<'a> Template<'a> {
-    /// What a configuration sets a meta-parameter to.
+    /// The expression that this configuration sets a meta-parameter to.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&'a Expr> {
         let ExprKind::Dict { items, .. } = &self.call.argument("kwargs", Some(0))?.kind else { return None };
@@ -257,7 +257,7 @@ impl<'a> Template<'a> {
     }
 }
 
-/// How many items a sequence has at least.
+/// A lower bound of the number of items in a sequence.
 fn length(module: &Module, sequence: &Expr, depth: usize) -> usize {
     match &sequence.kind {
         _ if depth > DEEP => 0,
@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use crate::syntax::Source;
 
-    /// How many configurations there are at least, whether they are all known, and the values of `B`.
+    /// The lower bound of the number of configurations, whether they are all known, and the values of `B`.
     fn tuned(before: &str, configs: &str) -> (usize, bool, Option<Vec<i128>>) {
         let text = format!(
             "import triton\n{before}\n@triton.autotune(configs={configs}, key=[])\n@triton.jit\ndef k(x, B):\n    pass\n"

@@ -1,5 +1,5 @@
-//! Which tensors a kernel updates: reads and writes back changed, or adds to atomically. Running such a kernel twice is not
-//! the same as running it once.
+//! The tensors that a kernel modifies in place, by writing back a changed value or by atomic additions. Running such a
+//! kernel twice gives another result than running it once.
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
@@ -8,14 +8,14 @@ use crate::kernel::ast::{Call, Expr, ExprKind, Stmt, StmtKind, walk_expressions,
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
 
-/// An update of what a pointer parameter points to.
+/// An update of the tensor that a pointer parameter points to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Update<'a> {
     /// The parameter.
     pub param: &'a str,
-    /// The store or the atomic addition.
+    /// Span of the store or the atomic addition.
     pub span: Span,
-    /// The load of what is written back; `None` for an atomic addition.
+    /// Span of the load whose value is written back; `None` for an atomic addition.
     pub load: Option<Span>,
 }
 
@@ -42,7 +42,7 @@ pub fn updates<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<Update<'a>> {
     found
 }
 
-/// The atomic additions whose result nobody uses, to tensors that the kernel writes in no other way.
+/// Atomic additions whose results are unused, to tensors that the kernel writes in no other way.
 fn additions<'a>(module: &'a Module, kernel: &'a Kernel, roots: &Roots<'a>) -> Vec<Update<'a>> {
     let (mut added, mut written) = (Vec::new(), HashSet::default());
     let mut unused = HashSet::default();
@@ -66,12 +66,12 @@ fn additions<'a>(module: &'a Module, kernel: &'a Kernel, roots: &Roots<'a>) -> V
     added.into_iter().map(|(param, span)| Update { param, span, load: None }).collect()
 }
 
-/// From which parameter a pointer is made.
+/// The pointer parameters from which pointers are computed.
 struct Roots<'a> {
     module: &'a Module,
     kernel: &'a Kernel,
     values: HashMap<&'a str, Vec<&'a Expr>>,
-    /// Names that something else binds: loops, tuples.
+    /// Names that are bound in another way, such as by loops and tuples.
     unclear: HashSet<String>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Roots<'a> {
         let is_param = self.kernel.param(name).is_some_and(|param| !param.constexpr && !param.variadic);
         let mut root = is_param.then_some(name);
         for value in self.values.get(name).into_iter().flatten() {
-            // `p = p + step` keeps what it points into.
+            // `p = p + step` still points into the same tensor.
             if value.mentions(name) {
                 continue;
             }
@@ -146,24 +146,24 @@ impl<'a> Roots<'a> {
     }
 }
 
-/// A load from a tensor that the kernel has not written yet.
+/// A load from a tensor that the kernel has not written before.
 struct Load<'a> {
     root: &'a str,
     address: &'a Expr,
-    /// How often each name of the address had been bound.
+    /// For each name in the address, how often it had been bound.
     versions: Vec<(&'a str, usize)>,
     span: Span,
-    /// The conditions it stands under.
+    /// The conditions around the load.
     guards: Vec<Span>,
 }
 
-/// A value is followed to so many loads; more hide an update.
+/// The largest number of loads that a value is followed to. More of them hide an update.
 const MOST: usize = 16;
 
-/// Which loads a value comes from, and whether arithmetic has changed it since.
+/// The loads from which a value comes, each with whether arithmetic has changed it since.
 type Carried = Vec<(usize, bool)>;
 
-/// Goes through a kernel in source order. Where branches meet, the last one counts: that can only hide an update.
+/// Walks a kernel in source order. Where branches join, the last one is taken, which can only hide an update.
 struct Walk<'a> {
     module: &'a Module,
     kernel: &'a Kernel,
@@ -171,7 +171,7 @@ struct Walk<'a> {
     versions: HashMap<&'a str, usize>,
     carried: HashMap<&'a str, Carried>,
     loads: Vec<Load<'a>>,
-    /// Tensors written so far, or handed to a function that may write them.
+    /// Tensors that were written so far, or passed to a function that may write them.
     touched: HashSet<&'a str>,
     guards: Vec<Span>,
     found: Vec<Update<'a>>,
@@ -226,7 +226,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Under a condition on parameters alone a launch runs all of a branch or nothing.
+    /// Visits a branch. Under a condition on parameters alone, a launch runs either all of the branch or nothing.
     fn guarded(&mut self, test: &'a Expr, body: &'a [Stmt]) {
         let mut by_params = true;
         test.walk(&mut |inner| {

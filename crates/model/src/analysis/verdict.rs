@@ -1,73 +1,74 @@
-//! What Triton itself said about a kernel, kept with the kernel until something changes that may matter.
+//! The verdict of Triton's own compiler about a kernel, cached with the kernel until something changes that may affect
+//! it.
 
 use std::sync::Arc;
 
 use crate::kernel::{Kernel, Shift};
 use crate::syntax::Span;
 
-/// What Triton said about a kernel.
+/// The result of compiling a kernel with Triton.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What it said.
+    /// The result.
     pub outcome: Outcome,
-    /// Where the kernel stands: what is said of other places does not move with it.
+    /// Span of the kernel: spans outside of it do not move with it.
     kernel: Span,
 }
 
-/// What came of asking.
+/// The possible results.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// It compiles for parameters of some types.
+    /// It compiles for parameters of certain types.
     Accepted {
         /// The expressions in the kernel that were compiled.
         compiled: Vec<Span>,
-        /// Their types, where somebody said what the parameters are.
+        /// The types of expressions, if the types of the parameters were given.
         types: Vec<(Span, String)>,
     },
     /// It does not compile.
     Refused {
-        /// Where.
+        /// Span of the error.
         span: Span,
-        /// What Triton says.
+        /// Triton's error message.
         message: String,
-        /// Places that explain it.
+        /// Spans that explain the error, each with a text.
         related: Vec<(Span, String)>,
     },
-    /// Nobody can tell, for this reason.
+    /// The result is not known, for this reason.
     Unknown(String),
 }
 
 impl Verdict {
-    /// A verdict about a kernel. Of a refusal, the place must be in the kernel.
+    /// A verdict about `kernel`. The span of a refusal must lie in the kernel.
     #[must_use]
     pub fn new(kernel: &Kernel, outcome: Outcome) -> Self {
         Self { outcome, kernel: kernel.span }
     }
 
-    /// The verdict about a kernel, if it is known.
+    /// The cached verdict about a kernel.
     #[must_use]
     pub fn of(kernel: &Kernel) -> Option<Arc<Self>> {
         kernel.facts.peek(0)
     }
 
-    /// Keeps the verdict with the kernel.
+    /// Caches the verdict with the kernel.
     pub fn keep(self, kernel: &Kernel) {
         kernel.facts.put(0, self);
     }
 
-    /// Forgets the verdict about a kernel. Returns whether there was one.
+    /// Drops the cached verdict about a kernel. Returns whether there was one.
     pub fn forget(kernel: &Kernel) -> bool {
         kernel.facts.forget::<Self>(0)
     }
 
-    /// The type that Triton gave an expression, for parameters whose types somebody has said.
+    /// The type that Triton gave an expression, if the types of the parameters were given.
     #[must_use]
     pub fn type_of(&self, span: Span) -> Option<&str> {
         let Outcome::Accepted { types, .. } = &self.outcome else { return None };
         types.iter().find(|(known, _)| *known == span).map(|(_, kind)| kind.as_str())
     }
 
-    /// Whether Triton has compiled what stands in `span`.
+    /// Whether Triton has compiled the code in `span`.
     #[must_use]
     pub fn has_compiled(&self, span: Span) -> bool {
         match &self.outcome {

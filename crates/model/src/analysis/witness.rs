@@ -1,4 +1,4 @@
-//! In which program and lane an index is largest: an example, not an estimate.
+//! A program and lane in which an index is largest: a concrete example, not an estimate.
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -6,22 +6,22 @@ use super::types::Facts;
 use super::types::index::{Atom, Condition, Narrow, Poly};
 use super::types::shape::Dim;
 
-/// Rounds of moving an example into a mask.
+/// The largest number of steps in which an example is moved into a mask.
 const ROUNDS: usize = 24;
 
-/// The numbers that a launch fixes.
+/// The values that a launch determines.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Launched {
-    /// Those of parameters.
+    /// Integers by parameter name.
     pub params: HashMap<String, i128>,
-    /// How many programs there are along each axis.
+    /// The number of programs along each axis of the grid.
     pub grid: Vec<i128>,
 }
 
-/// A number for each atom.
+/// An assignment of a number to each atom.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Example {
-    /// The numbers, in the order in which they were chosen.
+    /// Atoms with their numbers, in the order in which they were chosen.
     pub values: Vec<(Atom, i128)>,
 }
 
@@ -36,7 +36,7 @@ impl Example {
         }
     }
 
-    /// What `poly` is in it.
+    /// The value of `poly` in this example.
     #[must_use]
     pub fn value(&self, launched: &Launched, poly: &Poly) -> Option<i128> {
         poly.value(&|atom| match atom {
@@ -47,10 +47,10 @@ impl Example {
     }
 }
 
-/// An example in which `poly` is as large as it gets while all conditions hold; `None` where anything is not known.
+/// An example in which `poly` is large while all conditions hold; `None` when a value is not known.
 ///
-/// The conditions hold exactly, also where what `narrow` names wraps around in 32 bits, and each atom is within its bounds.
-/// Whether it is the very largest is not claimed.
+/// The conditions hold exactly, also where an operation in `narrow` wraps around in 32 bits, and each atom is within
+/// its bounds. The example need not be the one with the largest value.
 #[must_use]
 pub fn largest(
     facts: &Facts,
@@ -63,7 +63,7 @@ pub fn largest(
     let polys =
         std::iter::once(poly).chain(conditions.iter().flat_map(|condition| [&condition.left, &condition.right]));
     let mut atoms: Vec<&Atom> = polys.flat_map(|poly| poly.terms.iter().flat_map(|(atoms, _)| atoms)).collect();
-    // Loops may depend on programs.
+    // The bounds of loops may depend on programs, so loops come last.
     atoms.sort_by_key(|atom| (matches!(atom, Atom::Loop(_)), (*atom).clone()));
     atoms.dedup();
     for atom in atoms {
@@ -82,7 +82,7 @@ pub fn largest(
     None
 }
 
-/// The least and the greatest number of an atom.
+/// The least and greatest value of an atom.
 fn bounds(facts: &Facts, launched: &Launched, example: &Example, atom: &Atom) -> Option<(i128, i128)> {
     match atom {
         Atom::Program(axis) => {
@@ -105,7 +105,7 @@ fn bounds(facts: &Facts, launched: &Launched, example: &Example, atom: &Atom) ->
     }
 }
 
-/// Whether a condition holds, both with and without wrapping around in 32 bits where `narrow` says that this may be.
+/// Whether a condition holds, both with and without wrapping around in 32 bits where `narrow` names an operation.
 fn holds(example: &Example, launched: &Launched, condition: &Condition, narrow: &[Narrow]) -> Option<bool> {
     let side = |poly: &Poly| {
         let value = example.value(launched, poly)?;
@@ -129,12 +129,12 @@ fn holds(example: &Example, launched: &Launched, condition: &Condition, narrow: 
     Some(compared(left.0, right.0)? && compared(left.1, right.1)?)
 }
 
-/// What is left of a number in 32 bits.
+/// The value of a number in 32 bits with wrap-around.
 fn wrapped(value: i128) -> i128 {
     (value + (1 << 31)).rem_euclid(1 << 32) - (1 << 31)
 }
 
-/// Makes the left side of an upper bound smaller, by lanes first, then by programs.
+/// Reduces the left side of an upper bound, first by changing lanes, then programs.
 fn move_into(facts: &Facts, launched: &Launched, example: &mut Example, condition: &Condition) -> Option<()> {
     let (low, high) = match condition.op.as_ref() {
         "<" | "<=" => (&condition.left, &condition.right),

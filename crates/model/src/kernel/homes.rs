@@ -62,7 +62,7 @@ impl Homes {
         self.known.as_ref().is_some_and(|known| known.iter().all(|(home, _)| *home == Home::Own))
     }
 
-    /// Where everything went. `None` when that is not known.
+    /// The distance that each item has moved. `None` when an item was removed, changed its length or was not known.
     #[must_use]
     pub fn moves(&self, module: &Module, kernel: &Kernel) -> Option<Moves> {
         let known = self.known.as_ref()?;

@@ -239,7 +239,7 @@ pub struct Global {
 /// A function at the top level without decorators.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
-    /// Its name.
+    /// The name of the function.
     pub name: String,
     /// Span of the name.
     pub name_span: Span,

@@ -1,4 +1,4 @@
-//! What padding is after arithmetic, seen through the reductions that it reaches.
+//! Tests of padding after arithmetic, observed at the reductions that it reaches.
 
 use super::super::interpret::lanes_that_count;
 use super::Content;
@@ -26,7 +26,7 @@ def k(x, y, m, n, mean, FLAG: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr):
     open = tl.load(x + c, mask=cm)
 ";
 
-/// The reductions that padding reaches in [`HEAD`] followed by these lines, and what it holds there.
+/// The reductions that padding reaches in [`HEAD`] followed by these lines, and the content of the padding there.
 fn found(lines: &str) -> Vec<String> {
     let body: String = lines.lines().map(|line| format!("    {line}\n")).collect();
     let source = Source::parse(format!("{HEAD}{body}    use(s)\n\nk[(1,)](x, y, m, n, mean, FLAG=f, BM=16, BN=64)\n"));

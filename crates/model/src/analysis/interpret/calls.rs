@@ -1,4 +1,4 @@
-//! Calls: what the functions of `triton.language` make of their arguments.
+//! Transfer functions of calls: the results of functions of `triton.language`.
 
 use super::super::fills::{self, Fill};
 use super::super::lanes::{Along, Kind, Operation, Undefined, Value};
@@ -6,7 +6,7 @@ use super::reductions::REDUCTIONS;
 use super::{Names, Run};
 use crate::kernel::ast::{Call, Expr, ExprKind};
 
-/// Functions of one tile, lane by lane: whether they take zero to zero, and whether they are never negative.
+/// Elementwise functions of one tile, each with whether it maps zero to zero and whether it is never negative.
 const MAPS: &[(&str, bool, bool)] = &[
     ("abs", true, true),
     ("ceil", true, false),
@@ -24,7 +24,7 @@ const MAPS: &[(&str, bool, bool)] = &[
     ("sqrt_rn", true, true),
     ("tanh", true, false),
 ];
-/// Functions that give their first argument back.
+/// Functions that return their first argument.
 const HINTS: &[&str] = &["debug_barrier", "max_constancy", "max_contiguous", "multiple_of"];
 impl<'a> Run<'a> {
     pub(super) fn call(&mut self, expr: &'a Expr, call: &'a Call, names: &mut Names<'a>) -> Value<'a> {
@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
                 let dtype = arguments.expr("dtype", 1);
                 cast(values.swap_remove(0), dtype)
             }
-            // A wrapper of another module, which gives a wider integer.
+            // A wrapper of another module, which returns a wider integer.
             "program_id" | "num_programs" => Value::scalar(),
             _ if REDUCTIONS.contains(&name) || matches!(name, "abs" | "exp" | "log" | "sqrt" | "sigmoid" | "trans") => {
                 self.function(expr, name, &arguments, names)
@@ -197,11 +197,11 @@ impl<'a> Run<'a> {
     }
 }
 
-/// The arguments of a call with their values; of a method the receiver comes first.
+/// The arguments of a call with their values. For a method, the receiver comes first.
 pub(super) struct Arguments<'a, 'v> {
     call: &'a Call,
     values: &'v [Value<'a>],
-    /// How many of `values` stand before the arguments.
+    /// The number of entries of `values` before the arguments: 1 for a method.
     first: usize,
 }
 
@@ -229,7 +229,7 @@ fn arange<'a>(args: &Arguments<'a, '_>) -> Value<'a> {
     value.of_kind(if start == Some(0) { Kind::Index(end) } else { Kind::Affine })
 }
 
-/// A value that is the same everywhere, of the shape written out.
+/// A value that is the same in all lanes, with a shape that is a literal.
 fn shaped<'a>(shape: Option<&Expr>) -> Value<'a> {
     match shape.map(|shape| &shape.kind) {
         Some(ExprKind::List(sizes) | ExprKind::Tuple(sizes)) => Value::tile(vec![Along::Same; sizes.len()]),
@@ -241,7 +241,7 @@ pub(super) fn as_int(n: usize) -> i128 {
     i128::try_from(n).unwrap_or(i128::MAX)
 }
 
-/// The number of `float("inf")` and `float("-inf")`.
+/// The number that `float("inf")` or `float("-inf")` evaluates to.
 fn infinity(call: &Call) -> Option<f64> {
     match &call.args.first()?.value.kind {
         ExprKind::Str(text) => match text.as_str() {

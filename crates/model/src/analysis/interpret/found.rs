@@ -1,4 +1,4 @@
-//! What a run finds.
+//! The findings of the interpreter.
 
 use super::super::fills::Fill;
 use crate::kernel::ast::Expr;
@@ -13,30 +13,30 @@ pub struct UndefinedReduction<'a> {
     pub reduction: &'a Expr,
     /// The name of that reduction: `sum`, `max`, …
     pub name: &'static str,
-    /// Where the load's mask is assigned, when it is a name.
+    /// Span of the assignment of the load's mask, when the mask is a name.
     pub mask: Option<Span>,
-    /// Whether a zero from the load would change none of the reductions that these lanes reach.
+    /// Whether filling with zero would change none of the reductions that these lanes reach.
     pub zero_is_neutral: bool,
-    /// Whether the first reduction takes what was loaded, at most cast.
+    /// Whether the first reduction gets the loaded value itself, at most cast.
     pub as_loaded: bool,
 }
 
 /// A reduction that mixes in lanes of padding which are not neutral in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PaddedReduction<'a> {
-    /// The padding as the reduction finds it.
+    /// The padding as it reaches the reduction.
     pub fill: Fill<'a>,
     /// The reduction.
     pub reduction: &'a Expr,
-    /// Its name: `sum`, `max`, …
+    /// The name of the reduction: `sum`, `max`, …
     pub name: &'static str,
 }
 
-/// What [`lanes_that_count`] finds.
+/// The result of [`lanes_that_count`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reductions<'a> {
-    /// Those that mix in undefined lanes, in source order of the loads.
+    /// Reductions that mix in undefined lanes, in source order of the loads.
     pub undefined: Vec<UndefinedReduction<'a>>,
-    /// Those that mix in padding, in source order.
+    /// Reductions that mix in padding, in source order.
     pub padded: Vec<PaddedReduction<'a>>,
 }

@@ -1,8 +1,9 @@
-//! Runs a kernel's body over the domain of [`lanes`](super::lanes).
+//! Abstract interpretation of a kernel's body over the domain of [`lanes`](super::lanes).
 //!
-//! Statements run in order over an environment of values by name. Both branches of an `if` run and are joined; a loop's
-//! body runs twice, the second time over what the first left, which is enough for a domain that only loses knowledge at
-//! joins. Every expression is evaluated, wherever it stands, so that reductions inside calls nobody knows are seen.
+//! Statements run in order over an environment of values by name. Both branches of an `if` run and are joined. The body
+//! of a loop runs twice, the second time over the result of the first, which is enough for a domain that only loses
+//! information at joins. Every expression is evaluated wherever it occurs, so that reductions inside unknown calls are
+//! seen.
 
 mod calls;
 mod found;
@@ -20,12 +21,13 @@ use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
 
-/// Loops nested deeper than this run once, so that hostile code costs no more than it may.
+/// Loops nested deeper than this run once, to bound the cost of hostile code.
 const MAX_DOUBLED_LOOPS: usize = 4;
-/// How many values may be copied for the paths of one kernel, so that many names in many loops cost no more than they may.
+/// The largest number of values that are copied for the paths of one kernel, to bound the cost of many names in many
+/// loops.
 const MAX_COPIES: usize = 500_000;
 
-/// The reductions of `kernel` in which lanes count that should not.
+/// The reductions of `kernel` that mix in undefined lanes or padding that is not neutral.
 #[must_use]
 pub fn lanes_that_count<'a>(module: &'a Module, kernel: &'a Kernel) -> Reductions<'a> {
     let mut run = Run {
@@ -50,14 +52,14 @@ pub fn lanes_that_count<'a>(module: &'a Module, kernel: &'a Kernel) -> Reduction
     Reductions { undefined: run.found, padded: run.padded }
 }
 
-/// The masked loads of `kernel` without `other` whose undefined lanes certainly reach a reduction along an axis in which
-/// the mask changes; in source order of the loads.
+/// The masked loads of `kernel` without `other` whose undefined lanes certainly reach a reduction along an axis in
+/// which the mask changes, in source order of the loads.
 #[must_use]
 pub fn undefined_reductions<'a>(module: &'a Module, kernel: &'a Kernel) -> Vec<UndefinedReduction<'a>> {
     lanes_that_count(module, kernel).undefined
 }
 
-/// The variables at one place in the kernel.
+/// The environment at one point of the kernel: values and assignments by name.
 #[derive(Clone, Default)]
 struct Names<'a> {
     values: HashMap<&'a str, Value<'a>>,
@@ -68,20 +70,20 @@ struct Run<'a> {
     module: &'a Module,
     kernel: &'a Kernel,
     launched: bool,
-    /// Where the mask of a load is assigned, by the load's span.
+    /// Span of the assignment of a load's mask, by the load's span.
     masks: HashMap<Span, Span>,
     found: Vec<UndefinedReduction<'a>>,
     padded: Vec<PaddedReduction<'a>>,
-    /// The statement that is running and the name that it assigns, when it does nothing else.
+    /// The statement that is running and the name that it assigns, when that is its only effect.
     assignment: Option<(&'a Stmt, &'a str)>,
-    /// Where names are read; made when first asked for.
+    /// The places where names are read; computed on first use.
     reads: Option<reductions::Reads<'a>>,
-    /// How many values have been copied.
+    /// The number of values copied so far.
     copies: usize,
     depth: usize,
 }
 
-/// Whether control goes on behind a statement.
+/// Whether control continues after a statement.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Then {
     Continues,
@@ -142,7 +144,7 @@ impl<'a> Run<'a> {
             }
             StmtKind::Break | StmtKind::Continue | StmtKind::Raise => return Then::Ends,
             StmtKind::Block(_) | StmtKind::Other(_) | StmtKind::Definition(_) => {
-                // Nobody knows what runs of it: what it may bind is unknown from here on.
+                // It is not known which of its bodies run, so everything that it may bind is unknown from here on.
                 names.values.clear();
                 let locals = self.kernel.locals.iter();
                 names.values.extend(locals.map(|local| (local.as_str(), Value::unknown())));
@@ -152,7 +154,7 @@ impl<'a> Run<'a> {
         Then::Continues
     }
 
-    /// Whether the names may be copied for one more path. When they may not, the run ends and finds nothing.
+    /// Whether the environment may be copied for one more path. When it may not, the run ends without findings.
     fn may_copy(&mut self, names: &Names<'a>) -> bool {
         self.copies += names.values.len();
         self.copies <= MAX_COPIES
@@ -375,7 +377,7 @@ fn assign<'a>(target: &'a Expr, value: Value<'a>, span: Span, names: &mut Names<
     }
 }
 
-/// Joins the names of two paths. A name that only one of them binds can only be used behind that one.
+/// Joins the environments of two paths. A name that only one of them binds can only be used after that path.
 fn join<'a>(names: &mut Names<'a>, other: Names<'a>, both: fn(&Value<'a>, &Value<'a>) -> Value<'a>) {
     for (name, value) in other.values {
         match names.values.get_mut(name) {
@@ -389,7 +391,7 @@ fn join<'a>(names: &mut Names<'a>, other: Names<'a>, both: fn(&Value<'a>, &Value
     names.assigned.extend(other.assigned);
 }
 
-/// The number that is written.
+/// The number that a literal denotes.
 fn literal(expr: &Expr) -> Option<f64> {
     match &expr.kind {
         #[expect(clippy::cast_precision_loss, reason = "what is filled in has few digits")]

@@ -1,4 +1,4 @@
-//! Reductions, and which of them the undefined lanes of a load reach.
+//! Reductions, and the undefined lanes and padding that reach them.
 
 use rustc_hash::{FxHashMap as HashMap, FxHashSet as HashSet};
 
@@ -10,7 +10,7 @@ use super::{PaddedReduction, Run, UndefinedReduction};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::syntax::Span;
 
-/// What the domain takes for a reduction.
+/// Functions and methods that the domain treats as reductions.
 pub(super) const REDUCTIONS: &[&str] = &["argmax", "argmin", "max", "min", "reduce", "reduce_or", "sum", "xor_sum"];
 
 impl<'a> Run<'a> {
@@ -58,14 +58,14 @@ impl<'a> Run<'a> {
         if keep_dims.is_none() || pair { Value::unknown() } else { left }
     }
 
-    /// `tl.dot(a, b)` adds up along the last axis of `a` and the last but one of `b`.
+    /// `tl.dot(a, b)` sums along the last axis of `a` and the last but one of `b`.
     pub(super) fn product(&mut self, expr: &'a Expr, args: &Arguments<'a, '_>) -> Value<'a> {
         let operands = [args.value("input", 0).or_else(|| args.value("lhs", 0)), args.value("other", 1)];
         let [Some(left), Some(right)] = operands else { return Value::unknown() };
         if left.rank() != Some(2) || right.rank() != Some(2) {
             return Value::unknown();
         }
-        // Each operand as the other sees it: what is added up is axis 0.
+        // Both operands with the summed axis as axis 0.
         let (left, right) = (left.clone().transposed(), right.clone());
         for (own, partner) in [(&left, &right), (&right, &left)] {
             for lanes in own.undefined.iter().filter(|lanes| lanes.axes[0]) {
@@ -77,11 +77,11 @@ impl<'a> Run<'a> {
         Value::unknown()
     }
 
-    /// Lanes of padding count when what they hold changes the result.
+    /// Reports padding whose content changes the result of a reduction.
     fn report_padding(&mut self, fill: &Fill<'a>, reduction: &'a Expr, name: &'static str) {
         let counts = match (name, fill.content) {
             ("sum", Content::Number(number)) => number != 0.0,
-            // A finite number may be below (above) all others, such as a zero among squares or counts.
+            // A finite number may be below (or above) all others, such as a zero among squares or counts.
             ("max" | "argmax", Content::Number(number)) => number == f64::INFINITY,
             ("min" | "argmin", Content::Number(number)) => number == f64::NEG_INFINITY,
             ("sum" | "max" | "argmax" | "min" | "argmin", Content::Other { .. }) => true,
@@ -123,8 +123,8 @@ impl<'a> Run<'a> {
         self.assignment.is_some_and(|(statement, target)| !self.is_read_after(statement, target))
     }
 
-    /// Whether what `statement` assigns to `name` is read before the statement runs again. A running total that nothing
-    /// reads after the loop takes in the lanes behind the end only in the last round, where they do no harm.
+    /// Whether the value that `statement` assigns to `name` is read before the statement runs again. A running total
+    /// that is not read after the loop gets undefined lanes in its last iteration only, where they do no harm.
     fn is_read_after(&mut self, statement: &Stmt, name: &str) -> bool {
         let body = &self.kernel.body;
         let reads = self.reads.get_or_insert_with(|| Reads::of(body));
@@ -133,11 +133,12 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Where the names of a kernel are read.
+/// The places where the names of a kernel are read.
 pub(super) struct Reads<'a> {
-    /// The last place of each.
+    /// Byte offset of the last read of each name.
     last: HashMap<&'a str, usize>,
-    /// The names in the condition of each `while`: it stands before the body and is read after it.
+    /// For each `while`, its span and the names in its condition, which is before the body in the text and is read
+    /// after it.
     tests: Vec<(Span, HashSet<&'a str>)>,
 }
 

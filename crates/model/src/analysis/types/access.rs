@@ -1,4 +1,4 @@
-//! What a kernel does to memory, and its products: recorded while it is run.
+//! Memory accesses, products and masks of a kernel, recorded while it is interpreted.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_expressions, walk_
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
 
-/// What an access does.
+/// The kind of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessKind {
     /// `tl.load`
@@ -28,22 +28,22 @@ pub enum AccessKind {
 /// The mask of an access.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Mask {
-    /// There is none.
+    /// The access has no mask.
     None,
-    /// There is one of which nothing is known.
+    /// A mask about which nothing is known.
     Unknown,
-    /// A tile, whose [`Tile::about`] may be a guard.
+    /// A tile; its [`Tile::about`] may be a [`Guard`].
     Tile(Tile),
 }
 
 /// A load, a store or an atomic operation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
-    /// What it does.
+    /// The kind of access.
     pub kind: AccessKind,
-    /// The name of the function, such as `atomic_add`.
+    /// Name of the function in `triton.language`, such as `atomic_add`.
     pub function: String,
-    /// The whole call.
+    /// Span of the whole call.
     pub span: Span,
     /// The pointer; for a block pointer, the tile that it points to.
     pub pointer: Tile,
@@ -51,68 +51,68 @@ pub struct Access {
     pub is_block_pointer: bool,
     /// The mask.
     pub mask: Mask,
-    /// Whether a load says what masked lanes hold.
+    /// Whether a load has `other`, which fills the masked lanes.
     pub has_other: bool,
-    /// Whether `boundary_check` names an axis; `None` when nobody can tell.
+    /// Whether `boundary_check` names an axis; `None` when that is not known.
     pub is_checked: Option<bool>,
-    /// What is stored or added.
+    /// The value that is stored or added.
     pub value: Value<'static>,
-    /// The loops around it, by number, outermost first.
+    /// Indices of the loops around the access, outermost first.
     pub loops: Vec<u32>,
-    /// How many branches at run time are around it.
+    /// The number of run-time branches around the access.
     pub branches: u32,
-    /// Whether it stands in a branch that may not be compiled.
+    /// Whether the access is in a branch that may not be compiled.
     pub is_uncertain: bool,
-    /// Whether some programs may have returned before.
+    /// Whether some programs may have returned before the access.
     pub is_after_return: bool,
 }
 
-/// A name that is given a mask.
+/// A name to which a mask is assigned.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NamedMask {
     /// The name.
     pub name: String,
-    /// Where it is assigned.
+    /// Span of the assignment.
     pub span: Span,
-    /// What it lets through.
+    /// The lanes that the mask keeps.
     pub guard: Arc<Guard>,
 }
 
-/// A `//` or `%` of a run-time integer.
+/// A `//` or `%` with a run-time integer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Division {
-    /// The whole operation.
+    /// Span of the operation.
     pub span: Span,
     /// `//` or `%`.
     pub op: String,
-    /// What is divided.
+    /// The dividend.
     pub left: Index,
-    /// By what, where that is known.
+    /// The divisor, if it is known.
     pub right: Option<Poly>,
-    /// How many branches at run time are around it.
+    /// The number of run-time branches around the operation.
     pub branches: u32,
-    /// Whether it stands in a branch that may not be compiled, or some programs may have returned before.
+    /// Whether the operation is in a branch that may not be compiled, or some programs may have returned before it.
     pub is_uncertain: bool,
 }
 
-/// A `tl.dot`.
+/// A call of `tl.dot`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Product {
-    /// The whole call.
+    /// Span of the whole call.
     pub span: Span,
     /// The operands.
     pub operands: [Tile; 2],
     /// The accumulator.
     pub accumulator: Option<Tile>,
-    /// Whether the call says how precise it is to be.
+    /// Whether the call sets the precision of its inputs.
     pub has_precision: bool,
     /// The `out_dtype` that is passed.
     pub out: Option<Number>,
-    /// Whether it stands in a branch that may not be compiled.
+    /// Whether the call is in a branch that may not be compiled.
     pub is_uncertain: bool,
 }
 
-/// The name furthest left in a sum: what a pointer starts from.
+/// The leftmost name in a sum: the base of a pointer expression.
 #[must_use]
 pub fn leftmost(expr: &Expr) -> Option<&str> {
     match &expr.kind {
@@ -122,7 +122,7 @@ pub fn leftmost(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The parameters that loads and stores start from, also through local names.
+/// The parameters that are bases of loads and stores, also through local names.
 #[must_use]
 pub fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
     let mut origin: HashMap<&str, &str> = HashMap::default();
@@ -157,7 +157,7 @@ pub fn pointers<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> 
 }
 
 impl<'a> Engine<'a> {
-    /// Records an access of memory.
+    /// Records a memory access.
     pub(super) fn record(&mut self, call: &Application<'a, '_>, kind: AccessKind, pointer: &Tile) {
         let mask = match call.bound.get("mask") {
             None | Some(Value::Const(Const::None)) => Mask::None,
@@ -190,7 +190,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Records a product.
+    /// Records a call of `tl.dot`.
     pub(super) fn record_product(&mut self, call: &Application<'a, '_>, left: &Tile, right: &Tile) {
         let out = match call.bound.get("out_dtype") {
             Some(Value::Const(Const::Type(Element::Number(number)))) => Some(*number),
@@ -209,7 +209,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The counter of a loop as an integer of its own.
+    /// The counter of a loop, with its own atom.
     pub(super) fn known_counter(&mut self, at: Span, bounds: &[Value<'a>; 3], counter: Value<'a>) -> Value<'a> {
         let poly = |value: &Value<'a>| match value.scalarized() {
             Value::Const(constant) => Poly::of_constant(&constant),
@@ -232,7 +232,7 @@ impl<'a> Engine<'a> {
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
-    /// Before a loop is run: what its body assigns is another number in each round.
+    /// Prepares a loop: each name that its body assigns gets a new atom, because its value differs between iterations.
     pub(super) fn enter_loop(&mut self, at: Span, body: &'a [Stmt], frame: &mut Frame<'a>) {
         let known = self.facts.loops.iter().rposition(|known| known.span == at);
         let id = match known {
@@ -270,7 +270,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Records the mask that a name is given.
+    /// Records that a mask is assigned to a name.
     pub(super) fn record_mask(&mut self, name: &str, span: Span, value: &Value<'a>) {
         if let Value::Tile(Tile { about: About::Guard(guard), .. }) = value
             && !guard.conditions.is_empty()
@@ -283,7 +283,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Records that the variable of a loop is read behind it.
+    /// Records a read of a loop variable after its loop.
     pub(super) fn record_stale(&mut self, name: &str, span: Span, frame: &Frame<'a>) {
         if let Some(&head) = frame.stale.get(name)
             && self.uncertain == 0
@@ -295,7 +295,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Records a division of an integer.
+    /// Records a division of a run-time integer.
     pub(super) fn record_division(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) {
         let poly = |value: &Value<'a>| match value {
             Value::Const(constant) => Poly::of_constant(constant),
@@ -318,7 +318,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// `left // right` and `left % right`: a number of its own.
+    /// `left // right` or `left % right` as an atom of its own.
     pub(super) fn quotient(&mut self, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
         let axes = |value: &Value<'a>| value.tile().and_then(|tile| tile.about.index()).map(|index| index.axes.clone());
         let is_scalar = |value: &Value<'a>| match value {
@@ -333,7 +333,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// A scalar in the name of a quotient.
+/// A scalar as text, for the name of a quotient.
 fn text(value: &Value<'_>) -> String {
     match value {
         Value::Tile(tile) => tile.about.index().map_or_else(|| "?".to_owned(), |index| index.poly.to_string()),

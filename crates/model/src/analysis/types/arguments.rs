@@ -1,4 +1,4 @@
-//! Which parameter each argument of a call is for.
+//! Binds the arguments of a call to parameters.
 
 use super::engine::Engine;
 use super::value::{Const, Kind, Value};
@@ -6,26 +6,26 @@ use crate::api::{Certainty, Lookup, Parameter, Table};
 use crate::kernel::ast::Call;
 use crate::syntax::Span;
 
-/// The arguments of a call with the names of the parameters that they are for.
+/// The arguments of a call by parameter name.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Bound<'a> {
     named: Vec<(String, Value<'a>)>,
-    /// What `*args` takes.
+    /// The positional arguments that `*args` takes.
     pub(super) rest: Vec<Value<'a>>,
 }
 
 impl<'a> Bound<'a> {
-    /// What is passed for a parameter; `None` when its default holds.
+    /// The value passed for a parameter; `None` when its default applies.
     pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
         self.named.iter().find(|(known, _)| known == name).map(|(_, value)| value)
     }
 
-    /// The same, but `None` as well when `None` is passed.
+    /// The same, but `None` also when Python's `None` is passed.
     pub(super) fn given(&self, name: &str) -> Option<&Value<'a>> {
         self.get(name).filter(|value| value.is_none() != Some(true))
     }
 
-    /// What is passed for the first of several names that a parameter had in different releases.
+    /// The value passed for the first of several names that a parameter has in different releases.
     pub(super) fn any(&self, names: &[&str]) -> Option<&Value<'a>> {
         names.iter().find_map(|name| self.get(name))
     }
@@ -35,7 +35,7 @@ impl<'a> Bound<'a> {
         self.get(name).and_then(Value::constant)
     }
 
-    /// A flag: what is passed, or `default`; `None` when nobody can tell.
+    /// The value of a flag: the passed one or `default`. `None` when it is not known.
     pub(super) fn flag(&self, name: &str, default: bool) -> Option<bool> {
         match self.get(name) {
             None => Some(default),
@@ -45,15 +45,15 @@ impl<'a> Bound<'a> {
     }
 }
 
-/// The arguments of a call, evaluated.
+/// The evaluated arguments of a call.
 pub(super) struct Given<'a, 'v> {
-    /// The receiver of a method, else nothing.
+    /// The receiver of a method call.
     pub(super) receiver: Option<Value<'a>>,
     pub(super) call: &'v Call,
     pub(super) values: &'v [Value<'a>],
 }
 
-/// What is wrong with the arguments.
+/// The reason why arguments do not match the parameters.
 pub(super) enum Misfit {
     Unknown(String),
     Missing(String),
@@ -77,7 +77,7 @@ impl Misfit {
     }
 }
 
-/// Matches arguments and parameters.
+/// Binds arguments to parameters.
 pub(super) fn bind<'a>(given: &Given<'a, '_>, params: &[Parameter]) -> Result<Bound<'a>, Misfit> {
     let mut bound = Bound::default();
     let is_variadic = |param: &&Parameter| param.name.starts_with('*') && param.name.len() > 1;
@@ -115,7 +115,7 @@ pub(super) fn bind<'a>(given: &Given<'a, '_>, params: &[Parameter]) -> Result<Bo
 }
 
 impl<'a> Engine<'a> {
-    /// Matches the arguments of a call with the parameters of a member of Triton; reports what does not fit.
+    /// Binds the arguments of a call to the parameters of a member of Triton. Reports arguments that do not match.
     pub(super) fn bind_member(&mut self, span: Span, path: &str, given: &Given<'a, '_>) -> Option<Bound<'a>> {
         let Lookup::Found(member) = self.target.lookup(path) else { return None };
         match bind(given, &member.params) {
@@ -145,7 +145,7 @@ impl<'a> Engine<'a> {
         self.bind_member(span, path, &Given { receiver: None, call, values: &values });
     }
 
-    /// Matches the arguments of a call with the parameters of a function of the file.
+    /// Binds the arguments of a call to the parameters of a function of the file.
     pub(super) fn bind_kernel(
         &mut self,
         span: Span,

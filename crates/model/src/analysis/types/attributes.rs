@@ -1,4 +1,4 @@
-//! Attributes of values: `x.dtype`, `x.to`, `tl.load`.
+//! Values of attributes: `x.dtype`, `x.to`, `tl.load`.
 
 use super::dtype::Number;
 use super::engine::{Engine, Frame};
@@ -68,7 +68,7 @@ impl<'a> Engine<'a> {
         Value::Unknown
     }
 
-    /// An attribute of a compile-time value: that of the Python value, since 3.4.
+    /// Checks an attribute of a compile-time value: since 3.4 it is that of the Python value.
     fn constant_attribute(&mut self, expr: &Expr, constant: &Const, name: &str) {
         let is_python = match &expr.kind {
             ExprKind::Attribute { value, .. } => {
@@ -92,7 +92,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Before 3.4 a parameter that holds a dtype has only `.value`.
+    /// Reports attributes of a parameter that holds a dtype: before 3.4 only `.value` exists.
     fn wrapped_attribute(&mut self, expr: &Expr, name: &str, frame: &Frame<'a>) {
         let ExprKind::Attribute { value, .. } = &expr.kind else { return };
         let is_param = |of: &str| frame.kernel.params.iter().any(|param| param.constexpr && param.name == of);
@@ -162,7 +162,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether values of a kernel have this attribute; `None` when the release decides and is not known.
+    /// Whether tensors in kernels have this attribute; `None` when that depends on the release, which is not known.
     fn tensor_has(&self, name: &str) -> Option<bool> {
         match self.target.lookup(&format!("triton.language.tensor.{name}")) {
             Lookup::Found(_) => Some(true),
@@ -211,7 +211,7 @@ const INT_ATTRIBUTES: &[&str] = &[
 ];
 const FLOAT_ATTRIBUTES: &[&str] = &["as_integer_ratio", "conjugate", "fromhex", "hex", "imag", "is_integer", "real"];
 
-/// A member of a module of the host: numbers are compile-time values.
+/// A member of a host module. Numbers are compile-time values.
 fn host_member<'a>(path: &str) -> Value<'a> {
     match path {
         "math.pi" | "numpy.pi" | "torch.pi" => Value::Const(Const::Float(std::f64::consts::PI)),
@@ -235,7 +235,7 @@ pub(super) fn constant(size: &Dim) -> Const {
     }
 }
 
-/// What to write instead of a method of torch or numpy.
+/// The replacement for a method of torch or numpy, for messages.
 fn tensor_instead(name: &str) -> Option<&'static str> {
     Some(match name {
         "float" => "`.to(tl.float32)`",

@@ -1,4 +1,4 @@
-//! Block pointers and tensor descriptors.
+//! Transfer functions of block pointers and tensor descriptors.
 
 use super::creation::checked_shape;
 use super::dtype::Number;
@@ -43,7 +43,7 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, blo
         return;
     }
     let Value::Tile(value) = value else { return };
-    // Since 3.8 the value is cast.
+    // Since 3.8 the value is cast to the type of the block.
     let shape_only = Tile::new(Element::Unknown, block.shape.clone());
     let block = if engine.since(8) == Some(false) { block } else { &shape_only };
     if value.is_block() && block.differs(value) {
@@ -54,7 +54,7 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, blo
     }
 }
 
-/// What is wrong with the numbers that a block pointer is made of.
+/// The error in the numbers from which a block pointer is made, if there is one.
 fn misfit<'a>(engine: &Engine<'a>, call: &Application<'a, '_>) -> Option<String> {
     for name in ["shape", "strides", "offsets"] {
         let Some(Value::Tuple(parts)) = call.bound.get(name) else { continue };
@@ -98,7 +98,7 @@ pub(super) fn advance<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
     call.first().clone()
 }
 
-/// Checks what a descriptor loads from or stores to.
+/// Checks the arguments of a load or store through a descriptor.
 pub(super) fn check_access<'a>(
     engine: &mut Engine<'a>,
     span: Span,

@@ -1,4 +1,4 @@
-//! The few functions of Python that kernels may use.
+//! Transfer functions of the builtins of Python that kernels may use.
 
 use super::engine::Engine;
 use super::functions;
@@ -53,7 +53,7 @@ impl<'a> Engine<'a> {
                 Value::Const(best)
             }
             ("min" | "max", [first, rest @ ..]) if !rest.is_empty() => {
-                // Before 3.6 only the first two count.
+                // Before 3.6 only the first two arguments count.
                 let rest = if self.since(6) == Some(true) { rest } else { &rest[..1] };
                 rest.iter().fold(first.clone(), |best, value| functions::elementwise(self, span, &best, value))
             }

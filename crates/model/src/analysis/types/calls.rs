@@ -1,4 +1,4 @@
-//! Calls: functions of Triton, helpers of the file, methods, and the few functions of Python.
+//! Calls of functions of Triton, helpers of the file, methods and builtins of Python.
 
 use super::arguments::Given;
 use super::engine::{Engine, Frame, Place};
@@ -10,7 +10,7 @@ use crate::kernel::Kernel;
 use crate::kernel::ast::{Call, Expr, ExprKind};
 use crate::syntax::Span;
 
-/// How many helpers may be inside each other.
+/// Maximum depth of nested calls of helpers.
 const MAX_CALLS: usize = 12;
 
 impl<'a> Engine<'a> {
@@ -61,7 +61,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// `helper[grid](…)`
+    /// A launch inside a kernel: `helper[grid](…)`.
     fn launch_inside(&mut self, expr: &Expr, call: &Call) {
         if let ExprKind::Subscript { value, .. } = &call.func.kind
             && let Some(name) = value.as_name()
@@ -90,7 +90,7 @@ impl<'a> Engine<'a> {
         functions::apply(self, expr.span, name, bound)
     }
 
-    /// A function of the host.
+    /// A call of a function of the host.
     fn host_call(&mut self, span: Span, path: &str, given: &Given<'a, '_>) -> Value<'a> {
         let is_float = |value: &Value<'a>| matches!(value, Value::Const(Const::Float(_)));
         let is_of_numpy = path.starts_with("numpy.float") || path.starts_with("numpy.int");
@@ -219,7 +219,7 @@ impl<'a> Engine<'a> {
             return Value::Unknown;
         }
         if self.running.contains(&(callee.file, callee.index)) {
-            // With other constants it may end; with the same ones it never does.
+            // With other constants the recursion may end; with the same ones it never does.
             let is_open =
                 arguments.iter().any(|value| matches!(value, Value::Const(Const::Unknown | Const::Symbol(_))));
             let is_same = !self.calls.iter().any(|(of, _)| *of == (callee.file, callee.index))
@@ -249,7 +249,7 @@ impl<'a> Engine<'a> {
         self.run_helper(callee, kernel, arguments)
     }
 
-    /// Runs a helper for arguments; what it gave for the same ones before is taken from memory.
+    /// Runs a helper with `arguments`. The result for the same arguments is taken from a cache.
     pub(super) fn run_helper(&mut self, callee: Callee, kernel: &'a Kernel, arguments: Vec<Value<'a>>) -> Value<'a> {
         let place = (callee.file, callee.index);
         let known = self.results.get(&place).and_then(|known| known.iter().find(|(of, _)| *of == arguments));
@@ -263,7 +263,7 @@ impl<'a> Engine<'a> {
         if callee.file.is_some() {
             result = files::without_places(&result);
         } else if self.silent > 0 {
-            // What it does was not noted: it must run once more for that.
+            // Nothing was recorded, so the helper must run again when that is needed.
             return result;
         }
         self.results.entry(place).or_default().push((arguments, result.clone()));
@@ -285,7 +285,7 @@ impl<'a> Engine<'a> {
         self.body(&kernel.body, &mut inner);
         self.calls.pop();
         self.running.pop();
-        // What the helper leaves, its caller goes on in.
+        // A program that returns from the helper continues in its caller.
         self.has_left = has_left;
         match inner.returned {
             Some(value) => value,
@@ -294,7 +294,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// How many parameters stand before a `/`: the front end does not bind them.
+    /// The number of parameters before a `/`, which the front end does not bind.
     pub(super) fn positional_only(&self, kernel: &Kernel) -> usize {
         let ends = kernel.params.iter().map(|param| param.span.end);
         let body = kernel.body.first().map_or(kernel.def_span.end, |stmt| stmt.span.start);
@@ -306,7 +306,7 @@ impl<'a> Engine<'a> {
         ends.zip(starts).position(has_slash).map_or(0, |at| at + 1)
     }
 
-    /// Looks at decorators and defaults.
+    /// Evaluates decorators and defaults.
     pub(super) fn header(&mut self, kernel: &'a Kernel) {
         let has_rest =
             kernel.params.iter().any(|param| param.variadic && !self.text[param.span.start..].starts_with("**"));

@@ -1,4 +1,4 @@
-//! Comparisons, `and` and `or`.
+//! Transfer functions of comparisons, `and` and `or`.
 
 use super::dtype::Number;
 use super::engine::{Engine, Frame};
@@ -9,7 +9,7 @@ use crate::kernel::ast::{Expr, ExprKind};
 use crate::syntax::Span;
 
 impl<'a> Engine<'a> {
-    /// `left op right`, and chains of it.
+    /// `left op right`, and chains of comparisons.
     pub(super) fn compare(
         &mut self,
         expr: &'a Expr,
@@ -152,7 +152,7 @@ fn identity<'a>(is: bool, left: &Value<'a>, right: &Value<'a>) -> Value<'a> {
         (Some(a), Some(b)) if a != b => Some(false),
         _ => None,
     };
-    // Another thing than None may be anything.
+    // A symbol or an object on the left may be any value, so the result is not known.
     let same = same.filter(|_| !matches!((left, right), (Value::Const(Const::Symbol(_) | Const::Object), _)));
     Value::Const(same.map_or(Const::Unknown, |same| Const::Bool(same == is)))
 }

@@ -1,4 +1,4 @@
-//! Branches.
+//! Abstract interpretation of branches.
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -10,14 +10,14 @@ use crate::syntax::Span;
 
 pub(super) type Names<'a> = HashMap<&'a str, Value<'a>>;
 
-/// When a branch is taken.
+/// Whether a branch is taken.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Taken {
     Always,
     Never,
-    /// Decided while the kernel runs: both sides are compiled.
+    /// Decided at run time: both branches are compiled.
     AtRunTime,
-    /// Nobody can tell.
+    /// Not known.
     Unknown,
 }
 
@@ -30,7 +30,7 @@ impl<'a> Engine<'a> {
         frame: &mut Frame<'a>,
     ) {
         let Some(((test, body), rest)) = branches.split_first() else { return self.body(orelse, frame) };
-        // The front end sees `elif` as an `if` of its own, at its own place.
+        // The front end reads `elif` as a separate `if` at its own position.
         let at =
             if rest.len() + 1 == branches.len() && test.span.start > stmt.span.start { test.span } else { stmt.span };
         let at = Span::new(at.start.min(test.span.start), test.span.end);
@@ -67,7 +67,7 @@ impl<'a> Engine<'a> {
         rest.iter().any(|(_, body)| returns(body)) || returns(orelse)
     }
 
-    /// When a condition holds; reports what cannot be one.
+    /// Whether a condition holds. Reports values that cannot be conditions.
     pub(super) fn decide(&mut self, condition: &Value<'a>, at: Span) -> Taken {
         match condition {
             Value::Tile(tile) => {
@@ -92,7 +92,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Runs two sides of a branch and joins what they leave.
+    /// Runs both branches and joins the resulting scopes.
     fn both(
         &mut self,
         taken: Taken,
@@ -120,7 +120,7 @@ impl<'a> Engine<'a> {
         };
     }
 
-    /// What is left behind a run-time branch: a name that both sides bind, or that was bound before.
+    /// The names after a run-time branch: those that both branches bind, or that were bound before.
     fn join_regions(&mut self, at: Span, before: &Names<'a>, yes: Names<'a>, no: &Names<'a>) -> Names<'a> {
         let mut joined = Names::default();
         let mut clashes = Vec::new();
@@ -137,11 +137,11 @@ impl<'a> Engine<'a> {
                     if let (Value::Const(Const::None), Some(new), Some(false)) = (old, new, self.since(5)) {
                         clashes.push((name, format!("`{name}` is None before the branch and `{new}` in it")));
                     }
-                    // What is not a run-time value is only changed when both sides change it.
+                    // A value that is not a run-time value changes only if both branches change it.
                     let keeps = !old.is_runtime() && *old != Value::Unknown && (then == *old || otherwise == old);
                     joined.insert(name, if keeps { old.clone() } else { then.either(otherwise) });
                 }
-                // What is annotated as a constant lives in its branch only.
+                // A name that is annotated as a constant exists in its branch only.
                 (None, Some(Value::Const(other))) if is_annotated(&then) && *other != Const::None => {}
                 (None, Some(otherwise)) => {
                     if certainly_differ(&then, otherwise) {
@@ -224,7 +224,7 @@ pub(super) fn certainly_differ(a: &Value<'_>, b: &Value<'_>) -> bool {
     }
 }
 
-/// Joins two paths of which nobody knows which is taken: a name of only one of them may be bound.
+/// Joins two paths of which either may be taken. A name that only one of them binds may be unbound.
 pub(super) fn join_uncertain<'a>(mut names: Names<'a>, other: Names<'a>) -> Names<'a> {
     for (name, value) in &mut names {
         match other.get(name) {

@@ -1,4 +1,4 @@
-//! Which code Triton compiles under the types and values that a signature gives.
+//! The code that Triton compiles for the types and values in a signature.
 
 use std::sync::Arc;
 
@@ -10,20 +10,20 @@ use crate::kernel::ast::{StmtKind, walk_statements};
 use crate::kernel::{Kernel, Module};
 use crate::syntax::Span;
 
-/// What one run went into, and what it left out.
+/// The code that one run compiled and the code that it pruned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Coverage {
-    /// Whether a comment gives the signature of the kernel: else nobody can tell what is left out.
+    /// Whether a comment gives the signature of the kernel. Without one it is not known which code is pruned.
     pub signed: bool,
-    /// Blocks and operands that were compiled, though they might not have been.
+    /// Blocks and operands that were compiled although a condition could have pruned them.
     pub entered: HashSet<Span>,
-    /// Blocks and operands that were left out.
+    /// Blocks and operands that were pruned.
     pub pruned: HashSet<Span>,
     /// The functions of the file that were compiled.
     pub functions: HashSet<Span>,
 }
 
-/// The code that no kernel with a signature compiles: what is wrong there does no harm.
+/// Spans of code that no kernel with a signature compiles. Errors there have no effect.
 #[must_use]
 pub fn dead(module: &Module, facts: &[Arc<Facts>]) -> Vec<Span> {
     let signed: Vec<&Coverage> = facts.iter().map(|facts| &facts.coverage).filter(|coverage| coverage.signed).collect();
@@ -36,7 +36,7 @@ pub fn dead(module: &Module, facts: &[Arc<Facts>]) -> Vec<Span> {
     for (kernel, facts) in module.kernels.iter().zip(facts) {
         let is_used =
             facts.coverage.signed || signed.iter().any(|coverage| coverage.functions.contains(&kernel.def_span));
-        // The host cannot launch what returns a value.
+        // The host cannot launch a function that returns a value.
         if !is_used && returns_value(kernel) && !certainly_launched(module, kernel) {
             dead.push(kernel.def_span);
         }

@@ -1,4 +1,4 @@
-//! Functions that make values.
+//! Transfer functions that create values.
 
 use super::dtype::Number;
 use super::engine::Engine;
@@ -10,7 +10,7 @@ use super::shape::{self, Dim};
 use super::value::{Const, Element, Kind, Tile, Value};
 use crate::syntax::Span;
 
-/// The greatest number of lanes that a tile may have.
+/// The maximum number of lanes of a tile.
 pub(super) const MAX_LANES: i64 = 1 << 20;
 
 /// `tl.arange(start, end)`
@@ -88,7 +88,7 @@ pub(super) fn full<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
     sized(engine, call.span, given, element)
 }
 
-/// A tile of a shape that is passed; reports shapes that no tile can have.
+/// A tile of a shape that is passed. Reports shapes that no tile can have.
 pub(super) fn sized<'a>(engine: &mut Engine<'a>, span: Span, given: &Value<'a>, element: Element) -> Value<'a> {
     let Some(sizes) = checked_shape(engine, span, given) else {
         return Value::Tile(Tile::new(element, None));
@@ -96,7 +96,7 @@ pub(super) fn sized<'a>(engine: &mut Engine<'a>, span: Span, given: &Value<'a>, 
     tile_of(element, sizes)
 }
 
-/// The sizes that are passed as a shape; reports what cannot be one.
+/// The sizes that are passed as a shape. Reports values that cannot be sizes.
 pub(super) fn checked_shape<'a>(engine: &mut Engine<'a>, span: Span, given: &Value<'a>) -> Option<Vec<Dim>> {
     let parts: Vec<&Value<'a>> = match given {
         Value::Tuple(parts) => parts.iter().collect(),
@@ -134,7 +134,7 @@ pub(super) fn check_sizes(engine: &mut Engine<'_>, span: Span, sizes: &[Dim]) ->
     check_lanes(engine, span, sizes)
 }
 
-/// Reports tiles that are too large.
+/// Reports tiles with too many lanes.
 pub(super) fn check_lanes(engine: &mut Engine<'_>, span: Span, sizes: &[Dim]) -> bool {
     match shape::lanes(sizes).known() {
         Some(lanes) if lanes > MAX_LANES => {

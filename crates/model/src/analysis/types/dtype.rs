@@ -1,4 +1,4 @@
-//! Element types, and what Triton makes of two of them.
+//! Number types of Triton, and the rules by which operands are promoted.
 
 use std::fmt;
 
@@ -26,7 +26,7 @@ pub enum Number {
     Fp64,
 }
 
-/// Short name (as signatures and error messages have it), name in `triton.language`, width in bits.
+/// Short name (as in signatures and error messages), name in `triton.language`, width in bits.
 const NAMES: &[(Number, &str, &str, u32)] = &[
     (Number::Int1, "int1", "int1", 1),
     (Number::Int8, "int8", "int8", 8),
@@ -48,7 +48,7 @@ const NAMES: &[(Number, &str, &str, u32)] = &[
     (Number::Fp64, "fp64", "float64", 64),
 ];
 
-/// What the language has as "kind": the order matters for promotion.
+/// The "kind" of a type in Triton's promotion rules, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// `int1`
@@ -82,7 +82,7 @@ impl Number {
         NAMES.iter().find(|row| row.2 == name).map(|row| row.0)
     }
 
-    /// The type that a signature writes as `i32`, `u8`, `fp32`, `int32` or `B`.
+    /// The type that a signature denotes by `i32`, `u8`, `fp32`, `int32` or `B`.
     #[must_use]
     pub fn of_signature(text: &str) -> Option<Self> {
         let by_name = NAMES.iter().find(|row| row.1 == text || row.2 == text).map(|row| row.0);
@@ -99,7 +99,7 @@ impl Number {
         })
     }
 
-    /// How a signature writes it: `i32`, `u8`, `fp32`.
+    /// The type as signatures denote it: `i32`, `u8`, `fp32`.
     #[must_use]
     pub fn signature(self) -> &'static str {
         match self {
@@ -116,7 +116,7 @@ impl Number {
         }
     }
 
-    /// The elements of a tensor whose dtype torch calls so, as Triton's launcher takes them.
+    /// The type of the elements of a tensor with this dtype of torch, as Triton's launcher passes them.
     #[must_use]
     pub fn of_torch(name: &str) -> Option<Self> {
         Some(match name {
@@ -141,13 +141,13 @@ impl Number {
         self.row().3
     }
 
-    /// What an element takes in memory, in bytes: a boolean takes one.
+    /// Size of an element in memory, in bytes: a boolean takes one.
     #[must_use]
     pub fn bytes(self) -> u32 {
         self.bits().div_ceil(8)
     }
 
-    /// Boolean, integer or float.
+    /// The kind in Triton's promotion rules.
     #[must_use]
     pub fn kind(self) -> Kind {
         match self {
@@ -157,25 +157,25 @@ impl Number {
         }
     }
 
-    /// Whether it is an integer, `int1` included.
+    /// Whether it is an integer type, `int1` included.
     #[must_use]
     pub fn is_int(self) -> bool {
         self.kind() != Kind::Floating
     }
 
-    /// Whether it is a float.
+    /// Whether it is a float type.
     #[must_use]
     pub fn is_float(self) -> bool {
         self.kind() == Kind::Floating
     }
 
-    /// Whether it has eight bits and is a float.
+    /// Whether it is a float type of eight bits.
     #[must_use]
     pub fn is_fp8(self) -> bool {
         self.is_float() && self.bits() == 8
     }
 
-    /// Whether it is an integer with a sign; `int1` has none.
+    /// Whether it is a signed integer type; `int1` is not.
     #[must_use]
     pub fn is_signed(self) -> bool {
         matches!(self, Self::Int8 | Self::Int16 | Self::Int32 | Self::Int64)
@@ -188,13 +188,13 @@ impl Number {
         if self.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
     }
 
-    /// The integer type of this width.
+    /// The integer type of this width and signedness.
     #[must_use]
     pub fn int(bits: u32, signed: bool) -> Option<Self> {
         NAMES.iter().map(|row| row.0).find(|n| n.is_int() && n.bits() == bits && (bits == 1 || n.is_signed() == signed))
     }
 
-    /// The type of a constant that becomes a run-time value; `None` when no type holds it.
+    /// The type that an integer constant gets at run time; `None` when no type can represent it.
     #[must_use]
     pub fn of_int(value: i128) -> Option<Self> {
         [Self::Int32, Self::UInt32, Self::Int64, Self::UInt64].into_iter().find(|number| {
@@ -203,7 +203,7 @@ impl Number {
         })
     }
 
-    /// The type of a float constant that becomes a run-time value.
+    /// The type that a float constant gets at run time.
     #[must_use]
     pub fn of_float(value: f64) -> Self {
         let size = value.abs();
@@ -212,7 +212,7 @@ impl Number {
         if fits { Self::Fp32 } else { Self::Fp64 }
     }
 
-    /// What two integers are promoted to: C's usual arithmetic conversions.
+    /// The common type of two integers, by C's usual arithmetic conversions.
     #[must_use]
     pub fn promoted(self, other: Self) -> Self {
         match (self.is_signed(), other.is_signed()) {
@@ -247,20 +247,20 @@ impl fmt::Display for Number {
     }
 }
 
-/// Why two types cannot be operands of one operation.
+/// The reason why two types cannot be operands of one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
     /// `/`, `//` or `%` with a signed and an unsigned integer.
     Signedness,
-    /// An 8-bit float with something that is not one.
+    /// An 8-bit float with another type.
     Unexpected,
 }
 
-/// The type in which an operation of two operands is done. A constant of a lower or equal kind takes the other's type;
-/// `divides` for `/`, `//` and `%`.
+/// The type in which a binary operation is computed. The operands are types, each with whether it is a constant: a
+/// constant of a lower or equal kind takes the type of the other operand. `divides` is true for `/`, `//` and `%`.
 ///
 /// # Errors
-/// When the language has no such operation.
+/// Returns an error when Triton does not define the operation for these types.
 pub fn computation(a: (Number, bool), b: (Number, bool), divides: bool) -> Result<Number, Mismatch> {
     let ((a, a_is_constant), (b, b_is_constant)) = (a, b);
     let half = |number| matches!(number, Number::Fp16 | Number::Bf16);

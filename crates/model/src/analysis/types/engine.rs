@@ -1,4 +1,4 @@
-//! State of one run over a kernel, and what comes out of it.
+//! The state of one abstract run of a kernel, and its results.
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -13,36 +13,36 @@ use crate::api::{Certainty, Lookup, MemberKind, Target};
 use crate::kernel::{Kernel, Links, Module};
 use crate::syntax::Span;
 
-/// How many expressions one run may look at: what is unrolled without end must end.
+/// The number of expressions that one run may evaluate, so that endless unrolling ends.
 const BUDGET: u32 = 60_000;
 
-/// What a run over a kernel found.
+/// The results of a run over a kernel.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Facts {
-    /// What Triton will say no to, in the order in which its front end would come by.
+    /// The errors that Triton's front end would report, in its order.
     pub problems: Vec<Problem>,
-    /// Each expression that was looked at, with what it stands for, in the order of evaluation; kept on demand only. An
-    /// expression that is evaluated several times (loops, helpers) is there several times.
+    /// Each evaluated expression with its value, in the order of evaluation; collected on request only. An expression
+    /// that is evaluated several times (in loops, helpers) occurs several times.
     pub types: Vec<(Span, Value<'static>)>,
-    /// Loads, stores and atomic operations, in the order of evaluation, each place once for each set of arguments.
+    /// Loads, stores and atomic operations in the order of evaluation, each span once for each set of arguments.
     pub accesses: Vec<Access>,
     /// Uses of `tl.dot`.
     pub products: Vec<Product>,
-    /// Names that are given a mask.
+    /// Names to which a mask is assigned.
     pub masks: Vec<NamedMask>,
     /// Uses of `//` and `%` on run-time integers.
     pub divisions: Vec<Division>,
-    /// Where the variable of a loop at run time is read behind the loop, with the head of the loop.
+    /// Reads of a loop variable after its run-time loop, each with the span of the loop's head.
     pub stale: Vec<(Span, Span)>,
-    /// Each `tl.arange`, by the number in [`Atom::Lane`](super::index::Atom::Lane).
+    /// Each `tl.arange`, indexed by the number in [`Atom::Lane`](super::index::Atom::Lane).
     pub lanes: Vec<Lane>,
-    /// Each loop at run time, by the number in [`Atom::Loop`](super::index::Atom::Loop).
+    /// Each run-time loop, indexed by the number in [`Atom::Loop`](super::index::Atom::Loop).
     pub loops: Vec<Loop>,
-    /// Which code was compiled.
+    /// The code that was compiled.
     pub coverage: Coverage,
 }
 
-/// Runs over the kernel `module.kernels[index]` of the file `text`. With `trace`, the facts hold the types of all
+/// Runs the kernel `module.kernels[index]` of the file `text`. With `trace`, the facts contain the types of all
 /// expressions.
 #[must_use]
 pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, trace: bool) -> Facts {
@@ -51,15 +51,15 @@ pub fn infer<'a>(module: &'a Module, text: &'a str, target: Target, index: usize
     run(module, text, target, (index, kernel), traced, signature::of(module, kernel, text).as_ref(), false)
 }
 
-/// The same as [`infer`] with the types of all expressions, where they are certain: for a function that nobody launches, nothing is
-/// taken for granted about its parameters.
+/// The same as [`infer`] with the types of all expressions, where they are certain: if the file does not launch the
+/// function, nothing is assumed about its parameters.
 #[must_use]
 pub fn evaluate<'a>(module: &'a Module, text: &'a str, target: Target, index: usize) -> Facts {
     let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
     run(module, text, target, (index, kernel), Trace::Certain, signature::of(module, kernel, text).as_ref(), false)
 }
 
-/// The same for parameters of the types and values that `signature` says, noting what is computed in 32 bits.
+/// The same for parameters with the types and values of `signature`. Records which operations are computed in 32 bits.
 #[must_use]
 pub fn infer_as<'a>(module: &'a Module, text: &'a str, target: Target, index: usize, signature: &Signature) -> Facts {
     let Some(kernel) = module.kernels.get(index) else { return Facts::default() };
@@ -102,7 +102,7 @@ fn run<'a>(
     let mut frame = Frame::new(kernel, true);
     engine.facts.coverage.signed = signature.is_some();
     for param in &kernel.params[engine.positional_only(kernel)..] {
-        // Up to 3.8 the front end does not see these at all.
+        // Up to 3.8 the front end ignores keyword-only parameters.
         if param.keyword_only && engine.since(9) == Some(false) {
             continue;
         }
@@ -114,18 +114,18 @@ fn run<'a>(
     engine.facts
 }
 
-/// Whether the types of expressions are kept.
+/// Whether the types of expressions are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Trace {
-    /// They are not.
+    /// They are not recorded.
     No,
-    /// They are, to be shown: a kernel that nobody launches is taken to be launched.
+    /// They are recorded for display: a kernel that the file does not launch is assumed to be launched.
     Likely,
-    /// They are, as far as they are certain.
+    /// They are recorded where they are certain.
     Certain,
 }
 
-/// The minor releases of Triton 3 that the file may meet.
+/// The range of minor releases of Triton 3 under which the file may run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Versions {
     low: u32,
@@ -141,7 +141,7 @@ impl Versions {
         }
     }
 
-    /// Whether the release is 3.`minor` or newer; `None` when that is not known.
+    /// Whether the release is 3.`minor` or newer; `None` when it may be either.
     pub(super) fn since(self, minor: u32) -> Option<bool> {
         if self.low >= minor {
             Some(true)
@@ -153,22 +153,22 @@ impl Versions {
     }
 }
 
-/// The names of one function while it runs.
+/// The scope of one function while it runs.
 pub(super) struct Frame<'a> {
     pub(super) kernel: &'a Kernel,
-    /// Values of local names. A name that is not there is not bound; one that may be bound is [`Value::Unknown`].
+    /// Values of local names. A missing name is not bound; a name that may be bound is [`Value::Unknown`].
     pub(super) names: HashMap<&'a str, Value<'a>>,
-    /// Variables of loops at run time that have ended, with the head of the loop.
+    /// Variables of run-time loops that have ended, with the span of the loop's head.
     pub(super) stale: HashMap<&'a str, Span>,
-    /// How many run-time loops are around.
+    /// The number of run-time loops around the current statement.
     pub(super) loops: u32,
-    /// How many branches and loops whose condition is known at run time only are around.
+    /// The number of run-time branches and loops around the current statement.
     pub(super) regions: u32,
-    /// What is returned, once something is.
+    /// The value that the function returns, once a `return` was reached.
     pub(super) returned: Option<Value<'a>>,
     /// Whether the host launches it.
     pub(super) is_launched: bool,
-    /// Whether something that the analysis does not follow may have bound names.
+    /// Whether code that the analysis does not follow may have bound names.
     pub(super) is_opaque: bool,
 }
 
@@ -187,61 +187,61 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A kernel by the number of its file (`None` for the one that is looked at) and its index there.
+/// A kernel, by the index of its file (`None` for the analysed file) and its index there.
 pub(super) type Place = (Option<usize>, usize);
 
-/// The arguments of a call, and what came of it.
+/// The arguments of a call and its result.
 pub(super) type Call<'a> = (Vec<Value<'a>>, Value<'a>);
 
 pub(super) struct Engine<'a> {
-    /// The file of the function that is being run.
+    /// The file of the current function.
     pub(super) module: &'a Module,
-    /// Its text.
+    /// The text of that file.
     pub(super) text: &'a str,
-    /// Its number in `links`; `None` for the file of the kernel.
+    /// The index of that file in `links`; `None` for the file of the kernel.
     pub(super) file: Option<usize>,
-    /// What is imported.
+    /// The files that the kernel reaches through imports.
     pub(super) links: &'a Links,
-    /// The file of the kernel.
+    /// The file of the kernel, with its text.
     pub(super) root: (&'a Module, &'a str),
-    /// How many functions are being run of which nothing is noted but what they return.
+    /// The number of active functions of which only the result is used, and nothing is recorded.
     pub(super) silent: u32,
-    /// How often a global was met that kernels cannot use.
+    /// The number of uses so far of a global that kernels cannot use.
     pub(super) refused: u32,
     pub(super) target: Target,
     pub(super) versions: Versions,
     pub(super) facts: Facts,
     pub(super) trace: Trace,
     pub(super) budget: u32,
-    /// The kernels that are being run, by file and index, outermost first.
+    /// The active kernels, by file and index, outermost first.
     pub(super) running: Vec<Place>,
-    /// What the helpers that are being run were called with.
+    /// The arguments of the active helpers.
     pub(super) calls: Vec<(Place, Vec<Value<'a>>)>,
-    /// What helpers gave for arguments that they were called with.
+    /// Results of helpers by their arguments.
     pub(super) results: HashMap<Place, Vec<Call<'a>>>,
-    /// How many branches are around that may or may not be compiled.
+    /// The number of branches around the current statement that may not be compiled.
     pub(super) uncertain: u32,
-    /// How many branches at run time are around.
+    /// The number of run-time branches around the current statement.
     pub(super) branches: u32,
-    /// The loops at run time that are around, by number.
+    /// The run-time loops around the current statement, by index.
     pub(super) around: Vec<u32>,
-    /// How many integers have no other name.
+    /// The number of atoms [`Atom::Other`] so far.
     pub(super) others: u32,
-    /// Whether a `return` that only some programs reach was passed.
+    /// Whether a `return` was passed that only some programs reach.
     pub(super) has_left: bool,
-    /// Whether indices note which parts of them are computed in 32 bits.
+    /// Whether indices record which parts of them are computed in 32 bits.
     pub(super) notes_width: bool,
-    /// What the parameters of the kernel are used for.
+    /// The uses of the kernel's parameters.
     pub(super) roles: Roles<'a>,
 }
 
 impl<'a> Engine<'a> {
-    /// Reports a problem, once.
+    /// Reports a problem, unless it was reported before.
     pub(super) fn problem(&mut self, kind: Kind, span: Span, message: impl Into<String>) {
         self.problem_with(kind, span, message, Vec::new());
     }
 
-    /// Reports a problem with places that explain it, once.
+    /// Reports a problem with spans that explain it, unless it was reported before.
     pub(super) fn problem_with(
         &mut self,
         kind: Kind,
@@ -255,49 +255,49 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Notes that Triton compiles a branch or an operand that it might have skipped.
+    /// Records that Triton compiles a branch or an operand that it might have pruned.
     pub(super) fn enter(&mut self, span: Span) {
         if self.silent == 0 && self.facts.coverage.signed {
             self.facts.coverage.entered.insert(span);
         }
     }
 
-    /// Notes that Triton skips a branch or an operand.
+    /// Records that Triton prunes a branch or an operand.
     pub(super) fn prune(&mut self, span: Span) {
         if self.silent == 0 && self.facts.coverage.signed && self.uncertain == 0 {
             self.facts.coverage.pruned.insert(span);
         }
     }
 
-    /// Whether a member of Triton is a function of the compiler, which is not written in Triton.
+    /// Whether `path` is a builtin of the compiler, as opposed to a function written in Triton.
     pub(super) fn is_builtin(&self, path: &str) -> bool {
         matches!(self.target.lookup(path), Lookup::Found(member) if member.kind == MemberKind::Builtin)
     }
 
-    /// Whether a member of Triton is a function or a module.
+    /// Whether `path` is a function or a module of Triton.
     pub(super) fn is_function(&self, path: &str) -> bool {
         let kinds = [MemberKind::Builtin, MemberKind::Jit, MemberKind::Function, MemberKind::Module];
         path.starts_with("triton.language.")
             && matches!(self.target.lookup(path), Lookup::Found(member) if kinds.contains(&member.kind))
     }
 
-    /// Whether what is found is noted.
+    /// Whether findings are recorded.
     pub(super) fn notes(&self) -> bool {
         self.budget > 0 && self.silent == 0
     }
 
-    /// Counts one step. Returns whether there is budget left.
+    /// Counts one step against the budget. Returns whether budget is left.
     pub(super) fn step(&mut self) -> bool {
         self.budget = self.budget.saturating_sub(1);
         self.budget > 0
     }
 
-    /// Whether a name of the release may be asked for: `Some(true)` from 3.`minor` on.
+    /// Whether the release is 3.`minor` or newer; `None` when it may be either.
     pub(super) fn since(&self, minor: u32) -> Option<bool> {
         self.versions.since(minor)
     }
 
-    /// The number of a `tl.arange`.
+    /// The index of a `tl.arange`, which is added if it is new.
     pub(super) fn lane(&mut self, span: Span, start: Option<i128>, size: &super::shape::Dim) -> u32 {
         let lane = Lane { span, start, size: size.clone() };
         let at = self.facts.lanes.iter().position(|known| *known == lane).unwrap_or_else(|| {
@@ -307,13 +307,13 @@ impl<'a> Engine<'a> {
         u32::try_from(at).unwrap_or(u32::MAX)
     }
 
-    /// An integer without another name.
+    /// A new atom for an integer that cannot be expressed otherwise.
     pub(super) fn other(&mut self) -> Atom {
         self.others += 1;
         Atom::Other(self.others)
     }
 
-    /// The number type of a value as an operand; a constant has the type that it gets at run time.
+    /// The number type of a value as an operand. A constant has the type that it would get at run time.
     pub(super) fn number_of(value: &Value<'a>) -> Option<Number> {
         match value {
             Value::Tile(tile) => tile.element.number(),

@@ -1,4 +1,4 @@
-//! Expressions.
+//! Abstract evaluation of expressions.
 
 use super::engine::{Engine, Frame, Trace};
 use super::fold;
@@ -7,7 +7,7 @@ use crate::kernel::ast::{Expr, ExprKind};
 use crate::syntax::Span;
 
 impl<'a> Engine<'a> {
-    /// What an expression stands for.
+    /// The abstract value of an expression.
     pub(super) fn eval(&mut self, expr: &'a Expr, frame: &mut Frame<'a>) -> Value<'a> {
         if !self.step() {
             return Value::Unknown;
@@ -73,7 +73,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// An expression that Triton has no meaning for.
+    /// Reports an expression that Triton does not support.
     fn unsupported(&mut self, expr: &Expr) -> Value<'a> {
         let what = match &expr.kind {
             ExprKind::Lambda { .. } => "a `lambda`; define a function under `@triton.jit`",
@@ -123,7 +123,7 @@ impl<'a> Engine<'a> {
             return value.clone();
         }
         if frame.kernel.locals.contains(name) {
-            // Bound somewhere, not here; a global of the same name is what the front end takes.
+            // A local that is not bound on this path: the front end takes the global of the same name.
             if frame.is_opaque || self.module.has_star_import {
                 return Value::Unknown;
             }

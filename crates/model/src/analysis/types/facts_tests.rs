@@ -1,4 +1,4 @@
-//! What is recorded of accesses, on small kernels.
+//! Tests of the recorded accesses, on small kernels.
 
 use super::access::{Access, Mask};
 use super::{Facts, infer};
@@ -6,7 +6,7 @@ use crate::api::Target;
 use crate::kernel::Module;
 use crate::syntax::Source;
 
-/// What is known of a kernel `k(x, n, m, BLOCK)` with this body.
+/// The facts of a kernel `k(x, n, m, BLOCK)` with this body.
 fn facts(body: &str) -> Facts {
     let text = format!(
         "import triton\nimport triton.language as tl\n@triton.jit\ndef k(x, n, m, BLOCK: tl.constexpr):\n{}\n\

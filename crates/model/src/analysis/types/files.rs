@@ -1,4 +1,4 @@
-//! Functions and values of other files: what they return is followed, what is wrong in them is theirs to say.
+//! Functions and values of other files. Their results are used, but their errors are not reported here.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::value::{Callee, Kind, Tile, Value};
 use crate::kernel::{Link, Module};
 use crate::syntax::Span;
 
-/// How many files may hand a name on to each other.
+/// The longest chain of files that re-export a name.
 const MAX_HANDS: u32 = 24;
 
 impl<'a> Engine<'a> {
@@ -21,7 +21,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Runs something whose names are those of a file.
+    /// Runs a closure with names resolved in `file`.
     pub(super) fn in_file(&mut self, file: Option<usize>, run: impl FnOnce(&mut Self) -> Value<'a>) -> Value<'a> {
         let before = (self.module, self.text, self.file);
         if file == before.2 {
@@ -33,7 +33,7 @@ impl<'a> Engine<'a> {
         result
     }
 
-    /// Runs something of which nothing is noted. What it returns says nothing about places.
+    /// Runs a closure without recording anything. Its result does not refer to spans.
     fn silently(&mut self, run: impl FnOnce(&mut Self) -> Value<'a>) -> Value<'a> {
         let (lanes, loops) = (self.facts.lanes.len(), self.facts.loops.len());
         self.silent += 1;
@@ -55,7 +55,7 @@ impl<'a> Engine<'a> {
         Value::Kernel(Callee { file: self.file, index: found[0], is_one_of_several })
     }
 
-    /// A call of one of the kernels of a name: what all of them would give.
+    /// Calls all kernels that a name may refer to, and joins their results.
     pub(super) fn call_of_several(
         &mut self,
         span: Span,
@@ -73,7 +73,7 @@ impl<'a> Engine<'a> {
         all.unwrap_or(Value::Unknown)
     }
 
-    /// What the file imports by a name.
+    /// The value that the file imports as `name`.
     pub(super) fn imported(&mut self, name: &str, span: Span) -> Value<'a> {
         match self.links.get(self.file, name) {
             Some(Link::Member { file, name: there }) => {
@@ -92,7 +92,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// What another file binds a name to.
+    /// The value that another file binds to a name.
     pub(super) fn member_of(&mut self, file: usize, name: &'a str) -> Value<'a> {
         if self.silent > MAX_HANDS {
             return Value::Unknown;
@@ -106,7 +106,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// A value without what is known of its lanes, but for what every file means the same by.
+/// The value without knowledge about its lanes, except for knowledge that is independent of the file.
 pub(super) fn without_places<'a>(value: &Value<'a>) -> Value<'a> {
     let of_tile = |tile: &Tile| Tile { about: kept(&tile.about), ..tile.clone() };
     match value {
@@ -145,7 +145,7 @@ mod tests {
 
     const HEAD: &str = "import triton\nimport triton.language as tl\n";
 
-    /// The facts of the last kernel of a file whose imports are `from MODULE import NAME` of the other `files`.
+    /// The facts of the last kernel of a file that imports names from the other `files` by `from MODULE import NAME`.
     fn facts(files: &[(&str, &str)], text: &str, trace: bool) -> Facts {
         let read = |(name, text): &(&str, &str)| {
             let source = Source::parse(format!("{HEAD}{text}"));
@@ -171,7 +171,7 @@ mod tests {
         )
     }
 
-    /// The type of what the body assigns.
+    /// The type of the value that the body assigns.
     fn last(files: &[(&str, &str)], imports: &str, body: &str) -> String {
         let facts = facts(files, &kernel(imports, body), true);
         facts.types.last().map_or_else(String::new, |(_, value)| value.to_string())
@@ -195,11 +195,11 @@ mod tests {
             ("from d import again", "v = again(tl.load(x + tl.arange(0, B)))", "fp32[64]"),
             ("import b", "v = b.wide(tl.load(x))", "fp32"),
             ("from c import N", "v = tl.zeros((N, B), tl.float16)", "fp16[32, 64]"),
-            // Each of the definitions gives the same, or does not.
+            // All definitions of the name give the same type, or they do not.
             ("from a import exp", "v = exp(tl.load(x))", "fp32"),
             ("from a import odd", "v = odd(tl.load(x + tl.arange(0, B)))", "?[64]"),
             ("from a import host", "v = host(n)", "?"),
-            // What no kernel may use, and what is not there.
+            // Names that kernels cannot use, and names that do not exist.
             ("from c import PLAIN", "v = PLAIN", "int32"),
             ("from a import gone", "v = gone(n)", "?"),
             ("from elsewhere import twice", "v = twice(n)", "?"),
@@ -214,7 +214,7 @@ mod tests {
         let body = "j = tl.arange(0, 64)\n    v = f(x, j)\n    tl.store(x + v, 1.0, mask=v < n)";
         let known = facts(&[("a", helper)], &kernel("from a import f", body), true);
         assert_eq!((known.problems.as_slice(), known.accesses.len(), known.lanes.len()), (&[][..], 1, 1));
-        // The place that the helper's lanes have is none of this file.
+        // The lanes of the helper do not belong to this file.
         assert_eq!(known.accesses[0].pointer.about, About::Nothing);
         let wrong = facts(&[("c", C)], &kernel("from c import N, PLAIN", "v = N + PLAIN"), false);
         assert_eq!(wrong.problems.len(), 1, "{:?}", wrong.problems);

@@ -1,4 +1,4 @@
-//! Arithmetic of compile-time values, by Python's rules.
+//! Constant folding: arithmetic of compile-time values, by Python's rules.
 
 use super::shape::Symbol;
 use super::value::Const;
@@ -119,7 +119,7 @@ fn float(value: &Const) -> Option<f64> {
     }
 }
 
-/// `left op right` for a comparison; [`Const::Unknown`] when nobody can tell.
+/// The comparison `left op right`; [`Const::Unknown`] when the result is not known.
 #[must_use]
 pub(super) fn compare(op: &str, left: &Const, right: &Const) -> Const {
     let unknown = |value: &Const| matches!(value, Const::Unknown | Const::Symbol(_) | Const::Object);

@@ -1,4 +1,4 @@
-//! The functions of `triton.language`: one table of what each makes of its arguments.
+//! The functions of `triton.language`, in one table with the rule for each result.
 
 use super::arguments::Bound;
 use super::dtype::Number;
@@ -8,26 +8,26 @@ use super::value::{Element, Tile, Value};
 use super::{blocks, creation, linear, memory, reductions, reshaping, transfer};
 use crate::syntax::Span;
 
-/// What a function makes of its arguments: how the shape and the type of its result come about.
+/// The rule by which the shape and element type of a function's result follow from its arguments.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Transfer {
-    /// Lane by lane, the type stays; of floats of these widths only, when any are named.
+    /// Elementwise with the same type; only for the listed float types, if any are listed.
     Map(&'static [Number]),
-    /// Two operands, like an operator.
+    /// Two operands, combined like those of an operator.
     Elementwise,
-    /// A quotient of floats.
+    /// A quotient of floats of these types.
     Quotient(&'static [Number]),
-    /// `min` and `max` bound the first.
+    /// `tl.clamp`: `min` and `max` bound the first argument.
     Clamp,
     /// `x * y + z`
     Fma,
     /// `tl.where`
     Where,
-    /// The upper half of a product of integers.
+    /// The upper half of an integer product.
     Umulhi,
-    /// The same value, with a hint for the compiler: one number for each axis.
+    /// The first argument, with a compiler hint that has one number for each axis.
     Hint,
-    /// Rounded up quotient.
+    /// The quotient, rounded up.
     Cdiv,
     /// `tl.arange`
     Arange,
@@ -35,37 +35,37 @@ pub(super) enum Transfer {
     Full,
     /// `tl.zeros_like`
     Like,
-    /// A number of the launch, along an axis.
+    /// `tl.program_id` or `tl.num_programs` along an axis.
     Program,
     /// A random float for each offset.
     Random,
     /// `tl.cast`, `.to`
     Cast,
-    /// As many lanes in another shape.
+    /// The same lanes in another shape.
     Reshape,
-    /// One more axis of size 1.
+    /// An additional axis of size 1.
     ExpandDims,
-    /// To a given shape.
+    /// Broadcast to a given shape.
     BroadcastTo,
-    /// To the shape of another value.
+    /// Broadcast to the shape of another value.
     Broadcast,
-    /// Axes in another order.
+    /// The axes in another order.
     Permute,
-    /// Two values along a new last axis, or one after the other.
+    /// Two values along a new last axis.
     Join,
-    /// The two halves of the last axis.
+    /// The two halves of the last axis, of size 2.
     Split,
-    /// The lanes of two values in turn.
+    /// The lanes of two values, alternating.
     Interleave,
-    /// One after the other.
+    /// The lanes of two values, concatenated.
     Concatenate,
-    /// All lanes along one axis.
+    /// All lanes along a single axis.
     Ravel,
     /// `tl.load`
     Load,
     /// `tl.store`
     Store,
-    /// An atomic operation that gives what was there.
+    /// An atomic operation that returns the previous value.
     Atomic,
     /// `tl.atomic_cas`
     AtomicCas,
@@ -79,19 +79,19 @@ pub(super) enum Transfer {
     Dot,
     /// `tl.dot_scaled`
     DotScaled,
-    /// An axis less; small integers become wider.
+    /// A sum along an axis; small integers are widened.
     Sum,
-    /// An axis less; small numbers become 32 bits wide.
+    /// A minimum or maximum along an axis; small numbers are widened to 32 bits.
     Extreme,
-    /// An axis less; the position.
+    /// The position of an extreme value along an axis.
     Position,
-    /// An axis less; integers only.
+    /// A bitwise reduction along an axis; integers only.
     Bits,
-    /// An axis less, by a function of the file.
+    /// A reduction along an axis by a function of the file.
     Reduce,
-    /// A running result along an axis.
+    /// A cumulative result along an axis.
     Cumulative,
-    /// A running result along an axis, by a function of the file.
+    /// A cumulative result along an axis by a function of the file.
     Scan,
     /// The same lanes in another order.
     Reorder,
@@ -99,13 +99,13 @@ pub(super) enum Transfer {
     Histogram,
     /// `tl.gather`
     Gather,
-    /// `None`
+    /// A function that returns `None`.
     Nothing,
     /// `tl.range` outside the head of a loop.
     Range,
-    /// The argument, as a compile-time value.
+    /// The argument as a compile-time value.
     Constexpr,
-    /// A condition that is checked while compiling.
+    /// A condition that is checked at compile time.
     StaticAssert,
 }
 
@@ -114,7 +114,7 @@ use Transfer as T;
 const WIDE: &[Number] = &[Number::Fp32, Number::Fp64];
 const SINGLE: &[Number] = &[Number::Fp32];
 
-/// Each function with its transfer. What is not here gives an unknown value.
+/// Each function with its rule. Functions that are missing here give an unknown value.
 const TABLE: &[(&[&str], Transfer)] = &[
     (&["exp", "exp2", "log", "log2", "cos", "sin", "sqrt", "rsqrt", "erf", "floor", "ceil", "sigmoid"], T::Map(WIDE)),
     (&["sqrt_rn"], T::Map(SINGLE)),
@@ -170,7 +170,7 @@ const TABLE: &[(&[&str], Transfer)] = &[
     (&["static_assert"], T::StaticAssert),
 ];
 
-/// The result of `triton.language.name`.
+/// The result of a call of `triton.language.name`; reports the problems of its arguments.
 pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: Bound<'a>) -> Value<'a> {
     let Some((_, transfer)) = TABLE.iter().find(|(names, _)| names.contains(&name)) else { return Value::Unknown };
     let call = Application { name, span, bound };
@@ -220,23 +220,23 @@ pub(super) fn apply<'a>(engine: &mut Engine<'a>, span: Span, name: &str, bound: 
     }
 }
 
-/// One use of a function.
+/// A call of a function of `triton.language`.
 pub(super) struct Application<'a, 'n> {
-    /// Its name in `triton.language`.
+    /// The name in `triton.language`.
     pub(super) name: &'n str,
-    /// The whole call.
+    /// Span of the whole call.
     pub(super) span: Span,
-    /// Its arguments.
+    /// The arguments by parameter.
     pub(super) bound: Bound<'a>,
 }
 
 impl<'a> Application<'a, '_> {
-    /// What the function works on: its first parameter, whatever the release calls it.
+    /// The argument of the first parameter, under any of the names that releases give it.
     pub(super) fn first(&self) -> &Value<'a> {
         self.bound.any(&["input", "x", "a", "pointer", "base", "lhs", "src"]).unwrap_or(&Value::Unknown)
     }
 
-    /// The first parameter as a tile.
+    /// The argument of the first parameter, when it is a tile.
     pub(super) fn tile(&self) -> Option<&Tile> {
         self.first().tile()
     }
@@ -247,7 +247,7 @@ pub(super) fn elementwise<'a>(engine: &mut Engine<'a>, span: Span, x: &Value<'a>
     transfer::combined(engine, span, x, y)
 }
 
-/// What a descriptor loads.
+/// The result of a load through a descriptor.
 pub(super) fn descriptor_load<'a>(name: &str, tile: &Tile, values: &[Value<'a>]) -> Value<'a> {
     if name == "load" {
         return Value::Tile(tile.clone());
@@ -260,7 +260,7 @@ pub(super) fn descriptor_load<'a>(name: &str, tile: &Tile, values: &[Value<'a>])
     }
 }
 
-/// A shape that is passed as a tuple, or as arguments one by one.
+/// A shape that is passed as a tuple, or as separate arguments.
 pub(super) fn shape_of(value: &Value<'_>) -> Option<Vec<Dim>> {
     match value {
         Value::Tuple(parts) => {

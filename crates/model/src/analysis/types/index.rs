@@ -1,8 +1,10 @@
-//! What integers and pointers are made of: polynomials over the numbers of programs, lanes, loops and parameters.
+//! Symbolic values of integers, pointers and masks: polynomials over the indices of programs and lanes, loop variables
+//! and parameters.
 //!
-//! `pid * BLOCK + tl.arange(0, BLOCK)` is the polynomial `program(0)·BLOCK + lane(0)`, varying along axis 0 by lane 0; a
-//! pointer is a parameter plus such a polynomial; a mask is a conjunction of comparisons of two of them. Two values with the
-//! same polynomial are the same number in every lane of every program. What cannot be written so has none.
+//! `pid * BLOCK + tl.arange(0, BLOCK)` is the polynomial `program(0)·BLOCK + lane(0)`, which varies along axis 0 by
+//! lane 0. A pointer is a parameter plus such a polynomial, and a mask is a conjunction of comparisons of two of them.
+//! Two values with the same polynomial are equal in every lane of every program. A value that is not a polynomial has
+//! none.
 
 use std::sync::Arc;
 
@@ -15,24 +17,24 @@ use crate::syntax::Span;
 /// A `tl.arange`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Lane {
-    /// The call.
+    /// Span of the call.
     pub span: Span,
-    /// Its first value.
+    /// The first value, if it is known.
     pub start: Option<i128>,
-    /// How many values it has.
+    /// The number of values.
     pub size: Dim,
 }
 
-/// A loop at run time with a counter.
+/// A run-time loop with a counter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Loop {
-    /// Its head.
+    /// Span of its head.
     pub span: Span,
-    /// Where the counter starts.
+    /// The first value of the counter, if it is known.
     pub start: Option<Poly>,
-    /// Where it ends (exclusively).
+    /// The end of the counter (exclusive), if it is known.
     pub end: Option<Poly>,
-    /// By how much it grows.
+    /// The step of the counter, if it is known.
     pub step: Option<Poly>,
 }
 
@@ -41,57 +43,57 @@ pub struct Loop {
 pub struct Condition {
     /// `<`, `<=`, `>`, `>=`, `==` or `!=`.
     pub op: Arc<str>,
-    /// Left of the operator.
+    /// The left side.
     pub left: Poly,
-    /// Right of it.
+    /// The right side.
     pub right: Poly,
-    /// Where it stands.
+    /// Span of the comparison.
     pub span: Span,
 }
 
-/// What the lanes of a tile are.
+/// The symbolic values of the lanes of a tile of integers or pointers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
-    /// For a pointer, the parameter that it starts from.
+    /// For a pointer, the parameter that is its base.
     pub base: Option<Arc<str>>,
-    /// The number, or the offset of a pointer.
+    /// The integer, or the offset of a pointer in elements.
     pub poly: Poly,
-    /// For each axis the `tl.arange`s along it.
+    /// For each axis, the indices of the `tl.arange`s along it.
     pub axes: Vec<Vec<u32>>,
-    /// What on the way to it is computed in 32 bits, innermost first; kept on demand only.
+    /// The operations on the way to this value that are computed in 32 bits, innermost first; recorded on request only.
     pub narrow: Vec<Narrow>,
 }
 
 /// A sum or product that is computed in 32 bits.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Narrow {
-    /// The operation.
+    /// Span of the operation.
     pub span: Span,
-    /// Its result, if nothing wrapped around.
+    /// Its result, assuming that it does not overflow.
     pub poly: Poly,
 }
 
-/// More operations than this on the way to one index are not kept.
+/// The largest number of such operations that is recorded for one index.
 const MAX_NARROW: usize = 16;
 
-/// Which lanes a mask lets through.
+/// The lanes that a mask keeps, as a conjunction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
-    /// All of these hold.
+    /// The conditions that must hold.
     pub conditions: Vec<Condition>,
-    /// Whether there may be more that must hold.
+    /// Whether there may be further conditions.
     pub is_partial: bool,
 }
 
-/// What is known beyond the type of a value.
+/// Knowledge about a value beyond its type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum About {
-    /// Nothing.
+    /// Nothing is known.
     #[default]
     Nothing,
-    /// It is an integer or a pointer.
+    /// The value is an integer or a pointer.
     Index(Arc<Index>),
-    /// It is a mask.
+    /// The value is a mask.
     Guard(Arc<Guard>),
 }
 
@@ -102,7 +104,7 @@ impl About {
         Self::Index(Arc::new(Index { base: None, poly, axes: Vec::new(), narrow: Vec::new() }))
     }
 
-    /// The index, if it is one.
+    /// The index of an integer or a pointer.
     #[must_use]
     pub fn index(&self) -> Option<&Index> {
         match self {
@@ -111,7 +113,7 @@ impl About {
         }
     }
 
-    /// The mask, if it is one.
+    /// The guard of a mask.
     #[must_use]
     pub fn guard(&self) -> Option<&Guard> {
         match self {
@@ -120,7 +122,7 @@ impl About {
         }
     }
 
-    /// Noting that the last operation on the way to it is computed in 32 bits.
+    /// The same, with a record that the last operation is computed in 32 bits.
     #[must_use]
     pub(super) fn noting(self, span: Span) -> Self {
         match self {
@@ -133,7 +135,7 @@ impl About {
         }
     }
 
-    /// With an axis of size 1 put in at `at`.
+    /// The same with an axis of size 1 inserted at `at`.
     #[must_use]
     pub fn expanded(&self, at: usize) -> Self {
         match self {
@@ -146,7 +148,7 @@ impl About {
         }
     }
 
-    /// With axis `order[i]` at `i`.
+    /// The same with axis `order[i]` at position `i`.
     #[must_use]
     pub fn permuted(&self, order: &[usize]) -> Self {
         match self {
@@ -160,8 +162,8 @@ impl About {
     }
 }
 
-/// The axes of two operands after broadcasting; `None` when one `tl.arange` would run along two of them: then its atom would
-/// stand for two numbers.
+/// The axes of two operands after broadcasting. `None` when one `tl.arange` would lie along two of them, because its
+/// atom would then mean two numbers.
 fn joined_axes(a: &[Vec<u32>], b: &[Vec<u32>]) -> Option<Vec<Vec<u32>>> {
     let rank = a.len().max(b.len());
     let of = |axes: &[Vec<u32>], at: usize| {
@@ -184,7 +186,7 @@ fn joined_axes(a: &[Vec<u32>], b: &[Vec<u32>]) -> Option<Vec<Vec<u32>>> {
     (all.len() == count).then_some(axes)
 }
 
-/// A value as an index.
+/// The index of a value; `None` when the value has none.
 fn index_of(value: &Value<'_>) -> Option<Index> {
     match value {
         Value::Const(constant) => {
@@ -195,7 +197,7 @@ fn index_of(value: &Value<'_>) -> Option<Index> {
     }
 }
 
-/// What `left op right` is.
+/// The knowledge about `left op right`.
 #[must_use]
 pub(super) fn binary(op: &str, left: &Value<'_>, right: &Value<'_>) -> About {
     if op == "&" || op == "and" {
@@ -224,7 +226,7 @@ pub(super) fn binary(op: &str, left: &Value<'_>, right: &Value<'_>) -> About {
     }
 }
 
-/// What `op operand` is.
+/// The knowledge about `op operand`.
 #[must_use]
 pub(super) fn unary(op: &str, about: &About) -> About {
     match (op, about) {
@@ -238,7 +240,7 @@ pub(super) fn unary(op: &str, about: &About) -> About {
     }
 }
 
-/// What `left op right` lets through.
+/// The guard of the comparison `left op right`.
 #[must_use]
 pub(super) fn comparison(op: &str, left: &Value<'_>, right: &Value<'_>, span: Span) -> About {
     match (index_of(left), index_of(right)) {
@@ -268,7 +270,7 @@ fn both(left: &Value<'_>, right: &Value<'_>) -> About {
     About::Guard(Arc::new(a))
 }
 
-/// What is known when it is either of two.
+/// The knowledge that is certain when the value is one of two.
 #[must_use]
 pub(super) fn either(a: &Tile, b: &Tile) -> About {
     if a.about == b.about {

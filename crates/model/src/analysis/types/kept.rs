@@ -1,4 +1,4 @@
-//! Facts that are kept through edits: their places move with the kernels and globals that they stand in.
+//! Facts that are cached across edits: their spans move with the kernels and globals that contain them.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::api::Target;
 use crate::kernel::{Homes, Kernel, Module, Shift};
 use crate::syntax::Span;
 
-/// The same as [`infer`] without the types of expressions. What is found is kept with the kernel, for as long as nothing
-/// changes that may matter to it.
+/// The same as [`infer`] without the types of expressions. The result is cached with the kernel until something changes
+/// that may affect it.
 #[must_use]
 pub fn facts(module: &Module, text: &str, target: Target, index: usize) -> Arc<Facts> {
     let Some(kernel) = module.kernels.get(index) else { return Arc::default() };
     let find = || Arc::new(infer(module, text, target, index, false));
     if signature::may_be_in(text) {
-        // Which comment is of which kernel is a matter of where they stand.
+        // Which kernel a comment belongs to depends on their positions, so nothing is cached.
         return find();
     }
     let mut fresh = None;
@@ -29,7 +29,7 @@ pub fn facts(module: &Module, text: &str, target: Target, index: usize) -> Arc<F
     fresh.or_else(|| kept.now(module, kernel)).unwrap_or_else(find)
 }
 
-/// Facts and where the spans in them stand.
+/// Facts with the items that contain their spans.
 struct Kept {
     facts: Arc<Facts>,
     homes: Homes,
@@ -42,7 +42,7 @@ impl Kept {
         Self { facts, homes: if is_movable { homes } else { Homes::lost() } }
     }
 
-    /// The facts with the spans that they have now.
+    /// The facts with their present spans.
     fn now(&self, module: &Module, kernel: &Kernel) -> Option<Arc<Facts>> {
         let moves = self.homes.moves(module, kernel)?;
         if moves.are_none() {
@@ -63,7 +63,8 @@ impl Shift for Kept {
     }
 }
 
-/// Calls `visit` on every span in `facts`. Returns whether there is nothing else that a change elsewhere may make wrong.
+/// Calls `visit` on every span in `facts`. Returns false when the facts hold other data that a change elsewhere can
+/// invalidate.
 fn each_span(facts: &mut Facts, visit: &mut dyn FnMut(&mut Span)) -> bool {
     let Facts { problems, types, accesses, products, masks, divisions, stale, lanes, loops, coverage } = facts;
     let mut is_movable = types.is_empty();
@@ -112,7 +113,7 @@ fn of_access(access: &mut Access, visit: &mut dyn FnMut(&mut Span)) -> bool {
         Value::Opaque(about) => of_about(about, visit),
         Value::Tile(tile) | Value::BlockPointer(tile) | Value::Descriptor(tile) => of_tile(tile, visit),
         Value::Unknown | Value::Const(_) | Value::Member(_) | Value::Builtin(_) | Value::Slice => {}
-        // They may hold the number of a kernel.
+        // These may contain the index of a kernel.
         Value::Tuple(_) | Value::Kernel(_) | Value::File(_) | Value::Method(..) => return false,
     }
     true
@@ -150,8 +151,8 @@ mod tests {
         def host():\n    pass\n\n\n@triton.jit\ndef k(x):\n    i = tl.arange(0, 100)\n    tl.store(x + i, helper(i), mask=i < 3)\n\n\n\
         def last():\n    pass\n";
 
-    /// Puts `text` at the start of a line. Returns the facts of the kernel `k` before and after that, when the latter come
-    /// from the former.
+    /// Inserts `text` at the start of a line. Returns the facts of the kernel `k` before and after that, when the
+    /// latter were derived from the cached former.
     fn kept_through(line: u32, text: &str) -> Option<[Facts; 2]> {
         let target = Target::of("3.6.0".parse().unwrap());
         let of = |source: &Source, module: &Module| {
@@ -161,7 +162,7 @@ mod tests {
         };
         let mut document = Document::new(TEXT);
         let source = document.source();
-        // What was found by the first model that an edit led to is kept.
+        // Facts are kept from the first model on that an edit produced.
         let module = Module::rebuild(&source, Module::build(&source), &source);
         let before = of(&source, &module);
         assert_eq!(before.problems.len(), 2, "{:?}", before.problems);

@@ -1,18 +1,18 @@
-//! Functions of libdevice.
+//! Transfer functions of libdevice, CUDA's library of mathematical functions.
 
 use super::dtype::Number;
 use super::engine::Engine;
 use super::value::{Element, Kind, Tile, Value};
 use crate::syntax::Span;
 
-/// Functions of libdevice that take one float.
+/// Functions of libdevice with one float argument.
 const FLOATS: &[&str] = &[
     "acos", "asin", "atan", "cbrt", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp10", "exp2", "expm1", "floor",
     "log", "log10", "log1p", "log2", "rint", "round", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 ];
 
 impl<'a> Engine<'a> {
-    /// A function of libdevice: floats of 32 and 64 bits, lane by lane.
+    /// A call of a function of libdevice: elementwise, for floats of 32 and 64 bits.
     pub(super) fn libdevice(&mut self, span: Span, name: &str, values: &[Value<'a>]) -> Value<'a> {
         const INTEGERS: &[&str] = &[
             "abs",

@@ -1,4 +1,4 @@
-//! Products of tiles.
+//! Transfer functions of matrix products.
 
 use super::dtype::Number;
 use super::engine::Engine;
@@ -62,7 +62,7 @@ fn allowed_precisions(engine: &Engine<'_>) -> &'static [&'static str] {
     if engine.since(6) == Some(false) { &ALL[..3] } else { ALL }
 }
 
-/// Why two types cannot be multiplied.
+/// The reason why tiles of two types cannot be multiplied; `None` when they can.
 fn operands(engine: &Engine<'_>, a: Number, b: Number) -> Option<String> {
     let accepted = |number: Number| {
         number.is_fp8()
@@ -82,7 +82,7 @@ fn result_type<'a>(engine: &Engine<'a>, call: &Application<'a, '_>, numbers: Opt
         Some(Value::Const(Const::Type(Element::Number(number)))) => Some(*number),
         Some(_) => None,
     };
-    // Since 3.8 the accumulator decides.
+    // Since 3.8 the accumulator determines the type of the result.
     let out = match (call.bound.given("acc"), call.bound.get("out_dtype")) {
         (Some(acc), None) if engine.since(8) != Some(false) => acc.tile().and_then(|tile| tile.element.number()),
         _ => out,
@@ -131,7 +131,7 @@ fn product_shape<'a>(
     Some(sizes)
 }
 
-/// Reports sizes below what the hardware multiplies.
+/// The reason why sizes are too small for the hardware's matrix instructions; `None` when they are not.
 fn too_small(engine: &Engine<'_>, sizes: [&Dim; 3], numbers: Option<(Number, Number)>) -> Option<String> {
     let bits = numbers.map(|(a, _)| a.bits());
     let least_inner = match (bits, engine.since(8)) {

@@ -1,4 +1,4 @@
-//! Loops.
+//! Abstract interpretation of loops: unrolled loops and run-time loops.
 
 use super::control::{Names, certainly_differ, join_uncertain};
 use super::dtype::Number;
@@ -8,7 +8,7 @@ use super::value::{Const, Kind, Tile, Value};
 use crate::kernel::ast::{Call, Expr, Stmt};
 use crate::syntax::Span;
 
-/// Loops of compile-time counts up to this are run round by round.
+/// Unrolled loops with up to this many iterations are run iteration by iteration.
 const MAX_UNROLLED: i128 = 128;
 
 impl<'a> Engine<'a> {
@@ -48,7 +48,7 @@ impl<'a> Engine<'a> {
         self.run_loop(at, Some((target, counter)), None, body, frame);
     }
 
-    /// Start, end and step; and whether the loop is unrolled. `None` when nobody can tell what is iterated.
+    /// Start, end and step of a loop, and whether it is unrolled. `None` when the iterable is not known.
     fn bounds(
         &mut self,
         at: Span,
@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
         Some((path == "tl.static_range", bounds))
     }
 
-    /// The loop variable of a loop at run time.
+    /// The variable of a run-time loop.
     fn counter(&mut self, at: Span, bounds: &[Value<'a>; 3]) -> Value<'a> {
         let mut number: Option<Number> = None;
         for bound in bounds {
@@ -174,7 +174,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// An unrolled loop of which nobody knows how many rounds it has: two stand for all of them.
+    /// Runs an unrolled loop whose number of iterations is not known: two iterations represent all of them.
     fn rounds_unknown(&mut self, target: &'a Expr, body: &'a [Stmt], frame: &mut Frame<'a>) {
         self.uncertain += 1;
         for _ in 0..2 {
@@ -205,7 +205,7 @@ impl<'a> Engine<'a> {
         self.run_loop(at, None, Some(test), body, frame);
     }
 
-    /// A loop at run time: what its body changes must keep its type.
+    /// Runs a run-time loop. A variable that its body changes must keep its type.
     fn run_loop(
         &mut self,
         at: Span,
@@ -281,7 +281,7 @@ impl<'a> Engine<'a> {
                     ));
                     (name, old.either(new))
                 }
-                // The body sees what the loop is entered with, so a known type stays.
+                // The body starts with the value before the loop, so a known type stays.
                 (Value::Tile(tile), Value::Tile(_)) if tile.is_known() => (name, old),
                 _ => (name, old.either(new)),
             }

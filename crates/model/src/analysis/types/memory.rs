@@ -1,4 +1,4 @@
-//! Functions that read and write memory.
+//! Transfer functions of loads, stores and atomic operations.
 
 use super::dtype::Number;
 use super::engine::Engine;
@@ -9,15 +9,15 @@ use super::value::{Const, Element, Kind, Tile, Value};
 const LOAD_CACHE: &[&str] = &["", ".ca", ".cg", ".cv", ".cs"];
 const STORE_CACHE: &[&str] = &["", ".wb", ".cg", ".cs", ".wt"];
 const EVICTION: &[&str] = &["", "evict_last", "evict_first", "evict_normal"];
-/// Options that are not there before a minor release.
+/// Values of options, each with the minor release of Triton 3 that introduced it.
 const LATER: &[(&str, u32)] = &[(".cv", 2), (".cs", 8), ("evict_normal", 9)];
 const PADDING: &[&str] = &["", "zero", "nan"];
 const ORDER: &[&str] = &["acquire", "release", "acq_rel", "relaxed"];
 const SCOPE: &[&str] = &["gpu", "cta", "sys"];
 
-/// Reports an option whose value does not exist.
+/// Reports an option whose value does not exist in the release. Returns whether the value is valid.
 fn check_option<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, name: &str, allowed: &[&str]) -> bool {
-    // Since 3.9 a cache modifier needs no dot.
+    // Since 3.9 a cache modifier may be written without its dot.
     let dotless = name == "cache_modifier" && engine.since(9) != Some(false);
     let is_allowed = |text: &str| {
         allowed.contains(&text) || dotless && allowed.iter().any(|option| option.strip_prefix('.') == Some(text))
@@ -103,7 +103,7 @@ pub(super) fn load<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
     Value::Tile(Tile::new(number.map_or(Element::Unknown, Element::Number), shape))
 }
 
-/// The pointer of an access, and what it points to; reports what is no pointer.
+/// The pointer of an access and the type that it points to. Reports values that are not pointers.
 fn pointer<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Option<(Tile, Option<Number>)> {
     let refused = match call.first() {
         Value::Opaque(_) => return call.first().scalarized().tile().map(|tile| (tile.clone(), None)),
@@ -123,7 +123,7 @@ fn pointer<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Option<(T
     None
 }
 
-/// The shape of an access after one of its arguments is broadcast; reports what does not fit.
+/// The shape of an access after broadcasting with one of its arguments. Reports shapes that do not fit.
 fn guarded<'a>(
     engine: &mut Engine<'a>,
     call: &Application<'a, '_>,
@@ -176,7 +176,7 @@ pub(super) fn store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> 
     Value::none()
 }
 
-/// A mask is made of conditions.
+/// Reports masks whose elements are not conditions.
 fn check_mask<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) {
     let number = match call.bound.given("mask") {
         Some(Value::Tile(tile)) => tile.element.number(),
@@ -204,14 +204,14 @@ fn check_stored<'a>(
     }
 }
 
-/// What is stored is broadcast to the shape of the pointer, never the other way.
+/// Reports an argument of a store that does not fit: it is broadcast to the shape of the pointer, never the other way.
 fn guarded_store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, name: &str, pointer: &Tile, argument: &Tile) {
     let (Some(to), Some(from)) = (&pointer.shape, &argument.shape) else { return };
     if to.is_empty() {
         guarded(engine, call, name, pointer, argument);
         return;
     }
-    // Since 3.6 axes are added in front.
+    // Since 3.6 a shape with fewer axes gets axes in front.
     let lacks_axes = !from.is_empty() && from.len() < to.len() && engine.since(6) == Some(false);
     let rank_differs = from.len() > to.len() || lacks_axes;
     let fits = |(from, to): (&Dim, &Dim)| *from == Dim::Known(1) || !from.differs(to);
@@ -221,7 +221,7 @@ fn guarded_store<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, name: 
     }
 }
 
-/// `tl.atomic_add(pointer, val, …)` and its like.
+/// `tl.atomic_add(pointer, val, …)` and the similar operations.
 pub(super) fn atomic<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     if ![("sem", ORDER), ("scope", SCOPE)].into_iter().all(|(name, allowed)| check_option(engine, call, name, allowed))
     {
@@ -243,7 +243,7 @@ pub(super) fn atomic<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) ->
     Value::Tile(Tile::new(number.map_or(Element::Unknown, Element::Number), pointer.shape))
 }
 
-/// The number type, when the atomic operation does not take it.
+/// The number type, when the atomic operation does not support it.
 fn unsupported(engine: &Engine<'_>, name: &str, number: Number) -> Option<Number> {
     let is_add = name == "atomic_add";
     let refused = match number {

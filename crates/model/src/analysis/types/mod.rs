@@ -1,13 +1,15 @@
-//! Types of everything in a kernel: runs its body as Triton's front end would, over types instead of instructions.
+//! Type inference for kernels: abstract interpretation of a kernel's body as in Triton's front end, over types instead
+//! of instructions.
 //!
-//! The front end is itself an interpreter: compile-time values are computed, branches on them pruned, helpers inlined for
-//! the types that they are called with, and each run-time value has an element type and a shape. This module does the
-//! same with [`Value::Unknown`] for whatever the file does not say, so a problem is found only where every program that
-//! the file may mean has it.
+//! The front end is itself an interpreter: it computes compile-time values, prunes branches on them, inlines helpers
+//! for the types of their arguments, and gives each run-time value an element type and a shape. This module does the
+//! same, with [`Value::Unknown`] for everything that the file does not determine. So a problem is reported only if
+//! every program that the file may mean has it.
 //!
-//! - [`dtype`], [`shape`], [`value`]: the domain,
-//! - [`signature`]: what a comment says about parameters,
-//! - [`engine`]: state, and where problems go; [`statements`], [`expressions`], [`operators`], [`names`]: the language,
+//! - [`dtype`], [`shape`], [`value`]: the abstract domain,
+//! - [`signature`]: the types and values that a comment gives parameters,
+//! - [`engine`]: the state of a run, and where problems are collected; [`statements`], [`expressions`], [`operators`],
+//!   [`names`]: the language,
 //! - [`calls`]: arguments, helpers and methods; [`functions`]: the table of `triton.language`.
 
 pub mod access;

@@ -1,4 +1,4 @@
-//! What a name stands for that is not local.
+//! The values of names that are not local to a kernel.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::kernel::ast::{Expr, ExprKind};
 use crate::kernel::{Binding, Global};
 use crate::syntax::Span;
 
-/// The functions of Python that kernels may use, and since which minor release.
+/// Builtins of Python that kernels may use, each with the minor release of Triton 3 that introduced it.
 const BUILTINS: &[(&str, u32)] = &[
     ("len", 0),
     ("list", 0),
@@ -26,7 +26,7 @@ const BUILTINS: &[(&str, u32)] = &[
     ("max", 0),
 ];
 
-/// Names of Python that no kernel can use, although every file can.
+/// Builtins of Python that kernels cannot use.
 const FORBIDDEN: &[&str] = &[
     "abs",
     "all",
@@ -75,13 +75,13 @@ const FORBIDDEN: &[&str] = &[
     "zip",
 ];
 
-/// Whether it is the name of a function of Python, which every file can use, if not every kernel.
+/// Whether `name` is a builtin of Python, whether or not kernels can use it.
 #[must_use]
 pub fn is_of_python(name: &str) -> bool {
     BUILTINS.iter().any(|(known, _)| *known == name) || FORBIDDEN.contains(&name)
 }
 
-/// What to write instead of a function of Python.
+/// The replacement for a builtin of Python in kernels, for messages.
 fn instead(name: &str) -> Option<&'static str> {
     Some(match name {
         "abs" => "`tl.abs`",
@@ -97,7 +97,7 @@ fn instead(name: &str) -> Option<&'static str> {
 }
 
 impl<'a> Engine<'a> {
-    /// What a name that is not local stands for.
+    /// The value of a name that is not local.
     pub(super) fn global_name(&mut self, name: &'a str, span: Span, frame: &Frame<'a>) -> Value<'a> {
         if frame.kernel.nested || frame.is_opaque {
             return self.member_named(name).unwrap_or(Value::Unknown);
@@ -105,7 +105,7 @@ impl<'a> Engine<'a> {
         self.top_level_name(name, span)
     }
 
-    /// What the top level of the file binds a name to.
+    /// The value that the top level of the file binds to a name.
     pub(super) fn top_level_name(&mut self, name: &'a str, span: Span) -> Value<'a> {
         if self.module.kernels.iter().any(|kernel| kernel.name == name) {
             return self.kernel_named(name);
@@ -162,7 +162,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether a class of the file is, by its head, a named tuple, or something that is made for kernels.
+    /// Whether a class of the file is a named tuple or is made for kernels, judged by its head.
     fn is_tuple_class(&self, name: &str) -> bool {
         let head = format!("class {name}");
         self.text.match_indices(&head).any(|(at, _)| {
@@ -181,9 +181,9 @@ impl<'a> Engine<'a> {
         Some(self.member(&resolved.path, true))
     }
 
-    /// A member of Triton; dtypes are values.
+    /// The value of a member of Triton; dtypes are compile-time values.
     pub(super) fn member(&self, path: &str, direct: bool) -> Value<'a> {
-        // The parts of the package that its own modules are made of.
+        // Members may be written with the submodule of the package that defines them.
         let inner = ["core.", "standard.", "math.", "random."].iter().find_map(|part| {
             let name = path.strip_prefix("triton.language.")?.strip_prefix(part)?;
             let plain = format!("triton.language.{name}");
@@ -277,7 +277,7 @@ impl<'a> Engine<'a> {
         Some(Value::Const(Const::Type(Element::Number(number))))
     }
 
-    /// A number type of numpy makes a number of numpy.
+    /// Whether a call of a number type of numpy gives a number of numpy.
     fn is_of_numpy(&self, function: &Expr) -> bool {
         let Some([module, kind]) = function.dotted().and_then(|path| <[&str; 2]>::try_from(path).ok()) else {
             return false;
@@ -286,7 +286,7 @@ impl<'a> Engine<'a> {
         is_kind && matches!(self.module.bindings.get(module), Some(Binding::Import(path)) if path == "numpy")
     }
 
-    /// The value of a global that is spelled out; `None` when nobody can tell what it is.
+    /// The value of a global that is a literal; `None` when the value is not known.
     fn global_literal(&self, value: &Expr, depth: u32) -> Option<Const> {
         match &value.kind {
             ExprKind::Int(_) | ExprKind::Float(_) | ExprKind::Bool(_) | ExprKind::Str(_) | ExprKind::None => {

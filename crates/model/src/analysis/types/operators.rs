@@ -1,4 +1,4 @@
-//! Operators.
+//! Transfer functions of unary and binary operators.
 
 use super::dtype::{self, Kind as Sort, Mismatch, Number};
 use super::engine::Engine;
@@ -30,7 +30,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// What is known of the lanes of `left op right`.
+    /// The symbolic value of `left op right`.
     fn about_binary(&mut self, span: Span, op: &str, left: &Value<'a>, right: &Value<'a>) -> About {
         if matches!(op, "//" | "%") {
             self.record_division(span, op, left, right);
@@ -41,7 +41,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Arithmetic of compile-time values; reports what Python itself refuses.
+    /// Folds compile-time values. Reports operations that Python itself rejects.
     fn folded(&mut self, span: Span, op: &str, a: &Const, b: &Const) -> Value<'a> {
         let divides = matches!(op, "/" | "//" | "%");
         let is_number = |value: &Const| matches!(value, Const::Bool(_) | Const::Int(_) | Const::Float(_));
@@ -73,7 +73,7 @@ impl<'a> Engine<'a> {
         Value::Tile(Tile::new(element, shape).knowing(about))
     }
 
-    /// A value as an operand; reports what cannot be one.
+    /// The value as an operand. Reports values that cannot be operands.
     pub(super) fn operand(&mut self, span: Span, value: &Value<'a>) -> Option<Operand> {
         match value {
             Value::Tile(tile) => Some(Operand { tile: tile.clone(), constant: None }),
@@ -114,7 +114,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The element type of `a op b`; `None` when there is none, or nobody can tell.
+    /// The element type of `a op b`; `None` when there is none or it is not known.
     fn arithmetic(&mut self, span: Span, op: &str, a: &Operand, b: &Operand) -> Option<Element> {
         let (left, right) = (a.tile.element, b.tile.element);
         if left.is_pointer() || right.is_pointer() {
@@ -139,7 +139,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether the type of a constant without a value, which may be a condition, decides the result.
+    /// Whether the result depends on the type of a symbolic constant, which may be a condition.
     fn is_open(&self, a: &Operand, b: &Operand) -> bool {
         let is_symbol = |operand: &Operand| matches!(operand.constant, Some(Const::Symbol(_)));
         let decides = |other: &Operand| {
@@ -148,7 +148,7 @@ impl<'a> Engine<'a> {
         is_symbol(a) && decides(b) || is_symbol(b) && decides(a)
     }
 
-    /// The common type of two numbers, with the checks that the front end makes on the way.
+    /// The common type of two numbers. Makes the same checks as the front end.
     pub(super) fn computed(
         &mut self,
         span: Span,
@@ -158,7 +158,7 @@ impl<'a> Engine<'a> {
         (x, y): (Number, Number),
         divides: bool,
     ) -> Option<Number> {
-        // Up to 3.1 a constant is a value like any other.
+        // Up to 3.1 constants are promoted like other values.
         let is_weak = self.since(2) != Some(false);
         let constants = (is_weak && a.constant.is_some(), is_weak && b.constant.is_some());
         let number = match dtype::computation((x, constants.0), (y, constants.1), divides) {
@@ -242,7 +242,7 @@ impl<'a> Engine<'a> {
         Some(Element::Number(number))
     }
 
-    /// A tile of the shape that two operands are broadcast to; reports shapes that do not fit.
+    /// A tile of the shape to which two operands are broadcast. Reports shapes that do not fit.
     pub(super) fn spread(&mut self, span: Span, element: Element, a: &Tile, b: &Tile) -> Value<'a> {
         Value::Tile(Tile::new(element, self.common_shape(span, a, b)))
     }
@@ -296,18 +296,18 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// A value as an operand: a constant among run-time values has a type of its own only where it must.
+/// A value as an operand. A constant among run-time values has its own type only where that is necessary.
 pub(super) struct Operand {
     pub(super) tile: Tile,
     pub(super) constant: Option<Const>,
 }
 
-/// What is known when one of two element types is not.
+/// The element type of a result when one of the two element types is not known.
 fn half_known(op: &str, a: &Operand, b: &Operand) -> Element {
     let half = |number: Number| matches!(number, Number::Fp16 | Number::Bf16);
     for (known, other) in [(a, b), (b, a)] {
         let Some(number) = known.tile.element.number().filter(|_| known.constant.is_none()) else { continue };
-        // A constant beside a float never changes its type.
+        // A constant next to a float never changes the float's type.
         if number.kind() == Sort::Floating && other.constant.is_some() {
             let divides = matches!(op, "/" | "//" | "%");
             return Element::Number(if divides && half(number) { Number::Fp32 } else { number });

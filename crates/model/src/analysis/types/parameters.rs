@@ -1,4 +1,4 @@
-//! What the parameters of a kernel stand for, by signatures, launches and use.
+//! The values of a kernel's parameters, derived from signatures, launches and uses.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ use crate::analysis::launches::{self, Setting};
 use crate::kernel::ast::{Expr, ExprKind, Stmt, walk_expressions};
 use crate::kernel::{Kernel, Module, Param};
 
-/// What the parameters of a kernel are used for, read off its body once.
+/// The uses of a kernel's parameters, collected from its body once.
 pub(super) struct Roles<'a> {
-    /// Those that are, or become by adding offsets, pointers of loads and stores.
+    /// Parameters that are pointers of loads and stores, alone or after adding offsets.
     pointers: HashSet<&'a str>,
-    /// Those that the kernel itself, whatever the case, passes as the pointer of an access, alone or in a sum.
+    /// Parameters that the kernel itself unconditionally passes as the pointer of an access, alone or in a sum.
     dereferenced: HashSet<&'a str>,
-    /// Names that bound a range or a shape.
+    /// Names that occur as bounds of a range or as sizes of a shape.
     bounds: HashSet<&'a str>,
     is_launched: bool,
     settings: Vec<Setting<'a>>,
@@ -37,8 +37,8 @@ impl<'a> Roles<'a> {
         }
     }
 
-    /// Whether a compile-time parameter certainly is an integer: it is named like a size of a block, or it bounds a range
-    /// or a shape.
+    /// Whether a compile-time parameter certainly is an integer: it is named like a block size, or it bounds a range or
+    /// a shape.
     fn is_size(&self, name: &str) -> bool {
         let upper = name.to_ascii_uppercase();
         upper.starts_with("BLOCK") || upper.ends_with("_SIZE") || upper.ends_with("BLOCK") || self.bounds.contains(name)
@@ -63,7 +63,7 @@ fn dereferenced<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> 
             found.extend(leftmost(&pointer.value));
         }
     };
-    // In a branch it may be one for some calls only.
+    // A parameter used in a branch may be a pointer for some calls only.
     let unconditional = kernel.body.iter().filter(|stmt| stmt.bodies().is_empty());
     unconditional.flat_map(Stmt::exprs).for_each(|expr| expr.walk(&mut look));
     found
@@ -89,7 +89,7 @@ fn bounds<'a>(module: &'a Module, kernel: &'a Kernel) -> HashSet<&'a str> {
 }
 
 impl<'a> Engine<'a> {
-    /// What a parameter of the kernel itself stands for.
+    /// The value of a parameter of the analysed kernel.
     pub(super) fn parameter(
         &mut self,
         kernel: &'a Kernel,
@@ -105,14 +105,14 @@ impl<'a> Engine<'a> {
                 value => value,
             };
         }
-        // What a signature leaves out has its default, if that is there.
+        // A parameter that the signature omits has its default.
         if signature.is_some()
             && let Some(default) = &param.default
             && let Some(value) = signature::literal(default)
         {
             return Value::Const(value);
         }
-        // A helper may get a tile for it all the same: the annotation alone is no promise there.
+        // A helper may get a tile nevertheless, so the annotation proves nothing here.
         if param.constexpr && self.module.called_in_kernels().contains(&kernel.name) {
             return Value::Unknown;
         }
@@ -129,7 +129,7 @@ impl<'a> Engine<'a> {
         Value::Opaque(about)
     }
 
-    /// A parameter as an integer, or as the start of a pointer.
+    /// The symbolic value of a parameter as an integer, or as the base of a pointer.
     fn about_parameter(&self, name: &str) -> About {
         let name: Arc<str> = name.into();
         if self.roles.pointers.contains(&*name) {
@@ -143,7 +143,7 @@ impl<'a> Engine<'a> {
         About::scalar(Poly::atom(Atom::Param(name)))
     }
 
-    /// A constant that all launches of the file agree on, else a symbol.
+    /// The value of a compile-time parameter: the constant that all launches of the file agree on, else a symbol.
     fn constant_parameter(&self, param: &'a Param) -> Value<'a> {
         let used_as_size = param.name.chars().any(|c| c.is_ascii_uppercase());
         let mut values = self.roles.settings.iter().map(|setting| setting.value(&param.name).map(|(value, _)| value));
@@ -156,11 +156,11 @@ impl<'a> Engine<'a> {
         if self.roles.is_size(&param.name) {
             return Value::Const(Const::Symbol(Symbol::of(&param.name)));
         }
-        // A helper may get a tile for what it calls `offsets: tl.constexpr`.
+        // A helper may get a tile for a parameter such as `offsets: tl.constexpr`.
         if !used_as_size && !self.roles.is_launched {
             return Value::Unknown;
         }
-        // It may be a flag, a dtype, a name.
+        // It may also be a flag, a dtype or a name.
         Value::Opaque(About::scalar(Poly::atom(Atom::Param(param.name.as_str().into()))))
     }
 }

@@ -1,4 +1,4 @@
-//! Polynomials over the numbers of programs, lanes, loops and parameters.
+//! Polynomials over the indices of programs and lanes, loop variables and parameters.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,11 +6,11 @@ use std::sync::Arc;
 use super::shape::{Dim, Symbol};
 use super::value::Const;
 
-/// More terms than this, or factors in one term, are not kept.
+/// Polynomials with more terms, or with more factors in a term, are not represented.
 const MAX_TERMS: usize = 16;
 const MAX_DEGREE: usize = 4;
 
-/// An integer that the text gives no number for.
+/// An integer variable of a polynomial.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Atom {
     /// `tl.program_id(axis)`
@@ -19,37 +19,37 @@ pub enum Atom {
     Programs(u8),
     /// A parameter (run-time or `tl.constexpr`) or a compile-time expression of parameters.
     Param(Arc<str>),
-    /// The position in a `tl.arange`; see [`Lane`].
+    /// The position in a `tl.arange`, by the index of its [`Lane`].
     Lane(u32),
-    /// The variable of a loop; see [`Loop`].
+    /// The variable of a loop, by the index of its [`Loop`].
     Loop(u32),
-    /// Something that is the same wherever this number stands: what a loop changes, what was loaded, a quotient.
+    /// Another integer. Equal numbers mean equal values: a variable that a loop changes, a loaded value, a quotient.
     Other(u32),
 }
 
-/// A sum of products of atoms, in one form: sorted, without zeros.
+/// A polynomial with integer coefficients, in a canonical form: sorted, without zero terms.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Poly {
-    /// Products of atoms (sorted) with their factors, sorted by the atoms.
+    /// Products of atoms (sorted), each with its coefficient, sorted by the atoms.
     pub terms: Vec<(Vec<Atom>, i128)>,
-    /// The number that stands alone.
+    /// The constant term.
     pub constant: i128,
 }
 
 impl Poly {
-    /// A number.
+    /// A constant polynomial.
     #[must_use]
     pub fn number(constant: i128) -> Self {
         Self { terms: Vec::new(), constant }
     }
 
-    /// An atom.
+    /// The polynomial of a single atom.
     #[must_use]
     pub fn atom(atom: Atom) -> Self {
         Self { terms: vec![(vec![atom], 1)], constant: 0 }
     }
 
-    /// A compile-time value.
+    /// The polynomial of a compile-time value; `None` when it is not an integer.
     #[must_use]
     pub fn of_constant(constant: &Const) -> Option<Self> {
         match constant {
@@ -58,7 +58,7 @@ impl Poly {
         }
     }
 
-    /// A size.
+    /// The polynomial of a size; `None` when it is not known.
     #[must_use]
     pub fn of_dim(size: &Dim) -> Option<Self> {
         match size {
@@ -73,7 +73,7 @@ impl Poly {
         Self { terms: vec![(atoms, i128::from(symbol.factor))], constant: 0 }
     }
 
-    /// The number, when it is one.
+    /// The value of a constant polynomial; `None` for others.
     #[must_use]
     pub fn as_number(&self) -> Option<i128> {
         self.terms.is_empty().then_some(self.constant)
@@ -93,7 +93,7 @@ impl Poly {
         (self.terms.len() <= MAX_TERMS).then_some(())
     }
 
-    /// `self + factor * other`
+    /// `self + factor * other`; `None` on overflow or when the result is too large to represent.
     #[must_use]
     pub fn plus(&self, other: &Self, factor: i128) -> Option<Self> {
         let mut sum = self.clone();
@@ -104,7 +104,7 @@ impl Poly {
         Some(sum)
     }
 
-    /// `self * other`
+    /// `self * other`; `None` on overflow or when the result is too large to represent.
     #[must_use]
     pub fn times(&self, other: &Self) -> Option<Self> {
         let mut product = Self::number(self.constant.checked_mul(other.constant)?);
@@ -128,7 +128,7 @@ impl Poly {
         Some(product)
     }
 
-    /// Whether the atom is in it.
+    /// Whether the atom occurs in the polynomial.
     #[must_use]
     pub fn has(&self, atom: &Atom) -> bool {
         self.terms.iter().any(|(atoms, _)| atoms.contains(atom))
@@ -140,8 +140,8 @@ impl Poly {
         self.terms.iter().any(|(atoms, _)| atoms.iter().any(&wanted))
     }
 
-    /// What `atom` is multiplied with, where it stands once in each of its terms: `BLOCK` for program 0 in
-    /// `program(0)·BLOCK + lane(0)`.
+    /// The factor of `atom`, where it occurs once in each of its terms: `BLOCK` for program 0 in `program(0)·BLOCK +
+    /// lane(0)`.
     #[must_use]
     pub fn factor_of(&self, atom: &Atom) -> Option<Self> {
         let mut factor = Self::default();
@@ -159,7 +159,7 @@ impl Poly {
         Some(factor)
     }
 
-    /// The number when each atom has the number that `of` gives; what is multiplied with zero need have none.
+    /// The value when `of` supplies the values of the atoms. Atoms that are multiplied with zero need no value.
     #[must_use]
     pub fn value(&self, of: &dyn Fn(&Atom) -> Option<i128>) -> Option<i128> {
         let mut sum = self.constant;
@@ -174,7 +174,7 @@ impl Poly {
         Some(sum)
     }
 
-    /// The name, when it is one parameter.
+    /// The name of the parameter, when the polynomial is a single parameter.
     #[must_use]
     pub fn as_param(&self) -> Option<&str> {
         match self.terms.as_slice() {
@@ -186,8 +186,8 @@ impl Poly {
         }
     }
 
-    /// The least and the greatest value when each atom is within the bounds that `of` gives; `None` when a bound is missing.
-    /// Both are reached when the atoms are independent and no atom stands in two terms with different signs.
+    /// The least and greatest value when `of` supplies bounds of the atoms; `None` when a bound is missing. Both are
+    /// attained when the atoms are independent and no atom occurs in two terms with different signs.
     #[must_use]
     pub fn range(&self, of: &dyn Fn(&Atom) -> Option<(i128, i128)>) -> Option<(i128, i128)> {
         let (mut low, mut high) = (self.constant, self.constant);

@@ -1,4 +1,4 @@
-//! Reductions, scans, and functions that look at whole axes.
+//! Transfer functions of reductions, scans and other operations along whole axes.
 
 use super::dtype::Number;
 use super::engine::Engine;
@@ -6,17 +6,17 @@ use super::functions::{Application, Transfer, tile_of};
 use super::shape::Dim;
 use super::value::{Callee, Const, Element, Kind, Tile, Value};
 
-/// An axis of a reduction.
+/// The axis of a reduction.
 enum Axis {
-    /// All of them.
+    /// All axes.
     All,
-    /// This one.
+    /// A single axis.
     One(usize),
-    /// Nobody can tell.
+    /// Not known.
     Unknown,
 }
 
-/// The axis that is passed; reports one that does not exist.
+/// The axis that is passed. Reports one that does not exist.
 fn axis<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, rank: usize, default: Option<i128>) -> Option<Axis> {
     let given = call.bound.any(&["axis", "dim"]);
     let number = match (given, default) {
@@ -44,7 +44,7 @@ fn axis<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, rank: usize, de
     }
 }
 
-/// The type that small numbers are reduced in.
+/// The type in which a reduction is computed: small numbers are widened.
 fn reduced_type<'a>(
     engine: &Engine<'a>,
     call: &Application<'a, '_>,
@@ -114,7 +114,7 @@ fn bf16_promoted(engine: &Engine<'_>) -> Element {
     }
 }
 
-/// A reduction along an axis, or along all.
+/// A reduction along an axis, or along all axes.
 pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> Value<'a> {
     if matches!(transfer, Transfer::Reduce) && matches!(call.first(), Value::Tuple(_)) {
         if !check_combine(engine, call) {
@@ -161,7 +161,7 @@ pub(super) fn reduce<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, tr
     }
 }
 
-/// Reports a combining function that is none of the file's, or that takes another number of arguments.
+/// Reports a combining function that the file does not define, or that takes another number of arguments.
 fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> bool {
     let function = call.bound.get("combine_fn").cloned();
     let count = match call.first() {
@@ -205,7 +205,7 @@ fn check_combine<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> boo
     false
 }
 
-/// Runs a combining function for the lanes that it gets; since 3.4 what it returns must be of their types.
+/// Runs a combining function on the lanes that it gets. Since 3.4 its results must have the types of the lanes.
 fn combined<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, callee: Callee, count: usize) -> Option<String> {
     let kernel = engine.home(callee.file).0.kernels.get(callee.index)?;
     let parts: Vec<Value<'a>> = match call.first() {
@@ -265,7 +265,7 @@ fn reduce_several<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Va
     Value::tuple(results)
 }
 
-/// A running result along an axis: the shape stays.
+/// A scan along an axis, which keeps the shape.
 pub(super) fn scan<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, transfer: Transfer) -> Value<'a> {
     if let Value::Tuple(parts) = call.first() {
         return if parts.iter().all(|part| part.tile().is_some()) { call.first().clone() } else { Value::Unknown };

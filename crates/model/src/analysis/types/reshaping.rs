@@ -1,4 +1,4 @@
-//! Functions that change shapes.
+//! Transfer functions of operations that change shapes.
 
 use super::arguments::Bound;
 use super::creation::{check_lanes, check_sizes, checked_shape};
@@ -7,7 +7,7 @@ use super::functions::{Application, shape_of, tile_of};
 use super::shape::{self, Dim};
 use super::value::{Const, Kind, Tile, Value};
 
-/// A shape that is passed as a tuple or one by one.
+/// A shape that is passed as a tuple or as separate arguments.
 fn target<'a>(bound: &Bound<'a>) -> Value<'a> {
     match bound.rest.as_slice() {
         [] => bound.any(&["shape", "dims"]).cloned().unwrap_or(Value::Unknown),

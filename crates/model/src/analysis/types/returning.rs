@@ -1,4 +1,4 @@
-//! `return`.
+//! Abstract interpretation of `return`.
 
 use super::engine::{Engine, Frame};
 use super::value::{Const, Kind, Value};
@@ -12,7 +12,7 @@ impl<'a> Engine<'a> {
             Some(ExprKind::List(_)) if self.since(3) == Some(false) => {
                 self.problem(Kind::Return, stmt.span, "a function cannot return a list; return a tuple");
             }
-            // A function of nothing else stands in for one that the release does not have.
+            // A function whose body is only `return None` is a stub for one that the release lacks.
             Some(ExprKind::None) if self.since(7) == Some(false) && !is_stub(&frame.kernel.body) => {
                 self.problem(Kind::Return, stmt.span, "`return None` needs Triton 3.7; write `return`");
             }
@@ -27,7 +27,7 @@ impl<'a> Engine<'a> {
             }
             _ => {}
         }
-        // Since 3.7 a constant stays one, where all that is returned is the same.
+        // Since 3.7 a constant stays a constant if all returned values are the same.
         let value = match self.since(7) {
             _ if frame.is_launched => value,
             Some(true) => value,
@@ -55,7 +55,7 @@ impl<'a> Engine<'a> {
             _ => false,
         };
         if differ && self.uncertain == 0 && !frame.is_opaque {
-            // Since 3.7 types are compared when the whole function is compiled.
+            // Since 3.7 types are compared after the whole function is compiled.
             let at = if is_late { self.first_line(frame.kernel.def_span) } else { stmt.span };
             let message = format!("`{}` returns `{value}` and `{known}`; both must be of one type", frame.kernel.name);
             let related = vec![(stmt.span, "one of them here".to_owned())];

@@ -3,18 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A compile-time integer that is not known as a number: a factor times names of parameters (or whole expressions that
-/// have no simpler form), sorted.
+/// A compile-time integer whose value is not known: a factor times names of parameters, sorted. An expression that has
+/// no simpler form counts as one name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Symbol {
-    /// The number in front.
+    /// The constant factor.
     pub factor: i64,
     /// The names, sorted; at least one.
     pub names: Arc<[Arc<str>]>,
 }
 
 impl Symbol {
-    /// The value of a parameter.
+    /// The value of the parameter `name`.
     #[must_use]
     pub fn of(name: &str) -> Self {
         Self { factor: 1, names: Arc::from([Arc::from(name)]) }
@@ -37,7 +37,7 @@ impl Symbol {
         Some(Self { factor: self.factor.checked_mul(other.factor)?, names: names.into() })
     }
 
-    /// What stands for `left op right`, where that has no simpler form.
+    /// The symbol for `left op right` when it has no simpler form.
     #[must_use]
     pub fn opaque(left: &dyn fmt::Display, op: &str, right: &dyn fmt::Display) -> Option<Self> {
         let text = format!("({left} {op} {right})");
@@ -60,16 +60,16 @@ impl fmt::Display for Symbol {
 /// The size of a tile along one axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Dim {
-    /// A number.
+    /// A known size.
     Known(i64),
-    /// A compile-time value without a number.
+    /// A compile-time value that is not known.
     Symbol(Symbol),
-    /// Nobody can tell.
+    /// Not known.
     Unknown,
 }
 
 impl Dim {
-    /// The number, where known.
+    /// The size as a number, if it is known.
     #[must_use]
     pub fn known(&self) -> Option<i64> {
         match self {
@@ -92,7 +92,7 @@ impl Dim {
         product.map_or(Self::Unknown, Self::Symbol)
     }
 
-    /// Whether the two certainly differ.
+    /// Whether the two sizes certainly differ.
     #[must_use]
     pub fn differs(&self, other: &Self) -> bool {
         matches!((self, other), (Self::Known(a), Self::Known(b)) if a != b)
@@ -109,31 +109,32 @@ impl fmt::Display for Dim {
     }
 }
 
-/// The sizes of a tile, outermost first; empty for a scalar.
+/// The sizes of a tile, outermost axis first; empty for a scalar.
 pub type Shape = Arc<[Dim]>;
 
-/// How a message writes a shape: `[64, BLOCK]`.
+/// The shape as text for messages: `[64, BLOCK]`.
 #[must_use]
 pub fn text(shape: &[Dim]) -> String {
     let sizes: Vec<String> = shape.iter().map(Dim::to_string).collect();
     format!("[{}]", sizes.join(", "))
 }
 
-/// Two shapes that do not fit: along which axis, and both sizes.
+/// Two shapes that cannot be broadcast together: the axis and both sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clash {
-    /// The axis, counted in the longer shape.
+    /// The axis, as an index into the longer shape.
     pub axis: usize,
-    /// The size of the first.
+    /// The size in the first shape.
     pub left: Dim,
-    /// The size of the second.
+    /// The size in the second shape.
     pub right: Dim,
 }
 
-/// The shape that two operands are broadcast to. A scalar takes the other's; a shorter shape gets axes in front.
+/// The shape to which two operands are broadcast. A scalar takes the shape of the other operand, and a shorter shape
+/// gets axes in front.
 ///
 /// # Errors
-/// When two sizes certainly differ and neither is 1.
+/// Returns the axis and its sizes when two sizes certainly differ and neither is 1.
 pub fn broadcast(left: &Shape, right: &Shape) -> Result<Shape, Clash> {
     if left == right || right.is_empty() {
         return Ok(left.clone());
@@ -151,14 +152,14 @@ pub fn broadcast(left: &Shape, right: &Shape) -> Result<Shape, Clash> {
             (Dim::Known(1), other) | (other, Dim::Known(1)) => Ok(other),
             (a, b) if a == b => Ok(a),
             (Dim::Known(a), Dim::Known(b)) => Err(Clash { axis, left: Dim::Known(a), right: Dim::Known(b) }),
-            // What fits a number other than 1 is that number, or 1.
+            // A size that is compatible with a number other than 1 is that number, or 1.
             (Dim::Known(size), _) | (_, Dim::Known(size)) => Ok(Dim::Known(size)),
             _ => Ok(Dim::Unknown),
         })
         .collect()
 }
 
-/// The number of lanes.
+/// The number of lanes: the product of the sizes.
 #[must_use]
 pub fn lanes(shape: &[Dim]) -> Dim {
     shape.iter().fold(Dim::Known(1), |product, size| product.times(size))

@@ -1,8 +1,9 @@
-//! What a comment says about the parameters of a kernel: `# warpsmith: signature x=*fp16 n=i32 BLOCK=1024` above it, or
-//! `# warpsmith: signature KERNEL: x=*fp16 …` anywhere in the file.
+//! Signature comments, which give types and values of a kernel's parameters: `# warpsmith: signature x=*fp16 n=i32
+//! BLOCK=1024` above the kernel, or `# warpsmith: signature KERNEL: x=*fp16 …` anywhere in the file.
 //!
-//! Run-time parameters have a type: `*fp16` (a pointer), `i32`, `fp32`, `tensordesc<fp16[64,64]>`; an integer may have a
-//! value, too: `i32=65536`. Compile-time ones have a value: a number, `True`, `None`, a string, `tl.float16`, or a list or dict, which stays unknown.
+//! Run-time parameters have a type: `*fp16` (a pointer), `i32`, `fp32`, `tensordesc<fp16[64,64]>`. An integer may also
+//! have a value: `i32=65536`. Compile-time parameters have a value: a number, `True`, `None`, a string, `tl.float16`,
+//! or a list or dict, which stays unknown.
 
 use super::dtype::Number;
 use super::fold;
@@ -14,21 +15,21 @@ use crate::syntax::Span;
 
 const MARK: &str = "warpsmith: signature";
 
-/// The parameters that a comment gives, with what is written for each.
+/// The parameters in a signature comment, each with its text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signature {
     params: Vec<(String, String)>,
-    /// Where the comment stands.
+    /// Span of the comment.
     pub span: Span,
 }
 
-/// Whether a comment of the file may give the signature of a kernel.
+/// Whether the file may contain a signature comment. A quick check of the text.
 #[must_use]
 pub fn may_be_in(text: &str) -> bool {
     memchr::memmem::find(text.as_bytes(), MARK.as_bytes()).is_some()
 }
 
-/// The signature that a comment gives `kernel`, if one does.
+/// The signature of `kernel` from a comment, if there is one.
 #[must_use]
 pub fn of(module: &Module, kernel: &Kernel, text: &str) -> Option<Signature> {
     if module.kernels.is_empty() || !text.contains(MARK) {
@@ -64,7 +65,7 @@ fn is_identifier(text: &str) -> bool {
         && text.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// Whether there is nothing but comments, blank lines and decorators between a comment and the kernel.
+/// Whether only comments, blank lines and decorators are between a comment and the kernel.
 fn stands_above(text: &str, end: usize, kernel: &Kernel) -> bool {
     let Some(between) = text.get(end..kernel.span.start.max(end)) else { return false };
     let inside_head = end > kernel.span.start && end < kernel.def_span.start;
@@ -73,7 +74,7 @@ fn stands_above(text: &str, end: usize, kernel: &Kernel) -> bool {
         || inside_head
 }
 
-/// `name=value` pairs, separated by blanks or commas outside brackets and quotes.
+/// Splits `name=value` pairs, which are separated by blanks or commas outside brackets and quotes.
 fn parse(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let (mut depth, mut quote, mut start) = (0_i32, None, 0);
@@ -105,13 +106,13 @@ fn parse(text: &str) -> Vec<(String, String)> {
 }
 
 impl Signature {
-    /// A signature of these parameters, each with what a comment would say of it.
+    /// A signature with these parameters, each with the text that a comment would have for it.
     #[must_use]
     pub fn new(params: Vec<(String, String)>, span: Span) -> Self {
         Self { params, span }
     }
 
-    /// The integer that a run-time or compile-time parameter is said to have.
+    /// The integer that the comment gives a run-time or compile-time parameter.
     #[must_use]
     pub fn number(&self, name: &str) -> Option<i128> {
         let (_, text) = self.params.iter().find(|(known, _)| known == name)?;
@@ -119,13 +120,13 @@ impl Signature {
         text.replace('_', "").parse().ok()
     }
 
-    /// What is written for a parameter.
+    /// The text that the comment has for a parameter.
     #[must_use]
     pub fn text(&self, name: &str) -> Option<&str> {
         self.params.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str())
     }
 
-    /// What a parameter stands for, if the comment says so.
+    /// The value of a parameter; `None` when the comment does not give one.
     #[must_use]
     pub fn value<'a>(&self, name: &str) -> Option<Value<'a>> {
         let (_, text) = self.params.iter().find(|(known, _)| known == name)?;
@@ -133,14 +134,14 @@ impl Signature {
     }
 }
 
-/// The two parts of `i32=65536`.
+/// The type and the value of `i32=65536`.
 fn valued(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(number, _)| Number::of_signature(number).is_some())
 }
 
 fn value<'a>(text: &str) -> Value<'a> {
     let text = valued(text).map_or(text, |(number, _)| number);
-    // `*fp16:16` says that it is a multiple of 16, which types do not need.
+    // `*fp16:16` means a pointer that is a multiple of 16, which does not matter for types.
     let plain = match text.split_once(':') {
         Some((plain, rest)) if !text.starts_with(['{', '\'', '"', '[']) && rest.parse::<u32>().is_ok() => plain,
         _ => text,
@@ -177,7 +178,7 @@ fn constant(text: &str) -> Const {
         return Const::Float(value);
     }
     match text {
-        // Also as JSON has them: signatures are made by scripts.
+        // Also the spellings of JSON, because scripts write signatures.
         "True" | "true" => return Const::Bool(true),
         "False" | "false" => return Const::Bool(false),
         "None" | "null" => return Const::None,
@@ -191,7 +192,7 @@ fn constant(text: &str) -> Const {
     }
 }
 
-/// The value of a default that is spelled out.
+/// The value of a default that is a literal.
 #[must_use]
 pub fn literal(default: &Expr) -> Option<Const> {
     match &default.kind {

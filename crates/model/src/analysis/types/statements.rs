@@ -1,4 +1,4 @@
-//! Statements: assignments, branches and loops.
+//! Abstract interpretation of statements.
 
 use rustc_hash::FxHashMap as HashMap;
 
@@ -8,7 +8,7 @@ use crate::kernel::ast::{Expr, ExprKind, Stmt, StmtKind, walk_statements};
 use crate::syntax::Span;
 
 impl<'a> Engine<'a> {
-    /// Runs statements up to a `return` among them: Triton compiles nothing behind it.
+    /// Runs statements up to a `return`: Triton compiles nothing after it.
     pub(super) fn body(&mut self, body: &'a [Stmt], frame: &mut Frame<'a>) {
         self.enter(block_span(body));
         for (at, stmt) in body.iter().enumerate() {
@@ -34,7 +34,7 @@ impl<'a> Engine<'a> {
             StmtKind::AugAssign { target, op, value } => {
                 let left = self.eval(target, frame);
                 let right = self.eval(value, frame);
-                // The front end makes a binary operation of it, at the place of the statement.
+                // The front end reads it as a binary operation with the span of the statement.
                 let sum = self.binary(stmt.span, op, &left, &right);
                 let sum = self.stored(sum, stmt.span);
                 self.assign(target, sum, stmt.span, frame);
@@ -57,7 +57,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A statement that Triton has no meaning for.
+    /// Reports a statement that Triton does not support.
     fn unsupported_statement(&mut self, stmt: &'a Stmt, frame: &mut Frame<'a>) {
         let word = self.text[stmt.span.start..].split(|c: char| !c.is_ascii_alphabetic()).next().unwrap_or("");
         let message = match word {
@@ -82,7 +82,7 @@ impl<'a> Engine<'a> {
             return;
         }
         let is_decorated = matches!(stmt.kind, StmtKind::Definition(_)) && message.is_empty();
-        // A statement of the kind may stand in a branch that is never compiled.
+        // The statement may be in a branch that is never compiled.
         if self.uncertain == 0 && !frame.is_opaque {
             if is_decorated {
                 self.problem(Kind::Syntax, self.first_line(stmt.span), "a function cannot be defined inside a kernel");
@@ -95,7 +95,7 @@ impl<'a> Engine<'a> {
         names.into_iter().for_each(|name| drop(frame.names.insert(name, Value::Unknown)));
     }
 
-    /// The first line of what spans several.
+    /// The first line of a span.
     pub(super) fn first_line(&self, span: Span) -> Span {
         let text = &self.text[span.start..span.end];
         let end = text.find('\n').map_or(text.len(), |end| text[..end].trim_end().len());
@@ -121,7 +121,7 @@ impl<'a> Engine<'a> {
             self.problem(Kind::Syntax, stmt.span, "before Triton 3.2 a name can only be annotated with `tl.constexpr`");
         }
         let Some(result) = result else {
-            // Without a value the name is `None`.
+            // Without a value, the name is bound to `None`.
             targets.iter().for_each(|target| self.assign(target, Value::none(), stmt.span, frame));
             return;
         };
@@ -161,7 +161,7 @@ impl<'a> Engine<'a> {
         frame.names.insert(name, value);
     }
 
-    /// What assigning makes of a value: constants become run-time values.
+    /// The value after an assignment: constants become run-time values.
     pub(super) fn stored(&mut self, value: Value<'a>, span: Span) -> Value<'a> {
         match value {
             Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_)) => match Self::number_of(&value) {
@@ -181,7 +181,7 @@ impl<'a> Engine<'a> {
                 self.problem(Kind::Conversion, span, message);
                 Value::Unknown
             }
-            // A parameter may be of any kind, a product of parameters is a number.
+            // A parameter may have any type, but a product of parameters is a number.
             Value::Const(Const::Symbol(symbol)) if symbol.names.len() > 1 || symbol.factor != 1 => {
                 Value::Tile(Tile::new(Element::Unknown, Some(super::shape::Shape::default())))
             }
@@ -212,11 +212,11 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Binds what a target names.
+    /// Binds the names in a target.
     pub(super) fn assign(&mut self, target: &'a Expr, value: Value<'a>, span: Span, frame: &mut Frame<'a>) {
         match &target.kind {
             ExprKind::Name(name) => {
-                // Before 3.3 a name takes the first part of a tuple.
+                // Before 3.3 a name is bound to the first item of a tuple.
                 let value = match (&value, self.since(3)) {
                     (Value::Tuple(parts), Some(false)) => parts.first().cloned().unwrap_or(Value::Unknown),
                     (Value::Tuple(_), None) => Value::Unknown,
@@ -243,7 +243,7 @@ impl<'a> Engine<'a> {
                 self.unpack(parts, &value, span, frame);
             }
             ExprKind::Subscript { .. } => {
-                // 3.3 and 3.4 do nothing at all for the parts of a tuple.
+                // 3.3 and 3.4 ignore assignments to items of a tuple.
                 let is_tuple = match &target.kind {
                     ExprKind::Subscript { value, .. } => value
                         .as_name()
@@ -296,7 +296,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Up to 3.2 names are paired with values, and what is left over on either side is ignored.
+    /// Up to 3.2 names are paired with values, and surplus items on either side are ignored.
     fn zip(&mut self, targets: &'a [Expr], value: &Value<'a>, span: Span, frame: &mut Frame<'a>) {
         let parts: &[Value<'a>] = match value {
             Value::Tuple(parts) => parts,
@@ -315,7 +315,7 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Whether an expression is a string that is put together.
+/// Whether an expression is a formatted string.
 fn is_text(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::FString(_) => true,
@@ -324,20 +324,20 @@ fn is_text(expr: &Expr) -> bool {
     }
 }
 
-/// From the first statement to the last.
+/// The span from the first statement to the last.
 pub(super) fn block_span(body: &[Stmt]) -> Span {
     let start = body.first().map_or(0, |stmt| stmt.span.start);
     Span::new(start, body.last().map_or(start, |stmt| stmt.span.end))
 }
 
-/// Whether a statement returns, from any depth.
+/// Whether a `return` occurs among the statements, at any depth.
 pub(super) fn returns(body: &[Stmt]) -> bool {
     let mut found = false;
     walk_statements(body, &mut |stmt| found |= matches!(stmt.kind, StmtKind::Return(_)));
     found
 }
 
-/// The names that statements may bind.
+/// The names that statements may bind, each with a span.
 pub(super) fn bound(body: &[Stmt]) -> HashMap<&str, Span> {
     fn targets<'a>(target: &'a Expr, names: &mut HashMap<&'a str, Span>) {
         match &target.kind {

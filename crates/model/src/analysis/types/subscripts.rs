@@ -1,4 +1,4 @@
-//! `tile[:, None]`, `parts[0]`.
+//! Transfer functions of subscripts: `tile[:, None]`, `parts[0]`.
 
 use super::engine::{Engine, Frame};
 use super::shape::{Dim, Shape};
@@ -89,7 +89,7 @@ impl<'a> Engine<'a> {
                         sizes.insert(at, Dim::Known(1));
                         about = about.expanded(at);
                     }
-                    // A scalar takes any index: it gets one axis for each `None`.
+                    // A scalar accepts any index and gets one axis for each `None`.
                     Some(sizes) if tile.is_scalar() == Some(true) => sizes.push(Dim::Known(1)),
                     Some(_) => return Value::Unknown,
                     None => {}

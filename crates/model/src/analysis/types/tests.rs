@@ -1,4 +1,4 @@
-//! What the analysis knows of expressions, and what it says no to, release by release.
+//! Tests of inferred types and reported errors, for each release.
 
 use super::{Kind, infer};
 use crate::api::Target;
@@ -13,7 +13,7 @@ fn program(before: &str, body: &str) -> String {
     format!("{HEAD}{before}{SIGNATURE}@triton.jit\ndef k(x, y, n, B: tl.constexpr, NONE: tl.constexpr):\n{body}")
 }
 
-/// What the last statement of a kernel assigns.
+/// The type of the value that the last statement of a kernel assigns.
 fn last(body: &str, version: &str) -> String {
     let text = program("", body);
     let source = Source::parse(text.as_str());
@@ -22,7 +22,7 @@ fn last(body: &str, version: &str) -> String {
     facts.types.last().map_or_else(String::new, |(_, value)| value.to_string())
 }
 
-/// The problems of the last kernel: the line of the text below the head, and the kind.
+/// The problems of the last kernel: the line of the text below the head, and the kind of problem.
 fn problems(before: &str, body: &str, version: &str) -> Vec<(String, Kind)> {
     let text = program(before, body);
     let source = Source::parse(text.as_str());
@@ -76,7 +76,7 @@ fn a_release_decides_what_a_type_is() {
     }
 }
 
-/// Each with the first release from which on it is refused, and the first that accepts it again.
+/// Each case has the first release that rejects the code and the first release that accepts it again.
 #[test]
 fn what_the_front_end_refuses() {
     use Kind::{Arange, Argument, Attribute, BranchType, Broadcast, Condition, Conversion, Dot, Global, LoopBounds};

@@ -1,4 +1,4 @@
-//! Functions that work lane by lane.
+//! Transfer functions of elementwise operations.
 
 use super::dtype::Number;
 use super::engine::Engine;
@@ -9,7 +9,7 @@ use super::shape::Shape;
 use super::value::{Const, Element, Kind, Tile, Value};
 use crate::syntax::Span;
 
-/// A function of one value whose type stays.
+/// A function of one value that keeps its type.
 pub(super) fn map<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, numbers: &[Number]) -> Value<'a> {
     let value = call.first().clone();
     let Some(operand) = engine.operand(call.span, &value) else { return Value::Unknown };
@@ -54,7 +54,7 @@ pub(super) fn two<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Va
     }
 }
 
-/// Two values of one kind; both become run-time values.
+/// The common type and shape of two values. Both become run-time values.
 pub(super) fn combined<'a>(engine: &mut Engine<'a>, span: Span, x: &Value<'a>, y: &Value<'a>) -> Value<'a> {
     let (x, y) = (run_time(x), run_time(y));
     if x.tile().is_none() && y.tile().is_none() {
@@ -68,7 +68,7 @@ pub(super) fn combined<'a>(engine: &mut Engine<'a>, span: Span, x: &Value<'a>, y
     engine.binary(span, "*", &x, &y)
 }
 
-/// What `to_tensor` makes of a constant.
+/// The run-time value to which `to_tensor` converts a constant.
 fn run_time<'a>(value: &Value<'a>) -> Value<'a> {
     match value {
         Value::Const(Const::Bool(_) | Const::Int(_) | Const::Float(_)) => {
@@ -83,7 +83,7 @@ pub(super) fn quotient<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, 
     let (Some(x), Some(y)) = (call.bound.get("x").map(run_time), call.bound.get("y").map(run_time)) else {
         return Value::Unknown;
     };
-    // A constant takes the type of the other.
+    // A constant takes the type of the other operand.
     let is_constant = |name: &str| matches!(call.bound.get(name), Some(Value::Const(_)));
     let both = is_constant("x") && is_constant("y");
     let looked_at = [("x", &x), ("y", &y)].into_iter().filter(|(name, _)| both || !is_constant(name));
@@ -100,7 +100,7 @@ pub(super) fn quotient<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>, 
     combined(engine, call.span, &x, &y)
 }
 
-/// The upper half of a product of integers.
+/// The upper half of an integer product.
 pub(super) fn umulhi<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> Value<'a> {
     let values = ["x", "y"].map(|name| call.bound.get(name).map_or(Value::Unknown, run_time));
     let wide = |number: &Number| number.is_int() && number.bits() >= 32;
@@ -200,7 +200,7 @@ pub(super) fn cdiv<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -> V
     let less = engine.binary(call.span, "-", &sum, &Value::int(1));
     let quotient = engine.binary(call.span, "//", &less, &y);
     match &quotient {
-        // A function written in Triton gave run-time values only, before 3.7.
+        // Before 3.7 a function written in Triton returned only run-time values.
         Value::Const(constant) => match engine.since(7) {
             Some(true) => {
                 let exact = fold::binary("//", constant, &Const::Int(1));
@@ -336,7 +336,7 @@ pub(super) fn nothing<'a>(engine: &mut Engine<'a>, call: &Application<'a, '_>) -
     Value::none()
 }
 
-/// A scalar has no axes.
+/// The shape of a scalar, which has no axes.
 pub(super) fn scalar_shape() -> Shape {
     Shape::default()
 }

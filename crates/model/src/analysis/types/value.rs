@@ -1,4 +1,4 @@
-//! What an expression in a kernel may stand for.
+//! Abstract values: the possible results of an expression in a kernel.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,16 +11,16 @@ use crate::syntax::Span;
 /// The type of one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
-    /// Nobody can tell.
+    /// Not known.
     Unknown,
     /// A number.
     Number(Number),
-    /// A pointer to numbers; `None` when nobody can tell to which.
+    /// A pointer to numbers; `None` when their type is not known.
     Pointer(Option<Number>),
 }
 
 impl Element {
-    /// The number type, where known.
+    /// The number type; `None` for pointers and unknown types.
     #[must_use]
     pub fn number(self) -> Option<Number> {
         match self {
@@ -29,7 +29,7 @@ impl Element {
         }
     }
 
-    /// Whether it is a pointer.
+    /// Whether the element is a pointer.
     #[must_use]
     pub fn is_pointer(self) -> bool {
         matches!(self, Self::Pointer(_))
@@ -50,35 +50,35 @@ impl fmt::Display for Element {
 /// A run-time value: a scalar or a tile.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tile {
-    /// The type of a lane.
+    /// The type of one lane.
     pub element: Element,
-    /// The sizes; `None` when not even the rank is known.
+    /// The sizes of the axes; `None` when not even the rank is known.
     pub shape: Option<Shape>,
-    /// What is known of its lanes.
+    /// What is known about the lanes beyond their type.
     pub about: About,
 }
 
 impl Tile {
-    /// A tile.
+    /// A tile about whose lanes nothing is known.
     #[must_use]
     pub fn new(element: Element, shape: Option<Shape>) -> Self {
         Self { element, shape, about: About::Nothing }
     }
 
-    /// A scalar.
+    /// A scalar of this number type.
     #[must_use]
     pub fn scalar(number: Number) -> Self {
         Self::new(Element::Number(number), Some(Shape::default()))
     }
 
-    /// The same with what is known of its lanes.
+    /// The same tile with `about` as the knowledge about its lanes.
     #[must_use]
     pub fn knowing(mut self, about: About) -> Self {
         self.about = about;
         self
     }
 
-    /// Whether it certainly is a scalar, or certainly is none.
+    /// Whether the tile is a scalar; `None` when the rank is not known.
     #[must_use]
     pub fn is_scalar(&self) -> Option<bool> {
         self.shape.as_ref().map(|shape| shape.is_empty())
@@ -90,13 +90,13 @@ impl Tile {
         self.is_scalar() == Some(false)
     }
 
-    /// The same lanes of another type.
+    /// A tile of the same shape with elements of another type.
     #[must_use]
     pub fn with(&self, element: Element) -> Self {
         Self::new(element, self.shape.clone())
     }
 
-    /// Whether type and sizes are known, if only as symbols.
+    /// Whether the element type and all sizes are known. Sizes may be symbols.
     #[must_use]
     pub fn is_known(&self) -> bool {
         let sizes = self.shape.as_ref().is_some_and(|shape| !shape.contains(&Dim::Unknown));
@@ -133,7 +133,7 @@ impl fmt::Display for Tile {
 /// A compile-time value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Const {
-    /// Certainly known at compile time, but nobody can tell what it is.
+    /// A compile-time value that is not known.
     Unknown,
     /// `None`
     None,
@@ -147,14 +147,14 @@ pub enum Const {
     Str(Arc<str>),
     /// A dtype.
     Type(Element),
-    /// An integer that depends on parameters.
+    /// An integer in terms of compile-time parameters.
     Symbol(Symbol),
-    /// A list, dict or object that the analysis does not look into.
+    /// A list, dict or object, whose content is not analysed.
     Object,
 }
 
 impl Const {
-    /// The integer, where known; `True` is 1.
+    /// The integer, if it is known; `True` is 1.
     #[must_use]
     pub fn int(&self) -> Option<i128> {
         match self {
@@ -164,7 +164,7 @@ impl Const {
         }
     }
 
-    /// The truth value, where known.
+    /// The truth value, if it is known.
     #[must_use]
     pub fn truth(&self) -> Option<bool> {
         match self {
@@ -178,7 +178,7 @@ impl Const {
         }
     }
 
-    /// As the size of an axis.
+    /// The value as the size of an axis.
     #[must_use]
     pub fn dim(&self) -> Dim {
         match self {
@@ -206,47 +206,48 @@ impl fmt::Display for Const {
 /// A function under `@triton.jit`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Callee {
-    /// The file that it stands in, by its number in [`Links`](crate::kernel::Links); `None` for the one that is looked at.
+    /// Index in [`Links`](crate::kernel::Links) of the file that defines it; `None` for the analysed file.
     pub file: Option<usize>,
-    /// Its index in the model of the file.
+    /// Its index in the kernels of that file.
     pub index: usize,
-    /// Whether other definitions of the name may stand in its place.
+    /// Whether the name may refer to other definitions instead.
     pub is_one_of_several: bool,
 }
 
-/// What an expression stands for.
+/// The abstract value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value<'a> {
-    /// Nobody can tell.
+    /// Not known.
     Unknown,
-    /// A parameter of a launched kernel, or arithmetic of such: a scalar of unknown type, a compile-time value or nothing.
+    /// A parameter of a launched kernel, or arithmetic of such parameters: a scalar of unknown type, a compile-time
+    /// value or `None`.
     Opaque(About),
     /// A compile-time value.
     Const(Const),
     /// A run-time value.
     Tile(Tile),
-    /// What `tl.make_block_ptr` gives.
+    /// A block pointer from `tl.make_block_ptr`, with the tile that it points to.
     BlockPointer(Tile),
     /// A tensor descriptor, with the tile that it loads.
     Descriptor(Tile),
     /// A tuple.
     Tuple(Arc<[Value<'a>]>),
-    /// A member of Triton by its full path: a module or a function.
+    /// The full path of a member of Triton: a module or a function.
     Member(Arc<str>),
     /// A function under `@triton.jit`.
     Kernel(Callee),
-    /// A file that is imported, by its number in [`Links`](crate::kernel::Links).
+    /// An imported file, by its index in [`Links`](crate::kernel::Links).
     File(usize),
-    /// A function of a value: `x.to`.
+    /// A method bound to a value: `x.to`.
     Method(Arc<Value<'a>>, &'a str),
-    /// A function of Python that kernels may use.
+    /// A builtin of Python that kernels may use.
     Builtin(&'static str),
     /// `lower:upper` with at least one bound.
     Slice,
 }
 
 impl<'a> Value<'a> {
-    /// A number at run time.
+    /// A run-time scalar of this number type.
     #[must_use]
     pub fn scalar(number: Number) -> Self {
         Self::Tile(Tile::scalar(number))
@@ -270,7 +271,7 @@ impl<'a> Value<'a> {
         Self::Tuple(parts.into())
     }
 
-    /// The tile, when it is a run-time value.
+    /// The tile of a run-time value; `None` for other values.
     #[must_use]
     pub fn tile(&self) -> Option<&Tile> {
         match self {
@@ -279,7 +280,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The constant, when it is a compile-time value.
+    /// The constant of a compile-time value; `None` for other values.
     #[must_use]
     pub fn constant(&self) -> Option<&Const> {
         match self {
@@ -288,7 +289,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// As an operand: a parameter that takes part in arithmetic is a scalar.
+    /// The value as an operand: a parameter becomes a scalar.
     #[must_use]
     pub fn scalarized(&self) -> Self {
         match self {
@@ -299,7 +300,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether the two have the same type, and the same value where that is known while compiling.
+    /// Whether the two have the same type and, for compile-time values, the same value.
     #[must_use]
     pub fn same_type(&self, other: &Self) -> bool {
         match (self, other) {
@@ -308,7 +309,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it is `None`; `None` when nobody can tell.
+    /// Whether the value is Python's `None`; `None` when that is not known.
     #[must_use]
     pub fn is_none(&self) -> Option<bool> {
         match self {
@@ -318,7 +319,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The same without what belongs to the model: a function of a value becomes unknown.
+    /// The value without references to the model: bound methods become unknown.
     #[must_use]
     pub fn detached(&self) -> Value<'static> {
         match self {
@@ -336,13 +337,13 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Whether it certainly is a run-time value of Triton's.
+    /// Whether the value certainly is a run-time value.
     #[must_use]
     pub fn is_runtime(&self) -> bool {
         matches!(self, Self::Tile(_) | Self::BlockPointer(_) | Self::Descriptor(_))
     }
 
-    /// What is known when it is either of the two.
+    /// The join of two values: what is certain when the value is one of them.
     #[must_use]
     pub fn either(&self, other: &Self) -> Self {
         if self == other {
@@ -396,7 +397,7 @@ impl fmt::Display for Value<'_> {
     }
 }
 
-/// What Triton's front end will say no to.
+/// The kinds of errors that Triton's front end reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[expect(missing_docs, reason = "each is the subject of a rule, which documents it")]
 pub enum Kind {
@@ -427,15 +428,15 @@ pub enum Kind {
     Unpacking,
 }
 
-/// A place that Triton's front end will say no to.
+/// An error that Triton's front end would report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// What it is about.
+    /// The kind of error.
     pub kind: Kind,
-    /// Where Triton reports it.
+    /// The span at which Triton reports it.
     pub span: Span,
-    /// What is wrong and what to do.
+    /// A description of the error, with a way to fix it.
     pub message: String,
-    /// Places that explain it.
+    /// Spans that explain it, each with a text.
     pub related: Vec<(Span, String)>,
 }

@@ -34,7 +34,7 @@ fn what_is_written_back_changed_is_an_update() {
 #[test]
 fn what_gives_the_same_again_is_none() {
     for body in [
-        // Another tensor, another place, a pointer that has moved on.
+        // Another tensor, another address, a pointer that was advanced.
         "v = tl.load(x + o)\ntl.store(y + o, v + 1)",
         "v = tl.load(x + o)\ntl.store(x + o + 64, v + 1)",
         "p = x + o\nv = tl.load(p)\np += 64\ntl.store(p, v + 1)",
@@ -46,9 +46,9 @@ fn what_gives_the_same_again_is_none() {
         // Written before it is read, perhaps by a helper.
         "tl.store(x + o, 0.0)\nv = tl.load(x + o)\ntl.store(x + o, v + 1)",
         "fill(x, o)\nv = tl.load(x + o)\ntl.store(x + o, v + 1)",
-        // Read under a condition that may not hold where it is written.
+        // Read under a condition that may not hold at the write.
         "v = o\nif tl.program_id(0) > 0:\n    v = tl.load(x + o)\ntl.store(x + o, v + 1)",
-        // Locks and what the kernel initializes itself.
+        // Locks, and tensors that the kernel itself initializes.
         "old = tl.atomic_add(x, 1)\ntl.store(y, old)",
         "tl.atomic_xchg(x, 0)\ntl.atomic_add(x, 1)",
         "tl.atomic_max(x + o, 1.0)",
