@@ -1,4 +1,4 @@
-//! What a rule declares about itself.
+//! The declaration of a rule: code, name, severity, documentation.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use serde::{Deserialize, Serialize};
 
 use super::engine::{Context, Findings};
 
-/// A rule: what it says about itself, and its check.
+/// A lint rule: its declaration and its check.
 #[derive(Debug)]
 pub struct Rule {
-    /// Code, name, documentation.
+    /// The code, name, severity and documentation of the rule.
     pub declaration: Declaration,
-    /// Looks at one file and reports what it finds. Silent about what it does not know.
+    /// Checks one file and reports its findings. It reports nothing where facts are unknown.
     pub check: fn(&Context<'_>, &mut Findings<'_>),
 }
 
-/// What a rule says about itself.
+/// The metadata and documentation of a rule.
 #[derive(Debug)]
 pub struct Declaration {
-    /// Letter of the family and three digits: `L001`.
+    /// The letter of the family and three digits: `L001`.
     pub code: &'static str,
-    /// The name reads after "allow": `unknown-member`.
+    /// The name in kebab case, such that it can follow "allow": `unknown-member`.
     pub name: &'static str,
-    /// How serious a finding is.
+    /// The severity of the rule's findings.
     pub severity: Severity,
-    /// One sentence, no full stop: what the rule finds.
+    /// What the rule finds: a noun phrase without a full stop, which follows the word "Finds".
     pub summary: &'static str,
-    /// The Warpsmith version that brought it.
+    /// The Warpsmith version that introduced the rule.
     pub since: &'static str,
-    /// Whether it offers a fix for at least some findings.
+    /// Whether the rule offers a fix for at least some findings.
     pub fixable: bool,
     /// Markdown: `## What it does`, `## Why is this bad?`, `## Bad` and `## Good` with Python blocks, further headings
     /// as needed (`## Fix`, `## Sources`). The blocks are the rule's tests: under a flagged line of a bad block stands a
@@ -39,7 +39,7 @@ pub struct Declaration {
 /// The families of rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
-    /// Triton will reject it.
+    /// Code that Triton will reject.
     Language,
     /// Masks, bounds, lanes, aliasing, int32 offsets.
     Memory,
@@ -51,27 +51,27 @@ pub enum Family {
     Performance,
     /// Learned skills.
     Skill,
-    /// What the compiler itself said.
+    /// Errors of the compiler itself.
     Compiler,
 }
 
-/// The letters of the families, whether or not they have rules yet.
+/// The letters of all families, including those without rules.
 pub(super) const FAMILIES: &str = "LMNHPSC";
 
-/// How serious a finding is.
+/// The severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
-    /// It will fail.
+    /// The code will fail.
     Error,
-    /// It may give wrong results or fail.
+    /// The code may fail or give wrong results.
     Warning,
-    /// It could be better.
+    /// The code works, and could be better.
     Hint,
 }
 
 impl Declaration {
-    /// The family, from the code's letter.
+    /// The family that the letter of the code names.
     #[must_use]
     pub fn family(&self) -> Family {
         match self.code.as_bytes()[0] {
@@ -85,16 +85,16 @@ impl Declaration {
         }
     }
 
-    /// Address of the rule's page: [`super::pages`] in the documentation of the published crate.
+    /// The web address of the rule's page: [`super::pages`] in the documentation of the published crate.
     #[must_use]
     pub fn url(&self) -> String {
         page_url(self.code, self.name)
     }
 }
 
-/// Address of the page of the rule with this code and name.
+/// The web address of the page of the rule with this code and name.
 pub(super) fn page_url(code: &str, name: &str) -> String {
-    // The heading is `# L001 unknown-member`; rustdoc makes this anchor of it.
+    // rustdoc derives this anchor from the heading `# L001 unknown-member`.
     let anchor = format!("{}-{name}", code.to_ascii_lowercase());
     format!("https://docs.rs/warpsmith/latest/warpsmith/rules/pages/index.html#{anchor}")
 }

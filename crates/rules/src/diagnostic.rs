@@ -1,25 +1,25 @@
-//! What a rule reports.
+//! Findings of rules: diagnostics, fixes and edits.
 
 use model::syntax::Span;
 
 use super::declaration::{Declaration, Severity};
 
-/// A finding.
+/// A finding of a rule.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
     /// The rule's code.
     pub code: &'static str,
     /// The rule's name.
     pub name: &'static str,
-    /// How serious it is.
+    /// The severity of the finding.
     pub severity: Severity,
     /// Where.
     pub span: Span,
-    /// What is wrong, why, what to do; one or two sentences.
+    /// What is wrong, why, and what to do, in one or two sentences.
     pub message: String,
-    /// Places that explain it.
+    /// Places that explain the finding.
     pub related: Vec<Related>,
-    /// A change that certainly mends it, if there is one.
+    /// A change that certainly fixes the problem, if there is one.
     pub fix: Option<Fix>,
 }
 
@@ -28,14 +28,14 @@ pub struct Diagnostic {
 pub struct Related {
     /// Where.
     pub span: Span,
-    /// What is to be seen there.
+    /// What the place shows.
     pub message: String,
 }
 
-/// A change that mends a finding.
+/// A change that fixes a finding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fix {
-    /// What it does, as a menu entry.
+    /// The title of the fix in a menu.
     pub title: String,
     /// The edits; they do not overlap.
     pub edits: Vec<Edit>,
@@ -44,14 +44,14 @@ pub struct Fix {
 /// The replacement of one span.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Edit {
-    /// What is replaced; empty to insert.
+    /// The span to replace; empty for an insertion.
     pub span: Span,
-    /// The new text.
+    /// The text to put in place of the span.
     pub text: String,
 }
 
 impl Diagnostic {
-    /// A finding of the rule declared, without related places or a fix.
+    /// A finding of the declared rule, without related places or a fix.
     #[must_use]
     pub fn new(declaration: &Declaration, span: Span, message: impl Into<String>) -> Self {
         Self {
@@ -65,14 +65,14 @@ impl Diagnostic {
         }
     }
 
-    /// Adds a place that explains it.
+    /// Adds a place that explains the finding.
     #[must_use]
     pub fn with_related(mut self, span: Span, message: impl Into<String>) -> Self {
         self.related.push(Related { span, message: message.into() });
         self
     }
 
-    /// Adds the change that mends it.
+    /// Adds the change that fixes the problem.
     #[must_use]
     pub fn with_fix(mut self, title: impl Into<String>, edits: Vec<Edit>) -> Self {
         self.fix = Some(Fix { title: title.into(), edits });
@@ -81,14 +81,14 @@ impl Diagnostic {
 }
 
 impl Fix {
-    /// `text` with the edits made.
+    /// Applies the edits to `text`.
     #[must_use]
     pub fn apply(&self, text: &str) -> String {
         apply_edits(text, &self.edits)
     }
 }
 
-/// `text` with non-overlapping `edits` made, whatever their order.
+/// Applies `edits` to `text`. They must not overlap, and may be in any order.
 #[must_use]
 pub fn apply_edits(text: &str, edits: &[Edit]) -> String {
     let mut edits: Vec<&Edit> = edits.iter().collect();

@@ -1,4 +1,4 @@
-//! Runs the selected rules over one file.
+//! The rule engine: runs the selected rules over one file.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::path::Path;
@@ -19,14 +19,14 @@ use super::learned::{self, Memory, Values};
 use super::reconcile::reconcile;
 use super::suppression::Suppressions;
 
-/// What a rule looks at.
+/// The input of a rule: a file with its model, and the analyses of its kernels, which are computed on demand.
 #[derive(Clone, Debug)]
 pub struct Context<'a> {
-    /// The file.
+    /// The source of the file.
     pub source: &'a Source,
-    /// Its kernel model.
+    /// The model of the file.
     pub module: &'a Module,
-    /// The Triton version it is checked against.
+    /// The Triton version that the file is checked against.
     pub target: Target,
     path: Option<&'a Path>,
     memory: &'a Memory,
@@ -38,17 +38,17 @@ pub struct Context<'a> {
     asked: Cell<Asked>,
 }
 
-/// What has been asked that an edit outside of a kernel may change.
+/// Which facts a rule has read that an edit outside of the kernel may change.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Asked {
-    /// The number of a line.
+    /// A line number.
     pub(super) lines: bool,
-    /// Something about the whole file.
+    /// A fact about the whole file.
     pub(super) everything: bool,
 }
 
 impl<'a> Context<'a> {
-    /// A file that is checked against a version.
+    /// The context of a file that is checked against a Triton version, with the learned rules that ship with Warpsmith.
     #[must_use]
     pub fn new(source: &'a Source, module: &'a Module, target: Target) -> Self {
         let (facts, dead, other_compiler) = (OnceCell::new(), OnceCell::new(), OnceCell::new());
@@ -57,7 +57,7 @@ impl<'a> Context<'a> {
         Self { source, module, target, path: None, memory, values, shallow, facts, dead, other_compiler, asked }
     }
 
-    /// The same with other learned rules than those that are shipped.
+    /// The same context with other learned rules.
     #[must_use]
     pub fn with_memory(mut self, memory: &'a Memory) -> Self {
         self.memory = memory;
@@ -70,10 +70,10 @@ impl<'a> Context<'a> {
         self.memory
     }
 
-    /// What the places of the kernel `module.kernels[index]` stand for, as far as that is certain; found when first asked for.
+    /// The certain values of the expressions in the kernel `module.kernels[index]`, by span. Computed on first use.
     pub(super) fn values(&self, index: usize) -> Arc<Values> {
         if types::signature::may_be_in(self.source.text()) {
-            // Which comment is of which kernel is a matter of where they stand.
+            // The positions in the file decide which signature comment belongs to which kernel.
             self.ask_everything();
         }
         let known = self.values.borrow().get(&index).cloned();
@@ -85,19 +85,20 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Whether patterns are looked for in the kernel `module.kernels[index]`, which `find` finds out when first asked for.
+    /// Whether the kernel `module.kernels[index]` is shallow enough to run patterns on. `find` computes that on first
+    /// use.
     pub(super) fn is_shallow(&self, index: usize, find: impl FnOnce() -> bool) -> bool {
         *self.shallow.borrow_mut().entry(index).or_insert_with(find)
     }
 
-    /// The same, with the place of the file, which may tell for whose compiler it is written.
+    /// The same context with the path of the file, which may show that the file is written for another compiler.
     #[must_use]
     pub fn at(mut self, path: Option<&'a Path>) -> Self {
         self.path = path;
         self
     }
 
-    /// What the type analysis knows of each kernel, in the order of [`Module::kernels`]; computed when first asked for.
+    /// The facts of the type analysis for each kernel, in the order of [`Module::kernels`]. Computed on first use.
     #[must_use]
     pub fn facts(&self) -> &[Arc<Facts>] {
         self.ask_everything();
@@ -107,14 +108,14 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Whether nothing here is compiled, under the signatures that comments of the file give.
+    /// Whether Triton compiles nothing in this span, under the signatures that comments of the file give.
     #[must_use]
     pub fn is_dead(&self, span: Span) -> bool {
         let dead = self.dead.get_or_init(|| types::dead(self.module, self.facts()));
         dead.iter().any(|dead| dead.start <= span.start && span.end <= dead.end)
     }
 
-    /// Whether the file is written for another compiler than Triton's own: by its text, or by its place.
+    /// Whether the text or the path of the file shows that it is written for a compiler other than Triton's own.
     #[must_use]
     pub fn is_for_other_compiler(&self) -> bool {
         self.ask_everything();
@@ -128,62 +129,62 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Whether a kernel's text has one of these words in it: a look that costs next to nothing.
+    /// Whether the kernel's text contains one of these words: a cheap test before an analysis.
     #[must_use]
     pub fn mentions(&self, kernel: &Kernel, words: &[&str]) -> bool {
         let text = self.source.slice(kernel.span).as_bytes();
         words.iter().any(|word| memchr::memmem::find(text, word.as_bytes()).is_some())
     }
 
-    /// The line in which `span` begins, as people count them.
+    /// The line in which `span` begins, counted from 1.
     #[must_use]
     pub fn line_of(&self, span: Span) -> usize {
         self.asked.set(Asked { lines: true, ..self.asked.get() });
         self.source.lines().line_of(span.start) + 1
     }
 
-    /// Runs something. Returns what it asked, too.
+    /// Runs a closure, and returns its result and the facts that it read.
     pub(super) fn asking<T>(&self, run: impl FnOnce() -> T) -> (T, Asked) {
         let before = self.asked.take();
         let value = run();
         (value, self.asked.replace(before))
     }
 
-    /// Notes that something about the whole file was asked.
+    /// Records that a fact about the whole file was read.
     pub(crate) fn ask_everything(&self) {
         self.asked.set(Asked { everything: true, ..self.asked.get() });
     }
 }
 
-/// Where a rule puts its findings.
+/// The list to which rules add their findings.
 #[derive(Debug)]
 pub struct Findings<'a> {
     out: &'a mut Vec<Diagnostic>,
 }
 
 impl Findings<'_> {
-    /// Reports a finding.
+    /// Adds a finding.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         self.out.push(diagnostic);
     }
 
-    /// Reports some findings.
+    /// Adds several findings.
     pub fn extend(&mut self, diagnostics: impl IntoIterator<Item = Diagnostic>) {
         self.out.extend(diagnostics);
     }
 }
 
-/// Which rules run: codes, code prefixes (`L`, `L00`) or names.
+/// The selection of rules, by codes, code prefixes (`L`, `L00`) or names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Only these; all when empty.
+    /// The rules to run; all rules when empty.
     pub select: Vec<String>,
-    /// Never these, unless `select` names them more exactly.
+    /// The rules to leave out, unless `select` names them by a longer match.
     pub ignore: Vec<String>,
 }
 
 impl Selection {
-    /// Whether `rule` runs. Of `select` and `ignore` the longer match decides; on a tie `ignore` does.
+    /// Whether `rule` runs. The longer match among `select` and `ignore` decides; on a tie, `ignore` does.
     #[must_use]
     pub fn includes(&self, rule: &Rule) -> bool {
         self.includes_named(rule.declaration.code, rule.declaration.name)
@@ -203,13 +204,14 @@ impl Selection {
         }
     }
 
-    /// The entries that name no rule and no family.
+    /// The entries that match no rule and no family.
     #[must_use]
     pub fn unknown(&self) -> Vec<&str> {
         let family = |pattern: &str| pattern.len() == 1 && FAMILIES.contains(&pattern.to_ascii_uppercase());
         let built_in =
             |pattern: &str| RULES.iter().any(|rule| matches(pattern, rule.declaration.code, rule.declaration.name));
-        // Which learned rules the user has besides is not written here: their codes are all known, and shipped names.
+        // The user's own learned rules are not known here, so every code of the family S counts as known, and so do the
+        // names of the learned rules that ship with Warpsmith.
         let learned = |pattern: &str| {
             let digits = pattern.strip_prefix(['S', 's']).unwrap_or_default();
             let is_code = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
@@ -220,7 +222,7 @@ impl Selection {
     }
 }
 
-/// `all` names every rule.
+/// Whether a pattern matches a rule; `all` matches every rule.
 fn matches(pattern: &str, code: &str, name: &str) -> bool {
     pattern == name
         || pattern.eq_ignore_ascii_case("all")
@@ -241,7 +243,7 @@ pub fn check(context: &Context<'_>, selection: &Selection) -> Vec<Diagnostic> {
     if !out.is_empty() {
         let suppressions = Suppressions::read(context.source);
         out.retain(|diagnostic| !suppressions.cover(diagnostic, context.source));
-        // What no kernel compiles cannot break the language's rules.
+        // Code that no kernel compiles cannot violate rules about the language.
         out.retain(|diagnostic| !diagnostic.code.starts_with(['L', 'S']) || !context.is_dead(diagnostic.span));
         reconcile(context, &mut out);
     }

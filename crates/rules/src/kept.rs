@@ -1,4 +1,4 @@
-//! Findings in single kernels, which are kept with the kernel through edits elsewhere.
+//! A cache of findings per kernel, which survives edits elsewhere in the file.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -10,16 +10,16 @@ use super::diagnostic::Diagnostic;
 use super::engine::{Asked, Context};
 
 impl<'a> Context<'a> {
-    /// What `find` finds in each kernel, in the order of the kernels; in those that have not changed what it has found
-    /// before.
+    /// The findings of `find` in each kernel, in the order of the kernels. Kernels that have not changed keep their
+    /// earlier findings.
     ///
-    /// It may look at the kernel, at what launches it, and at imports and globals: see [`Facts`](model::kernel::Facts)
-    /// about what else is kept. What it asks the context for (a line's number, facts, the text of the file) is taken care of.
+    /// `find` may read the kernel, its launches, imports and globals: see [`Facts`](model::kernel::Facts) for what else
+    /// is cached. The cache accounts for what `find` reads from the context: line numbers, facts, the text of the file.
     pub(super) fn in_kernels(&self, rule: &Rule, find: impl Fn(&'a Kernel) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
         self.kept_in_kernels(rule.declaration.code, |index| find(&self.module.kernels[index]))
     }
 
-    /// The same for what is told apart by `key`, by the indices of the kernels.
+    /// The same with any cache key instead of a rule; `find` takes the index of a kernel.
     pub(super) fn kept_in_kernels(&self, key: impl Hash, find: impl Fn(usize) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
         let mut hasher = DefaultHasher::new();
         (key, self.target.key()).hash(&mut hasher);
@@ -41,11 +41,11 @@ impl<'a> Context<'a> {
     }
 }
 
-/// What a rule found in a kernel.
+/// The cached findings of a rule in a kernel.
 struct Kept {
     findings: Vec<Diagnostic>,
     homes: Homes,
-    /// The line where the kernel began, when the findings name lines.
+    /// The line, counted from 0, where the kernel began; present where the findings mention line numbers.
     line: Option<usize>,
 }
 
@@ -67,7 +67,7 @@ impl Kept {
         self.homes.moves(module, kernel).is_some() && self.line.is_none_or(|then| then == line())
     }
 
-    /// The findings where they are now.
+    /// The findings with their spans moved to the current positions.
     fn now(&self, module: &Module, kernel: &Kernel) -> Vec<Diagnostic> {
         let mut findings = self.findings.clone();
         if let Some(moves) = self.homes.moves(module, kernel).filter(|moves| !moves.are_none()) {
@@ -103,8 +103,8 @@ mod tests {
     const TEXT: &str =
         "import triton\n\n\nA = 1\n\n\n@triton.jit\ndef k(x):\n    return x + A\n\n\ndef host():\n    pass\n";
 
-    /// Puts `text` at the start of a line. Returns how often the kernel is looked at after that, in a model that was made of
-    /// the one before, when a finding in it tells what `tell` says.
+    /// Inserts `text` at the start of a line, and returns how often the rule then runs on the kernel, in a model that
+    /// was rebuilt from the earlier one. `tell` gives the related span and the message of the finding.
     fn looks_after(line: u32, text: &str, tell: fn(&Context<'_>, &Kernel) -> (Span, String)) -> usize {
         let rule = crate::all()[0];
         let check = |source: &Source, module: &Module| {

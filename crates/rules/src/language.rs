@@ -1,4 +1,4 @@
-//! What the rules of the language family share: each reports problems of some kinds that the type analysis found.
+//! Helpers of the language rules: each of these rules reports certain kinds of problems from the type analysis.
 
 use std::collections::HashSet;
 
@@ -8,12 +8,12 @@ use super::declaration::Declaration;
 use super::diagnostic::{Diagnostic, Fix};
 use super::engine::{Context, Findings};
 
-/// Reports all problems of these kinds. Files for other compilers are left alone: their language differs.
+/// Reports all problems of these kinds. Files for other compilers are skipped: their language differs.
 pub(super) fn report(context: &Context<'_>, declaration: &Declaration, kinds: &[Kind], findings: &mut Findings<'_>) {
     report_with(context, declaration, kinds, |_, _| None, findings);
 }
 
-/// The same, with the change that `fix` knows for a problem.
+/// The same, with the fix that `fix` returns for a problem.
 pub(super) fn report_with(
     context: &Context<'_>,
     declaration: &Declaration,
@@ -32,7 +32,7 @@ pub(super) fn report_with(
 pub(super) fn problems<'c>(context: &'c Context<'_>, kinds: &[Kind]) -> Vec<&'c Problem> {
     let all = context.facts().iter().flat_map(|facts| &facts.problems);
     let mut seen = HashSet::new();
-    // A helper is looked at for itself and for each kernel that calls it.
+    // A helper is analysed by itself and once for each kernel that calls it.
     let is_new = |problem: &&Problem| kinds.contains(&problem.kind) && seen.insert((problem.kind, problem.span));
     let mut found: Vec<&Problem> = all.filter(is_new).collect();
     if !found.is_empty() && context.is_for_other_compiler() {

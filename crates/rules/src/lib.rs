@@ -1,10 +1,11 @@
-//! The rules: one file each, with declaration, documentation, check, fix and tests together (a long documentation stands
-//! in a Markdown file of the same name beside it).
+//! The lint rules. Each file holds one rule: its declaration, documentation, check, fix and tests. A long documentation
+//! is in a Markdown file of the same name.
 //!
-//! Adding a rule: write its file, declare it here and add it to [`RULES`]. Everything else (registry, `explain`, hover, pages,
-//! schema, SARIF) reads [`all`].
+//! To add a rule, write its file, declare the module here and add the rule to [`RULES`]. Everything else (registry,
+//! `explain`, hover, pages, schema, SARIF) reads [`all`].
 //!
-//! A rule that looks at one kernel after the other asks `Context::in_kernels`: what it finds is kept through edits elsewhere.
+//! A rule that examines each kernel by itself calls `Context::in_kernels`, which caches its findings across edits
+//! elsewhere in the file.
 
 mod arange_bounds;
 mod borrowed_stride;
@@ -177,7 +178,7 @@ static RULES: &[&Rule] = &[
     &narrow_row::RULE,
 ];
 
-/// The pages of all rules, one after the other.
+/// The documentation pages of all rules.
 #[doc = include_str!("pages.md")]
 pub mod pages {}
 
@@ -187,7 +188,8 @@ pub fn all() -> &'static [&'static Rule] {
     RULES
 }
 
-/// Where the page of the rule with this code is on the web: of a built-in one, or a learned one that is shipped.
+/// The web address of the page of the rule with this code, which may be built-in or a learned rule that ships with
+/// Warpsmith.
 #[must_use]
 pub fn url(code: &str) -> Option<String> {
     let learned = || learned::Memory::shipped().find(code).and_then(learned::LearnedRule::url);

@@ -1,4 +1,4 @@
-//! What the rules about memory share.
+//! Helpers of the rules about memory accesses.
 
 use std::collections::HashSet;
 
@@ -14,14 +14,14 @@ use model::syntax::Span;
 use super::diagnostic::Diagnostic;
 use super::engine::{Context, Findings};
 
-/// The kernels that could be read, with what is known of each.
+/// The kernels without syntax errors, with the facts of each.
 pub(super) fn kernels<'c>(context: &'c Context<'_>) -> impl Iterator<Item = (&'c Kernel, &'c Facts)> {
     let facts = context.facts().iter().map(AsRef::as_ref);
     context.module.kernels.iter().zip(facts).filter(|(kernel, _)| !kernel.has_error)
 }
 
-/// Reports what `look` finds in the accesses of all kernels, once for each place. Files for other compilers are left
-/// alone.
+/// Reports the findings of `look` in the accesses of all kernels, at most one per span. Files for other compilers are
+/// skipped.
 pub(super) fn report(
     context: &Context<'_>,
     findings: &mut Findings<'_>,
@@ -41,7 +41,7 @@ pub(super) fn report(
     }
 }
 
-/// The call that stands at `span`.
+/// The call with exactly this span.
 pub(super) fn call_at<'c>(context: &Context<'c>, span: Span) -> Option<&'c Call> {
     let kernel = kernel_around(context, span)?;
     let mut found = None;
@@ -53,12 +53,12 @@ pub(super) fn call_at<'c>(context: &Context<'c>, span: Span) -> Option<&'c Call>
     found
 }
 
-/// Whether each program comes by an access, whatever the parameters are; loops count as running at least once.
+/// Whether each program executes an access, whatever the parameters are. Loops are assumed to run at least once.
 pub(super) fn is_certain(access: &Access) -> bool {
     access.branches == 0 && !access.is_uncertain && !access.is_after_return
 }
 
-/// What is known of where an access goes.
+/// The index of an access, where it is known and the access is not through a block pointer.
 pub(super) fn index(access: &Access) -> Option<&Index> {
     if access.is_block_pointer {
         return None;
@@ -74,7 +74,7 @@ pub(super) fn guard(access: &Access) -> Option<&Guard> {
     }
 }
 
-/// The number that a polynomial has in program 0, in the first lanes and the first round of each loop.
+/// The value of a polynomial in program 0, in the first lanes and the first iteration of each loop.
 pub(super) fn at_first(facts: &Facts, poly: &Poly) -> Option<i128> {
     fn first(facts: &Facts, poly: &Poly, depth: u32) -> Option<i128> {
         poly.value(&|atom| match atom {
@@ -87,7 +87,8 @@ pub(super) fn at_first(facts: &Facts, poly: &Poly) -> Option<i128> {
     first(facts, poly, 0)
 }
 
-/// The axis of the grid whose programs stand `size of the lane` apart along `lane`: each has its own tile there.
+/// The axis of the grid whose programs are as far apart along `lane` as the lane is long, so that each has a tile of
+/// its own.
 pub(super) fn tiled_by(facts: &Facts, poly: &Poly, lane: u32) -> Option<u8> {
     let step = poly.factor_of(&Atom::Lane(lane))?;
     let size = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
@@ -100,13 +101,13 @@ pub(super) fn tiled_by(facts: &Facts, poly: &Poly, lane: u32) -> Option<u8> {
     })
 }
 
-/// `program·size + lane`: the global number of a lane.
+/// The global index of a lane: `program·size + lane`.
 pub(super) fn global(facts: &Facts, axis: u8, lane: u32) -> Option<Poly> {
     let size = Poly::of_dim(&facts.lanes.get(lane as usize)?.size)?;
     Poly::atom(Atom::Program(axis)).times(&size)?.plus(&Poly::atom(Atom::Lane(lane)), 1)
 }
 
-/// What an upper bound lets through: `left < right` or the same turned around.
+/// The two sides of an upper bound, the smaller first: of `left < right`, or of `right > left`.
 pub(super) fn upper_bound(condition: &Condition) -> Option<(&Poly, &Poly)> {
     match condition.op.as_ref() {
         "<" => Some((&condition.left, &condition.right)),
@@ -115,8 +116,8 @@ pub(super) fn upper_bound(condition: &Condition) -> Option<(&Poly, &Poly)> {
     }
 }
 
-/// Whether some launch of `kernel` starts along `axis` as many programs as cover the parameter `size` with tiles of the
-/// parameter (or number) `block`; with the place of the grid.
+/// The span of the grid of a launch of `kernel` that starts along `axis` enough programs to cover the parameter `size`
+/// with tiles of `block`, a parameter or number; `None` where no launch does.
 pub(super) fn covers(context: &Context<'_>, kernel: &Kernel, axis: u8, size: &str, block: &Poly) -> Option<Span> {
     let mut hosts = Hosts::new(context.module);
     let mut launches = context.module.launches_of(&kernel.name);
@@ -148,7 +149,7 @@ pub(super) fn covers_in<'a>(
     (same_block && is_passed(names, launch, kernel, size, covered)).then_some(launch.grid.span)
 }
 
-/// `load`, `store` or the name of an atomic operation, as a message calls it.
+/// The verb for an access in a message: "reads", "writes" or "updates".
 pub(super) fn verb(access: &Access) -> &'static str {
     match access.kind {
         AccessKind::Load => "reads",
@@ -157,7 +158,7 @@ pub(super) fn verb(access: &Access) -> &'static str {
     }
 }
 
-/// A line as people count them.
+/// The line in which `span` begins, counted from 1.
 pub(super) fn line(context: &Context<'_>, span: Span) -> usize {
     context.line_of(span)
 }
@@ -188,7 +189,7 @@ pub(super) fn lanes_in(index: &Index) -> Vec<u32> {
     lanes
 }
 
-/// Whether a polynomial is another number in other programs, or may be.
+/// Whether the value of a polynomial may differ between programs.
 pub(super) fn depends_on_program(poly: &Poly) -> bool {
     poly.any(|atom| match atom {
         Atom::Program(_) | Atom::Loop(_) | Atom::Other(_) => true,

@@ -1,4 +1,4 @@
-//! A rule's page, the same for `warpsmith explain`, the manual and hover.
+//! The documentation page of a rule, which `warpsmith explain`, the manual and hover share.
 
 use super::declaration::Declaration;
 

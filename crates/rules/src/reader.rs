@@ -1,4 +1,4 @@
-//! What the rules that look for formulas share: reading an expression through names, casts and added axes.
+//! Helpers of the rules that match formulas: they look through names, casts and added axes of expressions.
 
 use rustc_hash::FxHashSet as HashSet;
 
@@ -8,13 +8,13 @@ use model::kernel::{Kernel, Module};
 
 use super::{Context, Diagnostic, Rule};
 
-/// More findings than this are not looked for in one kernel, where each costs a walk over all of it.
+/// The number of findings per kernel after which a rule stops where each finding costs a walk over the whole kernel.
 pub(super) const MAX_FOUND: usize = 64;
-/// How deep an expression is followed.
+/// The depth to which an expression is followed.
 pub(super) const MAX_DEPTH: usize = 24;
 
-/// What `find` finds in each kernel whose text satisfies `may_be` (a quick look that spares most of them the reading), once
-/// for each place, in source order. Files for other compilers are left alone. See [`Context::in_kernels`].
+/// The findings of `find` in each kernel whose text passes the cheap test `may_be`, one per span, in source order.
+/// Files for other compilers are skipped. See [`Context::in_kernels`].
 pub(super) fn find<'a>(
     context: &Context<'a>,
     rule: &Rule,
@@ -57,7 +57,7 @@ impl<'a> Reader<'a> {
         names.contains(&self.member(call)?.as_str()).then_some(call)
     }
 
-    /// What an expression is behind names, casts and added axes.
+    /// The expression behind names, casts and added axes.
     pub(super) fn uncast(&self, expr: &'a Expr) -> &'a Expr {
         let mut found = self.definitions.behind(expr);
         for _ in 0..MAX_DEPTH {
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         found
     }
 
-    /// Calls `visit` on each part of an expression, and of what its names stand for, each name once.
+    /// Calls `visit` on each part of an expression and of the values of its names. Each name is followed once.
     pub(super) fn walk_through(&self, expr: &'a Expr, seen: &mut HashSet<&'a str>, visit: &mut dyn FnMut(&'a Expr)) {
         let mut waiting = vec![expr];
         while let Some(expr) = waiting.pop() {
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether some part of an expression, or of what its names stand for, satisfies `wanted`.
+    /// Whether some part of an expression, or of the values of its names, satisfies `wanted`.
     pub(super) fn contains(&self, expr: &'a Expr, wanted: &dyn Fn(&'a Expr) -> bool) -> bool {
         let mut found = false;
         self.walk_through(expr, &mut HashSet::default(), &mut |part| found |= wanted(part));
@@ -102,7 +102,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// `-float("inf")`, `float("-inf")`, and the same without a sign.
+/// Whether an expression is an infinity: `-float("inf")`, `float("-inf")`, or the same without a sign.
 pub(super) fn is_infinite(expr: &Expr) -> bool {
     match &expr.kind {
         ExprKind::Unary { op, operand } => op == "-" && is_infinite(operand),

@@ -1,4 +1,4 @@
-//! Where rules and Triton itself speak of one place: Triton has the last word.
+//! Reconciles findings of the rules with Triton's own results for the same code: Triton's results take precedence.
 
 use model::analysis::verdict::{Outcome, Verdict};
 use model::kernel::Module;
@@ -6,8 +6,8 @@ use model::syntax::Span;
 
 use super::{Context, Diagnostic};
 
-/// Whether Triton has compiled what a rule of the language calls an error, or a kernel in which a learned rule has flagged something:
-/// those flag only what is compiled with its kernel.
+/// Whether Triton has compiled the code that a language rule calls an error, or the kernel in which a learned rule has
+/// flagged something: learned rules flag only code that is compiled with its kernel.
 #[must_use]
 pub fn is_disproved(module: &Module, diagnostic: &Diagnostic) -> bool {
     let around = module.kernels.iter().filter(|kernel| kernel.span.contains(diagnostic.span));
@@ -19,7 +19,7 @@ pub fn is_disproved(module: &Module, diagnostic: &Diagnostic) -> bool {
     }
 }
 
-/// Takes out errors that Triton disproves, and what it says where a rule has said the same.
+/// Removes findings that Triton's results disprove, and errors of Triton on lines where a rule reports the problem.
 pub(super) fn reconcile(context: &Context<'_>, findings: &mut Vec<Diagnostic>) {
     findings.retain(|finding| !is_disproved(context.module, finding));
     let of_rules: Vec<Span> =
@@ -30,16 +30,16 @@ pub(super) fn reconcile(context: &Context<'_>, findings: &mut Vec<Diagnostic>) {
         spans.iter().any(|said| (context.line_of(*said)..=context.line_of(end(*said))).contains(&line))
     };
     findings.retain(|finding| finding.code != "C001" || !is_said(&of_rules, finding.span));
-    // What is certain is not guessed from what was learned as well.
+    // Learned rules are dropped where a certain error is reported on the same line.
     let certain = findings.iter().filter(|finding| finding.code.starts_with('L') || finding.code == "C001");
     let certain: Vec<Span> = certain.map(|finding| finding.span).collect();
     findings.retain(|finding| !finding.code.starts_with('S') || !is_said(&certain, finding.span));
-    // What the back end has counted is not estimated as well.
+    // An estimate is dropped where the back end has measured the same resource.
     let counted: Vec<Span> = findings.iter().filter(|finding| finding.code == "C002").flat_map(places).collect();
     findings.retain(|finding| finding.code != "H015" || !counted.iter().any(|place| place.contains(finding.span)));
 }
 
-/// The configuration or the launches that a finding is about.
+/// The spans of the configuration or the launches that a finding is about.
 fn places(finding: &Diagnostic) -> impl Iterator<Item = Span> {
     std::iter::once(finding.span).chain(finding.related.iter().map(|related| related.span))
 }
@@ -70,7 +70,7 @@ mod tests {
         check(&context, &Selection::default()).into_iter().map(|found| found.code).collect()
     }
 
-    /// The codes of what is found about shared memory; with what the back end says, if it has spoken.
+    /// The codes of the findings about shared memory; `shared` is the back end's result in bytes, if there is one.
     fn about_memory(text: &str, config: Option<usize>, shared: Option<u32>) -> Vec<&'static str> {
         let source = Source::parse(text);
         let module = Module::build(&source);
@@ -110,10 +110,10 @@ mod tests {
         assert_eq!(found(|_| None), ["L002"]);
         let compiled = |of: Span| Some(Said::Accepted { compiled: vec![of], types: Vec::new() });
         assert_eq!(found(|span| compiled(span("tl.float32(x)"))), [""; 0]);
-        // Another branch was compiled: that proves nothing.
+        // That another branch was compiled proves nothing.
         assert_eq!(found(|span| compiled(span("tl.load(x)"))), ["L002"]);
         assert_eq!(found(|span| refusal(span("tl.load(x)"))), ["L002", "C001"]);
-        // Of one place, one speaks.
+        // Only one of the two is reported for the same place.
         assert_eq!(found(|span| refusal(span("tl.float32"))), ["L002"]);
     }
 }

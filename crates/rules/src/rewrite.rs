@@ -1,4 +1,4 @@
-//! What fixes are made of: the code at a place, and its text.
+//! Helpers for fixes: they find the code at a span and build edits of its text.
 
 use model::kernel::Kernel;
 use model::kernel::ast::{Call, Expr, ExprKind, Stmt, walk_expressions, walk_statements};
@@ -20,13 +20,13 @@ pub(super) fn find<'a>(context: &Context<'a>, wanted: impl Fn(&Expr) -> bool) ->
     })
 }
 
-/// The call that stands exactly there.
+/// The call with exactly this span, with its kernel.
 pub(super) fn call_at<'a>(context: &Context<'a>, span: Span) -> Option<(&'a Kernel, &'a Call)> {
     let (kernel, expr) = find(context, |expr| expr.span == span && expr.as_call().is_some())?;
     Some((kernel, expr.as_call()?))
 }
 
-/// The statement that stands exactly there.
+/// The statement with exactly this span, with its kernel.
 pub(super) fn statement_at<'a>(context: &Context<'a>, span: Span) -> Option<(&'a Kernel, &'a Stmt)> {
     context.module.kernels.iter().find_map(|kernel| {
         let mut found = None;
@@ -39,14 +39,14 @@ pub(super) fn statement_at<'a>(context: &Context<'a>, span: Span) -> Option<(&'a
     })
 }
 
-/// The only argument of a call, where it is passed by position.
+/// The only argument of a call, where it is positional.
 pub(super) fn only_argument(call: &Call) -> Option<&Expr> {
     let [arg] = call.args.as_slice() else { return None };
     let plain = arg.keyword.is_none() && !matches!(arg.value.kind, ExprKind::Starred(_));
     plain.then_some(&arg.value)
 }
 
-/// The text of an expression, in parentheses unless it binds as tightly as a name.
+/// The text of an expression, in parentheses unless it is a name, attribute, call or subscript.
 pub(super) fn operand(context: &Context<'_>, expr: &Expr) -> String {
     let text = context.source.slice(expr.span);
     match expr.kind {
@@ -57,17 +57,17 @@ pub(super) fn operand(context: &Context<'_>, expr: &Expr) -> String {
     }
 }
 
-/// Whether the text contains a comment or a line's end, which a change might lose.
+/// Whether the text contains no comment, line break or backslash, which a change might lose.
 pub(super) fn is_plain(text: &str) -> bool {
     !text.contains(['#', '\n', '\\'])
 }
 
-/// The replacement of one span by a text.
+/// A fix that replaces one span by a text.
 pub(super) fn replace(title: impl Into<String>, span: Span, text: impl Into<String>) -> Fix {
     Fix { title: title.into(), edits: vec![Edit { span, text: text.into() }] }
 }
 
-/// Round brackets for the square ones of a list of several parts.
+/// The edits that replace the square brackets of a list of several elements by parentheses.
 pub(super) fn tuple_for_list(context: &Context<'_>, list: &Expr) -> Option<Vec<Edit>> {
     let ExprKind::List(parts) = &list.kind else { return None };
     let text = context.source.slice(list.span);

@@ -1,11 +1,12 @@
-//! What a name stands for, by a look at every place that binds it. Slow: only for findings that are otherwise certain.
+//! Exact name resolution that examines every binding in the file. It is slow, and thus only for findings that are
+//! otherwise certain.
 
 use tree_sitter::Node;
 
 use model::kernel::Kernel;
 use model::syntax::{Source, Span, field, node_span};
 
-/// Whether the name of a kernel is bound once at the top level of the file, by the kernel.
+/// Whether the name of a kernel is bound once at the top level of the file: by the kernel itself.
 pub(super) fn is_bound_once(source: &Source, kernel: &Kernel) -> bool {
     name_is_bound_once(source, &kernel.name)
 }
@@ -20,7 +21,7 @@ pub(super) fn name_is_bound_once(source: &Source, name: &str) -> bool {
             if !matches!(node.kind(), "function_definition" | "class_definition" | "lambda") {
                 return true;
             }
-            // What is bound inside a function or class is another name.
+            // Names bound inside a function or class are not global.
             bindings += usize::from(field(node, "name").is_some_and(|name| is(name, &[node])));
             false
         });
@@ -31,7 +32,7 @@ pub(super) fn name_is_bound_once(source: &Source, name: &str) -> bool {
     bindings == 1 && !source.roots().any(|root| any(root, &is_global))
 }
 
-/// Where `name` stands in the text as a word of its own.
+/// The byte offsets of `name` as a whole word in the text.
 pub(super) fn places_of<'a>(source: &'a Source, name: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = source.text().as_bytes();
     let is_word = |at: Option<usize>| {
@@ -42,7 +43,7 @@ pub(super) fn places_of<'a>(source: &'a Source, name: &'a str) -> impl Iterator<
         .filter(move |at| !is_word(at.checked_sub(1)) && !is_word(Some(at + name.len())))
 }
 
-/// The functions and comprehensions around what stands in `span`, innermost first.
+/// The functions and comprehensions around `span`, innermost first.
 pub(super) fn scopes_of(source: &Source, span: Span) -> Vec<Node<'_>> {
     let Some(mut node) = source.root_at(span.start) else { return Vec::new() };
     let mut scopes = Vec::new();
@@ -62,7 +63,7 @@ pub(super) fn scopes_of(source: &Source, span: Span) -> Vec<Node<'_>> {
     scopes
 }
 
-/// Whether one of `scopes` binds the name of a kernel.
+/// Whether one of `scopes` binds the name of a kernel, and thus hides the kernel.
 pub(super) fn is_hidden(source: &Source, kernel: &Kernel, scopes: &[Node<'_>]) -> bool {
     scopes.iter().any(|&scope| any(scope, &|node, above| binds_to(node, above, source, &kernel.name)))
 }
@@ -71,7 +72,7 @@ fn binds_to(node: Node<'_>, above: &[Node<'_>], source: &Source, name: &str) -> 
     node.kind() == "identifier" && source.text()[node.byte_range()] == *name && binds(node, above)
 }
 
-/// Whether an identifier, below the nodes `above` it, stands where it gives a value to a name.
+/// Whether an identifier is a binding occurrence. `above` holds its ancestors, the parent last.
 fn binds(node: Node<'_>, above: &[Node<'_>]) -> bool {
     let Some((&parent, above)) = above.split_last() else { return false };
     let is = |name: &str| field(parent, name) == Some(node);
@@ -104,8 +105,8 @@ fn any(root: Node<'_>, is_wanted: &dyn Fn(Node<'_>, &[Node<'_>]) -> bool) -> boo
     found
 }
 
-/// Visits `root` and all below it in source order, each with the nodes above it, except below nodes for which `visit`
-/// says no. Not recursive: trees of hostile files are deeper than the stack.
+/// Visits `root` and its descendants in source order, each with its ancestors, and skips the children of nodes for
+/// which `visit` returns `false`. It is not recursive, as the trees of hostile files may be deeper than the stack.
 fn walk<'tree>(root: Node<'tree>, visit: &mut dyn FnMut(Node<'tree>, &[Node<'tree>]) -> bool) {
     let mut above = Vec::new();
     let mut cursor = root.walk();

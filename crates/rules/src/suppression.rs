@@ -1,4 +1,4 @@
-//! `# warpsmith: ignore[CODE]` comments.
+//! Suppression comments: `# warpsmith: ignore[CODE]`.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use model::syntax::{Source, Span};
 
 use super::diagnostic::Diagnostic;
 
-/// What a comment turns off: `None` for everything.
+/// The codes and names that a comment suppresses; `None` for all.
 type Codes = Option<Vec<String>>;
 
-/// The suppressions of one file.
+/// The suppression comments of one file.
 ///
-/// At the end of a line a comment covers findings that start or end on that line; on a line of its own it covers the
-/// next line of code; `ignore-file` covers the file. Only comments count, not what a string says.
+/// A comment at the end of a line covers findings that start or end on that line; a comment on its own line covers the
+/// next line of code; `ignore-file` covers the file. Only comments count, not the contents of strings.
 pub(super) struct Suppressions {
     lines: HashMap<usize, Codes>,
     file: Vec<Codes>,
@@ -28,7 +28,7 @@ impl Suppressions {
             let Some(comment) = node.filter(|node| at >= done && node.kind() == "comment") else { continue };
             done = comment.end_byte();
             let line = source.lines().line_of(at);
-            // To the parser, a comment goes on behind a carriage return.
+            // For the parser, a comment continues after a carriage return.
             let start = source.lines().range(text, line).start.min(comment.start_byte());
             let alone = text[start..comment.start_byte()].trim().is_empty();
             for (whole_file, codes) in text[comment.byte_range()].split('#').filter_map(directive) {
@@ -72,10 +72,10 @@ fn next_code_line(source: &Source, after: usize) -> usize {
     (after + 1..source.lines().count()).find(is_code).unwrap_or(after)
 }
 
-/// Reads what stands behind a `#`: whether it is about the whole file, and the codes.
+/// Parses the text after a `#`: whether the directive covers the whole file, and its codes.
 ///
-/// Codes stand in brackets, a reason may follow; without brackets nothing may, so that `ignore L003` does not turn off
-/// more than was meant.
+/// Codes are in brackets, and a reason may follow them. Without brackets nothing may follow, so that `ignore L003` does
+/// not suppress more than was meant.
 fn directive(comment: &str) -> Option<(bool, Codes)> {
     let rest = comment.trim_start().strip_prefix("warpsmith:")?.trim_start().strip_prefix("ignore")?;
     let (whole_file, rest) = match rest.strip_prefix("-file") {

@@ -1,4 +1,4 @@
-//! Which rules to tell to whoever writes a kernel: a person, or a model in its prompt.
+//! Selects the learned rules that are most relevant for a person or a language model that edits a kernel.
 
 use std::collections::BTreeSet;
 
@@ -6,23 +6,24 @@ use model::api::Target;
 
 use super::{LearnedRule, Memory, State};
 
-/// So many bytes of English and code are a token, about: what is estimated so is no less than what vendors count.
+/// The approximate number of bytes per token of English and code. Estimates with it are no lower than vendors' counts.
 const BYTES_OF_TOKEN: usize = 3;
 
-/// What a rule has to do with a text. Less comes first.
+/// How relevant a rule is to a text; the most relevant is the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Relevance {
-    /// It is about a function that the text calls.
+    /// The rule is about a function whose name occurs in the text.
     Called,
-    /// It is about no function in particular.
+    /// The rule is about no function in particular.
     General,
-    /// It is about functions that the text does not call.
+    /// The rule is about functions whose names do not occur in the text.
     Other,
 }
 
 impl Memory {
-    /// The proven rules that say most to whoever changes `text`: first those about what it calls, then what holds everywhere, then the rest;
-    /// of each those that were met most often. Their sentences take at most `tokens` tokens together; none comes twice.
+    /// The promoted rules that are most relevant for a change of `text`: first those about functions that it names,
+    /// then those about no function, then the rest, each group ordered by how often its failures have occurred. Their
+    /// sentences, without duplicates, take at most `tokens` tokens together (estimated).
     #[must_use]
     pub fn advice(&self, text: &str, target: Target, tokens: usize) -> Vec<&LearnedRule> {
         let words: BTreeSet<&str> = text.split(|c: char| !c.is_alphanumeric() && c != '_').collect();
@@ -38,7 +39,7 @@ impl Memory {
         let mut chosen = Vec::new();
         for (_, rule) in rules {
             let sentence = rule.plain_sentence();
-            // A line of a list has a dash and its end.
+            // A line of a list also has a dash, a space and a line break.
             let cost = sentence.len() + 3;
             if cost <= left && said.insert(sentence) {
                 left -= cost;
@@ -60,7 +61,7 @@ fn relevance(rule: &LearnedRule, words: &BTreeSet<&str>) -> Relevance {
     }
 }
 
-/// The last words of the functions that a pattern names: `load` of `(#api? @f "tl.load")`.
+/// The unqualified names of the functions in a pattern: `load` of `(#api? @f "tl.load")`.
 fn functions(pattern: &str) -> impl Iterator<Item = &str> {
     let inside = pattern.split("(#api? ").skip(1).filter_map(|rest| rest.split_once(')'));
     let quoted = inside.flat_map(|(words, _)| words.split('"').skip(1).step_by(2));

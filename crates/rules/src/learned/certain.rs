@@ -1,4 +1,4 @@
-//! Whether Triton certainly compiles what stands at a place: nothing may be said about a branch that it may skip.
+//! Decides whether Triton certainly compiles a piece of code: rules must not flag a branch that Triton may skip.
 
 use tree_sitter::Node;
 
@@ -7,7 +7,7 @@ use model::syntax::{each_node, field};
 
 use super::subject::{Subject, plain};
 
-/// Whether the place is compiled whenever its function is.
+/// Whether a node is compiled whenever its function is.
 pub(super) fn is_compiled(subject: &Subject<'_>, place: Node<'_>) -> bool {
     let function = subject.kernel.def_span;
     let mut child = place;
@@ -64,14 +64,14 @@ fn is_entered(subject: &Subject<'_>, parent: Node<'_>, child: Node<'_>) -> bool 
     }
 }
 
-/// What a condition says while compiling.
+/// The value of a condition at compile time.
 #[derive(Clone, Copy, PartialEq)]
 enum Said {
-    /// It holds.
+    /// The condition is true.
     Yes,
-    /// It does not.
+    /// The condition is false.
     No,
-    /// That is known at run time only: both ways are compiled.
+    /// The value is known only at run time, so that both branches are compiled.
     Later,
 }
 
@@ -100,7 +100,7 @@ fn clauses<'t>(statement: Node<'t>) -> impl Iterator<Item = Node<'t>> {
     statement.children_by_field_name("alternative", &mut cursor).collect::<Vec<_>>().into_iter()
 }
 
-/// Whether the body of a loop is compiled: that of a loop at run time is, however often it runs.
+/// Whether the body of a loop is compiled. The body of a run-time loop is, however often it runs.
 fn has_rounds(subject: &Subject<'_>, statement: Node<'_>) -> bool {
     let Some(call) = field(statement, "right").map(plain).filter(|iter| iter.kind() == "call") else { return false };
     let path = field(call, "function").and_then(|function| subject.path(function));
@@ -120,7 +120,7 @@ fn has_rounds(subject: &Subject<'_>, statement: Node<'_>) -> bool {
     }
 }
 
-/// Whether what follows a statement is compiled.
+/// Whether the code after a statement is compiled.
 fn goes_on(subject: &Subject<'_>, statement: Node<'_>) -> bool {
     if matches!(statement.kind(), "return_statement" | "raise_statement") {
         return false;
@@ -136,7 +136,7 @@ fn goes_on(subject: &Subject<'_>, statement: Node<'_>) -> bool {
     if statement.kind() != "if_statement" {
         return false;
     }
-    // Only what is known at run time leaves both ways open.
+    // Only a run-time condition leaves both branches open.
     let later = |branch: Node<'_>| is_run_time(subject, field(branch, "condition"));
     let is_never = may_hold(subject, statement) == Some(false) && clauses(statement).all(|clause| !returns(clause));
     is_never || later(statement) && clauses(statement).filter(|it| it.kind() == "elif_clause").all(later)

@@ -1,4 +1,4 @@
-//! Memory files: a table for each rule, in the order of the codes, so that git merges what two people have learned.
+//! Memory files: one TOML table per rule, in the order of the codes, so that git can merge the rules of two users.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,19 +13,19 @@ use model::api::Version;
 
 use super::rule::{LearnedRule, Origin, Releases, State, number, placeholders};
 
-/// What is written in the first line.
+/// The format version in the first line of a memory file.
 const FORMAT: u32 = 1;
 
-/// Why a memory file cannot be read. Names the rule that is wrong.
+/// An error in a memory file; it names the rule at fault.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// It is no such file.
+    /// The file is not a memory file.
     #[error("it is no memory of warpsmith: {0}")]
     Syntax(String),
-    /// A later release wrote it.
+    /// A newer release of Warpsmith wrote the file.
     #[error("it was written by a newer warpsmith (format {found}, this one knows {FORMAT}); update warpsmith")]
     Newer {
-        /// Its format.
+        /// The format version of the file.
         found: u32,
     },
     /// Something about a rule is wrong.
@@ -36,24 +36,24 @@ pub enum MemoryError {
         /// What is wrong, and what to do.
         what: String,
     },
-    /// A pattern cannot be used.
+    /// The pattern of a rule is invalid.
     #[error("{code}: the pattern of `{name}` cannot be used: {error}")]
     Pattern {
         /// The rule.
         code: String,
         /// Its name.
         name: String,
-        /// What is wrong with it.
+        /// The error in the pattern.
         error: PatternError,
     },
 }
 
-/// Where the patterns of a file stand.
+/// Where the patterns of a memory file are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Patterns {
-    /// In the file.
+    /// In the memory file itself.
     Inside,
-    /// In files of their own, named after the rules.
+    /// In separate files that are named after the rules.
     Beside,
 }
 
@@ -64,7 +64,7 @@ struct File {
     rules: BTreeMap<String, toml::Table>,
 }
 
-/// A rule as its table has it.
+/// A rule as its TOML table holds it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct Entry {
@@ -116,17 +116,18 @@ impl Entry {
     }
 }
 
-/// The rules of a memory file. `pattern_of` knows the patterns that stand in files of their own, by the names of the rules.
+/// Parses and checks the rules of a memory file. `pattern_of` returns the patterns that are in separate files, by the
+/// names of the rules.
 ///
 /// # Errors
-/// [`MemoryError`] for the first thing that is wrong.
+/// Returns a [`MemoryError`] for the first error in the file.
 pub fn parse(text: &str, pattern_of: &dyn Fn(&str) -> Option<String>) -> Result<Vec<LearnedRule>, MemoryError> {
     let rules = read(text, pattern_of)?;
     rules.iter().try_for_each(check)?;
     Ok(rules)
 }
 
-/// The same without [`check`], which compiles each pattern: for what was checked before.
+/// The same without [`check`], which compiles each pattern: for files that were checked before.
 pub(super) fn read(text: &str, pattern_of: &dyn Fn(&str) -> Option<String>) -> Result<Vec<LearnedRule>, MemoryError> {
     let syntax = |error: toml::de::Error| MemoryError::Syntax(error.to_string().trim().to_owned());
     let file: File = toml::from_str(text).map_err(syntax)?;
@@ -156,10 +157,10 @@ pub(super) fn read(text: &str, pattern_of: &dyn Fn(&str) -> Option<String>) -> R
     Ok(rules)
 }
 
-/// Whether a rule says what rules have to say.
+/// Checks that a rule is complete and that its pattern compiles.
 ///
 /// # Errors
-/// What is wrong with it.
+/// Returns an error for the first problem of the rule.
 pub fn check(rule: &LearnedRule) -> Result<(), MemoryError> {
     let wrong = |what: &str| Err(MemoryError::Rule { code: rule.code.clone(), what: what.to_owned() });
     if number(&rule.code).is_none() {
@@ -191,7 +192,7 @@ pub fn check(rule: &LearnedRule) -> Result<(), MemoryError> {
     }
 }
 
-/// A memory file with these rules: the same text for the same rules, whatever their order.
+/// The text of a memory file with these rules. It does not depend on their order.
 #[must_use]
 pub fn write(rules: &[LearnedRule], patterns: Patterns) -> String {
     let mut rules: Vec<&LearnedRule> = rules.iter().collect();
@@ -244,7 +245,7 @@ fn list(items: &[impl ToString]) -> String {
     format!("[{}]", items.join(", "))
 }
 
-/// A string as TOML has it: several lines as they are, where that can be.
+/// A string in TOML: a multi-line string where possible.
 fn text(value: &str) -> String {
     let is_plain = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
     if value.contains('\n') && value.chars().all(is_plain) && !value.contains("'''") && !value.ends_with('\'') {

@@ -1,11 +1,11 @@
-//! What a kernel's text must have in it for a pattern to match: a look that costs next to nothing, before the query runs.
+//! A cheap filter before a query runs: the words that a kernel's text must contain for a pattern to match.
 
 use tree_sitter::{CaptureQuantifier, Query};
 
 use model::kernel::{Kernel, Module};
 use model::syntax::Source;
 
-/// Words of which a text needs one of each group.
+/// Groups of words; the text must contain one word of each group.
 #[derive(Debug, Default)]
 pub(super) struct Literals {
     groups: Vec<Vec<Literal>>,
@@ -15,18 +15,18 @@ pub(super) struct Literals {
 enum Literal {
     /// A text.
     Text(String),
-    /// The full name of something that the file may know by another name.
+    /// The full name of a function or value, which the file may import under another name.
     Path(String),
 }
 
 impl Literals {
-    /// What `#eq?` and `#any-of?` of one pattern of a query ask for.
+    /// The words that `#eq?` and `#any-of?` of one pattern of a query require.
     pub(super) fn of(query: &Query, pattern: usize, text: &str) -> Self {
         let mut found = Self::default();
         for written in ["#eq?", "#any-of?"] {
             for (at, _) in text.match_indices(written) {
                 let Some((capture, words)) = arguments(&text[at + written.len()..]) else { continue };
-                // What may have caught nothing has nothing to be equal to.
+                // A capture that may be empty requires no word.
                 let quantifier = query.capture_index_for_name(capture).and_then(|capture| {
                     query.capture_quantifiers(pattern).get(usize::try_from(capture).ok()?).copied()
                 });
@@ -39,12 +39,12 @@ impl Literals {
         found
     }
 
-    /// Adds that one of these full names must be referred to.
+    /// Adds the requirement that the kernel refers to one of these full names.
     pub(super) fn add_paths(&mut self, paths: impl Iterator<Item = String>) {
         self.groups.push(paths.map(Literal::Path).collect());
     }
 
-    /// Whether a kernel has what is needed.
+    /// Whether a kernel contains a word of each group.
     pub(super) fn are_in(&self, source: &Source, module: &Module, kernel: &Kernel) -> bool {
         let text = source.slice(kernel.def_span).as_bytes();
         let has = |word: &str| memchr::memmem::find(text, word.as_bytes()).is_some();
@@ -59,7 +59,8 @@ impl Literals {
     }
 }
 
-/// The capture and the strings of a predicate, up to its end; `None` where they are written in a way that is not looked into.
+/// The capture and the strings of a predicate, up to its end; `None` where they use syntax that is not handled here,
+/// such as escapes.
 fn arguments(rest: &str) -> Option<(&str, Vec<String>)> {
     let rest = rest.trim_start().strip_prefix('@')?;
     let end = rest.find(|c: char| c.is_whitespace() || c == ')')?;

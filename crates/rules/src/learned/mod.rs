@@ -1,11 +1,12 @@
-//! Family S: rules that were learned from failures. Each is data: a sentence, a pattern, the error that it predicts, the releases on which
-//! that was tried.
+//! Family S: rules that were learned from failures. Each rule is data: a sentence, a pattern, the error that it
+//! predicts, and the Triton releases on which a reproducer was run.
 //!
 //! - [`LearnedRule`]: a rule; [`parse`], [`write`]: memory files,
 //! - [`Pattern`]: a tree-sitter query with [`predicates`] over the kernel model,
 //! - [`Memory`]: the rules that are in use; their patterns run as one query.
 //!
-//! What is shipped stands in `config/skill-memory.toml`, with its patterns in `queries/learned/`; the user's own are in the store.
+//! The rules that ship with Warpsmith are in `config/skill-memory.toml`, with their patterns in `queries/learned/`; the
+//! user's own rules are in the store.
 
 mod advice;
 mod certain;
@@ -40,7 +41,7 @@ use super::declaration::Severity;
 use super::diagnostic::Diagnostic;
 use super::engine::{Context, Selection};
 
-/// What is shipped.
+/// The memory file that ships with Warpsmith.
 const SHIPPED: &str = include_str!("../../../../config/skill-memory.toml");
 
 // `SHIPPED_PATTERNS`: names and texts of the files in `queries/learned`.
@@ -50,9 +51,9 @@ include!(concat!(env!("OUT_DIR"), "/learned_patterns.rs"));
 #[derive(Clone, Debug)]
 pub struct Memory {
     entries: Arc<[Entry]>,
-    /// Codes of rules that are not shown, whatever they say of themselves: muted, or disproved on this machine.
+    /// Codes of rules that are not shown, whatever their state: muted, or disproved on this machine.
     hidden: BTreeSet<String>,
-    /// Told apart by this.
+    /// A hash of the rules that may be shown, for the cache of findings.
     key: u64,
     shown: Arc<OnceLock<Option<Matcher>>>,
     proven: Arc<OnceLock<Option<Matcher>>>,
@@ -69,12 +70,12 @@ struct Entry {
 #[derive(Debug)]
 struct Matcher {
     set: Set,
-    /// The rule of each of its texts.
+    /// For each text of the query, the index of its rule.
     rules: Vec<usize>,
 }
 
 impl Memory {
-    /// The memory that is shipped.
+    /// The rules that ship with Warpsmith.
     #[must_use]
     pub fn shipped() -> &'static Self {
         static MEMORY: LazyLock<Memory> = LazyLock::new(|| {
@@ -86,13 +87,13 @@ impl Memory {
         &MEMORY
     }
 
-    /// A memory of these rules. Of a code, the last one counts; what [`check`] does not pass is left out.
+    /// A memory of these rules. The last rule of each code counts; rules that fail [`check`] are left out.
     #[must_use]
     pub fn new(rules: impl IntoIterator<Item = LearnedRule>) -> Self {
         Self::of_sound(rules.into_iter().filter(|rule| check(rule).is_ok()))
     }
 
-    /// The same of rules that were checked: to compile a pattern takes a while.
+    /// The same for rules that were checked before, which saves the time to compile each pattern.
     pub fn of_sound(rules: impl IntoIterator<Item = LearnedRule>) -> Self {
         let rules = rules.into_iter();
         let by_code: BTreeMap<u32, LearnedRule> = rules.filter_map(|rule| Some((number(&rule.code)?, rule))).collect();
@@ -110,13 +111,13 @@ impl Memory {
         }
     }
 
-    /// The same without showing the rules of these codes.
+    /// The same memory, which hides the rules of these codes, and no others.
     #[must_use]
     pub fn hiding(&self, codes: impl IntoIterator<Item = String>) -> Self {
         Self { hidden: codes.into_iter().collect(), ..self.clone() }
     }
 
-    /// The same without showing one rule more.
+    /// The same memory, which hides one more rule.
     #[must_use]
     pub fn muting(&self, code: &str) -> Self {
         let mut muted = self.clone();
@@ -124,7 +125,7 @@ impl Memory {
         muted
     }
 
-    /// The same with a rule demoted: a kernel that it flags compiles.
+    /// The same memory with a rule demoted, because a kernel that it flags compiles.
     #[must_use]
     pub fn demoting(&self, code: &str) -> Self {
         let demoted = |rule: &LearnedRule| {
@@ -134,7 +135,7 @@ impl Memory {
         Self::of_sound(self.rules().map(demoted)).hiding(self.hidden.clone())
     }
 
-    /// The same with what another memory has compiled, if it has the same rules.
+    /// The same memory with the compiled patterns of another one, if that has the same rules.
     #[must_use]
     pub fn reusing(mut self, other: &Self) -> Self {
         if self.rules().eq(other.rules()) {
@@ -144,14 +145,14 @@ impl Memory {
         self
     }
 
-    /// A memory in which nothing is.
+    /// A memory without rules.
     #[must_use]
     pub fn empty() -> &'static Self {
         static EMPTY: LazyLock<Memory> = LazyLock::new(|| Memory::new([]));
         &EMPTY
     }
 
-    /// Makes ready what the first kernel would have to wait for: the patterns of all rules that are shown as one query.
+    /// Compiles the patterns of all rules that may be shown into one query, so that the first kernel need not wait.
     pub fn prepare(&self) {
         self.shown.get_or_init(|| Matcher::of(&self.entries, LearnedRule::is_shown));
     }
@@ -161,19 +162,20 @@ impl Memory {
         self.entries.iter().map(|entry| &entry.rule)
     }
 
-    /// The rule of this code or name.
+    /// The rule with this code or name.
     #[must_use]
     pub fn find(&self, code_or_name: &str) -> Option<&LearnedRule> {
         self.rules().find(|rule| rule.code.eq_ignore_ascii_case(code_or_name) || rule.name == code_or_name)
     }
 
-    /// Whether the findings of a rule are shown here, on a release that it is about.
+    /// Whether the findings of a rule are shown, on a release to which it applies.
     #[must_use]
     pub fn shows(&self, rule: &LearnedRule) -> bool {
         rule.is_shown() && !self.hidden.contains(&rule.code)
     }
 
-    /// What the proven rules flag in the kernel `context.module.kernels[index]`, on the release of the context; shown or not.
+    /// The matches of the promoted rules in the kernel `context.module.kernels[index]` on the release of the context,
+    /// whether or not they are shown.
     #[must_use]
     pub fn proven_in(&self, context: &Context<'_>, index: usize) -> Vec<(&LearnedRule, Match)> {
         let is_wanted = |rule: &LearnedRule| rule.state == State::Promoted;
@@ -183,7 +185,7 @@ impl Memory {
         found.filter(|(rule, _)| rule.triton.hold_for(context.target)).collect()
     }
 
-    /// What the rules that may be shown flag in a kernel, whatever the release.
+    /// The findings of the rules that may be shown in a kernel, whatever the release.
     fn shown_in(&self, context: &Context<'_>, index: usize) -> Vec<Diagnostic> {
         let matcher = self.shown.get_or_init(|| Matcher::of(&self.entries, LearnedRule::is_shown));
         let found = matcher.iter().flat_map(|matcher| matcher.run(context, index));
@@ -197,7 +199,7 @@ impl Matcher {
             .filter(|&at| is_wanted(&entries[at].rule) && !entries[at].rule.pattern.is_empty())
             .collect();
         let texts: Vec<&str> = rules.iter().map(|&at| entries[at].rule.pattern.as_str()).collect();
-        // Each was compiled by itself when the rule was checked.
+        // Each pattern was compiled by itself when the rule was checked.
         let set = Set::compile(&texts).ok().filter(|_| !texts.is_empty())?;
         Some(Self { set, rules })
     }
@@ -234,7 +236,7 @@ impl Entry {
     }
 }
 
-/// What a capture has caught, as a message shows it.
+/// The text of a capture for a message: its first line, cut to 60 bytes.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     let line = text.lines().next().unwrap_or_default();
@@ -260,13 +262,14 @@ pub(super) fn find(context: &Context<'_>, selection: &Selection) -> Vec<Diagnost
     found
 }
 
-/// Whether a code is of a learned rule.
+/// Whether a code is that of a learned rule.
 #[must_use]
 pub fn is_learned(code: &str) -> bool {
     number(code).is_some()
 }
 
-/// The same text with a life as long as the program's: findings name rules by such. There are as many as rules were ever loaded.
+/// Interns a code or name for the life of the program, since findings refer to rules by `&'static str`. The leak is
+/// bounded by the number of rules that were ever loaded.
 fn interned(text: &str) -> &'static str {
     static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -278,7 +281,7 @@ fn interned(text: &str) -> &'static str {
     leaked
 }
 
-/// The values of the places of a kernel, each over all rounds of loops.
+/// The value at each span of a kernel, joined over all iterations of loops.
 pub(crate) fn joined(types: Vec<(Span, model::analysis::types::Value<'static>)>) -> Values {
     let mut values = Values::default();
     for (span, value) in types {

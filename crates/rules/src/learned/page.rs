@@ -1,4 +1,5 @@
-//! The page of a learned rule, the same for `warpsmith explain`, `warpsmith memory show`, the manual and hover.
+//! The documentation page of a learned rule, which `warpsmith explain`, `warpsmith memory show`, the manual and hover
+//! share.
 
 use std::fmt::Write as _;
 
@@ -55,7 +56,7 @@ impl LearnedRule {
         out
     }
 
-    /// Where the page is on the web, for a rule that is shipped.
+    /// The web address of the page, for rules that ship with Warpsmith.
     #[must_use]
     pub fn url(&self) -> Option<String> {
         (!self.is_own()).then(|| page_url(&self.code, &self.name))

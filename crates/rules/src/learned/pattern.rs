@@ -12,29 +12,29 @@ use super::predicates::{self, Argument, Predicate};
 use super::subject::Subject;
 use crate::Context;
 
-/// The capture that says what is flagged.
+/// The name of the capture to flag.
 const HERE: &str = "here";
 
 static LANGUAGE: LazyLock<Language> = LazyLock::new(|| tree_sitter_python::LANGUAGE.into());
 
-/// Why a pattern cannot be used.
+/// An error in a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// It is no query over Python's syntax.
+    /// The text is not a tree-sitter query over Python's syntax.
     #[error("line {line}: {message}")]
     Query {
-        /// The line, from 1.
+        /// The line, counted from 1.
         line: usize,
-        /// What tree-sitter says.
+        /// The error message of tree-sitter.
         message: String,
     },
-    /// It does not say what to flag.
+    /// The pattern has no capture `@here`.
     #[error("it needs a capture named `@here`, which says what to flag")]
     NoPlace,
-    /// There is nothing in it.
+    /// The text contains no pattern.
     #[error("it holds no pattern")]
     Empty,
-    /// A predicate is unknown, or is not written as it must be.
+    /// A predicate is unknown or used wrongly.
     #[error("`#{name}`: {what}")]
     Predicate {
         /// Its name.
@@ -44,30 +44,30 @@ pub enum PatternError {
     },
 }
 
-/// A pattern that can be run.
+/// A compiled pattern.
 #[derive(Debug)]
 pub struct Pattern(Set);
 
-/// A place where a pattern matches.
+/// A match of a pattern.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Match {
-    /// What is flagged.
+    /// The span to flag.
     pub span: Span,
-    /// What the captures have caught, by name, in the order of the query.
+    /// The spans of the captures, by name, in the order of the query.
     pub captures: Vec<(String, Span)>,
 }
 
 impl Pattern {
-    /// Reads a pattern: one query, or several that mean the same.
+    /// Compiles a pattern: one query, or several alternatives.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns an error when the text is not a valid query, lacks `@here`, or uses a predicate wrongly.
     pub fn compile(text: &str) -> Result<Self, PatternError> {
         Set::compile(&[text]).map(Self)
     }
 
-    /// The places in a file where it matches, in source order, each once: inside of functions that Triton compiles, where what
-    /// stands there is certainly compiled.
+    /// The matches in a file, in source order and without duplicates. Only code counts that is inside of functions that
+    /// Triton compiles, and that is certainly compiled.
     #[must_use]
     pub fn matches(&self, context: &Context<'_>) -> Vec<Span> {
         let mut spans: Vec<Span> = (0..context.module.kernels.len())
@@ -78,14 +78,14 @@ impl Pattern {
         spans
     }
 
-    /// Whether it has a capture of this name.
+    /// Whether the pattern has a capture of this name.
     #[must_use]
     pub fn has_capture(&self, name: &str) -> bool {
         self.0.captures.iter().any(|known| known == name)
     }
 }
 
-/// Several patterns in one query.
+/// Several patterns that run as one query.
 #[derive(Debug)]
 pub(super) struct Set {
     query: Query,
@@ -98,7 +98,7 @@ pub(super) struct Set {
 /// One pattern of a query.
 #[derive(Debug)]
 struct Part {
-    /// Which of the texts it comes from.
+    /// The index of the text that contains the pattern.
     owner: usize,
     conditions: Vec<Condition>,
     literals: Literals,
@@ -108,14 +108,15 @@ struct Part {
 #[derive(Debug)]
 struct Condition {
     predicate: &'static Predicate,
-    /// What the predicate must say.
+    /// The result that the predicate must have.
     wanted: bool,
     captures: Vec<u32>,
     words: Vec<String>,
 }
 
 impl Set {
-    /// Makes one query of several texts, each of which is sound by itself: none ends inside the next.
+    /// Compiles several texts into one query. Each text must be a valid query by itself, so that none ends inside the
+    /// next.
     pub(super) fn compile(texts: &[&str]) -> Result<Self, PatternError> {
         let joined = texts.join("\n");
         let query = parse(&joined)?;
@@ -144,7 +145,8 @@ impl Set {
         Ok(Self { query, captures, here, parts })
     }
 
-    /// What matches in the kernel `context.module.kernels[index]`: which text, and where. Sorted, each once.
+    /// The matches in the kernel `context.module.kernels[index]`, each with the index of its text; sorted, without
+    /// duplicates.
     pub(super) fn run(&self, context: &Context<'_>, index: usize) -> Vec<(usize, Match)> {
         let subject = Subject::new(context, index);
         let mut found = Vec::new();
@@ -180,7 +182,8 @@ impl Set {
     }
 }
 
-/// Whether patterns are looked for below a node: what a query costs grows with the square of the depth. Nobody nests so deep by hand.
+/// Whether the tree below a node is shallow enough to run patterns on. The cost of a query grows with the square of the
+/// depth, and no handwritten code is nested so deeply.
 fn is_shallow(root: Node<'_>) -> bool {
     const DEEPEST: u32 = 200;
     let mut cursor = root.walk();
@@ -207,7 +210,7 @@ fn parse(text: &str) -> Result<Query, PatternError> {
     if query.pattern_count() == 0 {
         return Err(PatternError::Empty);
     }
-    // One pattern without it would never match.
+    // A pattern without the capture would never match.
     let here = query.capture_index_for_name(HERE).ok_or(PatternError::NoPlace)? as usize;
     let has_place = |at: usize| text.get(range_of(&query, at)).is_some_and(|text| names(text, HERE));
     let is_complete = here < query.capture_names().len() && (0..query.pattern_count()).all(has_place);
@@ -218,7 +221,7 @@ fn range_of(query: &Query, pattern: usize) -> std::ops::Range<usize> {
     query.start_byte_for_pattern(pattern)..query.end_byte_for_pattern(pattern)
 }
 
-/// Whether `@name` stands in a pattern.
+/// Whether `@name` occurs in a pattern.
 fn names(pattern: &str, name: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte);
     pattern.match_indices('@').any(|(at, _)| {
@@ -245,7 +248,7 @@ impl Condition {
         Ok(Self { predicate, wanted, captures, words })
     }
 
-    /// Adds what must stand in the text for it to hold.
+    /// Adds the words that the text must contain for the predicate to hold.
     fn add_literals(&self, literals: &mut Literals) {
         if self.wanted && self.predicate.names_paths() {
             literals.add_paths(self.words.iter().map(|word| predicates::full(word)));
@@ -254,7 +257,7 @@ impl Condition {
         }
     }
 
-    /// Whether it certainly holds: for all that its captures have caught, and they have caught something.
+    /// Whether the predicate certainly holds for all nodes of its captures, each of which must have caught a node.
     fn holds<'t, I: Iterator<Item = Node<'t>>>(&self, subject: &Subject<'_>, nodes: &dyn Fn(u32) -> I) -> bool {
         let mut rows: Vec<Vec<Node<'t>>> = vec![Vec::new()];
         for &capture in &self.captures {

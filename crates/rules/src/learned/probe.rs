@@ -1,4 +1,4 @@
-//! Asking predicates about single nodes: how learning finds out what failures have in common.
+//! Evaluates predicates on single nodes, by which learning finds what failures have in common.
 
 use tree_sitter::Node;
 
@@ -7,23 +7,23 @@ use super::predicates::{self, Argument};
 use super::subject::Subject;
 use crate::Context;
 
-/// A kernel whose nodes can be asked about.
+/// A kernel on whose nodes predicates can be evaluated.
 pub struct Probe<'a>(Subject<'a>);
 
 impl<'a> Probe<'a> {
-    /// For the kernel `context.module.kernels[index]`.
+    /// A probe for the kernel `context.module.kernels[index]`.
     #[must_use]
     pub fn new(context: &'a Context<'a>, index: usize) -> Self {
         Self(Subject::new(context, index))
     }
 
-    /// The definition of the kernel, where patterns are looked for.
+    /// The definition of the kernel, in which patterns are matched.
     #[must_use]
     pub fn root(&self) -> Option<Node<'a>> {
         self.0.root()
     }
 
-    /// What the predicate, written without `#` and `?` (`constexpr`, `not-constexpr`), says of nodes: whether it certainly holds.
+    /// Whether a predicate, written without `#` and `?` (`constexpr`, `not-constexpr`), certainly holds for nodes.
     #[must_use]
     pub fn holds(&self, predicate: &str, nodes: &[Node<'_>], words: &[String]) -> bool {
         let Some((predicate, wanted)) = predicates::find(&format!("{predicate}?")) else { return false };
@@ -40,13 +40,13 @@ impl<'a> Probe<'a> {
         Some(path.strip_prefix("triton.language.").map_or_else(|| path.clone(), |rest| format!("tl.{rest}")))
     }
 
-    /// Whether the kernel binds the name that the node is.
+    /// Whether the node is a name that the kernel binds.
     #[must_use]
     pub fn is_local(&self, node: Node<'_>) -> bool {
         self.0.name(node).is_some_and(|name| self.0.kernel.locals.contains(name))
     }
 
-    /// Whether Triton certainly compiles what stands there.
+    /// Whether Triton certainly compiles the node.
     #[must_use]
     pub fn is_compiled(&self, node: Node<'_>) -> bool {
         certain::is_compiled(&self.0, node)

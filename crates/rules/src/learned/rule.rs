@@ -1,4 +1,4 @@
-//! A learned rule, as it stands in a memory file and in the store.
+//! A learned rule, as memory files and the store hold it.
 
 use model::api::TritonError;
 use std::fmt;
@@ -7,45 +7,46 @@ use serde::{Deserialize, Serialize};
 
 use model::api::{Certainty, Table, Target, Version};
 
-/// The first code of the user's own rules; those that are shipped have smaller ones.
+/// The number of the first code of the user's own rules; rules that ship with Warpsmith have smaller numbers.
 pub const FIRST_OWN: u32 = 501;
 
-/// What was learned from failures: a place in a kernel that Triton refuses, and how that is known.
+/// A rule learned from failures: a pattern of code that Triton rejects, and the evidence for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LearnedRule {
     /// `S` and three digits or more. It never changes; the user's own begin at `S501`.
     pub code: String,
-    /// In kebab case, and the name of the pattern's file.
+    /// The name in kebab case, which is also the name of the pattern's file.
     pub name: String,
-    /// "You cannot …": one sentence. `{name}` stands for what the pattern's capture `@name` has caught.
+    /// One sentence, "You cannot …". `{name}` is replaced by the text of the pattern's capture `@name`.
     pub sentence: String,
-    /// Whether it may be shown.
+    /// Whether the rule may be shown.
     pub state: State,
-    /// Where it comes from.
+    /// The source of the rule.
     pub origin: Origin,
-    /// The built-in rules that flag the same place in all its failures: then it is evidence for them, and not shown.
+    /// The built-in rules that flag the same place in all failures of this rule. If there are any, the rule is evidence
+    /// for them, and is not shown.
     pub covered_by: Vec<String>,
-    /// From how many independent failures it was learned.
+    /// The number of independent failures from which the rule was learned.
     pub failures: u32,
-    /// How often such a failure was met.
+    /// How often such a failure has occurred.
     pub met: u64,
-    /// The day (UTC) on which it was met first: `2026-11-21`
+    /// The date (UTC) of the first such failure: `2026-11-21`.
     pub first_seen: String,
-    /// The day on which it was met last.
+    /// The date (UTC) of the last such failure.
     pub last_seen: String,
-    /// What Triton says.
+    /// The error that Triton raises.
     pub error: TritonError,
-    /// In which releases that is so.
+    /// The Triton releases that reject the code.
     pub triton: Releases,
-    /// A tree-sitter query with the predicates of [`predicates`](super::predicates); empty for one that has none yet.
+    /// A tree-sitter query with the predicates of [`predicates`](super::predicates); empty where there is none yet.
     pub pattern: String,
-    /// The smallest file that fails so.
+    /// The smallest file that fails with this error.
     pub bad: String,
-    /// The nearest file that does not.
+    /// The nearest file that does not fail.
     pub good: String,
 }
 
-/// Whether a rule may be shown.
+/// The state of a rule, which decides whether it may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
@@ -59,15 +60,15 @@ pub enum State {
     Expired,
 }
 
-/// Where a rule comes from. Written as a phrase: `learned from editor`
+/// The source of a rule. Serialized as a phrase: `learned from editor`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Origin {
-    /// From tasks that Warpsmith made for itself, with this seed.
+    /// Tasks that Warpsmith generated, with this seed.
     Synthesised(u64),
-    /// From failures of the user's programs and searches: in a word where, such as `editor` or a folder.
+    /// Failures of the user's programs and searches; the text names the place, such as `editor` or a folder.
     Learned(String),
-    /// From somebody else's memory: the file.
+    /// Another user's memory; the text names the file.
     Imported(String),
 }
 
@@ -103,16 +104,16 @@ impl TryFrom<String> for Origin {
 /// The releases of Triton on which a reproducer was run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Releases {
-    /// The first on which it failed.
+    /// The first release on which the reproducer failed.
     pub since: Option<Version>,
-    /// The last on which it failed, when a later one takes it.
+    /// The last release on which the reproducer failed, where a later one accepts it.
     pub until: Option<Version>,
-    /// All on which it was run, oldest first.
+    /// All releases on which the reproducer was run, oldest first.
     pub tried: Vec<Version>,
 }
 
 impl Releases {
-    /// Whether a release refuses it, as far as that was tried: nothing is known of what is newer or older.
+    /// Whether a release is known to reject the reproducer. Releases before or after those tried are not covered.
     #[must_use]
     pub fn cover(&self, version: Version) -> bool {
         let last = self.until.or_else(|| self.tried.iter().max().copied());
@@ -120,7 +121,7 @@ impl Releases {
         (since.series()..=last.series()).contains(&version.series())
     }
 
-    /// Whether the release in use refuses it; when that is not known, whether all do.
+    /// Whether the release in use rejects the reproducer. Where that release is not known, whether all releases do.
     #[must_use]
     pub fn hold_for(&self, target: Target) -> bool {
         match target.certainty {
@@ -130,7 +131,7 @@ impl Releases {
         }
     }
 
-    /// As people read it: `3.1 to 3.9`, `none`.
+    /// The range of releases in words: `3.1 to 3.9`, or `none`.
     #[must_use]
     pub fn range(&self) -> String {
         let short = |version: Version| format!("{}.{}", version.major, version.minor);
@@ -157,19 +158,19 @@ impl State {
 }
 
 impl LearnedRule {
-    /// Whether the editor and `warpsmith check` show what it finds.
+    /// Whether the editor and `warpsmith check` show the rule's findings.
     #[must_use]
     pub fn is_shown(&self) -> bool {
         self.state == State::Promoted && self.covered_by.is_empty()
     }
 
-    /// Whether it is one of the user's own.
+    /// Whether the rule is one of the user's own.
     #[must_use]
     pub fn is_own(&self) -> bool {
         number(&self.code).is_some_and(|number| number >= FIRST_OWN)
     }
 
-    /// Adds what is known of the same rule from elsewhere: counts and dates. What this one says stays.
+    /// Adds the counts and dates of another copy of the same rule. All other fields stay as they are.
     pub fn merge(&mut self, other: &Self) {
         self.failures = self.failures.saturating_add(other.failures);
         self.met = self.met.saturating_add(other.met);
@@ -177,14 +178,14 @@ impl LearnedRule {
         self.last_seen = std::cmp::max(&self.last_seen, &other.last_seen).clone();
     }
 
-    /// The sentence where nothing is caught, as in lists: `…` for what differs.
+    /// The sentence with `…` in place of the captures, for lists.
     #[must_use]
     pub fn plain_sentence(&self) -> String {
         fill(&self.sentence, &mut |_| Some("…".to_owned()))
     }
 }
 
-/// The digits of a code: 12 of `S012`.
+/// The number of a code: 12 of `S012`.
 #[must_use]
 pub fn number(code: &str) -> Option<u32> {
     let digits = code.strip_prefix('S')?;
@@ -192,7 +193,7 @@ pub fn number(code: &str) -> Option<u32> {
     digits.parse().ok().filter(|number| is_number && *number > 0)
 }
 
-/// `text` with each `{name}` replaced by what is known under this name; others stay as they are.
+/// `text` with each `{name}` replaced by what `known` returns for the name. Unknown names stay as they are.
 pub(super) fn fill(text: &str, known: &mut dyn FnMut(&str) -> Option<String>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -216,7 +217,7 @@ pub(super) fn fill(text: &str, known: &mut dyn FnMut(&str) -> Option<String>) ->
     out + rest
 }
 
-/// The names that `{name}` stands for in a text.
+/// The names of the placeholders `{name}` in a text.
 pub(super) fn placeholders(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     fill(text, &mut |name| {

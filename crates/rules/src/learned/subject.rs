@@ -1,4 +1,4 @@
-//! A kernel as patterns look at it: what its expressions stand for, found out when first asked.
+//! A kernel as patterns see it, with the values of its expressions, computed on first use.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use model::syntax::{Span, node_span};
 
 use crate::Context;
 
-/// What places of a kernel stand for, over all rounds of loops and all calls.
+/// The values of a kernel's expressions by span, joined over all iterations of loops and all calls.
 pub(crate) type Values = FxHashMap<Span, Value<'static>>;
 
 /// A kernel of a file.
@@ -32,28 +32,28 @@ impl<'a> Subject<'a> {
         Self { context, kernel, index, values: OnceCell::new(), expressions: OnceCell::new() }
     }
 
-    /// The definition, unless nobody can tell what it is: the parser was lost in it, or it stands under a condition.
+    /// The definition of the kernel; `None` where it contains syntax errors or is under a condition.
     pub(super) fn root(&self) -> Option<Node<'a>> {
         let is_clear = !self.kernel.has_error && !self.kernel.nested;
         self.context.source.node_at(self.kernel.def_span).filter(|_| is_clear)
     }
 
-    /// The file.
+    /// The model of the file.
     pub(super) fn module(&self) -> &'a Module {
         self.context.module
     }
 
-    /// The release.
+    /// The Triton release in use.
     pub(super) fn target(&self) -> Target {
         self.context.target
     }
 
-    /// What stands there.
+    /// The text of a node.
     pub(super) fn text(&self, node: Node<'_>) -> &'a str {
         self.context.source.slice(node_span(node))
     }
 
-    /// What an expression stands for, if anybody knows.
+    /// The value of an expression, where it is known.
     pub(super) fn value(&self, node: Node<'_>) -> Option<&Value<'static>> {
         self.value_at(node_span(plain(node)))
     }
@@ -63,7 +63,7 @@ impl<'a> Subject<'a> {
         values.get(&span).filter(|value| !matches!(value, Value::Unknown | Value::Opaque(_)))
     }
 
-    /// The expression, in the body or in the parameters.
+    /// The expression of a node in the body or in the parameters.
     pub(super) fn expression(&self, node: Node<'_>) -> Option<&'a Expr> {
         let expressions = self.expressions.get_or_init(|| {
             let mut all = FxHashMap::default();
@@ -78,7 +78,8 @@ impl<'a> Subject<'a> {
         expressions.get(&node_span(plain(node))).copied()
     }
 
-    /// The name, when the node is one that stands for a value: not that of an attribute, a keyword or a parameter.
+    /// The name, where the node is a name that refers to a value, not the name of an attribute, a keyword or a
+    /// parameter.
     pub(super) fn name(&self, node: Node<'_>) -> Option<&'a str> {
         self.expression(node)?.as_name()
     }
@@ -115,14 +116,14 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The full name of a function of a run-time value.
+    /// The full name of a method of a run-time value.
     fn method(&self, expr: &Expr) -> Option<String> {
         let ExprKind::Attribute { value, name, .. } = &expr.kind else { return None };
         let of = self.value_at(value.span)?;
         matches!(of, Value::Tile(_)).then(|| format!("triton.language.tensor.{name}"))
     }
 
-    /// Members are named by the module that offers them, not by the part of the package that has them.
+    /// The path through the public module that exports a member, not through the module that defines it.
     fn canonical(&self, path: String) -> String {
         let inner = ["core.", "standard.", "math.", "random."].iter().find_map(|part| {
             let plain = format!("triton.language.{}", path.strip_prefix("triton.language.")?.strip_prefix(part)?);
@@ -131,7 +132,7 @@ impl<'a> Subject<'a> {
         inner.unwrap_or(path)
     }
 
-    /// Whether the body gives the name a value.
+    /// Whether the body assigns the name.
     pub(super) fn is_assigned(&self, name: &str) -> bool {
         let mut found = false;
         walk_statements(&self.kernel.body, &mut |statement| {
@@ -144,7 +145,7 @@ impl<'a> Subject<'a> {
     }
 }
 
-/// The expression in parentheses.
+/// The node inside of parentheses.
 pub(super) fn plain(node: Node<'_>) -> Node<'_> {
     let mut node = node;
     while node.kind() == "parenthesized_expression" {
@@ -155,7 +156,7 @@ pub(super) fn plain(node: Node<'_>) -> Node<'_> {
     node
 }
 
-/// The nearest node of this kind around another one.
+/// The nearest ancestor of this kind.
 pub(super) fn around<'t>(node: Node<'t>, kind: &str) -> Option<Node<'t>> {
     let mut at = node.parent();
     while let Some(node) = at.filter(|node| node.kind() != kind) {

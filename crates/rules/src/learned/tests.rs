@@ -1,4 +1,4 @@
-//! Patterns, predicates and what comes of them.
+//! Tests of patterns, predicates and learned rules.
 
 use model::api::Target;
 use model::kernel::Module;

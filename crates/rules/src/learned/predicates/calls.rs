@@ -1,4 +1,4 @@
-//! What calls are given.
+//! Predicates about the arguments of calls.
 
 use tree_sitter::Node;
 

@@ -1,8 +1,8 @@
-//! What patterns can ask beside what stands there (`#eq?`, `#match?` and `#any-of?` are tree-sitter's own).
+//! The predicates of patterns, besides tree-sitter's own `#eq?`, `#match?` and `#any-of?`.
 //!
-//! Each predicate is one function: `Some(true)` and `Some(false)` are certain, `None` is "nobody can tell". A pattern matches
-//! where `#name?` is certainly true, or `#not-name?` certainly false. To add one: write the function into the file that it
-//! belongs to, with a line in that file's table, and a row of the test below.
+//! Each predicate is one function: `Some(true)` and `Some(false)` are certain, and `None` means unknown. A pattern
+//! matches where `#name?` is certainly true, or `#not-name?` certainly false. To add a predicate, write its function in
+//! the file of its topic, add a line to that file's table, and add a row to the test below.
 
 mod calls;
 mod names;
@@ -14,27 +14,27 @@ use tree_sitter::Node;
 
 use super::subject::Subject;
 
-/// What a predicate is asked about.
+/// The arguments of a predicate.
 pub(super) struct Argument<'s, 't> {
-    /// What its captures have caught, one each.
+    /// The nodes of the captures, one each.
     pub(super) nodes: &'s [Node<'t>],
-    /// The strings behind them.
+    /// The strings after the captures.
     pub(super) words: &'s [String],
 }
 
 /// A predicate.
 #[derive(Debug)]
 pub(super) struct Predicate {
-    /// Its name, without `#`, `not-` and `?`.
+    /// The name, without `#`, `not-` and `?`.
     name: &'static str,
-    /// How many captures it takes, at least and at most.
+    /// The minimum and maximum number of captures.
     captures: (usize, usize),
-    /// What words it takes.
+    /// The strings that the predicate takes.
     words: Words,
     pub(super) holds: fn(&Subject<'_>, &Argument<'_, '_>) -> Option<bool>,
 }
 
-/// The words that a predicate takes.
+/// The kinds of strings that a predicate takes.
 #[derive(Clone, Copy, Debug)]
 enum Words {
     /// None.
@@ -59,17 +59,17 @@ impl Predicate {
         Self { name, captures, words, holds }
     }
 
-    /// Whether its words are names of what the kernel must refer to.
+    /// Whether the strings are full names, one of which the kernel must refer to.
     pub(super) fn names_paths(&self) -> bool {
         self.name == "api"
     }
 
-    /// Whether its words are keywords that the kernel must use.
+    /// Whether the strings are keywords, one of which the kernel must use.
     pub(super) fn names_keywords(&self) -> bool {
         self.name == "has-keyword"
     }
 
-    /// What is wrong with how a pattern uses it.
+    /// Checks the captures and strings that a pattern passes; the error describes what is wrong.
     pub(super) fn check(&self, captures: usize, words: &[String]) -> Result<(), String> {
         let (least, most) = self.captures;
         if !(least..=most).contains(&captures) {
@@ -100,7 +100,7 @@ fn all() -> impl Iterator<Item = &'static Predicate> {
     [names::TABLE, values::TABLE, calls::TABLE, places::TABLE].into_iter().flatten()
 }
 
-/// The predicate that a query writes so, and what it must say.
+/// The predicate with this name in a query, and the result that it must have.
 pub(super) fn find(written: &str) -> Option<(&'static Predicate, bool)> {
     let name = written.strip_suffix('?')?;
     let named = |name: &str| all().find(|predicate| predicate.name == name);

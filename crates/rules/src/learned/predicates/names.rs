@@ -1,4 +1,4 @@
-//! What names refer to.
+//! Predicates about the meaning of names.
 
 use tree_sitter::Node;
 

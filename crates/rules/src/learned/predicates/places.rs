@@ -1,4 +1,4 @@
-//! Where something stands.
+//! Predicates about the position of a node.
 
 use super::{Argument, Predicate, Words};
 use crate::learned::subject::Subject;

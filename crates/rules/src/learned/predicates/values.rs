@@ -1,4 +1,4 @@
-//! What expressions stand for.
+//! Predicates about the values of expressions.
 
 use model::analysis::types::dtype::Number;
 use model::analysis::types::shape::{self, Dim, Shape};
