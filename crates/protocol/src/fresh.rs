@@ -4,7 +4,8 @@ use super::sizes::{Placed, Sizes};
 use super::workload::{Data, Kind, TensorSpec};
 
 impl Sizes<'_> {
-    /// Whether one tensor holds integers that may be in any order: those of several, and those that ascend, may belong together.
+    /// Whether one tensor holds integers that may be in any order: those of several, and those that ascend, may belong
+    /// together.
     #[must_use]
     pub fn has_indices(&self) -> bool {
         self.specs.iter().any(|spec| self.are_indices(spec))
@@ -55,8 +56,8 @@ impl Sizes<'_> {
         values
     }
 
-    /// The recorded floats, moved along the last dimension, which keeps what rows add up to; one alone becomes another. What ascends
-    /// stays.
+    /// The recorded floats, moved along the last dimension, which keeps what rows add up to; one alone becomes another.
+    /// What ascends stays.
     fn varied_floats(&self, spec: &TensorSpec, mut values: Vec<f64>) -> Vec<f64> {
         let Some(seed) = self.varied else { return values };
         let last = spec.shape.last().zip(spec.stride.last()).filter(|&(_, &stride)| stride != 0);

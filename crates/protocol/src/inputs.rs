@@ -32,8 +32,8 @@ pub struct Inputs {
     pub dense: bool,
     /// The memory around tensors holds zeros: what is read from there is nothing that shows by itself.
     pub unmarked: bool,
-    /// Float elements move by up to so many units in the last place, by this seed; with [`Self::widen`], in that of the wider
-    /// type.
+    /// Float elements move by up to so many units in the last place, by this seed; with [`Self::widen`], in that of the
+    /// wider type.
     pub jitter: Option<u64>,
     /// Which tensors hold numbers of tf32 alone.
     pub coarse: Coarse,

@@ -73,7 +73,7 @@ pub struct Environment {
 /// Writes one frame.
 ///
 /// # Errors
-/// What the stream says.
+/// Returns an error when the stream cannot be written.
 pub fn write_frame(stream: &mut impl Write, message: &impl Serialize) -> io::Result<()> {
     let body = serde_json::to_vec(message)?;
     let length = u32::try_from(body.len()).map_err(|_| io::Error::other("frame too large"))?;

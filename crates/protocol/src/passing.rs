@@ -22,7 +22,7 @@ const RECEIVE_FLAGS: i32 = 0;
 /// Writes one frame; the descriptor travels with its first byte.
 ///
 /// # Errors
-/// What the stream says.
+/// Returns an error when the stream cannot be written.
 pub fn send_with(mut stream: &UnixStream, message: &impl Serialize, passed: BorrowedFd<'_>) -> io::Result<()> {
     let mut frame = Vec::new();
     write_frame(&mut frame, message)?;

@@ -1,4 +1,5 @@
-//! What is asked of originals and of winners beside their results: what a call needs, very large calls, calls under a checker.
+//! What is asked of originals and of winners beside their results: what a call needs, very large calls, calls under a
+//! checker.
 
 use std::path::PathBuf;
 
@@ -76,11 +77,11 @@ pub struct Alone {
     pub is_candidate: bool,
     /// What looks on needs more than a fence leaves: only for a file of the user's own.
     pub unfenced: bool,
-    /// The file that stands for the device. The process has it, beside others, from where it uses the device first: until then it
-    /// keeps nobody from having the device alone.
+    /// The file that stands for the device. The process has it, beside others, from where it uses the device first:
+    /// until then it keeps nobody from having the device alone.
     pub device: PathBuf,
-    /// What autotuners launch. Those that are not named launch each of their configurations once: to measure under a tool takes long
-    /// and says nothing.
+    /// What autotuners launch. Those that are not named launch each of their configurations once: to measure under a
+    /// tool takes long and says nothing.
     pub chosen: Vec<Tuned>,
 }
 

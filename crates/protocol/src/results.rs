@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct Exported {
     /// Each value.
     pub leaves: Vec<Leaf>,
-    /// Where the bytes of the tensors are; absent when they were not asked for or there are none. They stay until the next
-    /// request.
+    /// Where the bytes of the tensors are; absent when they were not asked for or there are none. They stay until the
+    /// next request.
     pub buffer: Option<Buffer>,
 }
 
@@ -50,7 +50,8 @@ pub enum LeafValue {
     },
     /// What holds other values, which follow with their own ways: `result[0]`, `result['x']`, `result.mean`.
     Container {
-        /// What it is: `tuple`, `named tuple Pair(first, second)`. Classes go by their names, whichever file they are from.
+        /// What it is: `tuple`, `named tuple Pair(first, second)`. Classes go by their names, whichever file they are
+        /// from.
         class: String,
         /// The type of Python's own that it is another name for: nothing is read from it otherwise than from that one.
         stands_for: Option<String>,

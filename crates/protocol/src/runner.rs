@@ -1,5 +1,5 @@
-//! What the judge asks of the processes in the user's interpreter: runners, which run one file each and are not believed,
-//! and the comparer, which runs nothing of the user's.
+//! What the judge asks of the processes in the user's interpreter: runners, which run one file each and are not
+//! believed, and the comparer, which runs nothing of the user's.
 //!
 //! The forker is the warm parent of both. It hands each child the one end of a socket; the other stays with the judge,
 //! which directs them all.
@@ -62,8 +62,8 @@ pub struct Fence {
     pub device_memory: u64,
     /// Bytes that the results of a block of calls are likely to take; 0 where nobody knows.
     pub results: u64,
-    /// Whether it may launch on several streams side by side. For one the driver needs fewer connections to the device, and a third of
-    /// the time to start.
+    /// Whether it may launch on several streams side by side. For one the driver needs fewer connections to the device,
+    /// and a third of the time to start.
     pub streams: bool,
     /// Processes at once, and threads beyond those that torch and the driver start; 0 for no limit.
     pub processes: u64,
@@ -278,7 +278,8 @@ pub enum RunnerReply {
         notes: Vec<String>,
         /// Whether a call with them measures variants of a kernel: of one for which nothing is chosen.
         tunes: bool,
-        /// What tells its machine code, with what it is launched with, from any other; `None` where that cannot be told.
+        /// What tells its machine code, with what it is launched with, from any other; `None` where that cannot be
+        /// told.
         code: Option<String>,
         /// What was compiled, if that was wanted.
         drafts: Drafts,
@@ -291,15 +292,16 @@ pub enum RunnerReply {
         milliseconds: Vec<f64>,
         /// Milliseconds of each call by the clock of the process, with [`Timing::synced`].
         walls: Vec<f64>,
-        /// Whether the device came to the first call before all were queued: then their times may hold what the host took.
+        /// Whether the device came to the first call before all were queued: then their times may hold what the host
+        /// took.
         outran: bool,
         /// Results, for each of the inputs, when they were asked for.
         results: Vec<Exported>,
         /// As in [`Ran`].
         tampered: Vec<String>,
     },
-    /// What the call needs of its arguments: one for each storage that could be looked at. `None` when calls on equal inputs
-    /// differ.
+    /// What the call needs of its arguments: one for each storage that could be looked at. `None` when calls on equal
+    /// inputs differ.
     Probed(Option<Vec<Touched>>),
     /// Bytes a second, read and written; `None` on a simulated device, or without the memory for it.
     Copied(Option<f64>),
@@ -320,17 +322,18 @@ pub struct Ran {
     pub symbols: Vec<String>,
     /// What autotuners chose, in a watched call.
     pub tuned: Vec<Tuned>,
-    /// Operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor that one took or
-    /// gave at once.
+    /// Operators of torch that were called, such as `aten::mm`, with the greatest number of elements of a tensor that
+    /// one took or gave at once.
     pub operators: Vec<(String, u64)>,
     /// The names of the kernels that the device ran, if they were asked for and its driver tells.
     pub kernels: Option<Vec<String>>,
-    /// Generators of random numbers that were drawn from without being named (`torch`, `torch.cuda`, `random`, `numpy.random`), and
-    /// what marks the state that each was left in.
+    /// Generators of random numbers that were drawn from without being named (`torch`, `torch.cuda`, `random`,
+    /// `numpy.random`), and what marks the state that each was left in.
     pub drawn: Vec<(String, String)>,
     /// Threads that Python has now and had not before.
     pub threads: usize,
-    /// Threads of Python that were started during the call, by the file or for it; torch and Triton start some for themselves.
+    /// Threads of Python that were started during the call, by the file or for it; torch and Triton start some for
+    /// themselves.
     pub started: usize,
     /// Processes below this one.
     pub children: usize,
@@ -389,8 +392,8 @@ pub enum ComparerRequest {
         holds_nan: bool,
         /// Whether results must be equal bit by bit (exact inputs).
         exact: bool,
-        /// Results of the original elsewhere, from which how exact it is was learned: its run, its run at a higher precision,
-        /// its runs on moved inputs. Used when there is neither a reference nor a jittered run.
+        /// Results of the original elsewhere, from which how exact it is was learned: its run, its run at a higher
+        /// precision, its runs on moved inputs. Used when there is neither a reference nor a jittered run.
         level: Option<(u32, Option<u32>, Vec<u32>)>,
     },
     /// What a run of the original is good for. Answered by [`ComparerReply::Standing`].
@@ -401,15 +404,17 @@ pub enum ComparerRequest {
         reference: Option<u32>,
         /// On moved inputs.
         jittered: Vec<u32>,
-        /// On equal inputs that lie otherwise, densely or beside other memory, if there is such a run: its results must be the same.
+        /// On equal inputs that lie otherwise, densely or beside other memory, if there is such a run: its results must
+        /// be the same.
         alike: Option<u32>,
     },
-    /// What differs in a candidate's results other than by infinities and NaN that it makes of numbers which it multiplies by
-    /// zero, as the original does elsewhere. Answered by [`ComparerReply::Differences`].
+    /// What differs in a candidate's results other than by infinities and NaN that it makes of numbers which it
+    /// multiplies by zero, as the original does elsewhere. Answered by [`ComparerReply::Differences`].
     Spilled {
         /// The original's, with infinities and NaN among its inputs.
         original: u32,
-        /// The original's, with usual numbers in their places, and with great ones: in all tensors, and in some of them alone.
+        /// The original's, with usual numbers in their places, and with great ones: in all tensors, and in some of them
+        /// alone.
         finite: Vec<[u32; 2]>,
         /// The candidate's.
         candidate: u32,

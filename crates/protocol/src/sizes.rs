@@ -187,7 +187,8 @@ impl<'a> Sizes<'a> {
         if let [one] = self.meanings(value)[..] { one } else { value }
     }
 
-    /// Whether an integer argument is a size, a stride, or a product of sizes; as far as can be told, for most are none but equal one.
+    /// Whether an integer argument is a size, a stride, or a product of sizes; as far as can be told, for most are none
+    /// but equal one.
     #[must_use]
     pub fn is_size(&self, value: i64) -> bool {
         !self.meanings(value).is_empty()

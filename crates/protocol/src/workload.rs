@@ -24,7 +24,8 @@ pub struct Workload {
     pub mutated: Vec<usize>,
     /// The launches inside, in order.
     pub launches: Vec<LaunchRecord>,
-    /// The grid of a launch, as expressions of its arguments ([`super::Grid`]); empty where it is a number or there is none.
+    /// The grid of a launch, as expressions of its arguments ([`super::Grid`]); empty where it is a number or there is
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub grid: Vec<String>,
     /// Keyword arguments of a launch that a kernel is compiled with: they mean no size.
@@ -52,8 +53,8 @@ pub enum Source {
     /// A recorded call of a function.
     #[default]
     Recorded,
-    /// A launch of a kernel by itself, recorded since no recordable function makes it, or described by a comment: the kernel is
-    /// launched with [`Workload::grid`], else with the grid of the only element of [`Workload::launches`].
+    /// A launch of a kernel by itself, recorded since no recordable function makes it, or described by a comment: the
+    /// kernel is launched with [`Workload::grid`], else with the grid of the only element of [`Workload::launches`].
     Launch,
     /// A comment in the file.
     Comment,
@@ -341,7 +342,8 @@ impl Workload {
         devices.any(|index| index != first).then(|| "its tensors lie on several GPUs".to_owned())
     }
 
-    /// Whether sizes can be replaced: the grid of a launch may be a number, and what makes the inputs of a model is code.
+    /// Whether sizes can be replaced: the grid of a launch may be a number, and what makes the inputs of a model is
+    /// code.
     #[must_use]
     pub fn is_resizable(&self) -> bool {
         match self.source {

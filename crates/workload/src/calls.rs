@@ -99,8 +99,8 @@ pub enum NoCall {
 }
 
 impl Sought<'_> {
-    /// All that were recorded, the most frequent first, behind those with tensors what makes its own or leaves none; else what comments say; else the file's own inputs, if it has the
-    /// form of `KernelBench`.
+    /// All that were recorded, the most frequent first, behind those with tensors what makes its own or leaves none;
+    /// else what comments say; else the file's own inputs, if it has the form of `KernelBench`.
     ///
     /// # Errors
     /// [`Unusable`] says why there is none.

@@ -1,5 +1,5 @@
-//! `# warpsmith: workload entry=f x=f16[4096,4096] n=4096`: a call that nobody recorded. With `entry=f[cdiv(n,BLOCK)]` it is the
-//! launch of a kernel.
+//! `# warpsmith: workload entry=f x=f16[4096,4096] n=4096`: a call that nobody recorded. With `entry=f[cdiv(n,BLOCK)]`
+//! it is the launch of a kernel.
 
 use std::path::Path;
 
@@ -53,7 +53,8 @@ pub(super) fn comments(file: &Path, text: &str) -> Result<Vec<(Span, Workload)>,
     Ok(found)
 }
 
-/// Where the comment stands that describes a call of the file, with its text; nothing for a call that is from elsewhere.
+/// Where the comment stands that describes a call of the file, with its text; nothing for a call that is from
+/// elsewhere.
 #[must_use]
 pub fn place_of_comment(workload: &Workload, text: &str) -> Option<String> {
     let (place, _) = comments(&workload.file, text).ok()?.into_iter().find(|(_, one)| one == workload)?;
@@ -62,7 +63,8 @@ pub fn place_of_comment(workload: &Workload, text: &str) -> Option<String> {
     Some(format!("{name}:{line}: `{}`", &text[place.start..place.end]))
 }
 
-/// What a comment says besides arguments. Where the function has a parameter of the name, it is an argument behind `entry=`.
+/// What a comment says besides arguments. Where the function has a parameter of the name, it is an argument behind
+/// `entry=`.
 const OURS: &[&str] = &["entry", "count", "gradients"];
 
 fn workload(file: &Path, text: &str, body: &str) -> Result<Workload, String> {

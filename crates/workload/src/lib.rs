@@ -1,7 +1,7 @@
 //! Recorded calls: what to run to exercise a kernel, and where it is kept.
 //!
-//! A command that is being recorded writes a JSON file for each call into `.warpsmith/workloads/RECORDING`, at once, so that
-//! one that is killed keeps what was recorded. From there they go into the store of the workspace. The file
+//! A command that is being recorded writes a JSON file for each call into `.warpsmith/workloads/RECORDING`, at once, so
+//! that one that is killed keeps what was recorded. From there they go into the store of the workspace. The file
 //! `.warpsmith/recorded` changes whenever the recordings do.
 
 mod calls;

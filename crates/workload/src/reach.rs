@@ -7,8 +7,8 @@ use tree_sitter::Node;
 use model::kernel::is_main_guard;
 use model::syntax::{Source, each_node, field};
 
-/// Whether what `entry` names (`softmax`, `Op.forward`) may lead to `kernel`: by its own text, or by what the top level of
-/// the file defines and that text names.
+/// Whether what `entry` names (`softmax`, `Op.forward`) may lead to `kernel`: by its own text, or by what the top level
+/// of the file defines and that text names.
 pub fn reaches(text: &str, entry: &str, kernel: &str) -> bool {
     let source = Source::parse(text);
     let statements: Vec<Statement> = source.roots().flat_map(|root| statements(root, text)).collect();

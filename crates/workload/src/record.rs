@@ -116,8 +116,8 @@ pub struct ToRecord {
     pub entry: Option<(PathBuf, String)>,
 }
 
-/// Runs a command and records the calls of every function of the workspace that launches kernels. `going` is asked now and
-/// then whether to go on. Signals that are to end this process go to a command that is not quiet, which decides.
+/// Runs a command and records the calls of every function of the workspace that launches kernels. `going` is asked now
+/// and then whether to go on. Signals that are to end this process go to a command that is not quiet, which decides.
 ///
 /// # Errors
 /// [`RecordingError`] when the command cannot run. A command that fails keeps what was recorded until then.
@@ -221,7 +221,8 @@ pub fn describe(workload: &Workload) -> String {
     format!("{entry} in {file}: {calls}{gradients}, launches {kernels}{obstacle}")
 }
 
-/// The functions of a workspace that hold launches of kernels or call autograd functions, and whether there is any launch.
+/// The functions of a workspace that hold launches of kernels or call autograd functions, and whether there is any
+/// launch.
 fn entry_points(workspace: &Path) -> (Vec<EntryPoint>, bool) {
     let python = |path: &Path| path.extension().is_some_and(|extension| extension == "py");
     let files = ignore::WalkBuilder::new(workspace).build().flatten().map(ignore::DirEntry::into_path);

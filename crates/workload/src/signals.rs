@@ -1,5 +1,5 @@
-//! Signals that end programs, while the user's own runs on their terminal: they are meant for that one, and who recorded it has
-//! to outlive it.
+//! Signals that end programs, while the user's own runs on their terminal: they are meant for that one, and who
+//! recorded it has to outlive it.
 
 use std::io;
 use std::process::Child;

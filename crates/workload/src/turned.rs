@@ -7,8 +7,9 @@ use protocol::{Source, Value, Workload};
 
 use super::comment::comments;
 
-/// The launch that a candidate is given where the original is given `workload`. What is compiled in, the options of the launch
-/// and the grid belong to a kernel as it is written: they are what the candidate's own comment says, if it says the same otherwise.
+/// The launch that a candidate is given where the original is given `workload`. What is compiled in, the options of the
+/// launch and the grid belong to a kernel as it is written: they are what the candidate's own comment says, if it says
+/// the same otherwise.
 #[must_use]
 pub fn launch_of_candidate(workload: &Workload, original: &str, candidate: &str) -> Workload {
     let at = launches(original, workload).iter().position(|(_, one)| is_same(one, workload));
