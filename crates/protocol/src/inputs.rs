@@ -20,7 +20,7 @@ pub struct Inputs {
     pub values: Values,
     /// Finite numbers that take the places of the infinities and NaN of [`Self::values`], if any.
     pub finite: Option<Finite>,
-    /// The tensor that alone has those, by its number; without it all have.
+    /// The id of the only tensor in which [`Self::finite`] applies; `None` means all tensors.
     pub finite_in: Option<usize>,
     /// Tensors whose contents were recorded get varied contents instead of exactly those.
     pub varied: bool,
@@ -33,10 +33,10 @@ pub struct Inputs {
     pub dense: bool,
     /// The memory around tensors holds zeros instead of marks, so that reads out of bounds do not show in results.
     pub unmarked: bool,
-    /// Float elements move by up to so many units in the last place, by this seed; with [`Self::widen`], in that of the
+    /// The seed by which float elements move by up to one unit in the last place; with [`Self::widen`], in that of the
     /// wider type.
     pub jitter: Option<u64>,
-    /// Which tensors hold numbers of tf32 alone.
+    /// The tensors whose elements are reduced to the precision of tf32.
     pub coarse: Coarse,
 }
 

@@ -19,7 +19,7 @@ pub struct Exported {
 pub struct Leaf {
     /// The path of the value: `result[0]`, `argument 2`, `gradient of argument 0`.
     pub path: String,
-    /// What it is.
+    /// The value at this path.
     pub value: LeafValue,
 }
 
